@@ -1,0 +1,9 @@
+"""amicrawl: an archival crawler on Scrapy.
+
+Seeds go in; WARC files with the exact bytes of every exchange, and one Parquet row per fetch, come
+out. The folders of this package are the way a URL travels: `urls`, `seed`, `politeness`, `frontier`,
+`fetch`, `record`, `crawl`, `spiders`, `cli`. A module imports only what stands before it on that way;
+`docs/architecture.md` draws the house.
+"""
+
+__version__ = "0.1.0"

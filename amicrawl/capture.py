@@ -1,0 +1,154 @@
+"""Capture: one exchange with a server, byte for byte.
+
+`fetch` makes captures and `record` keeps them; nothing between the two may change a byte. A capture
+knows what went over the wire and when. It does not know why it was asked for (that is the seed's) nor
+where it is kept (that is the record's).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
+
+from amicrawl.message import header_fields, payload_blocks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Truncation(StrEnum):
+    """Why a stored message is shorter than what the server had: the words of `WARC-Truncated`."""
+
+    LENGTH = "length"
+    TIME = "time"
+    DISCONNECT = "disconnect"
+    UNSPECIFIED = "unspecified"
+
+
+class Failure(StrEnum):
+    """Why a fetch brought no response at all: the first word of the index's `error` column."""
+
+    NAME_NOT_FOUND = "name-not-found"
+    NAME_LOOKUP_FAILED = "name-lookup-failed"
+    ADDRESS_REFUSED = "address-refused"
+    NO_ROUTE = "no-route"
+    CONNECTION_REFUSED = "connection-refused"
+    CONNECT_TIMEOUT = "connect-timeout"
+    CONNECTION_RESET = "connection-reset"
+    TLS_HANDSHAKE = "tls-handshake"
+    TLS_CERTIFICATE = "tls-certificate"
+    PROXY = "proxy"
+    RESPONSE_TIMEOUT = "response-timeout"
+    EMPTY_RESPONSE = "empty-response"
+    UNFETCHABLE_URL = "unfetchable-url"
+    HOST_SKIPPED = "host-skipped"
+    REFUSED_BY_CRAWL = "refused-by-crawl"
+    OTHER = "other"
+
+
+class Body(Protocol):
+    """A message body as received, transfer coding and all; it may lie in memory or on disk."""
+
+    def __len__(self) -> int:
+        """Return its size in bytes."""
+
+    def blocks(self) -> Iterator[bytes]:
+        """Yield the bytes in order; may be called again, and from another thread."""
+
+    def close(self) -> None:
+        """Give back what it holds; it cannot be read afterwards."""
+
+
+@dataclass(frozen=True, slots=True)
+class BytesBody:
+    """A body that lies in memory."""
+
+    content: bytes = b""
+
+    def __len__(self) -> int:
+        return len(self.content)
+
+    def blocks(self) -> Iterator[bytes]:
+        """Yield the one block there is, if any."""
+        if self.content:
+            yield self.content
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """What is known of the secured connection."""
+
+    version: str
+    """As `WARC-Protocol` names it: `tls/1.2`, `tls/1.3`."""
+    cipher: str
+    """The IANA or OpenSSL name of the suite; empty where the library does not tell."""
+    verified: bool
+    """Whether the certificate was trusted for the host that was asked."""
+
+
+@dataclass(kw_only=True)
+class Capture:
+    """One request as sent and its answer as received.
+
+    A fetch that failed before a response has `status` 0, a `failure` and an empty `head`; `request`
+    then holds whatever had been sent, often nothing.
+    """
+
+    url: str
+    """The URL that was fetched, as it was found; only what cannot stand in a request is encoded."""
+    started: datetime
+    """When the request began; aware, UTC, whole milliseconds."""
+    duration_ms: int
+    """From `started` to the last byte (or the failure), so that the end is a whole millisecond too."""
+    ttfb_ms: int | None = None
+    """From `started` to the first byte of the response; None where none came."""
+    request: bytes = b""
+    """Request head and body, exactly as sent."""
+    head: bytes = b""
+    """From the first byte received to the end of the blank line after the final header section.
+
+    Interim (1xx) responses that came first are part of it. Empty for an HTTP/0.9 answer.
+    """
+    body: Body = field(default_factory=BytesBody)
+    """Everything received after `head`, transfer coding, trailers and surplus bytes included."""
+    status: int = 0
+    """The final status code; 0 where no response came. An HTTP/0.9 answer counts as 200."""
+    ip_address: str | None = None
+    """The address that was dialled (the server's, or the proxy's where one was used)."""
+    protocol: str | None = None
+    """As `WARC-Protocol` names it: `http/0.9`, `http/1.0`, `http/1.1`, `h2`; None where unknown."""
+    tls: Tls | None = None
+    truncated: Truncation | None = None
+    failure: Failure | None = None
+    failure_detail: str = ""
+    """What the library or the rule said, one line; untrusted text."""
+    reconstructed_by: str | None = None
+    """Dotted name of the foreign download handler whose parsed response this was rebuilt from."""
+
+    @property
+    def finished(self) -> datetime:
+        """When the last byte came; aware, UTC, whole milliseconds."""
+        return self.started + timedelta(milliseconds=self.duration_ms)
+
+    @cached_property
+    def fields(self) -> list[tuple[bytes, bytes]]:
+        """Header fields of the final response, in order, names as sent, values without outer space."""
+        return header_fields(self.head)
+
+    def header(self, name: bytes) -> bytes | None:
+        """Return the first value of the response header *name* (any case), or None."""
+        wanted = name.lower()
+        return next((value for key, value in self.fields if key.lower() == wanted), None)
+
+    def payload(self) -> Iterator[bytes]:
+        """Yield the payload: the body with chunked transfer coding removed, content coding kept.
+
+        Where the coding is broken, what could be decoded comes first and the rest as it stands.
+        """
+        return payload_blocks(self.fields, self.body.blocks())

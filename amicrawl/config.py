@@ -1,0 +1,185 @@
+"""Crawl configuration: read once from the `AMICRAWL_*` settings, checked, frozen.
+
+This is the sole reader of those settings. Every field of `CrawlConfig` is the setting of the same name
+in capitals behind `AMICRAWL_`; `docs/settings.md` lists them, and a test holds it against this module.
+"""
+
+from __future__ import annotations
+
+import difflib
+from enum import StrEnum
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Self
+
+from pydantic import BaseModel, BeforeValidator, ByteSize, Field, ValidationError, model_validator
+
+from amicrawl.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PREFIX = "AMICRAWL_"
+
+Network = IPv4Network | IPv6Network
+
+
+class Identity(StrEnum):
+    """What makes two URLs the same row of the frontier."""
+
+    EXACT = "exact"
+    """The URL as written."""
+    CANONICAL = "canonical"
+    """Its canonical form."""
+
+
+class Durability(StrEnum):
+    """When captures and rows are forced to disk."""
+
+    NONE = "none"
+    """When a file is sealed."""
+    NORMAL = "normal"
+    """In groups, at most a second old; a power cut may cost the last group, which is fetched again."""
+    FULL = "full"
+    """Before a URL counts as done."""
+
+
+class Robots(StrEnum):
+    """What robots.txt decides."""
+
+    OBEY = "obey"
+    IGNORE = "ignore"
+
+
+class TlsPolicy(StrEnum):
+    """What becomes of a server whose certificate is not trusted."""
+
+    VERIFY = "verify"
+    """The fetch fails, `tls-certificate`."""
+    RECORD = "record"
+    """The exchange is archived, and the outcome of the check recorded."""
+
+
+class Dedup(StrEnum):
+    """Which earlier captures a payload is compared with before it is stored again."""
+
+    SEED = "seed"
+    """The one that the seed names by its digest."""
+    CRAWL = "crawl"
+    """That one, and those of this crawl."""
+
+
+def _networks(value: object) -> object:
+    """Read a comma-separated string or a sequence as networks; host bits may be set."""
+    if isinstance(value, str):
+        value = [part.strip() for part in value.split(",") if part.strip()]
+    if isinstance(value, (list, tuple)):
+        return tuple(ip_network(item, strict=False) for item in value)
+    return value
+
+
+class CrawlConfig(BaseModel, frozen=True, extra="forbid"):
+    """How one crawl behaves. Times are seconds and sizes bytes, unless a field says otherwise."""
+
+    out: Path = Path("ami-out")
+    """Directory the crawl is written to; made where it is missing."""
+    run_id: str = Field(default="", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$|^$")
+    """Sub-directory of `out` for this run; empty for none."""
+    warc_size: ByteSize = Field(default=ByteSize(1024**3), ge=1024)
+    """Size at which a WARC file is sealed and the next one begun. A record is never split."""
+    store_unchanged: bool = False
+    """Store the payload again even where it equals an earlier capture's."""
+    dedup: Dedup = Dedup.SEED
+    """Which earlier captures a payload is compared with."""
+    durability: Durability = Durability.NORMAL
+    """When what is written is forced to disk."""
+    operator: str = ""
+    """Who crawls, with a way to reach them; goes into every warcinfo record."""
+    robots: Robots = Robots.OBEY
+    """Whether robots.txt decides what may be fetched."""
+    identity: Identity | None = None
+    """What makes two URLs one; None: the spider's own choice (`seeds`: exact, others: canonical)."""
+
+    delay: float = Field(default=1.0, ge=0)
+    """Least time between the starts of two requests to a host key."""
+    per_host: int = Field(default=1, ge=1)
+    """Requests to a host key that may be in flight at once."""
+    inflight_start: int = Field(default=64, ge=1)
+    """Requests that may be in flight at the start, over all hosts."""
+    inflight_min: int = Field(default=32, ge=1)
+    """Least number the in-flight limit shrinks to."""
+    inflight_max: int = Field(default=2000, ge=1)
+    """Greatest number the in-flight limit grows to."""
+    host_fail_threshold: int = Field(default=3, ge=1)
+    """Counted failures after which a silent host is skipped for the rest of the crawl."""
+    max_retries: int = Field(default=4, ge=0)
+    """How often a fetch that failed before a response is tried again."""
+
+    timeout: float = Field(default=120.0, gt=0)
+    """Time for one exchange, first byte to last; what came by then is kept and marked `time`."""
+    connect_timeout: float = Field(default=20.0, gt=0)
+    """Time for name look-up, connection and TLS handshake."""
+    min_rate: int = Field(default=64, ge=0)
+    """Bytes per second, averaged over `min_rate_time`, below which an exchange is ended; 0: never."""
+    min_rate_time: float = Field(default=30.0, gt=0)
+    """How long the rate may stay below `min_rate`."""
+    max_header: ByteSize = Field(default=ByteSize(256 * 1024), ge=1024)
+    """Bytes of response head that are kept; the rest is cut and marked `length`."""
+    max_body: ByteSize = Field(default=ByteSize(64 * 1024**2), ge=0)
+    """Bytes of response body that are kept; the rest is cut and marked `length`."""
+    spool_above: ByteSize = Field(default=ByteSize(1024**2), ge=0)
+    """Size above which a body being received moves from memory to a temporary file."""
+    tls: TlsPolicy = TlsPolicy.VERIFY
+    """What becomes of a server whose certificate is not trusted."""
+    allow_private: Annotated[tuple[Network, ...], BeforeValidator(_networks)] = ()
+    """Networks (CIDR) that may be dialled although they are private, loopback or otherwise special."""
+
+    progress_every: float = Field(default=0.0, ge=0)
+    """Time between two progress reports; 0: 1 on a terminal, 10 elsewhere."""
+
+    @model_validator(mode="after")
+    def _limits_agree(self) -> Self:
+        if not self.inflight_min <= self.inflight_start <= self.inflight_max:
+            raise ValueError(
+                f"AMICRAWL_INFLIGHT_MIN ({self.inflight_min}), _START ({self.inflight_start}) and _MAX "
+                f"({self.inflight_max}) must not descend"
+            )
+        return self
+
+    @property
+    def directory(self) -> Path:
+        """The directory of this run: `out`, or `out`/`run_id`."""
+        return self.out / self.run_id if self.run_id else self.out
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, Any]) -> Self:
+        """Read the `AMICRAWL_*` keys of *settings*; the others are not looked at.
+
+        Raises UsageError, naming the setting, for an unknown name or a value that cannot be followed.
+        """
+        given = {name: value for name, value in settings.items() if name.startswith(PREFIX)}
+        known = {PREFIX + field.upper(): field for field in cls.model_fields}
+        for name in given:
+            if name not in known:
+                raise UsageError(f"Unknown setting {name}.{_suggestion(name, list(known))}")
+        try:
+            return cls(**{known[name]: value for name, value in given.items()})
+        except ValidationError as error:
+            raise UsageError(_sentence(error)) from error
+
+
+def _suggestion(name: str, known: list[str]) -> str:
+    nearest = difflib.get_close_matches(name, known, n=1)
+    return f" Did you mean {nearest[0]}?" if nearest else " See docs/settings.md for those there are."
+
+
+def _sentence(error: ValidationError) -> str:
+    """Say in one line which settings are wrong and why."""
+    faults = []
+    for fault in error.errors():
+        reason = fault["msg"].removeprefix("Value error, ")
+        if fault["loc"]:
+            setting = PREFIX + str(fault["loc"][0]).upper()
+            reason = f"Setting {setting} is {fault['input']!r}: {reason}"
+        faults.append(reason.rstrip("."))
+    return ". ".join(faults) + ". Change it and start again."
