@@ -45,8 +45,17 @@ class Failure(StrEnum):
     EMPTY_RESPONSE = "empty-response"
     UNFETCHABLE_URL = "unfetchable-url"
     HOST_SKIPPED = "host-skipped"
+    ROBOTS_DENIED = "robots-denied"
     REFUSED_BY_CRAWL = "refused-by-crawl"
     OTHER = "other"
+
+    @property
+    def never_asked(self) -> bool:
+        """Whether the URL was left out by a rule of the crawl, before any server was asked."""
+        return self in _NEVER_ASKED
+
+
+_NEVER_ASKED = frozenset({Failure.HOST_SKIPPED, Failure.ROBOTS_DENIED, Failure.REFUSED_BY_CRAWL})
 
 
 class Body(Protocol):

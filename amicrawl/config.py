@@ -134,8 +134,23 @@ class CrawlConfig(BaseModel, frozen=True, extra="forbid"):
     allow_private: Annotated[tuple[Network, ...], BeforeValidator(_networks)] = ()
     """Networks (CIDR) that may be dialled although they are private, loopback or otherwise special."""
 
+    drain_time: float = Field(default=20.0, ge=0)
+    """How long requests in flight may still take when the crawl is asked to stop."""
     progress_every: float = Field(default=0.0, ge=0)
     """Time between two progress reports; 0: 1 on a terminal, 10 elsewhere."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_limit_moves_the_others(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Let somebody who sets only the greatest in-flight number not trip over the two defaults."""
+        ceiling = given.get("inflight_max")
+        if ceiling is not None and str(ceiling).isdigit():
+            start = given.get("inflight_start", min(64, int(ceiling)))
+            given = {**given, "inflight_start": start}
+        start = given.get("inflight_start")
+        if "inflight_min" not in given and start is not None and str(start).isdigit():
+            given = {**given, "inflight_min": min(32, int(start))}
+        return given
 
     @model_validator(mode="after")
     def _limits_agree(self) -> Self:

@@ -7,40 +7,54 @@ server does wrong is not an error here: it is data, kept in a `Capture`.
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
+class ExitCode(IntEnum):
+    """What a command ends with."""
+
+    DONE = 0
+    OUR_ERROR = 1
+    USAGE = 2
+    INPUT = 3
+    OUTPUT = 4
+    DAMAGED = 5
+    STOPPED = 6
+    SEEDS_BAD = 7
+
+
 class AmicrawlError(Exception):
     """Anything raised on purpose; on its own, a fault of ours."""
 
-    exit_code: ClassVar[int] = 1
+    exit_code: ClassVar[ExitCode] = ExitCode.OUR_ERROR
 
 
 class UsageError(AmicrawlError):
     """An argument or setting that cannot be followed: the caller's to mend."""
 
-    exit_code = 2
+    exit_code = ExitCode.USAGE
 
 
 class InputError(AmicrawlError):
     """An input that is missing or cannot be read."""
 
-    exit_code = 3
+    exit_code = ExitCode.INPUT
 
 
 class OutputError(AmicrawlError):
     """A place that cannot be written to, or is full."""
 
-    exit_code = 4
+    exit_code = ExitCode.OUTPUT
 
 
 class DamagedFileError(AmicrawlError):
     """Bytes that should follow one of our formats do not."""
 
-    exit_code = 5
+    exit_code = ExitCode.DAMAGED
 
     def __init__(self, path: Path, offset: int, reason: str) -> None:
         super().__init__(f"{path}, byte {offset}: {reason}")

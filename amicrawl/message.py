@@ -1,36 +1,62 @@
 """HTTP/1 messages as bytes: the head's fields and the transfer coding (RFC 9112), read tolerantly.
 
 Servers send what they send. Nothing here raises on odd input: a line that is no field is passed over,
-a chunk size that is none ends the decoding and the rest is handed on as it stands. Pure: no I/O.
+a chunk size that is none ends the decoding and the rest is handed on as it stands. Time and memory grow
+with the input and no faster, however small its pieces. Pure: no I/O.
 """
 
 from __future__ import annotations
 
 import re
+from enum import Enum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-_BLANK_LINE = re.compile(rb"\r?\n\r?\n")
-_STATUS_LINE = re.compile(rb"(?i:http/|icy)[0-9.]*[ \t]+([0-9]{3})(?![0-9])")
+_STATUS_LINE = re.compile(rb"(?i:http(?:/[0-9.]*)?|icy)[ \t]+([0-9]{3})(?![0-9])")
+_BLANK = b" \t\r"
+_EMPTY_LINES = re.compile(rb"[\r\n]*")
+
+
+def end_of_head(data: bytes | bytearray, start: int = 0) -> int | None:
+    """Return the offset behind the first blank line of *data* from *start* on, or None."""
+    crlf = data.find(b"\n\r\n", start)
+    bare = data.find(b"\n\n", start, len(data) if crlf < 0 else crlf + 1)
+    if bare >= 0:
+        return bare + 2
+    return crlf + 3 if crlf >= 0 else None
 
 
 def final_head(head: bytes) -> bytes:
     """Return the last header section of *head*: the final response, without interim (1xx) ones."""
     start = 0
-    while (status := status_of(head[start:])) is not None and 100 <= status < 200 and status != 101:
-        blank = _BLANK_LINE.search(head, start)
-        if blank is None or blank.end() >= len(head):
+    while (status := _status_at(head, start)) is not None and is_interim(status):
+        end = end_of_head(head, _behind_empty_lines(head, start))
+        if end is None or end >= len(head):
             break
-        start = blank.end()
+        start = end
     return head[start:]
+
+
+def is_interim(status: int) -> bool:
+    """Tell whether another response follows one with *status* (RFC 9110, section 15.2)."""
+    return 100 <= status < 200 and status != 101
 
 
 def status_of(head: bytes) -> int | None:
     """Return the status code in the first line of *head*, or None where there is none."""
-    match = _STATUS_LINE.match(head.lstrip(b"\r\n")[:64])
+    return _status_at(head, 0)
+
+
+def _status_at(head: bytes, start: int) -> int | None:
+    match = _STATUS_LINE.match(head, _behind_empty_lines(head, start))
     return int(match[1]) if match else None
+
+
+def _behind_empty_lines(head: bytes, start: int) -> int:
+    match = _EMPTY_LINES.match(head, start)
+    return match.end() if match else start
 
 
 def header_fields(head: bytes) -> list[tuple[bytes, bytes]]:
@@ -40,17 +66,24 @@ def header_fields(head: bytes) -> list[tuple[bytes, bytes]]:
     before the colon are dropped from the name.
     """
     fields: list[tuple[bytes, bytes]] = []
-    lines = final_head(head).lstrip(b"\r\n").split(b"\n")
-    for line in lines[1:]:
-        text = line.rstrip(b"\r")
-        if text[:1] in (b" ", b"\t") and fields:
-            name, value = fields[-1]
-            fields[-1] = (name, (value + b" " + text.strip()).strip())
+    folded: list[bytes] = []
+    for line in final_head(head).lstrip(b"\r\n").split(b"\n")[1:]:
+        if line[:1] in (b" ", b"\t") and fields:
+            folded.append(line.strip(_BLANK))
             continue
-        name, colon, value = text.partition(b":")
-        if colon and name.strip():
-            fields.append((name.strip(), value.strip()))
+        if folded:
+            fields[-1] = _unfolded(*fields[-1], folded)
+            folded.clear()
+        name, colon, value = line.partition(b":")
+        if colon and (name := name.strip(_BLANK)):
+            fields.append((name, value.strip(_BLANK)))
+    if folded:
+        fields[-1] = _unfolded(*fields[-1], folded)
     return fields
+
+
+def _unfolded(name: bytes, value: bytes, folded: list[bytes]) -> tuple[bytes, bytes]:
+    return name, b" ".join(part for part in (value, *folded) if part)
 
 
 def is_chunked(fields: Iterable[tuple[bytes, bytes]]) -> bool:
@@ -65,51 +98,146 @@ def payload_blocks(fields: Iterable[tuple[bytes, bytes]], blocks: Iterable[bytes
 
 
 def unchunk(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the data of a chunked body; trailers are left out.
+    """Yield the data of a chunked body; trailers and what follows them are left out.
 
     A cut body yields what came. From a malformed chunk size on, the rest comes as it stands.
     """
-    source = iter(blocks)
-    pending = b""
-    while True:
-        while b"\n" not in pending and len(pending) < _SIZE_LINE_LIMIT:
-            block = next(source, None)
-            if block is None:
-                break
-            pending += block
-        line, newline, rest = pending.partition(b"\n")
-        match = _CHUNK_SIZE.match(line.rstrip(b"\r"))
-        if match is None or not newline:
-            # The end of a cut body leaves nothing or a piece of a size line: that is coding, not data.
-            if newline or len(pending) >= _SIZE_LINE_LIMIT:
-                yield pending
-                yield from source
+    reader = ChunkReader()
+    for block in blocks:
+        yield from reader.feed(block)
+        if reader.done:
             return
-        size = int(match[1], 16)
-        if size == 0:
-            return
-        pending = rest
-        while size:
-            if not pending:
-                block = next(source, None)
-                if block is None:
-                    return
-                pending = block
-            yield pending[:size]
-            taken = min(size, len(pending))
-            pending, size = pending[taken:], size - taken
-        pending = _without_line_end(pending, source)
+
+
+class _Part(Enum):
+    """The part of a chunked body (RFC 9112, section 7.1) that the next byte belongs to."""
+
+    SIZE = "size line"
+    DATA = "chunk data"
+    DATA_END = "line end behind chunk data"
+    TRAILERS = "trailer section"
+    SURPLUS = "behind the end"
+    BROKEN = "behind something that is no chunk"
 
 
 _SIZE_LINE_LIMIT = 4096
-_CHUNK_SIZE = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,15})[ \t]*(?:;.*)?$")
+_CHUNK_SIZE = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,15})[ \t]*(?:;.*)?\r*$", re.DOTALL)
+_SIZE_LINE = re.compile(rb"([0-9A-Fa-f]{1,15})\r\n")
 
 
-def _without_line_end(pending: bytes, source: Iterator[bytes]) -> bytes:
-    """Drop the line end that closes a chunk from *pending*, taking one more block where needed."""
-    while len(pending) < 2 and not pending.startswith(b"\n"):
-        block = next(source, None)
-        if block is None:
-            return pending.removeprefix(b"\r")
-        pending += block
-    return pending.removeprefix(b"\r").removeprefix(b"\n")
+class ChunkReader:
+    """Takes the chunked transfer coding off a body that comes in pieces.
+
+    Lines may end in LF alone, and the line end behind a chunk's data may be missing.
+    """
+
+    __slots__ = ("_left", "_line", "_part", "lax", "surplus")
+
+    def __init__(self) -> None:
+        self._part = _Part.SIZE
+        self._line = b""
+        self._left = 0
+        self.surplus = 0
+        """Bytes that came behind the end of the body."""
+        self.lax = False
+        """Whether something was put up with that RFC 9112 does not allow."""
+
+    @property
+    def done(self) -> bool:
+        """Whether the end of the trailer section has been read."""
+        return self._part is _Part.SURPLUS
+
+    @property
+    def broken(self) -> bool:
+        """Whether something came where a chunk size belongs."""
+        return self._part is _Part.BROKEN
+
+    @property
+    def last_chunk_read(self) -> bool:
+        """Whether all data is there, and no trailer line has been begun and not ended."""
+        return self.done or (self._part is _Part.TRAILERS and not self._line)
+
+    def feed(self, block: bytes) -> list[bytes]:
+        """Return the pieces of chunk data in *block*."""
+        pieces: list[bytes] = []
+        position = self._whole_chunks(block, pieces)
+        while position < len(block):
+            if self._part is _Part.DATA:
+                end = min(position + self._left, len(block))
+                pieces.append(block[position:end])
+                self._left -= end - position
+                position = end
+                if not self._left:
+                    self._part = _Part.DATA_END
+            elif self._part is _Part.DATA_END:
+                position = self._behind_data(block, position)
+            elif self._part is _Part.SURPLUS:
+                self.surplus += len(block) - position
+                break
+            elif self._part is _Part.BROKEN:
+                pieces.append(self._line + block[position:])
+                self._line = b""
+                break
+            else:
+                position = self._read_line(block, position)
+        if self.broken and self._line:
+            pieces.append(self._line)
+            self._line = b""
+        return pieces
+
+    def _whole_chunks(self, block: bytes, pieces: list[bytes]) -> int:
+        """Read the well-formed chunks that *block* begins with; return where they end.
+
+        What this leaves, `feed` reads part by part. It is here for bodies of a million tiny chunks.
+        """
+        position = 0
+        if self._part is not _Part.SIZE or self._line:
+            return position
+        while (match := _SIZE_LINE.match(block, position)) and (size := int(match[1], 16)):
+            start = match.end()
+            end = start + size
+            if block[end : end + 2] != b"\r\n":
+                break
+            pieces.append(block[start:end])
+            position = end + 2
+        return position
+
+    def _behind_data(self, block: bytes, position: int) -> int:
+        """Pass over CRLF, LF or CR behind chunk data; anything else begins a size line."""
+        byte = block[position : position + 1]
+        if byte == b"\r" and not self._line:
+            self._line = byte
+            return position + 1
+        self.lax = self.lax or byte != b"\n" or not self._line
+        self._line = b""
+        self._part = _Part.SIZE
+        return position + 1 if byte == b"\n" else position
+
+    def _read_line(self, block: bytes, position: int) -> int:
+        """Read a size line or a trailer line, or the piece of it that *block* has."""
+        newline = block.find(b"\n", position)
+        end = len(block) if newline < 0 else newline + 1
+        if self._part is _Part.TRAILERS:
+            # All that matters of a trailer line is whether it is empty; a byte stands for the rest.
+            self._line = (self._line + block[position:end].rstrip(b"\r\n")[:1])[:1]
+            if newline >= 0:
+                self._part = _Part.TRAILERS if self._line else _Part.SURPLUS
+                self._line = b""
+            return end
+        end = min(end, position + _SIZE_LINE_LIMIT - len(self._line))
+        self._line += block[position:end]
+        if self._line.endswith(b"\n"):
+            self._begin_chunk()
+        elif len(self._line) >= _SIZE_LINE_LIMIT:
+            self._part = _Part.BROKEN
+        return end
+
+    def _begin_chunk(self) -> None:
+        match = _CHUNK_SIZE.match(self._line[:-1])
+        if match is None:
+            self._part = _Part.BROKEN
+            return
+        self.lax = self.lax or not self._line.endswith(b"\r\n")
+        self._line = b""
+        self._left = int(match[1], 16)
+        self._part = _Part.DATA if self._left else _Part.TRAILERS

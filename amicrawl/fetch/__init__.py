@@ -1,1 +1,22 @@
-"""In the making."""
+"""Fetching: one request, one `Capture`, byte for byte.
+
+libcurl makes the connections (names, addresses, proxies, TLS); the bytes of request and response are
+made and read here, because no HTTP library keeps what odd servers send. On the way of one request:
+
+    request    checks it and writes its bytes          pure
+    guard      says which addresses may be dialled     pure
+    dialer     connects, through `multi`               network
+    exchange   sends, receives, keeps to the limits    network
+    raw        sorts the response, with `framing`      pure but for the spool
+    spool      holds the body                          disk
+
+`Wire` puts these together; `failures` has the words for what goes wrong.
+"""
+
+from amicrawl.fetch.guard import Guard
+from amicrawl.fetch.limits import Limits
+from amicrawl.fetch.request import WireRequest
+from amicrawl.fetch.spool import Spool
+from amicrawl.fetch.wire import Wire
+
+__all__ = ["Guard", "Limits", "Spool", "Wire", "WireRequest"]

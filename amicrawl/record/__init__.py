@@ -1,1 +1,37 @@
-"""In the making."""
+"""The record: captures onto disk, as WARC files and an index that points into them.
+
+    capture, seed -> revisit.decide -> exchange.exchange_records -> warc.gzip_member -> WarcWriter
+                  -> captures.row_of -> CapturesJournal -> table.write_table
+
+`Archive` ties these together for one crawl and keeps the order in which they reach the disk; `repair`
+mends what a killed one has left; `CrawlJson` says what a crawl was and which files it left. What is
+written is exactly what came over the wire: nothing here rebuilds a message from its parsed fields.
+The modules that compute (digests, revisit, warc, exchange, captures, counts) are apart from those that
+touch the disk. Nothing here knows of Scrapy, threads or event loops: all of it is for one thread.
+"""
+
+from amicrawl.record.archive import Archive
+from amicrawl.record.captures import CAPTURES
+from amicrawl.record.counts import Counts
+from amicrawl.record.crawl_json import CrawlJson
+from amicrawl.record.disk import Disk
+from amicrawl.record.item import CaptureItem, RecordLocation
+from amicrawl.record.journal import CapturesJournal
+from amicrawl.record.repair import Repaired, repair
+from amicrawl.record.sealed import SealedFile
+from amicrawl.record.stage import WarcStage
+
+__all__ = [
+    "CAPTURES",
+    "Archive",
+    "CaptureItem",
+    "CapturesJournal",
+    "Counts",
+    "CrawlJson",
+    "Disk",
+    "RecordLocation",
+    "Repaired",
+    "SealedFile",
+    "WarcStage",
+    "repair",
+]

@@ -1,5 +1,22 @@
-"""Seeds: URLs to fetch, with what their producer knows of them."""
+"""Seeds: URLs to fetch, with what their producer knows of them, and the lists they are read from.
 
+`open_seed` reads lines, JSON Lines, Parquet (an earlier crawl's `captures.parquet` among them) and
+sitemaps, from a file, a pipe or standard input, packed or not. What cannot be read of a list is a
+`Fault`, handed to a callback and counted; nothing in a list can raise, only a list that gives nothing at
+all.
+
+    with open_seed("seeds.jsonl.gz", on_fault=print) as seeds:
+        for seed in seeds:
+            ...
+    print(seeds.read, seeds.bad)
+
+Which URLs are the same, and whether they can be fetched at all, is not decided here.
+"""
+
+from amicrawl.seed.fault import Fault
+from amicrawl.seed.formats import SeedFormat
+from amicrawl.seed.reader import SeedReader, open_seed
 from amicrawl.seed.seed import Seed
+from amicrawl.seed.sitemap_tree import SitemapLimits
 
-__all__ = ["Seed"]
+__all__ = ["Fault", "Seed", "SeedFormat", "SeedReader", "SitemapLimits", "open_seed"]

@@ -1,1 +1,1 @@
-"""In the making."""
+"""Spiders: what to crawl, in a few lines each, since how to crawl lies below them."""

@@ -1,1 +1,47 @@
-"""In the making."""
+"""URLs: what is fetched for one, and which others count as the same. Pure; all other rooms stand on it.
+
+A URL has up to four readings here, and none of them changes the URL itself:
+
+* `fetchable(url)`: what is asked for. The URL as found, with no more encoded than HTTP requires; that is
+  its name in the archive. `resolve(base, location)` gives the URL that a redirect leads to.
+* `canonicalize(url)`: its canonical form, one spelling for all that are taken for the same page, exactly
+  as in the frontier files that other software writes. `canonical_form(url)` adds an extension for what
+  those rules refuse although it can be fetched.
+* `url_key(url, identity)`: the 128 bits that stand for it in a frontier.
+* `surt(url)`: the key by which archives sort their captures.
+
+A URL that has no such reading gives a `Refused` with its `Reason`; nothing here raises on a URL. URLs
+are `str` or `bytes`; octets that are not UTF-8 survive as lone surrogates (`octets.py`). To read on,
+begin with `canonical.py`.
+"""
+
+from amicrawl.urls.canonical import Canonical, canonicalize
+from amicrawl.urls.fetchable import Fetchable, fetchable
+from amicrawl.urls.identity import canonical_form
+from amicrawl.urls.key import Grouping, UrlKey, host_key, path_key, seed_key, url_key
+from amicrawl.urls.policy import DEFAULT_POLICY, Policy
+from amicrawl.urls.redirect import resolve
+from amicrawl.urls.refusal import Reason, Refused
+from amicrawl.urls.suffix import registrable_domain
+from amicrawl.urls.surt import surt
+
+__all__ = [
+    "DEFAULT_POLICY",
+    "Canonical",
+    "Fetchable",
+    "Grouping",
+    "Policy",
+    "Reason",
+    "Refused",
+    "UrlKey",
+    "canonical_form",
+    "canonicalize",
+    "fetchable",
+    "host_key",
+    "path_key",
+    "registrable_domain",
+    "resolve",
+    "seed_key",
+    "surt",
+    "url_key",
+]

@@ -1,0 +1,58 @@
+# Every target does its own set-up: git, make and a Python 3.11 or newer are enough.
+#
+# Paths are handed to commands through the environment, so that spaces and quotes in them do no harm.
+
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+OUT ?= ami-out
+SEEDS ?=
+PYTHON ?=
+ROUNDS ?=
+PAGES ?=
+export SEEDS OUT PYTHON
+
+BIN := .venv/bin
+
+.PHONY: help
+help: ## Show the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 22
+
+.PHONY: crawl
+crawl: environment-run ## Archive SEEDS=path (or a demo site on this machine) into OUT=directory (ami-out)
+	@if [ -z "$$SEEDS" ]; then exec $(BIN)/python examples/demo.py --out "$$OUT"; fi; \
+	status=0; $(BIN)/scrapy crawl seeds -a file="$$SEEDS" -a out="$$OUT" || status=$$?; \
+	[ ! -e "$$OUT/captures.parquet" ] || $(BIN)/amicrawl inspect "$$OUT" || exit $$((status ? status : 1)); \
+	exit $$status
+
+.PHONY: test
+test: lint ## Check style, types and import order, then run the tests
+	@scripts/system-packages gzip
+	$(BIN)/python -m pytest
+
+.PHONY: lint
+lint: environment-dev ## Check style, types and import order
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+.PHONY: bench
+bench: environment-dev ## Measure pages per CPU second beside other crawlers [PAGES=20000] [ROUNDS=3]
+	@scripts/system-packages wget
+	$(BIN)/python -m benchmarks $(if $(PAGES),--pages $(PAGES)) $(if $(ROUNDS),--rounds $(ROUNDS))
+
+.PHONY: crash-test
+crash-test: environment-dev ## Kill a crawl at random moments and check that nothing is lost [ROUNDS=200]
+	AMICRAWL_CRASH_ROUNDS=$(or $(ROUNDS),200) $(BIN)/python -m pytest tests/crash --timeout 0
+
+.PHONY: clean
+clean: ## Remove what the other targets made, except what was archived
+	rm -rf .venv benchmarks/peers/*/.venv benchmarks/out build dist *.egg-info .coverage*
+	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.PHONY: environment-run environment-dev
+environment-run environment-dev: environment-%:
+	@$(BIN)/python scripts/environment.py $* --check 2>/dev/null || \
+	{ python=$${PYTHON:-$$(scripts/find-python)} && "$$python" scripts/environment.py $*; }

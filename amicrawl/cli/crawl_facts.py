@@ -1,0 +1,213 @@
+"""Crawl facts: what a crawl's output says of it, read without starting, stopping or changing anything.
+
+The crawl may be finished, running or killed. Rows are those of `captures.parquet` and of the journals
+that it has not taken in. Only the columns that are counted are read through, and of the others the first
+rows; never more than a batch of either is in memory.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from amicrawl.errors import DamagedFileError, InputError
+from amicrawl.record.rows import NAMES, read_rows
+from amicrawl.record.table import TABLE_NAME, journals
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+CRAWL_JSON = "crawl.json"
+CRAWL_JSON_LIMIT = 64 * 1024**2
+"""Bytes of `crawl.json` that are read; a larger one is passed over."""
+SHOWN = ("status", "body_length", "host", "url", "error")
+"""Columns of the capture index that are shown of a row."""
+
+_COUNTED = ("status", "body_length", "unchanged")
+_BATCH = 64 * 1024
+_SHOWN_BATCH = 256
+_PAGE_BUFFER = 64 * 1024
+_MAGIC = b"PAR1"
+
+
+@dataclass(frozen=True, slots=True)
+class FileFact:
+    """One file of a crawl."""
+
+    name: str
+    """Relative to the directory of the crawl."""
+    size: int
+    """Bytes."""
+    state: str
+    """`sealed`, `being written`, `set aside` (by repair), `not as listed` (in `crawl.json`) or empty."""
+    records: int | None = None
+    """Records or rows in it, as `crawl.json` says; None where it does not."""
+
+
+@dataclass(slots=True)
+class CrawlFacts:
+    """What is known of a crawl, or of one capture index."""
+
+    rows: int = 0
+    bytes: int = 0
+    """Of payload, over all rows."""
+    unchanged: int = 0
+    statuses: Counter[int] = field(default_factory=Counter)
+    """Rows by HTTP status; 0: the fetch failed."""
+    captures: list[dict[str, Any]] = field(default_factory=list)
+    """The first rows, by column: those in `SHOWN`."""
+    files: list[FileFact] = field(default_factory=list)
+    crawl: dict[str, Any] | None = None
+    """What `crawl.json` says; None where there is none."""
+    notes: list[str] = field(default_factory=list)
+    """What is amiss, a sentence each."""
+
+
+def facts_of_directory(directory: Path, *, rows: int) -> CrawlFacts:
+    """Return the facts of the crawl in *directory*, with its first *rows* captures.
+
+    Raises InputError where there is no crawl, DamagedFileError where `captures.parquet` cannot be read.
+    """
+    facts = CrawlFacts()
+    with _changes_told(directory):
+        facts.crawl = _crawl_json(directory / CRAWL_JSON, facts.notes)
+        facts.files = _files(directory, facts.crawl or {})
+        tables = [path for path in [directory / TABLE_NAME] if path.exists()]
+        unread = journals(directory)
+        warcs = any(".warc.gz" in file.name for file in facts.files)
+        if not (tables or unread or warcs or facts.crawl):
+            raise InputError(f"{directory} holds no crawl. {_advice(directory)}")
+        for table in tables:
+            add_table(facts, table, rows=rows)
+        for journal in unread:
+            add_journal(facts, journal, rows=rows)
+    return facts
+
+
+def add_table(facts: CrawlFacts, path: Path, *, rows: int) -> None:
+    """Add the capture index *path* to *facts*, with rows up to *rows* in all.
+
+    Raises InputError where it is none, DamagedFileError where it cannot be read.
+    """
+    with path.open("rb") as file:
+        if file.read(4) != _MAGIC:
+            raise InputError(
+                f"{path} is no Parquet file. Give a capture index, a WARC file or a directory."
+            )
+    try:
+        with pq.ParquetFile(path, buffer_size=_PAGE_BUFFER, pre_buffer=False) as table:
+            missing = {*SHOWN, *_COUNTED} - set(table.schema_arrow.names)
+            if missing:
+                names = ", ".join(sorted(missing))
+                raise InputError(f"{path} is no capture index: it lacks {names}. Give one that is.")
+            facts.rows += table.metadata.num_rows
+            _add_counts(facts, table)
+            _add_captures(facts, table, rows)
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        reason = f"not a whole Parquet file ({error}); restore a copy of it"
+        raise DamagedFileError(path, path.stat().st_size, reason) from error
+
+
+def add_journal(facts: CrawlFacts, path: Path, *, rows: int) -> None:
+    """Add the rows of the journal *path* to *facts*; damaged lines are noted, a torn last one is not."""
+    damaged: list[object] = []
+    status, length, unchanged = (NAMES.index(name) for name in _COUNTED)
+    for row in read_rows(path, on_damage=damaged.append):
+        values = row.values
+        facts.rows += 1
+        facts.statuses[values[status]] += 1
+        facts.bytes += values[length]
+        facts.unchanged += values[unchanged]
+        if len(facts.captures) < rows:
+            facts.captures.append({name: values[NAMES.index(name)] for name in SHOWN})
+    if damaged:
+        facts.notes.append(f"{path.name} has {len(damaged)} damaged lines, the first: {damaged[0]}.")
+
+
+def _add_counts(facts: CrawlFacts, table: pq.ParquetFile) -> None:
+    for batch in table.iter_batches(_BATCH, columns=list(_COUNTED), use_threads=False):
+        facts.statuses.update(batch.column("status").fill_null(0).to_numpy().tolist())
+        facts.bytes += pc.sum(batch.column("body_length")).as_py() or 0
+        facts.unchanged += pc.sum(batch.column("unchanged")).as_py() or 0
+
+
+def _add_captures(facts: CrawlFacts, table: pq.ParquetFile, rows: int) -> None:
+    size = max(1, min(rows, _SHOWN_BATCH))
+    # Group by group: of those behind the rows that are shown, nothing is read.
+    for group in range(table.num_row_groups):
+        if len(facts.captures) >= rows:
+            return
+        for batch in table.iter_batches(
+            size, row_groups=[group], columns=list(SHOWN), use_threads=False
+        ):
+            facts.captures += batch.slice(0, rows - len(facts.captures)).to_pylist()
+            if len(facts.captures) >= rows:
+                return
+
+
+def _crawl_json(path: Path, notes: list[str]) -> dict[str, Any] | None:
+    if not path.exists():
+        return None
+    if path.stat().st_size > CRAWL_JSON_LIMIT:
+        notes.append(f"{path.name} is larger than {CRAWL_JSON_LIMIT} bytes and was passed over.")
+        return None
+    try:
+        crawl = orjson.loads(path.read_bytes())
+    except orjson.JSONDecodeError as error:
+        notes.append(f"{path.name} is not JSON ({error.msg}).")
+        return None
+    if not isinstance(crawl, dict):
+        notes.append(f"{path.name} holds no object.")
+        return None
+    return crawl
+
+
+def _files(directory: Path, crawl: dict[str, Any]) -> list[FileFact]:
+    """Return the files of the crawl in *directory*, those of its frontier included, by name."""
+    listed = {}
+    entries = crawl.get("files")
+    for entry in entries if isinstance(entries, list) else []:
+        if isinstance(entry, dict) and isinstance(entry.get("name"), str):
+            listed[entry["name"]] = entry
+    paths = [*directory.glob("*"), *directory.glob("frontier/*")]
+    return [_file(path, directory, listed) for path in sorted(paths) if path.is_file()]
+
+
+def _file(path: Path, directory: Path, listed: dict[str, dict[str, Any]]) -> FileFact:
+    name, size = path.relative_to(directory).as_posix(), path.stat().st_size
+    entry = listed.get(name, {})
+    records = entry.get("records")
+    state = _state(name)
+    if state == "sealed" and entry.get("size", size) != size:
+        state = "not as listed"
+    return FileFact(name, size, state, records if isinstance(records, int) else None)
+
+
+def _state(name: str) -> str:
+    if name.endswith(".open"):
+        return "being written"
+    if name.endswith((".tail", ".damaged")):
+        return "set aside"
+    return "sealed" if name.endswith((".warc.gz", ".parquet")) else ""
+
+
+def _advice(directory: Path) -> str:
+    runs = sorted(path.parent for path in directory.glob(f"*/{TABLE_NAME}"))
+    return f"Give one of the runs in it: {runs[0]}." if runs else "Give the output directory of one."
+
+
+@contextmanager
+def _changes_told(directory: Path) -> Iterator[None]:
+    """Say so where a file is gone between being listed and being read: the crawl has just sealed it."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise InputError(f"{directory} changed while it was read: {error}. Try again.") from error

@@ -1,0 +1,161 @@
+"""`amicrawl inspect`: what a crawl's output holds, also while it is being written or after a kill."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path  # noqa: TC003  # typer looks at it
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from amicrawl.cli.crawl_facts import CrawlFacts, add_journal, add_table, facts_of_directory
+from amicrawl.cli.terminal import aligned, harmless, human_size
+from amicrawl.cli.warc_listing import WarcListing, list_records
+from amicrawl.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+MOST_ROWS = 100_000
+"""Rows that are shown at most."""
+
+_FILES_SHOWN = 50
+_OPEN = ".open"
+
+
+def inspect(
+    path: Annotated[Path, typer.Argument(help="captures.parquet, a crawl's directory, or a WARC file.")],
+    rows: Annotated[
+        int, typer.Option("-n", min=0, max=MOST_ROWS, help="Rows or records to show.", metavar="N")
+    ] = 20,
+    as_json: Annotated[  # noqa: FBT002  # typer calls it so
+        bool, typer.Option("--json", help="Print one JSON object.")
+    ] = False,
+) -> None:
+    """Show what PATH holds: captures, statuses and files of a crawl, or the records of a WARC file.
+
+    Changes nothing, so a running or killed crawl may be looked at. Example: amicrawl inspect ami-out
+    """
+    try:
+        lines = _inspected(path, rows, as_json=as_json)
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be read: {error.strerror or error}. Check path and permissions."
+        ) from error
+    _print(lines)
+
+
+def _inspected(path: Path, rows: int, *, as_json: bool) -> Iterable[str]:
+    if path.is_dir():
+        facts = facts_of_directory(path, rows=rows)
+    elif ".warc" in path.suffixes:
+        listing = list_records(path, limit=rows)
+        return [_listing_json(path, listing)] if as_json else _listing_text(path, listing)
+    else:
+        facts = CrawlFacts()
+        (add_journal if path.suffix == _OPEN else add_table)(facts, path, rows=rows)
+    return [_facts_json(path, facts)] if as_json else _facts_text(facts)
+
+
+def _print(lines: Iterable[str]) -> None:
+    encoding = sys.stdout.encoding or "utf-8"
+    for line in lines:
+        # A terminal that knows only ASCII gets escapes instead of an exception.
+        typer.echo(line.encode(encoding, "backslashreplace").decode(encoding))
+
+
+def _json(found: dict[str, Any]) -> str:
+    # In ASCII, DEL is all that JSON leaves raw and a terminal may obey.
+    return json.dumps(found).replace("\x7f", "\\u007f")
+
+
+def _facts_json(path: Path, facts: CrawlFacts) -> str:
+    return _json(
+        {
+            "path": str(path),
+            "rows": facts.rows,
+            "bytes": facts.bytes,
+            "failed": facts.statuses[0],
+            "unchanged": facts.unchanged,
+            "statuses": {str(status): facts.statuses[status] for status in sorted(facts.statuses)},
+            "captures": facts.captures,
+            "files": [asdict(file) for file in facts.files],
+            "crawl": facts.crawl,
+            "notes": facts.notes,
+        }
+    )
+
+
+def _listing_json(path: Path, listing: WarcListing) -> str:
+    return _json({"path": str(path), "open": path.suffix == _OPEN, **asdict(listing)})
+
+
+def _facts_text(facts: CrawlFacts) -> Iterator[str]:
+    yield (
+        f"{facts.rows:,} rows, {human_size(facts.bytes)} of payload, "
+        f"{facts.unchanged:,} unchanged, {facts.statuses[0]:,} failed"
+    )
+    if facts.rows:
+        counts = sorted(facts.statuses.items(), key=lambda item: (-item[1], item[0]))
+        yield "status: " + ", ".join(f"{status or 'ERR'} {count:,}" for status, count in counts if count)
+    if facts.crawl:
+        yield from _crawl_text(facts.crawl)
+    if facts.files:
+        yield ""
+        yield from _files_text(facts)
+    if facts.captures:
+        yield ""
+        yield from _captures_text(facts)
+    for note in facts.notes:
+        yield f"note: {harmless(note)}"
+
+
+def _crawl_text(crawl: dict[str, Any]) -> Iterator[str]:
+    """Show the plain values of `crawl.json`, and the counts."""
+    told = ("state", "started", "finished", "finish_reason", "software")
+    facts = [f"{name} {crawl[name]}" for name in told if isinstance(crawl.get(name), str)]
+    yield harmless("crawl: " + ", ".join(facts))
+    counts = crawl.get("counts")
+    if isinstance(counts, dict) and counts:
+        yield harmless("counts: " + ", ".join(f"{name} {count}" for name, count in counts.items()))
+
+
+def _files_text(facts: CrawlFacts) -> Iterator[str]:
+    table = [("FILE", "BYTES", "RECORDS", "STATE")]
+    for file in facts.files[:_FILES_SHOWN]:
+        records = "" if file.records is None else str(file.records)
+        table.append((harmless(file.name), str(file.size), records, file.state))
+    yield from aligned(table, right=(False, True, True, False))
+    rest = facts.files[_FILES_SHOWN:]
+    if rest:
+        yield f"... and {len(rest):,} more, {human_size(sum(file.size for file in rest))}"
+
+
+def _captures_text(facts: CrawlFacts) -> Iterator[str]:
+    table = [("STATUS", "BYTES", "HOST", "URL")]
+    for row in facts.captures:
+        url = harmless(str(row["url"]))
+        if row["error"]:
+            url += f"  ({harmless(str(row['error']), limit=120)})"
+        table.append(
+            (str(row["status"] or "ERR"), str(row["body_length"]), harmless(str(row["host"])), url)
+        )
+    yield from aligned(table, right=(True, True, False, False))
+    if facts.rows > len(facts.captures):
+        yield f"... and {facts.rows - len(facts.captures):,} more"
+
+
+def _listing_text(path: Path, listing: WarcListing) -> Iterator[str]:
+    state = ", being written" if path.suffix == _OPEN else ""
+    yield f"{harmless(path.name)}: {human_size(listing.size)}{state}"
+    table = [("OFFSET", "LENGTH", "TYPE", "STATUS", "URI")]
+    for record in listing.records:
+        status = "" if record.status is None else str(record.status)
+        table.append((str(record.offset), str(record.length), record.type, status, harmless(record.uri)))
+    yield from aligned(table, right=(True, True, False, True, False))
+    if listing.more:
+        yield "... and more; -n says how many are shown"
+    if listing.fault:
+        yield f"note: {harmless(listing.fault)}"

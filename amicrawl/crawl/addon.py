@@ -1,0 +1,126 @@
+"""The add-on: one line in `ADDONS` turns any Scrapy project into an archiving one.
+
+    ADDONS = {"amicrawl.crawl.addon.ArchiveAddon": 300}
+
+Whatever the project itself sets wins, with one exception that is the point of it all: the download
+handlers for http and https, the scheduler and the downloader are ours unless the project names its
+own after the add-on's.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Self
+
+from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
+from scrapy.downloadermiddlewares.redirect import RedirectMiddleware
+
+from amicrawl import __version__
+from amicrawl.config import CrawlConfig, Identity, Robots
+from amicrawl.crawl.closing import Closing
+from amicrawl.crawl.decoding import TolerantDecodingMiddleware
+from amicrawl.crawl.pipelines import CapturesPipeline, WarcPipeline
+from amicrawl.crawl.politeness import PolitenessMiddleware
+from amicrawl.crawl.progress import Progress
+from amicrawl.crawl.reconstruct import ForeignResponses
+from amicrawl.crawl.redirects import AsFoundRedirectMiddleware
+from amicrawl.crawl.run import Run, RunHolder
+from amicrawl.crawl.trim import trim_to_archiving
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
+
+_HANDLER = "amicrawl.crawl.handler.WireHandler"
+
+# Each line is a measured or a safety choice; docs/settings.md gives the reasons.
+_DEFAULTS: dict[str, object] = {
+    "SCHEDULER": "amicrawl.crawl.scheduler.FrontierScheduler",
+    "DOWNLOADER": "amicrawl.crawl.downloader.ArchiveDownloader",
+    "LOG_FORMATTER": "amicrawl.crawl.logs.QuietLogFormatter",
+    "CONCURRENT_ITEMS": 1,
+    "TELNETCONSOLE_ENABLED": False,
+    "REMOTE_CONTROL_ENABLED": False,
+    "AUTOTHROTTLE_ENABLED": False,
+}
+
+
+class ArchiveAddon(RunHolder):
+    """Wires the crawl; holds what its parts share."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """Build the add-on of *crawler*, whose settings come later."""
+        return cls(crawler)
+
+    @classmethod
+    def update_pre_crawler_settings(cls, settings: BaseSettings) -> None:
+        """Choose the event loop, which is installed before any crawler exists."""
+        if find_spec("uvloop") is not None:
+            settings.set("ASYNCIO_EVENT_LOOP", "uvloop.Loop", "addon")
+
+    def update_settings(self, settings: BaseSettings) -> None:
+        """Set everything that the project has not set itself.
+
+        Raises UsageError for an `AMICRAWL_*` setting that cannot be followed.
+        """
+        config = CrawlConfig.from_settings(_with_scrapy_pace(settings))
+        for name, value in _DEFAULTS.items():
+            settings.set(name, value, "addon")
+        settings.set("USER_AGENT", _user_agent(config), "addon")
+        settings.set("ROBOTSTXT_OBEY", config.robots is Robots.OBEY, "addon")
+        _set_handlers(settings)
+        _set_components(settings)
+        if not getattr(self._crawler.spidercls, "reads_responses", True):
+            trim_to_archiving(settings)
+        self.run = Run(config, config.identity or Identity.CANONICAL)
+        self.run.asked = dict(getattr(self._crawler.spider, "asked", {}))
+
+
+def _with_scrapy_pace(settings: BaseSettings) -> dict[str, Any]:
+    """Return *settings* with Scrapy's own pace as ours, where a project set one and not the other.
+
+    A project that asks a host every 5 s by DOWNLOAD_DELAY must not be sped up by switching archiving
+    on; the gate replaces Scrapy's slots, so it has to keep their promise.
+    """
+    given: dict[str, Any] = dict(settings)
+    for theirs, ours in (
+        ("DOWNLOAD_DELAY", "AMICRAWL_DELAY"),
+        ("CONCURRENT_REQUESTS_PER_DOMAIN", "AMICRAWL_PER_HOST"),
+        ("CONCURRENT_REQUESTS", "AMICRAWL_INFLIGHT_MAX"),
+    ):
+        set_by_project = (settings.getpriority(theirs) or 0) > 0
+        if set_by_project and settings.getpriority(ours) is None:
+            given[ours] = settings[theirs]
+    return given
+
+
+def _user_agent(config: CrawlConfig) -> str:
+    agent = f"amicrawl/{__version__}"
+    contact = "".join(c for c in config.operator if " " <= c <= "~" and c not in "()")
+    return f"{agent} (+{contact})" if contact else agent
+
+
+def _set_handlers(settings: BaseSettings) -> None:
+    """Fetch http and https with our handler, and nothing from the local disk."""
+    handlers = settings.getdict("DOWNLOAD_HANDLERS")
+    for scheme, handler in (("http", _HANDLER), ("https", _HANDLER), ("file", None)):
+        handlers.setdefault(scheme, handler)
+    settings.set("DOWNLOAD_HANDLERS", handlers, settings.getpriority("DOWNLOAD_HANDLERS") or 0)
+
+
+def _set_components(settings: BaseSettings) -> None:
+    place = settings.setdefault_in_component_priority_dict
+    place("DOWNLOADER_MIDDLEWARES", PolitenessMiddleware, 950)
+    place("DOWNLOADER_MIDDLEWARES", HttpCompressionMiddleware, None)
+    place("DOWNLOADER_MIDDLEWARES", TolerantDecodingMiddleware, 590)
+    place("DOWNLOADER_MIDDLEWARES", RedirectMiddleware, None)
+    place("DOWNLOADER_MIDDLEWARES", AsFoundRedirectMiddleware, 600)
+    place("ITEM_PIPELINES", WarcPipeline, 900)
+    place("ITEM_PIPELINES", CapturesPipeline, 910)
+    place("EXTENSIONS", Closing, 0)
+    place("EXTENSIONS", Progress, 0)
+    place("EXTENSIONS", ForeignResponses, 0)

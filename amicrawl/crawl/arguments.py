@@ -1,0 +1,85 @@
+"""Spider arguments: always strings, from a command line, scrapyd or a script; checked here, once."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from amicrawl.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_TRUE = frozenset({"1", "true", "yes", "on"})
+_FALSE = frozenset({"0", "false", "no", "off", ""})
+# Given by scrapyd to every job; named so that it is not taken for a slip of the pen.
+_FROM_SCRAPYD = frozenset({"_job", "_version"})
+
+
+@dataclass(frozen=True, slots=True)
+class SeedArguments:
+    """The arguments of the spider `seeds`."""
+
+    file: str
+    """The seed list: a path, `-` for standard input, or an http(s) address of a sitemap."""
+    format: str | None = None
+    """`lines`, `jsonl`, `parquet` or `sitemap`; inferred where not given."""
+    out: str | None = None
+    """Directory for the output."""
+    run_id: str | None = None
+    """Sub-directory of `out` for this run."""
+    shard: int = 0
+    """Which part of the hosts is fetched, from 0."""
+    shards: int = 1
+    """Into how many parts the hosts are divided."""
+    strict: bool = False
+    """Whether a line that cannot be used makes the exit code 7."""
+
+    @classmethod
+    def parse(cls, given: Mapping[str, object]) -> Self:
+        """Check *given*. Raises UsageError, naming the nearest known argument for an unknown one."""
+        values = {name: str(value) for name, value in given.items() if name not in _FROM_SCRAPYD}
+        _refuse_unknown(values, list(cls.__dataclass_fields__))
+        if not values.get("file"):
+            raise UsageError(
+                "The spider `seeds` needs a seed list: give it one with -a file=seeds.jsonl "
+                "(or -a file=- for standard input)."
+            )
+        shard, shards = _number(values, "shard", 0), _number(values, "shards", 1)
+        if not 0 <= shard < shards:
+            raise UsageError(
+                f"Argument shard={shard} does not go with shards={shards}: shards count from 0, "
+                f"so the last of {shards} is {max(shards - 1, 0)}."
+            )
+        return cls(
+            file=values["file"],
+            format=values.get("format") or None,
+            out=values.get("out") or None,
+            run_id=values.get("run_id") or None,
+            shard=shard,
+            shards=shards,
+            strict=_switch(values, "strict"),
+        )
+
+
+def _refuse_unknown(values: Mapping[str, str], known: list[str]) -> None:
+    for name in values:
+        if name not in known:
+            nearest = difflib.get_close_matches(name, known, n=1)
+            hint = f"Did you mean {nearest[0]}?" if nearest else f"Known are {', '.join(known)}."
+            raise UsageError(f"Unknown argument {name} for the spider `seeds`. {hint}")
+
+
+def _number(values: Mapping[str, str], name: str, default: int) -> int:
+    text = values.get(name, str(default))
+    if not text.isascii() or not text.isdigit():
+        raise UsageError(f"Argument {name}={text!r} is not a whole number: give 0 or more.")
+    return int(text)
+
+
+def _switch(values: Mapping[str, str], name: str) -> bool:
+    text = values.get(name, "").lower()
+    if text not in _TRUE | _FALSE:
+        raise UsageError(f"Argument {name}={text!r} is neither yes nor no: give 1 or 0.")
+    return text in _TRUE

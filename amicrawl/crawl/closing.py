@@ -1,0 +1,78 @@
+"""How a crawl ends: drained at the first signal, sealed at once at the second, and accounted for."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Self, cast
+
+from scrapy import signals
+
+from amicrawl.crawl.run import Run, run_of
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+_LOOK_EVERY = 0.25
+
+
+class Closing:
+    """Watches for the end, bounds the drain, and leaves whole files behind in every case."""
+
+    def __init__(self, crawler: Crawler, run: Run) -> None:
+        self._crawler = crawler
+        self._run = run
+        self._timer: asyncio.TimerHandle | None = None
+        self._stopping_since: float | None = None
+        self._closing: asyncio.Future[None] | None = None
+        self._ended = False
+        crawler.signals.connect(self._opened, signals.spider_opened)
+        crawler.signals.connect(self._closed, signals.spider_closed)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """Build it for *crawler*."""
+        return cls(crawler, run_of(crawler))
+
+    def _opened(self) -> None:
+        # Scrapy's second signal stops the reactor without closing the spider. This is the last place
+        # that is reached then; after an ordinary end it finds everything done.
+        from twisted.internet import reactor  # noqa: PLC0415  # importing it earlier would install one
+
+        cast("Any", reactor).addSystemEventTrigger("before", "shutdown", self._seal_at_once)
+        self._watch()
+
+    def _watch(self) -> None:
+        """Look whether the crawl was asked to stop (Scrapy sends no signal for it), or must."""
+        self._timer = asyncio.get_running_loop().call_later(_LOOK_EVERY, self._watch)
+        if self._run.recorder.fault is not None and not self._run.stopping:
+            self._run.stopping = True
+            closing = self._crawler.engine.close_spider_async(reason="output_failed")
+            self._closing = asyncio.ensure_future(closing)
+        elif self._is_closing():
+            self._bound_the_drain()
+
+    def _is_closing(self) -> bool:
+        slot = getattr(self._crawler.engine, "_slot", None)
+        return not self._crawler.crawling or (slot is not None and slot.closing is not None)
+
+    def _bound_the_drain(self) -> None:
+        now = self._run.clock()
+        self._run.stopping = True
+        if self._stopping_since is None:
+            self._stopping_since = now
+        elif now - self._stopping_since > self._run.config.drain_time:
+            self._run.abort()
+
+    def _closed(self, reason: str) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._end(reason)
+
+    def _seal_at_once(self) -> None:
+        if not self._ended:
+            self._run.recorder.seal_now()
+            self._end("stopped at once")
+
+    def _end(self, reason: str) -> None:
+        self._ended = True
+        self._run.finish(reason)

@@ -1,0 +1,1 @@
+"""Commands of the Scrapy project: `scrapy crawl`, with exit codes that say what happened."""

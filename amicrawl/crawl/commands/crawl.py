@@ -1,0 +1,52 @@
+"""`scrapy crawl`: Scrapy's own, with errors said as sentences and the exit codes of the manual."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, cast
+
+from scrapy.commands import crawl
+from scrapy.exceptions import UsageError as ScrapyUsageError
+
+from amicrawl.crawl.run import RunHolder
+from amicrawl.errors import AmicrawlError, ExitCode
+
+if TYPE_CHECKING:
+    import argparse
+    import asyncio
+
+    from scrapy.crawler import Crawler
+
+
+class Command(crawl.Command):
+    """Runs a spider and ends with the exit code that fits what came of it."""
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        """Run the spider named in *args* with the arguments in *opts*."""
+        if len(args) != 1:
+            raise ScrapyUsageError("Name exactly one spider, as in: scrapy crawl seeds -a file=F")
+        assert self.crawler_process is not None
+        try:
+            crawler = self._create_crawler(args[0])
+        except KeyError:
+            raise ScrapyUsageError(
+                f"There is no spider {args[0]!r} here; `scrapy list` names those there are.",
+                print_help=False,
+            ) from None
+        task = self.crawler_process.crawl(crawler, **opts.spargs)
+        self.crawler_process.start()
+        self.exitcode = _conclude(crawler, cast("asyncio.Task[None]", task))
+
+
+def _conclude(crawler: Crawler, task: asyncio.Task[None]) -> int:
+    """Return the exit code, having said on standard error what went wrong."""
+    error = task.exception() if task.done() and not task.cancelled() else None
+    holder = crawler.get_addon(RunHolder)
+    run = holder.run if holder is not None else None
+    fault = error if isinstance(error, AmicrawlError) else (run.fault if run is not None else None)
+    if fault is not None:
+        sys.stderr.write(f"amicrawl: {fault}\n")
+        return fault.exit_code
+    if error is not None:
+        raise error
+    return run.exit_code() if run is not None else ExitCode.DONE

@@ -1,0 +1,106 @@
+"""The downloader: Scrapy's, without slots.
+
+Scrapy's downloader keeps a queue, a delay and a timer per host. The scheduler here only lets go of
+what may start at once, so all of that would be work for nothing (it is most of an engine pass), and a
+slow host would hold places that others could use. What other components may rely on stays: the
+middlewares, the signals, `active`, `slots` (empty) and `handlers`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from scrapy import signals
+from scrapy.core.downloader.handlers import DownloadHandlers
+from scrapy.core.downloader.middleware import DownloaderMiddlewareManager
+from scrapy.exceptions import IgnoreRequest
+from scrapy.utils.defer import deferred_from_coro
+from scrapy.utils.httpobj import urlparse_cached
+from scrapy.utils.misc import build_from_crawler
+
+from amicrawl.capture import Failure
+from amicrawl.crawl.run import run_of
+from amicrawl.crawl.ticket import Stopped, Ticket, ticket_of
+from amicrawl.errors import AmicrawlError
+from amicrawl.frontier import Outcome
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+    from twisted.internet.defer import Deferred
+
+
+class ArchiveDownloader:
+    """Runs requests through the middlewares and a handler, and hands in their tickets at the end."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self.crawler = crawler
+        self._run = run_of(crawler)
+        self.active: set[Request] = set()
+        self.slots: dict[str, Any] = {}
+        self.total_concurrency = self._run.config.inflight_max
+        self.handlers = DownloadHandlers(crawler)
+        self.middleware: DownloaderMiddlewareManager = build_from_crawler(
+            DownloaderMiddlewareManager, crawler
+        )
+
+    def fetch(self, request: Request) -> Deferred[Response | Request]:
+        """Download *request*; the result is a response, or a request that takes its place."""
+        return deferred_from_coro(self._fetch(request))
+
+    def needs_backout(self) -> bool:
+        """Tell whether as many requests are in flight as the in-flight limit allows."""
+        return len(self.active) >= self._run.limit.limit
+
+    def get_slot_key(self, request: Request) -> str:
+        """Return the name under which Scrapy's priority queues spread *request* over hosts."""
+        return urlparse_cached(request).hostname or ""
+
+    def close(self) -> None:
+        """Nothing runs on its own here that would have to be ended."""
+
+    async def _fetch(self, request: Request) -> Response | Request:
+        self.active.add(request)
+        ticket = ticket_of(request)
+        try:
+            result = await self.middleware.download_async(self._transfer, request)
+        except (AmicrawlError, Stopped):
+            raise
+        except Exception as error:
+            if ticket is not None and ticket.outcome is None:
+                await self._record_refusal(ticket, error)
+            raise
+        else:
+            if ticket is not None and ticket.outcome is None:
+                # A middleware answered in the server's place, or put another request in this one's:
+                # nothing was fetched, and there is nothing left to do for this row.
+                ticket.outcome = Outcome(status=0, failure=Failure.REFUSED_BY_CRAWL)
+            return result
+        finally:
+            self.active.remove(request)
+            # A middleware may have given the ticket only now, to a request that brought none.
+            ticket = ticket or ticket_of(request)
+            if ticket is not None:
+                self._run.leave(ticket)
+
+    async def _record_refusal(self, ticket: Ticket, error: Exception) -> None:
+        """Give a row of the frontier that a middleware refused its row in the index."""
+        if ticket.dispatch is None:
+            return
+        failure, detail = Failure.REFUSED_BY_CRAWL, f"{type(error).__name__}: {error}"
+        if isinstance(error, IgnoreRequest) and "robots.txt" in str(error):
+            failure, detail = Failure.ROBOTS_DENIED, ""
+        await self._run.record_unasked(ticket.dispatch.offer.seed, failure, detail)
+        ticket.outcome = Outcome(status=0, failure=failure)
+
+    async def _transfer(self, request: Request) -> Response:
+        """Hand *request* to the handler of its scheme, with the signals that Scrapy sends around it."""
+        send, spider = self.crawler.signals.send_catch_log, self.crawler.spider
+        send(signals.request_reached_downloader, request=request, spider=spider)
+        try:
+            response = await self.handlers.download_request_async(request)
+            send(signals.response_downloaded, response=response, request=request, spider=spider)
+            return response
+        finally:
+            send(signals.request_left_downloader, request=request, spider=spider)

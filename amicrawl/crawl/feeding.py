@@ -1,0 +1,88 @@
+"""Feeding: from a seed list into the frontier, no faster than the frontier empties.
+
+A seed list may hold tens of millions of lines, and standard input may be silent for hours, so the
+reader runs on a thread of its own and hands over batches; the next is read when the frontier has
+room again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from amicrawl.capture import Failure
+from amicrawl.frontier import Source, belongs
+from amicrawl.urls import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterable
+
+    from amicrawl.crawl.run import Run
+    from amicrawl.seed import Seed
+
+_BATCH = 500
+_ROOM = 20_000
+"""Rows that may wait in the frontier before reading pauses: enough to spread over many hosts."""
+_LOOK_AGAIN = 0.05
+
+
+async def batches(seeds: Iterable[Seed]) -> AsyncIterator[list[Seed]]:
+    """Yield what *seeds* yields, in lists, reading on a thread; what it raises is raised here."""
+    loop = asyncio.get_running_loop()
+    iterator = iter(seeds)
+    while batch := await _on_a_thread(loop, lambda: list(islice(iterator, _BATCH))):
+        yield batch
+
+
+async def _on_a_thread(loop: asyncio.AbstractEventLoop, read: Callable[[], list[Seed]]) -> list[Seed]:
+    # A daemon thread and not the loop's executor: one that waits for standard input would keep the
+    # process from ending when the crawl is stopped.
+    future: asyncio.Future[list[Seed]] = loop.create_future()
+
+    def settle(batch: list[Seed], error: BaseException | None) -> None:
+        if future.done():
+            return
+        if error is None:
+            future.set_result(batch)
+        else:
+            future.set_exception(error)
+
+    def work() -> None:
+        batch: list[Seed] = []
+        error: BaseException | None = None
+        try:
+            batch = read()
+        except Exception as caught:  # noqa: BLE001  # it is raised where it is awaited
+            error = caught
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(settle, batch, error)
+
+    threading.Thread(target=work, name="amicrawl-seeds", daemon=True).start()
+    return await future
+
+
+async def feed(run: Run, seeds: Iterable[Seed], *, wake: Callable[[], None]) -> None:
+    """Offer all of *seeds* to the frontier of *run*; *wake* is called when there is something new."""
+    async for batch in batches(seeds):
+        for seed in batch:
+            await offer_seed(run, seed)
+        wake()
+        # Looked at now and then, not told: a frontier that had to tell would do so for every row.
+        while run.frontier.queued > _ROOM:  # noqa: ASYNC110
+            await asyncio.sleep(_LOOK_AGAIN)
+    run.tally.seeds_ended = True
+
+
+async def offer_seed(run: Run, seed: Seed) -> None:
+    """Offer one seed; one that cannot be fetched gets its row at once."""
+    run.tally.seeds_read += 1
+    key = run.key_of(seed.url)
+    if isinstance(key, Refused):
+        run.tally.seeds_bad += 1
+        await run.record_unasked(seed, Failure.UNFETCHABLE_URL, key.reason)
+    elif not belongs(key.host, run.shard, run.shards):
+        run.tally.seeds_elsewhere += 1
+    elif not run.offer(seed, key, source=Source.SEED):
+        run.tally.seeds_known += 1

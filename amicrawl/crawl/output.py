@@ -1,0 +1,80 @@
+"""The output directory of a crawl: taken over, written to, and accounted for in `crawl.json`."""
+
+from __future__ import annotations
+
+import logging
+import os
+import platform
+import time
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+from amicrawl.errors import OutputError
+from amicrawl.record import Archive, CrawlJson, Disk
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from amicrawl.config import CrawlConfig
+    from amicrawl.record import SealedFile
+    from amicrawl.record.repair import Repaired
+
+logger = logging.getLogger(__name__)
+
+_VERSIONS_OF = ("scrapy", "twisted", "pycurl", "pyarrow", "isal")
+
+
+class Output:
+    """The archive of one crawl and its `crawl.json`.
+
+    Raises OutputError where the directory cannot be made, UsageError where another crawl has it, and
+    DamagedFileError where what an earlier one left there is not ours.
+    """
+
+    def __init__(self, config: CrawlConfig, *, asked: Mapping[str, Any]) -> None:
+        directory = config.directory
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise OutputError(
+                f"Output directory {directory} cannot be made: {error.strerror}. "
+                "Choose another one with -a out= or AMICRAWL_OUT."
+            ) from error
+        self._crawl_json: CrawlJson | None = None
+        self.archive = Archive(
+            directory,
+            config=config,
+            now=lambda: datetime.now(UTC),
+            monotonic=time.monotonic,
+            random=os.urandom,
+            on_sealed=self._list,
+        )
+        _tell_of_repair(self.archive.repaired)
+        self._crawl_json = CrawlJson(
+            directory,
+            started=datetime.now(UTC),
+            asked=asked,
+            settings=config.model_dump(mode="json"),
+            versions=_versions(),
+            disk=Disk(),
+        )
+
+    def finish(self, reason: str, counts: Mapping[str, int]) -> None:
+        """Write down how the crawl ended; raises OutputError where even that fails."""
+        if self._crawl_json is not None:
+            self._crawl_json.finish(reason, finished=datetime.now(UTC), counts=counts)
+
+    def _list(self, file: SealedFile) -> None:
+        """List a sealed file at once, so that a killed crawl's files are accounted for; writer thread."""
+        if self._crawl_json is not None:
+            self._crawl_json.add_file(file)
+
+
+def _versions() -> dict[str, str]:
+    return {"python": platform.python_version(), **{name: version(name) for name in _VERSIONS_OF}}
+
+
+def _tell_of_repair(repaired: Repaired) -> None:
+    if repaired.found_anything:
+        logger.warning("The last crawl into this directory was killed. %s", repaired.sentence())

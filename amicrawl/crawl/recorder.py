@@ -1,0 +1,188 @@
+"""Recorder: the one writer thread, and the way to it from the event loop.
+
+Compression, digests and disk would hold up every transfer if they ran on the event loop. Captures
+are queued here instead; the thread takes whatever has gathered as one batch, lets each stage add it,
+and has the archive commit it. Only then do the waiting tasks go on; that is what "acknowledge last"
+rests on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Protocol
+
+from amicrawl.errors import AmicrawlError, OutputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from amicrawl.record import CaptureItem
+
+_BATCH_ITEMS = 256
+_BATCH_BYTES = 16 * 1024**2
+_LULL = 1.0
+"""Seconds without a capture after which a commit is made, for what is still to be forced to disk."""
+
+
+class Stage(Protocol):
+    """A step on the way to disk; it runs on the writer thread."""
+
+    def add(self, item: CaptureItem) -> None:
+        """Take *item*, filling in what later stages read from it."""
+
+
+class Keeper(Protocol):
+    """What the stages add to; called on the writer thread."""
+
+    def commit(self) -> None:
+        """Write what was added, and force to disk what is due."""
+
+    def seal(self) -> object:
+        """Write what was added and finish all files."""
+
+
+Waiting = tuple["CaptureItem", "asyncio.Future[None]"]
+
+
+class Recorder:
+    """Hands captures to the stages on a thread of its own, in batches.
+
+    A failing disk ends it: every waiting and later `record` raises the OutputError that happened.
+    """
+
+    def __init__(self) -> None:
+        self._keeper: Keeper | None = None
+        self._stages: list[Stage] = []
+        self._queue: SimpleQueue[Waiting | None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._sealed: asyncio.Future[None] | None = None
+        self._unforced = False
+        self.fault: AmicrawlError | None = None
+
+    def keep_in(self, keeper: Keeper) -> None:
+        """Have *keeper* commit and seal; to be called before the first capture."""
+        self._keeper = keeper
+
+    def attach(self, stage: Stage) -> None:
+        """Let *stage* see every capture, after the stages attached before it."""
+        self._stages.append(stage)
+
+    async def record(self, item: CaptureItem) -> None:
+        """Return when *item* is written, as durably as the crawl asks for."""
+        if self.fault is not None:
+            raise self.fault
+        if self._thread is None:
+            self._start()
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._queue.put((item, future))
+        await future
+
+    async def seal(self) -> None:
+        """Write what is queued and finish all files; may be called again and by several."""
+        if self._sealed is None:
+            self._start()
+            self._sealed = asyncio.get_running_loop().create_future()
+            self._queue.put(None)
+        await asyncio.shield(self._sealed)
+        if self.fault is not None:
+            raise self.fault
+
+    def seal_now(self) -> None:
+        """Do the same without an event loop that still turns: for the second signal."""
+        if self._thread is None:
+            return
+        if self._sealed is None:
+            self._queue.put(None)
+        self._thread.join()
+
+    def _start(self) -> None:
+        if self._thread is None:
+            self._loop = asyncio.get_running_loop()
+            self._thread = threading.Thread(target=self._work, name="amicrawl-recorder", daemon=True)
+            self._thread.start()
+
+    def _work(self) -> None:
+        """Run on the thread until the sign to seal comes."""
+        more = True
+        while more:
+            batch, more = self._take()
+            self._guarded(lambda batch=batch: self._write(batch))  # type: ignore[misc]
+            self._answer(batch)
+        self._guarded(self._seal_keeper)
+        self._tell(self._resolve_sealed)
+
+    def _take(self) -> tuple[list[Waiting], bool]:
+        """Return what waits, at most one batch, and whether more may come."""
+        batch: list[Waiting] = []
+        size = 0
+        try:
+            entry = self._queue.get(timeout=_LULL if self._unforced else None)
+            while True:
+                if entry is None:
+                    return batch, False
+                batch.append(entry)
+                size += len(entry[0].capture.body)
+                if len(batch) >= _BATCH_ITEMS or size >= _BATCH_BYTES:
+                    break
+                entry = self._queue.get_nowait()
+        except Empty:
+            pass
+        return batch, True
+
+    def _write(self, batch: list[Waiting]) -> None:
+        for item, _ in batch:
+            for stage in self._stages:
+                stage.add(item)
+        if self._keeper is not None:
+            self._keeper.commit()
+        # One commit in a lull is enough: after a second it has forced everything to disk.
+        self._unforced = bool(batch)
+
+    def _seal_keeper(self) -> None:
+        if self._keeper is not None:
+            self._keeper.seal()
+
+    def _guarded(self, step: Callable[[], None]) -> None:
+        """Run *step* unless the disk has failed before; remember the first failure."""
+        if self.fault is not None:
+            return
+        try:
+            step()
+        except AmicrawlError as error:
+            self.fault = error
+        except OSError as error:
+            self.fault = OutputError(f"Writing failed: {error}. Mend the disk and start again.")
+        except Exception as error:  # noqa: BLE001  # a thread that dies in silence would hang the crawl
+            self.fault = AmicrawlError(f"The recorder failed: {error!r}. This is a fault of amicrawl.")
+            self.fault.__cause__ = error
+
+    def _answer(self, batch: list[Waiting]) -> None:
+        if batch:
+            self._tell(lambda: self._resolve(batch))
+
+    def _tell(self, callback: Callable[[], None]) -> None:
+        """Run *callback* on the event loop, where there still is one."""
+        loop = self._loop
+        if loop is None or loop.is_closed():
+            return
+        try:
+            loop.call_soon_threadsafe(callback)
+        except RuntimeError:
+            # The loop was closed between the question and the call: nobody waits any more.
+            return
+
+    def _resolve(self, batch: list[Waiting]) -> None:
+        for _, future in batch:
+            if future.done():
+                continue
+            if self.fault is None:
+                future.set_result(None)
+            else:
+                future.set_exception(self.fault)
+
+    def _resolve_sealed(self) -> None:
+        if self._sealed is not None and not self._sealed.done():
+            self._sealed.set_result(None)

@@ -1,0 +1,65 @@
+"""Redirects: each hop is a capture of its own, and its target is asked for as the server wrote it.
+
+Scrapy's middleware rewrites the target and copies the request's headers onto it, conditional ones
+included. A row of the frontier is redirected here instead: to a clean request for the `Location` as
+found. Requests that the frontier does not hold keep Scrapy's behaviour.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scrapy import Request
+from scrapy.downloadermiddlewares.redirect import RedirectMiddleware
+from scrapy.exceptions import IgnoreRequest
+from scrapy.spidermiddlewares.referer import RefererMiddleware
+
+from amicrawl.crawl.handler import REDIRECTS
+from amicrawl.crawl.ticket import ticket_of
+
+if TYPE_CHECKING:
+    from scrapy.http import Response
+
+CHAIN = ("redirect_times", "redirect_ttl", "redirect_urls", "redirect_reasons")
+"""The `Request.meta` keys by which Scrapy and its users follow a chain of redirects."""
+
+META_JSON = "amicrawl_meta_json"
+"""The `Request.meta` key for what goes into the `meta_json` column of the request's row."""
+
+
+class AsFoundRedirectMiddleware(RedirectMiddleware):
+    """Offers the target of a redirect as it was found."""
+
+    def _engine_started(self) -> None:
+        # Without the parent's warning: a crawl that reads no responses sends no Referer anyway.
+        self._referer_spider_middleware = self.crawler.get_spider_middleware(RefererMiddleware)
+
+    def process_response(  # type: ignore[override]  # the parent's deprecated spider argument is gone
+        self, request: Request, response: Response
+    ) -> Request | Response:
+        """Return the request for the next hop, or *response* where there is none."""
+        if response.status not in REDIRECTS:
+            return response
+        ticket = ticket_of(request)
+        if ticket is None or ticket.dispatch is None:
+            return super().process_response(request, response)
+        if not ticket.redirect_to or self._is_wanted_as_it_is(request, response):
+            return response
+        chain = {key: request.meta[key] for key in CHAIN if key in request.meta}
+        chain[META_JSON] = ticket.dispatch.offer.seed.meta_json
+        target = Request(ticket.redirect_to, meta={**chain, "verbatim_url": True})
+        try:
+            return self._redirect(target, request, response.status)
+        except IgnoreRequest:
+            self.crawler.stats.inc_value("amicrawl/redirects/chain_too_long")
+            return response
+
+    def _is_wanted_as_it_is(self, request: Request, response: Response) -> bool:
+        """Tell whether the spider asked to see redirects itself, by any of Scrapy's ways to say so."""
+        meta = request.meta
+        return bool(
+            meta.get("dont_redirect")
+            or meta.get("handle_httpstatus_all")
+            or response.status in meta.get("handle_httpstatus_list", ())
+            or response.status in getattr(self.crawler.spider, "handle_httpstatus_list", ())
+        )

@@ -1,0 +1,188 @@
+"""Run: what the components of one crawl share.
+
+Scrapy builds each component by itself and copies settings deeply, so live objects cannot travel in
+settings. The add-on holds one `Run`; a component takes it with `run_of(crawler)`.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from amicrawl.capture import Capture, Failure
+from amicrawl.crawl.output import Output
+from amicrawl.crawl.recorder import Recorder
+from amicrawl.crawl.tally import Tally
+from amicrawl.errors import ExitCode, UsageError
+from amicrawl.frontier import Offer, Outcome, ResidentFrontier, Source
+from amicrawl.politeness import Gates, HostBreaker, InflightLimit
+from amicrawl.record import CaptureItem
+from amicrawl.urls import Refused, UrlKey, fetchable, url_key
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable, Mapping
+
+    from scrapy.crawler import Crawler
+
+    from amicrawl.config import CrawlConfig, Identity
+    from amicrawl.crawl.ticket import Ticket
+    from amicrawl.errors import AmicrawlError
+    from amicrawl.frontier import Dispatch
+    from amicrawl.seed import Seed
+
+STOPPED_ON_REQUEST = frozenset({"shutdown", "stopped at once"})
+"""The finish reasons of a crawl that a signal ended, at the first and at the second one."""
+
+
+class Run:
+    """The frontier, the politeness rules, the recorder and the counts of one crawl."""
+
+    def __init__(
+        self,
+        config: CrawlConfig,
+        identity: Identity,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.config = config
+        self.identity = identity
+        self.clock = clock
+        self.gates = Gates(config.delay, config.per_host)
+        self.limit = InflightLimit(config.inflight_start, config.inflight_min, config.inflight_max)
+        self.breaker = HostBreaker(config.host_fail_threshold, max_retries=config.max_retries)
+        self.frontier = ResidentFrontier(self.gates, self.breaker, self.limit)
+        self.recorder = Recorder()
+        self.tally = Tally()
+        self.shard = 0
+        self.shards = 1
+        self.asked: dict[str, str] = {}
+        """The arguments of the crawl, as they were given."""
+        self.stopping = False
+        """Whether the crawl was asked to end; what is in flight is being waited for."""
+        self.finish_reason = ""
+        """Scrapy's word for how the crawl ended; empty while it runs."""
+        self.tasks: set[asyncio.Task[object]] = set()
+        """The tasks that wait for an exchange on the wire."""
+
+        self.seed_fault: AmicrawlError | None = None
+        """What ended the reading of the seed list early, if anything did."""
+        self.strict = False
+        """Whether a seed that could not be read makes the exit code 7."""
+
+    @cached_property
+    def output(self) -> Output:
+        """The output directory, taken over when it is first asked for.
+
+        Late, since a crawl that cannot start must leave nothing behind. Raises OutputError, UsageError
+        or DamagedFileError as `Output` does.
+        """
+        output = Output(self.config, asked=self.asked)
+        self.recorder.keep_in(output.archive)
+        return output
+
+    @property
+    def fault(self) -> AmicrawlError | None:
+        """What made the crawl fail, if anything did: the output first, then the seed list."""
+        return self.recorder.fault or self.seed_fault
+
+    def exit_code(self) -> ExitCode:
+        """Return what the process ends with, as the manual's table says."""
+        if self.fault is not None:
+            return self.fault.exit_code
+        if self.finish_reason in STOPPED_ON_REQUEST:
+            return ExitCode.STOPPED
+        if self.strict and self.tally.seeds_bad:
+            return ExitCode.SEEDS_BAD
+        return ExitCode.DONE
+
+    def key_of(self, url: str) -> UrlKey | Refused:
+        """Return the key of *url* under this crawl's identity, or why it cannot be fetched."""
+        target = fetchable(url)
+        if isinstance(target, Refused):
+            return target
+        return url_key(url, self.identity)
+
+    def offer(
+        self,
+        seed: Seed,
+        key: UrlKey,
+        *,
+        source: Source,
+        priority: int = 0,
+        extra: Mapping[str, object] | None = None,
+    ) -> bool:
+        """Offer *seed* to the frontier; False where it is known already."""
+        return self.frontier.offer(
+            Offer(seed=seed, key=key, source=source, priority=priority, extra=extra)
+        )
+
+    async def record(self, item: CaptureItem) -> None:
+        """Keep *item*, then count it. Raises OutputError where the disk fails."""
+        await self.recorder.record(item)
+        self.tally.count(item)
+
+    async def record_unasked(self, seed: Seed, failure: Failure, detail: str) -> None:
+        """Give a URL that no server was asked for its row in the index."""
+        now = datetime.now(UTC)
+        capture = Capture(
+            url=seed.url,
+            started=now.replace(microsecond=now.microsecond // 1000 * 1000),
+            duration_ms=0,
+            failure=failure,
+            failure_detail=detail,
+        )
+        await self.record(CaptureItem(capture=capture, seed=seed, attempts=0))
+
+    async def pass_over(self, dispatch: Dispatch) -> None:
+        """Settle a row whose host was given up, without asking anybody."""
+        failure = Failure.HOST_SKIPPED
+        await self.record_unasked(
+            dispatch.offer.seed, failure, "the host had not answered before and was given up"
+        )
+        self.frontier.settle(dispatch.key, Outcome(status=0, failure=failure), self.clock())
+
+    def abort(self) -> None:
+        """End every exchange that is still under way; their rows go back to the frontier."""
+        for task in self.tasks:
+            task.cancel()
+
+    def finish(self, reason: str) -> None:
+        """Write down how the crawl ended, once its files are sealed."""
+        self.finish_reason = reason
+        # Only a crawl that came as far as to take its output over has anything to account for.
+        if self.recorder.fault is None and "output" in vars(self):
+            self.output.finish(reason, self.tally.as_dict())
+
+    def leave(self, ticket: Ticket) -> None:
+        """Take back *ticket*: open the gate, and tell the frontier what came of its row.
+
+        A row without an outcome goes back to be handed out again.
+        """
+        now = self.clock()
+        if ticket.dispatch is None:
+            self.gates.end(ticket.host, now)
+            return
+        if ticket.outcome is None:
+            self.frontier.release(ticket.dispatch.key, now)
+        else:
+            self.frontier.settle(ticket.dispatch.key, ticket.outcome, now)
+
+
+class RunHolder:
+    """Whoever holds the `Run` of a crawler: the add-on, found by this class so as not to import it."""
+
+    run: Run | None = None
+
+
+def run_of(crawler: Crawler) -> Run:
+    """Return the `Run` of *crawler*; raises UsageError where the add-on is not on."""
+    holder = crawler.get_addon(RunHolder)
+    if holder is None or holder.run is None:
+        raise UsageError(
+            "This component needs the add-on: put "
+            'ADDONS = {"amicrawl.crawl.addon.ArchiveAddon": 300} into the settings.'
+        )
+    return holder.run

@@ -1,0 +1,210 @@
+"""The scheduler: hands out only what may start now.
+
+Plain GETs live in the frontier. What the frontier cannot hold (other methods, bodies, callbacks,
+cookies, foreign `meta`) goes to Scrapy's own scheduler beside it, with its queues and its duplicate
+filter, and waits for the same gates. When nothing may start, one timer is armed for the earliest
+moment at which something may: Scrapy by itself would look again only every 5 s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Self
+
+from scrapy import Request
+from scrapy.core.scheduler import BaseScheduler, Scheduler
+from scrapy.utils.misc import build_from_crawler
+
+from amicrawl.crawl.parking import Parking
+from amicrawl.crawl.redirects import CHAIN, META_JSON
+from amicrawl.crawl.run import Run, run_of
+from amicrawl.crawl.ticket import TICKET, Ticket
+from amicrawl.frontier import Source, belongs
+from amicrawl.seed import Seed
+from amicrawl.urls import Refused
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+    from scrapy.spiders import Spider
+    from twisted.internet.defer import Deferred
+
+    from amicrawl.frontier import Dispatch
+    from amicrawl.urls import UrlKey
+
+# What a request in the frontier may carry in `meta`: what its row can bring back.
+_HELD_META = frozenset(
+    {*CHAIN, META_JSON, "depth", "is_start_request", "verbatim_url", "download_timeout", "download_latency"}
+)
+_SKIPS_PER_PASS = 200
+
+
+class FrontierScheduler(BaseScheduler):
+    """The frontier, seen from Scrapy's engine."""
+
+    def __init__(self, crawler: Crawler, run: Run, beside: Scheduler) -> None:
+        self._crawler = crawler
+        self._run = run
+        self._beside = beside
+        self._parking = Parking(run.gates)
+        self._beside_first = False
+        self._spider: Spider | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._passing_over: set[asyncio.Task[None]] = set()
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """Build it for *crawler*, with Scrapy's own scheduler beside it."""
+        return cls(crawler, run_of(crawler), build_from_crawler(Scheduler, crawler))
+
+    def open(self, spider: Spider) -> Deferred[None] | None:
+        """Open the queue beside the frontier."""
+        self._spider = spider
+        return self._beside.open(spider)
+
+    def close(self, reason: str) -> Deferred[None] | None:
+        """Put what is parked back into the queue beside, which may be kept on disk, and close it."""
+        self._disarm()
+        for request in self._parking.drain():
+            self._beside.enqueue_request(request.replace(dont_filter=True))
+        return self._beside.close(reason)
+
+    def has_pending_requests(self) -> bool:
+        """Tell whether anything is queued, waiting for a gate, or in flight."""
+        return (
+            self._run.frontier.has_pending()
+            or len(self._parking) > 0
+            or self._beside.has_pending_requests()
+        )
+
+    def enqueue_request(self, request: Request) -> bool:
+        """Take *request*; False where it is known already."""
+        request.meta.pop(TICKET, None)
+        if not self._fits_the_frontier(request):
+            return self._beside.enqueue_request(request)
+        key = self._run.key_of(request.url)
+        if isinstance(key, Refused):
+            # The handler refuses it and gives it its row; here there is no place to record anything.
+            return self._beside.enqueue_request(request)
+        if "redirect_times" in request.meta and not belongs(key.host, self._run.shard, self._run.shards):
+            self._crawler.stats.inc_value("amicrawl/redirects/other_shard")
+            return False
+        if self._offer(request, key):
+            self._count("enqueued")
+            return True
+        if request.dont_filter:
+            return self._beside.enqueue_request(request)
+        self._count("known")
+        return False
+
+    def next_request(self) -> Request | None:
+        """Return a request whose host may be asked now, or None and have the engine woken in time."""
+        now = self._run.clock()
+        # Taking turns keeps a long frontier from starving what stands beside it.
+        self._beside_first = not self._beside_first
+        request = self._from_beside(now) if self._beside_first else self._from_frontier(now)
+        if request is None:
+            request = self._from_frontier(now) if self._beside_first else self._from_beside(now)
+        if request is None:
+            self._arm(now)
+        return request
+
+    def _fits_the_frontier(self, request: Request) -> bool:
+        spider = self._spider
+        return (
+            request.method == "GET"
+            and not request.body
+            and (request.callback is None or request.callback == getattr(spider, "parse", None))
+            and request.errback is None
+            and not request.cookies
+            and not request.cb_kwargs
+            and not request.headers
+            and request.meta.keys() <= _HELD_META
+        )
+
+    def _offer(self, request: Request, key: UrlKey) -> bool:
+        meta = dict(request.meta)
+        # What the producer knew of a seed belongs to every hop that it leads to; its digest does not.
+        meta_json = str(meta.pop(META_JSON, ""))
+        return self._run.offer(
+            Seed(request.url, meta_json=meta_json),
+            key,
+            source=Source.REDIRECT if "redirect_times" in meta else Source.LINK,
+            priority=request.priority,
+            extra=meta or None,
+        )
+
+    def _from_frontier(self, now: float) -> Request | None:
+        for _ in range(_SKIPS_PER_PASS):
+            dispatch = self._run.frontier.next(now)
+            if dispatch is None:
+                return None
+            if not dispatch.skip:
+                return _request_of(dispatch)
+            task = asyncio.ensure_future(self._run.pass_over(dispatch))
+            self._passing_over.add(task)
+            task.add_done_callback(self._passed_over)
+        return None
+
+    def _passed_over(self, task: asyncio.Task[None]) -> None:
+        self._passing_over.discard(task)
+        if not task.cancelled() and task.exception() is None:
+            self.wake()
+
+    def _from_beside(self, now: float) -> Request | None:
+        """Return a request of the queue beside whose gate is open, parking those whose is not."""
+        request = self._parking.next(now)
+        if request is not None:
+            return request
+        while not self._parking.full:
+            request = self._beside.next_request()
+            if request is None:
+                return None
+            key = self._run.key_of(request.url)
+            if isinstance(key, Refused):
+                return request
+            request.meta[TICKET] = Ticket(key.host)
+            if self._run.gates.may_start(key.host, now):
+                self._run.gates.start(key.host, now)
+                return request
+            self._parking.add(key.host, request)
+        return None
+
+    def _arm(self, now: float) -> None:
+        """Have the engine look again at the earliest moment at which a gate opens."""
+        moments = [
+            moment
+            for moment in (self._run.frontier.next_moment(now), self._parking.next_moment())
+            if moment is not None
+        ]
+        self._disarm()
+        if moments:
+            delay = max(0.0, min(moments) - now)
+            self._timer = asyncio.get_running_loop().call_later(delay, self.wake)
+
+    def _disarm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def wake(self) -> None:
+        """Let the engine ask again.
+
+        There is no public way: without the private one, its heartbeat of 5 s has to do.
+        """
+        slot = getattr(self._crawler.engine, "_slot", None)
+        if slot is not None:
+            slot.nextcall.schedule()
+
+    def _count(self, what: str) -> None:
+        self._crawler.stats.inc_value(f"amicrawl/frontier/{what}")
+
+
+def _request_of(dispatch: Dispatch) -> Request:
+    """Return the request for a row, with its ticket."""
+    offer = dispatch.offer
+    meta = {
+        **(offer.extra or {}),
+        "verbatim_url": True,
+        TICKET: Ticket(dispatch.key[0], dispatch),
+    }
+    return Request(offer.seed.url, meta=meta, priority=offer.priority)

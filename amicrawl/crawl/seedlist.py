@@ -1,0 +1,95 @@
+"""The seed list of a crawl: opened before anything else, fed into the frontier, its faults told."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import logging
+from typing import TYPE_CHECKING, BinaryIO
+
+from scrapy import Request
+from scrapy.http.request import NO_CALLBACK
+
+from amicrawl.crawl.feeding import feed
+from amicrawl.crawl.run import run_of
+from amicrawl.crawl.scheduler import FrontierScheduler
+from amicrawl.errors import AmicrawlError, InputError
+from amicrawl.seed import open_seed
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+    from amicrawl.crawl.arguments import SeedArguments
+    from amicrawl.seed import Fault, SeedReader
+
+logger = logging.getLogger(__name__)
+
+_FAULTS_TOLD = 100
+"""Faults that are logged one by one; a list that is wrong throughout must not fill the disk."""
+
+
+class SeedList:
+    """A seed list and its way into the frontier of *crawler*.
+
+    Raises UsageError or InputError where it cannot be opened.
+    """
+
+    def __init__(self, crawler: Crawler, arguments: SeedArguments) -> None:
+        self._crawler = crawler
+        self._arguments = arguments
+        self._faults = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
+        # One on the web is opened when the crawl runs: it is fetched, guarded and archived like a page.
+        self._on_the_web = arguments.file.lower().startswith(("http://", "https://"))
+        self._reader = None if self._on_the_web else self._open()
+
+    async def feed(self) -> None:
+        """Offer every seed to the frontier.
+
+        A list that turns out to be unreadable is remembered as the crawl's fault; what was read of it
+        is crawled.
+        """
+        run = run_of(self._crawler)
+        run.shard, run.shards = self._arguments.shard, self._arguments.shards
+        run.strict = self._arguments.strict
+        self._loop = asyncio.get_running_loop()
+        scheduler = self._crawler.engine.scheduler
+        assert isinstance(scheduler, FrontierScheduler)
+        try:
+            reader = self._reader if self._reader is not None else await asyncio.to_thread(self._open)
+            await feed(run, reader, wake=scheduler.wake)
+        except AmicrawlError as error:
+            run.seed_fault = error
+        run.tally.seeds_bad += self._faults
+        if run.seed_fault is None and self._faults and not run.tally.seeds_read:
+            run.seed_fault = InputError(
+                f"Not one line of {self._arguments.file} could be used ({self._faults} were tried). "
+                "Check that it is a seed list, or name its format with -a format=."
+            )
+
+    def _open(self) -> SeedReader:
+        return open_seed(
+            self._arguments.file,
+            format=self._arguments.format,
+            on_fault=self._told,
+            fetch=self._fetch,
+        )
+
+    def _told(self, fault: Fault) -> None:
+        """Tell of a fault, with file, line and reason; runs on the reading thread."""
+        self._faults += not fault.kept
+        if self._faults < _FAULTS_TOLD:
+            logger.warning("%s, line %d: %s", fault.source, fault.line, fault.reason)
+        elif self._faults == _FAULTS_TOLD:
+            logger.warning("%s: further faults are only counted", fault.source)
+
+    def _fetch(self, url: str) -> BinaryIO:
+        """Fetch a sitemap through the crawl itself; runs on the reading thread."""
+        assert self._loop is not None
+        request = Request(url, callback=NO_CALLBACK, meta={"verbatim_url": True})
+        response = asyncio.run_coroutine_threadsafe(
+            self._crawler.engine.download_async(request), self._loop
+        ).result()
+        if response.status != 200:
+            raise InputError(f"{url} cannot be fetched: status {response.status}. Check the URL.")
+        return io.BytesIO(response.body)

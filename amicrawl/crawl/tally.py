@@ -1,0 +1,71 @@
+"""Tally: what a crawl has done so far, in the classes that its screen and summary show."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from amicrawl.record import CaptureItem
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts of one crawl. Every row of the index is in exactly one of the classes."""
+
+    ok: int = 0
+    """2xx and other answers that are in no class below, unchanged ones excepted."""
+    unchanged: int = 0
+    """Answers equal to an earlier capture."""
+    redirect: int = 0
+    """3xx answers."""
+    client_error: int = 0
+    """4xx answers."""
+    server_error: int = 0
+    """5xx answers."""
+    failed: int = 0
+    """Fetches that brought no answer."""
+    skipped: int = 0
+    """URLs that were not asked for: host given up, robots.txt, the crawl's own rules."""
+    bytes_received: int = 0
+    """Bytes of response heads and bodies as received."""
+    seeds_read: int = 0
+    """Seeds that the reader delivered."""
+    seeds_bad: int = 0
+    """Lines of the seed list that could not be used."""
+    seeds_elsewhere: int = 0
+    """Seeds that belong to another shard."""
+    seeds_known: int = 0
+    """Seeds that were already in the frontier."""
+    seeds_ended: bool = False
+    """Whether the seed list was read to its end, so that the total is known."""
+
+    @property
+    def rows(self) -> int:
+        """Rows of the index so far."""
+        answers = self.ok + self.unchanged + self.redirect + self.client_error + self.server_error
+        return answers + self.failed + self.skipped
+
+    def count(self, item: CaptureItem) -> None:
+        """Put *item* into its class."""
+        capture = item.capture
+        self.bytes_received += len(capture.head) + len(capture.body)
+        if capture.failure is not None:
+            if capture.failure.never_asked:
+                self.skipped += 1
+            else:
+                self.failed += 1
+        elif item.unchanged:
+            self.unchanged += 1
+        elif 300 <= capture.status < 400:
+            self.redirect += 1
+        elif 400 <= capture.status < 500:
+            self.client_error += 1
+        elif capture.status >= 500:
+            self.server_error += 1
+        else:
+            self.ok += 1
+
+    def as_dict(self) -> dict[str, int]:
+        """Return the counts by name, `rows` included."""
+        return {**{name: int(count) for name, count in asdict(self).items()}, "rows": self.rows}

@@ -1,0 +1,49 @@
+"""Ticket: what a request in flight carries, so that its end finds its way back.
+
+Scrapy tells a scheduler nothing about the end of a request. Every request that leaves ours therefore
+has a ticket in its `meta`; the download handler writes on it what came of the fetch, and the
+downloader hands it in when the request has left.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from scrapy.exceptions import IgnoreRequest
+
+if TYPE_CHECKING:
+    from scrapy import Request
+
+    from amicrawl.frontier import Dispatch, Outcome
+
+TICKET = "amicrawl_ticket"
+"""The `Request.meta` key that holds the ticket."""
+
+
+@dataclass(slots=True)
+class Ticket:
+    """One permission to ask one host."""
+
+    host: int
+    """The host key whose gate was entered."""
+    dispatch: Dispatch | None = None
+    """The frontier's row; None for requests that the frontier does not hold."""
+    outcome: Outcome | None = None
+    """What came of it; None while, or where, nothing was fetched."""
+    redirect_to: str = ""
+    """Where the answer points, resolved and as found; empty where it is no redirect."""
+
+
+def ticket_of(request: Request) -> Ticket | None:
+    """Return the ticket that *request* carries, if it was given one."""
+    ticket = request.meta.get(TICKET)
+    return ticket if isinstance(ticket, Ticket) else None
+
+
+class TryAgainLater(IgnoreRequest):
+    """The fetch failed, and the frontier will hand the URL out again: nobody else need retry it."""
+
+
+class Stopped(IgnoreRequest):
+    """The crawl ended before the fetch did: the URL is as good as not asked for."""

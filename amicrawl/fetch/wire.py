@@ -1,0 +1,156 @@
+"""Wire: one request, one `Capture`.
+
+    async with Wire(Limits(), guard=Guard()) as wire:
+        capture = await wire.fetch(WireRequest(url="https://example.org/"))
+
+What a server or the network does wrong is in the capture and never raised. Redirects are not followed,
+nothing is decoded, no cookie is kept: the bytes are the result.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Self
+
+from amicrawl.capture import Capture, Failure
+from amicrawl.config import TlsPolicy
+from amicrawl.errors import UsageError
+from amicrawl.fetch.dialer import Dialer
+from amicrawl.fetch.failures import NotConnected
+from amicrawl.fetch.pool import Pool
+from amicrawl.fetch.request import Unfetchable, compose
+from amicrawl.fetch.transport import Transport
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from amicrawl.fetch.dialer import Resolve
+    from amicrawl.fetch.exchange import Exchange
+    from amicrawl.fetch.guard import Guard
+    from amicrawl.fetch.limits import Limits
+    from amicrawl.fetch.request import Message, WireRequest
+
+
+class Wire:
+    """Fetches over HTTP/1.1, many at once, on the loop it is first used on.
+
+    *tls* is the policy of requests that name none, *ca_file* a PEM file of trusted certificates in place
+    of the system's. *resolve* answers for host names in place of the system's resolver. *keep* idle
+    connections are kept, for *max_idle* seconds each. *clock* gives the Unix time.
+    """
+
+    def __init__(
+        self, limits: Limits, *, guard: Guard, tls: TlsPolicy = TlsPolicy.VERIFY,
+        ca_file: Path | None = None, resolve: Resolve | None = None, keep: int = 512,
+        max_idle: float = 30.0, clock: Callable[[], float] = time.time,
+    ) -> None:  # fmt: skip
+        self._limits = limits
+        self._guard = guard
+        self._tls = tls
+        self._ca_file = ca_file
+        self._resolve = resolve
+        self._keep = keep
+        self._max_idle = max_idle
+        self._clock = clock
+        self._transport: Transport | None = None
+        self._closed = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def fetch(self, request: WireRequest) -> Capture:
+        """Carry out *request* and return what was sent and received; close its body when done with it.
+
+        Raises UsageError for a request that cannot be put on the wire as it is, or where the wire is
+        closed, and OutputError where the body cannot be spooled.
+        """
+        if self._closed:
+            raise UsageError("This wire is closed. Open another one.")
+        began_at, began = self._clock(), time.monotonic()
+        message = compose(request, policy=self._tls)
+        carried: Exchange | NotConnected
+        if isinstance(message, Unfetchable):
+            carried = NotConnected(Failure.UNFETCHABLE_URL, message.reason)
+        else:
+            timeout = self._limits.timeout if request.timeout is None else request.timeout
+            transport = self._transport or self._open()
+            carried = await transport.carry(message, deadline=began + timeout)
+            if not isinstance(carried, NotConnected):
+                return _capture(request.url, message, carried, began_at=began_at, began=began)
+        return Capture(
+            url=request.url,
+            started=_moment(began_at),
+            duration_ms=_milliseconds(time.monotonic() - began),
+            ip_address=carried.address,
+            failure=carried.failure,
+            failure_detail=carried.detail,
+        )
+
+    async def close(self) -> None:
+        """End what is under way, whose captures are then failures, and give everything back."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._transport is not None:
+            await self._transport.close("The wire was closed.")
+
+    def _open(self) -> Transport:
+        if self._ca_file is not None and not self._ca_file.is_file():
+            raise UsageError(
+                f"There is no file {self._ca_file}. Name a PEM file of trusted certificates."
+            )
+        loop = asyncio.get_running_loop()
+        self._transport = Transport(
+            dialer=Dialer(loop, guard=self._guard, ca_file=self._ca_file, resolve=self._resolve),
+            pool=Pool(size=self._keep, max_idle=self._max_idle, clock=time.monotonic),
+            limits=self._limits,
+        )
+        return self._transport
+
+
+def _capture(
+    url: str, message: Message, exchange: Exchange, *, began_at: float, began: float
+) -> Capture:
+    """Return what *exchange*, which brought some response or none, has shown."""
+    connection = exchange.connection
+    last, first, section = exchange.last_byte, exchange.first_byte, exchange.reader.section
+    capture = Capture(
+        url=url,
+        started=_moment(began_at),
+        duration_ms=_milliseconds((last or time.monotonic()) - began),
+        ttfb_ms=None if first is None else _milliseconds(first - began),
+        request=message.data[: exchange.sent],
+        ip_address=connection.address,
+        tls=connection.tls,
+        truncated=exchange.truncated,
+        failure=exchange.failure,
+        failure_detail=exchange.detail,
+    )
+    if first is None or section is None:
+        exchange.body.close()
+        return capture
+    capture.head = exchange.reader.head
+    capture.body = exchange.body
+    capture.status = section.status
+    capture.protocol = section.protocol
+    # The head has been read already; this is the value that the property would work out again.
+    capture.fields = section.fields
+    return capture
+
+
+def _moment(unix_time: float) -> datetime:
+    """Return *unix_time* in UTC, cut to whole milliseconds."""
+    milliseconds = int(unix_time * 1000)
+    return datetime.fromtimestamp(milliseconds // 1000, UTC).replace(
+        microsecond=milliseconds % 1000 * 1000
+    )
+
+
+def _milliseconds(seconds: float) -> int:
+    return max(0, int(seconds * 1000))

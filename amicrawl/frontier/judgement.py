@@ -1,0 +1,48 @@
+"""What an outcome means: for the row, for its host, and for the in-flight limit.
+
+Every frontier judges alike, wherever it keeps its rows, so the rule stands here by itself.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from amicrawl.capture import Failure
+from amicrawl.frontier.states import Event
+from amicrawl.politeness import BLAME, Blame, Verdict
+
+if TYPE_CHECKING:
+    from amicrawl.frontier.row import Dispatch, Outcome
+    from amicrawl.politeness import HostBreaker, InflightLimit
+
+
+def judge(
+    dispatch: Dispatch, outcome: Outcome, *, breaker: HostBreaker, limit: InflightLimit
+) -> Verdict:
+    """Give *breaker* and *limit* the evidence that *outcome* is, and return what follows for the row.
+
+    To be called once for each outcome. A response is final.
+    """
+    host = dispatch.key[0]
+    failure = outcome.failure
+    if failure is None:
+        breaker.answered(host)
+        limit.answered()
+        return Verdict.FINAL
+    if outcome.answered:
+        breaker.answered(host)
+    if BLAME[failure] is Blame.SILENCE and breaker.has_spoken(host):
+        limit.lost()
+    # The loss just noted counts towards the congestion that may excuse the host.
+    return breaker.failed(host, failure, attempt=dispatch.attempt, congested=limit.congested)
+
+
+def final_event(outcome: Outcome) -> Event:
+    """Return what *outcome* does to a row that is not tried again."""
+    failure = outcome.failure
+    if failure is None:
+        return Event.ANSWERED
+    # A host that was given up is a failure like those that led to it; the other rules are decisions.
+    if failure.never_asked and failure is not Failure.HOST_SKIPPED:
+        return Event.REFUSED
+    return Event.FAILED

@@ -1,0 +1,142 @@
+"""Whose fault a failure is, and which hosts are given up for it.
+
+`BLAME` says what each failure is evidence of; `_VERDICTS` says what follows from it, given whether
+the crawl is congested and whether the host has ever spoken. After so many counted failures as the
+caller's threshold says, the host, a registered domain, is skipped for the rest of the crawl.
+
+A host has spoken once a single byte came from it, and is never skipped from then on: what fails there
+is the page or the network, not the host.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, StrEnum
+from typing import TYPE_CHECKING
+
+from amicrawl.capture import Failure
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Blame(StrEnum):
+    """What a failure is evidence of."""
+
+    HOST = "host"
+    """There is no such host, or no way to it."""
+    SILENCE = "silence"
+    """Nothing came in time: the host is dead, or we have filled the network."""
+    REFUSAL = "refusal"
+    """The host's machine turned us away; full tables on the way do the same."""
+    PASSING = "passing"
+    """Something broke on the way that the next attempt need not meet."""
+    NOBODY = "nobody"
+    """A decision, or a fault that another attempt would meet again: it says nothing of the host."""
+
+
+BLAME: Mapping[Failure, Blame] = {
+    Failure.NAME_NOT_FOUND: Blame.HOST,
+    Failure.NO_ROUTE: Blame.HOST,
+    Failure.CONNECT_TIMEOUT: Blame.SILENCE,
+    Failure.RESPONSE_TIMEOUT: Blame.SILENCE,
+    Failure.CONNECTION_REFUSED: Blame.REFUSAL,
+    Failure.CONNECTION_RESET: Blame.PASSING,
+    Failure.EMPTY_RESPONSE: Blame.PASSING,
+    Failure.NAME_LOOKUP_FAILED: Blame.PASSING,  # the resolver did not say that there is no such name
+    Failure.TLS_HANDSHAKE: Blame.NOBODY,
+    Failure.TLS_CERTIFICATE: Blame.NOBODY,
+    Failure.ADDRESS_REFUSED: Blame.NOBODY,
+    Failure.UNFETCHABLE_URL: Blame.NOBODY,
+    Failure.PROXY: Blame.NOBODY,
+    Failure.HOST_SKIPPED: Blame.NOBODY,
+    Failure.ROBOTS_DENIED: Blame.NOBODY,
+    Failure.REFUSED_BY_CRAWL: Blame.NOBODY,
+    Failure.OTHER: Blame.NOBODY,
+}
+
+
+class Verdict(Enum):
+    """What follows from a failure."""
+
+    RETRY = "retry"
+    """It may go better next time: try again."""
+    COUNT = "count"
+    """It stands, and counts against the host."""
+    FINAL = "final"
+    """It stands, and nobody is blamed."""
+
+
+_CALM, _CONGESTED = False, True
+_SILENT, _SPOKEN = False, True
+
+_VERDICTS: Mapping[tuple[Blame, bool, bool], Verdict] = {
+    (Blame.HOST, _CALM, _SILENT): Verdict.COUNT,
+    (Blame.HOST, _CALM, _SPOKEN): Verdict.FINAL,
+    (Blame.HOST, _CONGESTED, _SILENT): Verdict.COUNT,
+    (Blame.HOST, _CONGESTED, _SPOKEN): Verdict.FINAL,
+    (Blame.SILENCE, _CALM, _SILENT): Verdict.COUNT,
+    # A page that brings nothing in two minutes while all else goes well would bring nothing again.
+    (Blame.SILENCE, _CALM, _SPOKEN): Verdict.FINAL,
+    (Blame.SILENCE, _CONGESTED, _SILENT): Verdict.RETRY,
+    (Blame.SILENCE, _CONGESTED, _SPOKEN): Verdict.RETRY,
+    # Only silence counts: a machine that refuses is up, and says so at no cost to us.
+    (Blame.REFUSAL, _CALM, _SILENT): Verdict.FINAL,
+    (Blame.REFUSAL, _CALM, _SPOKEN): Verdict.FINAL,
+    (Blame.REFUSAL, _CONGESTED, _SILENT): Verdict.RETRY,
+    (Blame.REFUSAL, _CONGESTED, _SPOKEN): Verdict.RETRY,
+    (Blame.PASSING, _CALM, _SILENT): Verdict.RETRY,
+    (Blame.PASSING, _CALM, _SPOKEN): Verdict.RETRY,
+    (Blame.PASSING, _CONGESTED, _SILENT): Verdict.RETRY,
+    (Blame.PASSING, _CONGESTED, _SPOKEN): Verdict.RETRY,
+    (Blame.NOBODY, _CALM, _SILENT): Verdict.FINAL,
+    (Blame.NOBODY, _CALM, _SPOKEN): Verdict.FINAL,
+    (Blame.NOBODY, _CONGESTED, _SILENT): Verdict.FINAL,
+    (Blame.NOBODY, _CONGESTED, _SPOKEN): Verdict.FINAL,
+}
+
+
+class HostBreaker:
+    """Which hosts have spoken, which have failed how often, which are skipped.
+
+    A host costs memory once something came of it: about 80 bytes where it has spoken, 90 where only
+    failures were counted. Both are kept to the end, since links may lead back to it.
+    """
+
+    def __init__(self, threshold: int, *, max_retries: int) -> None:
+        """Skip a host that never spoke after *threshold* counted failures.
+
+        A fetch is tried again *max_retries* times at most.
+        """
+        self._threshold = threshold
+        self._max_retries = max_retries
+        self._spoken: set[int] = set()
+        self._failures: dict[int, int] = {}
+
+    def answered(self, host: int) -> None:
+        """Note that *host* sent at least one byte."""
+        if host not in self._spoken:
+            self._spoken.add(host)
+            self._failures.pop(host, None)
+
+    def has_spoken(self, host: int) -> bool:
+        """Tell whether *host* ever sent a byte."""
+        return host in self._spoken
+
+    def failed(self, host: int, failure: Failure, *, attempt: int, congested: bool) -> Verdict:
+        """Note *failure* of *host* and return what follows from it.
+
+        *attempt* is the number of the attempt that failed, from 1; *congested* the crawl's state
+        (`InflightLimit.congested`). A failed exchange in which the host did send something is told to
+        `answered` first.
+        """
+        verdict = _VERDICTS[BLAME[failure], congested, host in self._spoken]
+        if verdict is Verdict.COUNT:
+            self._failures[host] = self._failures.get(host, 0) + 1
+        elif verdict is Verdict.RETRY and attempt > self._max_retries:
+            return Verdict.FINAL
+        return verdict
+
+    def is_open(self, host: int) -> bool:
+        """Tell whether *host* is given up: its URLs are not fetched any more."""
+        # Hosts with failures are few; most calls end at an empty or small dictionary.
+        return self._failures.get(host, 0) >= self._threshold

@@ -1,0 +1,166 @@
+"""Gates: the moment before which a host must not be asked.
+
+    start ------ delay ------> opens      the delay runs from start to start, however long a
+      |--- in flight ---| end             request takes; while `per_host` requests are in flight
+                                          the gate is shut whatever the moment.
+
+A gate can be shut for longer (`keep_shut`, a Retry-After) and its delay can grow (`set_delay`, a
+Crawl-delay); neither ever opens it earlier. Everything that asks a host belongs here, robots.txt
+included: whoever sends calls `start`, and `end` when it is over.
+
+Left out: what the delay should be and how long a Retry-After may shut a host. Callers cap both.
+"""
+
+from __future__ import annotations
+
+from math import inf, isfinite
+from typing import TYPE_CHECKING
+
+from amicrawl.errors import AmicrawlError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    EndListener = Callable[[int, float], None]
+
+_SWEEP_FROM = 1024
+"""Gates that may be held before the first look for some to forget."""
+
+
+class _Gate:
+    """One host's gate; where there is none, nothing is in flight and it has been open for ever."""
+
+    __slots__ = ("in_flight", "opens", "started")
+
+    def __init__(self) -> None:
+        self.in_flight = 0
+        self.started = -inf
+        self.opens = -inf
+
+
+class Gates:
+    """The gates of all hosts.
+
+    Every operation takes constant time. A gate that is open and has nothing in flight is forgotten
+    in time, so that the memory follows the hosts being asked, not the hosts of the crawl; only a
+    delay that `set_delay` made longer is kept (about 110 bytes a host).
+    """
+
+    def __init__(self, delay: float, per_host: int) -> None:
+        """Ask a host every *delay* seconds at most, with at most *per_host* requests in flight."""
+        self._delay = delay
+        self._per_host = per_host
+        self._gates: dict[int, _Gate] = {}
+        self._delays: dict[int, float] = {}
+        self._sweep_at = _SWEEP_FROM
+        self._listener: EndListener | None = None
+
+    def __len__(self) -> int:
+        """Return how many gates are held in memory."""
+        return len(self._gates)
+
+    def may_start(self, host: int, now: float) -> bool:
+        """Tell whether a request to *host* may start at *now*."""
+        return self.opens_at(host) <= now
+
+    def opens_at(self, host: int) -> float:
+        """Return the moment from which *host* may be asked.
+
+        Minus infinity for a host that nothing holds back, infinity while as many requests as are
+        allowed are in flight: then `end` opens it, not time.
+        """
+        gate = self._gates.get(host)
+        if gate is None:
+            return -inf
+        return gate.opens if gate.in_flight < self._per_host else inf
+
+    def start(self, host: int, now: float) -> None:
+        """Note that a request to *host* starts at *now*; it is in flight until `end`.
+
+        The gate is not asked: a caller that must go ahead (a redirect of robots.txt) may.
+        """
+        gate = self._gates.get(host)
+        if gate is None:
+            if len(self._gates) >= self._sweep_at:
+                self._sweep(now)
+            gate = self._gates[host] = _Gate()
+        gate.in_flight += 1
+        gate.started = now
+        opens = now + (self._delays.get(host, self._delay) if self._delays else self._delay)
+        gate.opens = max(gate.opens, opens)
+
+    def end(self, host: int, now: float) -> None:
+        """Note that a request to *host* is over at *now*, and tell the listener.
+
+        Raises AmicrawlError where none is in flight.
+        """
+        gate = self._gates.get(host)
+        if gate is None or not gate.in_flight:
+            raise AmicrawlError(
+                f"Host key {host:016x} has no request in flight: end() follows one start() once."
+            )
+        gate.in_flight -= 1
+        if self._listener is not None:
+            self._listener(host, now)
+
+    def watch(self, listener: EndListener) -> None:
+        """Call *listener* with the host and the moment after each `end`; there is one listener.
+
+        A frontier needs it: requests that are not its own (robots.txt) can hold up its URLs, and
+        nothing else tells it when they are over.
+        """
+        self._listener = listener
+
+    def keep_shut(self, host: int, until: float) -> None:
+        """Keep *host* shut until the moment *until*; of several such moments the latest wins.
+
+        Raises AmicrawlError for a moment that never comes.
+        """
+        if not isfinite(until):
+            raise AmicrawlError(
+                f"Host key {host:016x} cannot be kept shut until {until}: cap the moment."
+            )
+        gate = self._gates.get(host)
+        if gate is None:
+            gate = self._gates[host] = _Gate()
+        gate.opens = max(gate.opens, until)
+
+    def set_delay(self, host: int, seconds: float) -> None:
+        """Ask *host* every *seconds* at most, from its latest start on; only ever lengthens.
+
+        For that start to count, call it before the `end` of the request that brought the value.
+        Raises AmicrawlError for a number that is not finite.
+        """
+        if not isfinite(seconds):
+            raise AmicrawlError(
+                f"Host key {host:016x} cannot have a delay of {seconds} s: cap the delay."
+            )
+        if seconds <= self._delays.get(host, self._delay):
+            return
+        self._delays[host] = seconds
+        gate = self._gates.get(host)
+        if gate is not None:
+            gate.opens = max(gate.opens, gate.started + seconds)
+
+    def lift(self, host: int) -> None:
+        """Open the gate of *host* and drop its delay: it was given up and will not be asked.
+
+        Requests that are still in flight keep their place until `end`.
+        """
+        self._delays.pop(host, None)
+        gate = self._gates.get(host)
+        if gate is None:
+            return
+        gate.started = gate.opens = -inf
+        if not gate.in_flight:
+            del self._gates[host]
+
+    def _sweep(self, now: float) -> None:
+        """Forget the gates that say nothing any more.
+
+        Each sweep waits for as many new gates as the last one left, so it costs constant time a gate.
+        """
+        self._gates = {
+            host: gate for host, gate in self._gates.items() if gate.in_flight or gate.opens > now
+        }
+        self._sweep_at = max(_SWEEP_FROM, 2 * len(self._gates))

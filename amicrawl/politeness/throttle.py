@@ -1,0 +1,61 @@
+"""The in-flight limit: how many requests may be under way over all hosts.
+
+It grows by one with every completed response and shrinks when requests to hosts that are known to
+answer are lost: additive increase, multiplicative decrease, as in congestion control (RFC 5681), with
+an average of losses in place of a single one. Slow answers never shrink it: a slow server is not a
+full uplink. Pure: it is told what happened, and when does not matter.
+"""
+
+from __future__ import annotations
+
+_WEIGHT = 0.02
+"""What one outcome weighs in the average of losses."""
+_SHRINK_ABOVE = 0.25
+"""Average of losses above which a further loss shrinks the limit."""
+_CONGESTED_ABOVE = 0.10
+"""Average of losses above which a failure may be ours."""
+_SHRINK_TO = 0.85
+"""What a shrink leaves of the limit."""
+
+
+class InflightLimit:
+    """A limit between *minimum* and *maximum* that follows what the network bears.
+
+    A shrink halves the average of losses. The losses that led to it have been answered, and the
+    requests already under way at that moment will bring more of the same: were the average kept,
+    a single burst would take the limit to its minimum. Were it cleared, `congested` would turn
+    false in the middle of the congestion, and hosts be blamed for it; half of 0.25 is still above
+    the mark, until fourteen answers without a loss say otherwise.
+    """
+
+    __slots__ = ("_average", "_maximum", "_minimum", "limit")
+
+    limit: int
+    """How many requests may be in flight now."""
+
+    def __init__(self, start: int, minimum: int, maximum: int) -> None:
+        self.limit = start
+        self._minimum = minimum
+        self._maximum = maximum
+        self._average = 0.0
+
+    @property
+    def congested(self) -> bool:
+        """Whether so much is lost that a failure may be our own doing."""
+        return self._average > _CONGESTED_ABOVE
+
+    def answered(self) -> None:
+        """Note a completed response."""
+        self._average -= self._average * _WEIGHT
+        if self.limit < self._maximum:
+            self.limit += 1
+
+    def lost(self) -> None:
+        """Note a timeout of a host that has answered before.
+
+        Other failures say nothing of the network between us and the hosts, and are not told here.
+        """
+        self._average += (1.0 - self._average) * _WEIGHT
+        if self._average > _SHRINK_ABOVE:
+            self.limit = max(self._minimum, int(self.limit * _SHRINK_TO))
+            self._average /= 2

@@ -1,0 +1,190 @@
+"""Archive: the records and the index of one crawl, in one directory.
+
+    archive = Archive(directory, config=config, now=..., monotonic=..., random=...)
+    archive.store(items)        the items' captures are kept once this returns
+    archive.seal()              the files are whole
+
+`store` is `warc.add` and `index.add` for every item and then `commit`, which a crawl may also call one
+by one. `commit` writes index rows first and records second. Thus after a crash there may be a row whose
+record is missing, which `repair` drops, so that the URL is fetched again; and never a record that
+nothing points at. How soon both are forced to disk is the crawl's `Durability`.
+
+One crawl at a time has a directory. Synchronous, for one thread.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from amicrawl import __version__
+from amicrawl.config import PREFIX, Dedup, Durability
+from amicrawl.record.crawl_json import known_files
+from amicrawl.record.disk import DirectoryLock, Disk
+from amicrawl.record.journal import CapturesJournal
+from amicrawl.record.repair import repair_locked
+from amicrawl.record.revisit import Originals
+from amicrawl.record.stage import WarcStage
+from amicrawl.record.warc import RecordIds
+from amicrawl.record.writer import WarcWriter, next_number
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from datetime import datetime
+    from pathlib import Path
+
+    from amicrawl.config import CrawlConfig
+    from amicrawl.record.counts import Counts
+    from amicrawl.record.item import CaptureItem
+    from amicrawl.record.repair import Repaired
+    from amicrawl.record.sealed import SealedFile
+
+SYNC_SECONDS = 1.0
+"""Under `Durability.NORMAL`, the longest that what is written may wait for being forced to disk ..."""
+SYNC_BYTES = 64 * 1024**2
+"""... and the most of it that may."""
+PENDING_BYTES = 16 * 1024**2
+"""Memory that records and rows may take before they are written."""
+
+
+class Archive:
+    """Stores captures and their rows, and forces them to disk as often as asked."""
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        config: CrawlConfig,
+        now: Callable[[], datetime],
+        monotonic: Callable[[], float],
+        random: Callable[[int], bytes],
+        warcinfo: Mapping[str, str] | None = None,
+        on_sealed: Callable[[SealedFile], None] | None = None,
+        disk: Disk | None = None,
+    ) -> None:
+        """Take over *directory*, which is there, and repair what a killed crawl left in it.
+
+        *now* gives aware times; *monotonic* seconds that never go back; *random* that many unpredictable
+        bytes. *warcinfo* is said in every file besides what the configuration says. *on_sealed* is told
+        of every file that is finished. UsageError where another crawl has the directory.
+        """
+        disk = disk or Disk()
+        ids = RecordIds(random)
+        self._lock = DirectoryLock(directory)
+        try:
+            repaired = repair_locked(directory, disk=disk)
+            first = next_number(directory, taken=known_files(directory))
+        except BaseException:
+            self._lock.release()
+            raise
+        self.repaired: Repaired = repaired
+        """What was found and mended; its `lost_urls` have to be fetched again."""
+        self.index = CapturesJournal(directory, disk=disk)
+        """The stage that keeps rows."""
+        self.warc = WarcStage(
+            WarcWriter(
+                directory,
+                max_size=config.warc_size,
+                warcinfo=warcinfo_fields(config) | dict(warcinfo or {}),
+                first=first,
+                ids=ids,
+                now=now,
+                disk=disk,
+            ),
+            ids=ids,
+            originals=Originals() if config.dedup is Dedup.CRAWL else None,
+            store_unchanged=config.store_unchanged,
+        )
+        """The stage that keeps records."""
+        self._durability = config.durability
+        self._monotonic = monotonic
+        self._on_sealed = on_sealed
+        self._told = 0
+        self._unsynced_bytes = 0
+        self._synced_at = monotonic()
+
+    @property
+    def counts(self) -> Counts:
+        """What was stored since the archive was opened."""
+        return self.index.counts
+
+    @property
+    def pending_bytes(self) -> int:
+        """Bytes of memory that what was added and not yet committed takes."""
+        return self.warc.writer.pending_bytes + self.index.pending_bytes
+
+    @property
+    def unsynced_bytes(self) -> int:
+        """Bytes that are written and not yet forced to disk.
+
+        While there are any, `commit` must be called once a second even if there is nothing to add, for
+        `Durability.NORMAL` to mean what it says.
+        """
+        return self._unsynced_bytes
+
+    def store(self, items: Sequence[CaptureItem]) -> None:
+        """Keep the captures of *items* and their rows; OutputError where that cannot be done."""
+        for item in items:
+            self.warc.add(item)
+            self.index.add(item)
+            if self.pending_bytes >= PENDING_BYTES:
+                self.commit()
+        self.commit()
+
+    def commit(self) -> None:
+        """Write what was added to both stages, and force it to disk where that is due."""
+        self._unsynced_bytes += self.pending_bytes
+        due = self._sync_is_due()
+        # A file about to be sealed outlives any crash; its rows must do so first.
+        self.index.commit(sync=due or self.warc.writer.will_seal)
+        self.warc.commit(sync=due)
+        if due:
+            self._unsynced_bytes = 0
+            self._synced_at = self._monotonic()
+        self._tell_of_sealed()
+
+    def seal(self) -> None:
+        """Finish all files, and give the directory up."""
+        self.index.commit(sync=True)
+        self.warc.writer.seal()
+        self._tell_of_sealed()
+        table = self.index.seal()
+        if self._on_sealed is not None:
+            self._on_sealed(table)
+        self._lock.release()
+
+    def close(self) -> None:
+        """Let go of everything as it is; the next crawl in this directory repairs it."""
+        self.warc.writer.close()
+        self.index.close()
+        self._lock.release()
+
+    def _sync_is_due(self) -> bool:
+        if self._durability is not Durability.NORMAL:
+            return self._durability is Durability.FULL and self._unsynced_bytes > 0
+        waited = self._monotonic() - self._synced_at
+        return self._unsynced_bytes >= SYNC_BYTES or (
+            self._unsynced_bytes > 0 and waited >= SYNC_SECONDS
+        )
+
+    def _tell_of_sealed(self) -> None:
+        for file in self.warc.writer.sealed[self._told :]:
+            self._told += 1
+            if self._on_sealed is not None:
+                self._on_sealed(file)
+
+
+def warcinfo_fields(config: CrawlConfig) -> dict[str, str]:
+    """Return what every warcinfo record says of a crawl by *config*, settings included."""
+    settings = config.model_dump(mode="json", exclude={"out", "operator"})
+    return {
+        "software": f"amicrawl/{__version__}",
+        "format": "WARC File Format 1.1",
+        "conformsTo": "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/",
+        **({"operator": config.operator} if config.operator else {}),
+        "robots": config.robots.value,
+        **{PREFIX + name.upper(): _setting_text(value) for name, value in settings.items()},
+    }
+
+
+def _setting_text(value: Any) -> str:
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -1,0 +1,161 @@
+"""The capture index, `captures.parquet`: its columns, and the row of one capture. Pure.
+
+The first thirteen columns are those every reader of such an index knows; ours follow. Text is never
+null: what is not known is empty. `ttfb_ms` alone may be null.
+
+    url             the URL that was fetched
+    host            the host of that URL: lower case, without user, port and the brackets of IPv6
+    status          HTTP status; 0 where the fetch failed before a response
+    fetched_at      when the fetch was complete, Unix milliseconds; less duration_ms, it is WARC-Date
+    content_type    Content-Type as sent, control characters removed
+    body_length     bytes of the payload, transfer coding removed; 0 for a 304 and for a failure
+    digest          SHA-1 of that payload, hex; for a 304 the seed's; empty for a failure
+    unchanged       whether digest is the one the seed knew, or the server said so (304)
+    warc_file       file that holds the response or revisit record; empty for a failure
+    warc_offset     first byte of the record's gzip member; 0 for a failure
+    warc_length     bytes of that member; 0 for a failure
+    error           why there was no response: a `Failure`, a colon, details; empty on success
+    meta_json       what the seed list said of the URL besides, as a JSON object of strings
+    etag            ETag as sent; for a 304 without one, the seed's
+    last_modified   Last-Modified as sent; for a 304 without one, the seed's
+    final_url       where a redirect points; for other answers the URL itself; empty for a failure
+    ip_address      the address that was dialled
+    protocol        http/1.1, h2 ...
+    ttfb_ms         from the start of the request to the first byte; null where none came
+    duration_ms     from the start of the request to the last byte
+    truncated       why the payload is not whole: length, time, disconnect, unspecified; else empty
+    record_id       WARC-Record-ID of that record; empty for a failure
+    attempts        how often the URL was asked for until this came of it
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from amicrawl import __version__
+from amicrawl.capture import Failure
+from amicrawl.record.warc import unix_ms
+
+if TYPE_CHECKING:
+    from amicrawl.capture import Capture
+    from amicrawl.record.item import CaptureItem
+
+SCHEMA_VERSION = 1
+"""Raised when a column changes its name, type or meaning; adding one at the end does not count."""
+
+ERROR_LIMIT = 1000
+"""Characters of `error`; details beyond are cut."""
+
+_FIELDS: list[pa.Field[Any]] = [
+    pa.field("url", pa.string(), nullable=False),
+    pa.field("host", pa.string(), nullable=False),
+    pa.field("status", pa.int32(), nullable=False),
+    pa.field("fetched_at", pa.int64(), nullable=False),
+    pa.field("content_type", pa.string(), nullable=False),
+    pa.field("body_length", pa.int64(), nullable=False),
+    pa.field("digest", pa.string(), nullable=False),
+    pa.field("unchanged", pa.bool_(), nullable=False),
+    pa.field("warc_file", pa.string(), nullable=False),
+    pa.field("warc_offset", pa.int64(), nullable=False),
+    pa.field("warc_length", pa.int64(), nullable=False),
+    pa.field("error", pa.string(), nullable=False),
+    pa.field("meta_json", pa.string(), nullable=False),
+    pa.field("etag", pa.string(), nullable=False),
+    pa.field("last_modified", pa.string(), nullable=False),
+    pa.field("final_url", pa.string(), nullable=False),
+    pa.field("ip_address", pa.string(), nullable=False),
+    pa.field("protocol", pa.string(), nullable=False),
+    pa.field("ttfb_ms", pa.int32()),
+    pa.field("duration_ms", pa.int32(), nullable=False),
+    pa.field("truncated", pa.string(), nullable=False),
+    pa.field("record_id", pa.string(), nullable=False),
+    pa.field("attempts", pa.int32(), nullable=False),
+]
+
+CAPTURES: Final = pa.schema(
+    _FIELDS,
+    metadata={
+        "amicrawl.schema_version": str(SCHEMA_VERSION),
+        "amicrawl.software": f"amicrawl/{__version__}",
+    },
+)
+
+Row = dict[str, str | int | bool | None]
+"""A row by column; every column of `CAPTURES` is there."""
+
+_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
+_HOST_ENDS = re.compile(r"[/?#\\]")
+_INT32_MAX = 2**31 - 1
+
+
+def row_of(item: CaptureItem) -> Row:
+    """Return the row of *item*, which has been stored or has failed."""
+    capture, location = item.capture, item.location
+    content_type, etag, last_modified = _described(item)
+    fetched_at = unix_ms(capture.started) + capture.duration_ms
+    failed = capture.status == 0
+    return {
+        "url": capture.url,
+        "host": host_of(capture.url),
+        "status": capture.status,
+        "fetched_at": fetched_at,
+        "content_type": content_type,
+        "body_length": item.body_length,
+        "digest": item.digest,
+        "unchanged": item.unchanged,
+        "warc_file": location.warc_file if location else "",
+        "warc_offset": location.offset if location else 0,
+        "warc_length": location.length if location else 0,
+        "error": _error(capture) if failed else "",
+        "meta_json": item.seed.meta_json,
+        "etag": etag,
+        "last_modified": last_modified,
+        "final_url": "" if failed else item.final_url or capture.url,
+        "ip_address": capture.ip_address or "",
+        "protocol": capture.protocol or "",
+        "ttfb_ms": capture.ttfb_ms if capture.ttfb_ms is None else min(capture.ttfb_ms, _INT32_MAX),
+        "duration_ms": min(capture.duration_ms, _INT32_MAX),
+        "truncated": capture.truncated.value if capture.truncated else "",
+        "record_id": item.record_id,
+        "attempts": item.attempts,
+    }
+
+
+def host_of(url: str) -> str:
+    """Return the host of *url*: lower case, without user, port and the brackets of an IPv6 address."""
+    rest = url.partition("//")[2]
+    end = _HOST_ENDS.search(rest)
+    authority = rest[: end.start()] if end else rest
+    host = authority.rpartition("@")[2]
+    if host.startswith("["):
+        return host[1:].partition("]")[0].lower()
+    return host.partition(":")[0].lower()
+
+
+def header_text(value: bytes) -> str:
+    """Return a header *value* as text: latin-1, without control characters."""
+    text = value.decode("latin-1")
+    return text if text.isprintable() else _UNPRINTABLE.sub("", text)
+
+
+def _described(item: CaptureItem) -> tuple[str, str, str]:
+    """Return Content-Type, ETag and Last-Modified of the response, each the first of its name."""
+    found = {b"content-type": "", b"etag": "", b"last-modified": ""}
+    for name, value in item.capture.fields:
+        key = name.lower()
+        if key in found and not found[key]:
+            found[key] = header_text(value)
+    if item.capture.status == 304 and item.unchanged:
+        # RFC 9111, 3.2: what a 304 does not name again still holds, and the next crawl asks by it.
+        found[b"etag"] = found[b"etag"] or item.seed.etag
+        found[b"last-modified"] = found[b"last-modified"] or item.seed.last_modified
+    return found[b"content-type"], found[b"etag"], found[b"last-modified"]
+
+
+def _error(capture: Capture) -> str:
+    failure = capture.failure or Failure.OTHER
+    detail = _UNPRINTABLE.sub(" ", capture.failure_detail[:ERROR_LIMIT]).strip()
+    return f"{failure.value}: {detail}"[:ERROR_LIMIT] if detail else failure.value

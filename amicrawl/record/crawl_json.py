@@ -1,0 +1,161 @@
+"""`crawl.json`: what a crawl was asked for, what came of it, and which files it left.
+
+    format            1
+    software          amicrawl/<version>
+    state             running, or finished; a killed crawl's stays "running" until the next one begins
+    started, finished UTC times; finished is null while running
+    finish_reason     why it ended; null while running
+    asked             arguments as given
+    settings          settings as followed
+    versions          of the libraries it depends on
+    counts            numbers by name
+    files             name, size, records and sha256 of every sealed file of the directory, oldest
+                      first; files that were moved away since are still listed
+    earlier           the crawls this directory has seen before: state, times, reason and counts
+
+It is written when a crawl begins, whenever a file is sealed, and at the end; each time as a new file
+that replaces the old one, so that a reader never sees half of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from amicrawl import __version__
+from amicrawl.errors import DamagedFileError
+from amicrawl.record.disk import OutputFile
+from amicrawl.record.members import Members
+from amicrawl.record.sealed import SealedFile, described
+from amicrawl.record.warc import warc_date
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+    from pathlib import Path
+
+    from amicrawl.record.disk import Disk
+
+FILE_NAME = "crawl.json"
+FORMAT = 1
+SIZE_LIMIT = 64 * 1024**2
+EARLIER_LIMIT = 1000
+"""Crawls of a directory that are remembered."""
+
+
+class CrawlJson:
+    """The `crawl.json` of one crawl."""
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        started: datetime,
+        asked: Mapping[str, Any],
+        settings: Mapping[str, Any],
+        versions: Mapping[str, str],
+        disk: Disk,
+    ) -> None:
+        """Say that a crawl is running. Nothing that is secret may be in *asked* and *settings*.
+
+        WARC files of the directory that are listed nowhere, which a killed crawl leaves, are read and
+        listed. Raises DamagedFileError where the directory's `crawl.json` is none.
+        """
+        before = _read(directory)
+        self._directory = directory
+        self._disk = disk
+        self._files = {entry["name"]: entry for entry in before.get("files", [])}
+        self._json: dict[str, Any] = {
+            "format": FORMAT,
+            "software": f"amicrawl/{__version__}",
+            "state": "running",
+            "started": warc_date(started),
+            "finished": None,
+            "finish_reason": None,
+            "asked": dict(asked),
+            "settings": dict(settings),
+            "versions": dict(versions),
+            "counts": {},
+            "files": [],
+            "earlier": [*before.get("earlier", []), *_summary_of(before)][-EARLIER_LIMIT:],
+        }
+        self._list_unlisted()
+        self._write()
+
+    @property
+    def files(self) -> list[SealedFile]:
+        """The sealed files of the directory, in the order they are listed."""
+        return [SealedFile(**entry) for entry in self._files.values()]
+
+    def add_file(self, file: SealedFile) -> None:
+        """List *file*, in place of one of the same name."""
+        self._files[file.name] = asdict(file)
+        self._write()
+
+    def finish(self, reason: str, *, finished: datetime, counts: Mapping[str, Any]) -> None:
+        """Say that the crawl has ended, why, and what came of it."""
+        self._json |= {
+            "state": "finished",
+            "finished": warc_date(finished),
+            "finish_reason": reason,
+            "counts": dict(counts),
+        }
+        self._write()
+
+    def _list_unlisted(self) -> None:
+        for path in sorted(self._directory.glob("*.warc.gz")):
+            if path.name not in self._files:
+                with path.open("rb") as stream:
+                    records = sum(1 for _ in Members(stream))
+                self._files[path.name] = asdict(described(path, records=records))
+
+    def _write(self) -> None:
+        self._json["files"] = list(self._files.values())
+        file = OutputFile.replacing(self._directory / FILE_NAME, disk=self._disk)
+        try:
+            options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
+            file.write(orjson.dumps(self._json, default=str, option=options))
+            file.seal()
+        finally:
+            file.close()
+
+
+def known_files(directory: Path) -> dict[str, int]:
+    """Return the sizes of the files that the `crawl.json` of *directory* lists, by name.
+
+    Raises DamagedFileError where it is not one.
+    """
+    return {entry["name"]: entry["size"] for entry in _read(directory).get("files", [])}
+
+
+def _read(directory: Path) -> dict[str, Any]:
+    """Return the `crawl.json` of *directory*; empty where there is none."""
+    path = directory / FILE_NAME
+    if not path.exists():
+        return {}
+    if path.stat().st_size > SIZE_LIMIT:
+        raise DamagedFileError(path, 0, f"larger than {SIZE_LIMIT} bytes; move it away and start again")
+    try:
+        crawl: dict[str, Any] = orjson.loads(path.read_bytes())
+        for entry in crawl.get("files", []):
+            if not isinstance(entry["name"], str) or not isinstance(entry["size"], int):
+                raise TypeError
+            SealedFile(**entry)
+        list(crawl.get("earlier", []))
+    except (orjson.JSONDecodeError, AttributeError, KeyError, TypeError) as error:
+        reason = "not a crawl.json of this program; move it away and start again"
+        raise DamagedFileError(path, 0, reason) from error
+    return crawl
+
+
+def _summary_of(crawl: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return what is kept of an earlier crawl; a list, empty where there was none."""
+    if not crawl:
+        return []
+    kept = ("state", "software", "started", "finished", "finish_reason", "counts")
+    summary = {name: crawl.get(name) for name in kept}
+    if summary["state"] == "running":
+        summary["state"] = "killed"
+    return [summary]

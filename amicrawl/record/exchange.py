@@ -1,0 +1,158 @@
+"""The records of one exchange, and the record that opens a file. Pure.
+
+An exchange is a request record (where the bytes that were sent are known) and, right behind it, the
+response or revisit record. Each names the other by `WARC-Concurrent-To`, so that a reader who was sent
+to one of them finds the other, and both bear the moment the request began as `WARC-Date`.
+
+The block of an identical-digest revisit is the response's head alone, which the standard wants marked
+`WARC-Truncated: length`; that of a 304 is the 304 as received. Both carry the digest of the payload
+they stand for where it is known, as 6.7.2 demands and replay needs; `fastwarc check -p`, which compares
+it with the block, is wrong to call that a failure.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from amicrawl.capture import BytesBody
+from amicrawl.record.digests import block_digest
+from amicrawl.record.revisit import Profile
+from amicrawl.record.warc import (
+    URI_LIMIT,
+    Record,
+    RecordType,
+    from_unix_ms,
+    target_uri,
+    warc_date,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from amicrawl.capture import Capture
+    from amicrawl.record.digests import Digests
+    from amicrawl.record.revisit import Decision, Original
+    from amicrawl.record.warc import RecordIds
+
+    Fields = list[tuple[str, str]]
+
+RECONSTRUCTED_BY = "WARC-Reconstructed-By"
+"""The field that marks a block as rebuilt from a parsed response; its value names who parsed it."""
+
+
+def exchange_records(
+    capture: Capture, digests: Digests, *, decision: Decision, ids: RecordIds
+) -> list[Record]:
+    """Return the records of *capture* in the order they are written, the response or revisit last.
+
+    Raises AmicrawlError where a value cannot stand in a field. A capture without a response (status 0)
+    has no records and must not be given.
+    """
+    date = warc_date(capture.started)
+    shared = _shared_fields(capture)
+    answer_id = ids()
+    answer_fields = [*shared]
+    records = []
+    if capture.request:
+        request_id = ids()
+        answer_fields.append(("WARC-Concurrent-To", request_id))
+        fields = [
+            *shared,
+            ("WARC-Concurrent-To", answer_id),
+            ("WARC-Block-Digest", block_digest(capture.request)),
+            ("Content-Type", "application/http;msgtype=request"),
+        ]
+        records.append(Record(RecordType.REQUEST, request_id, date, fields, capture.request))
+    if decision.profile is None:
+        answer_fields += _response_fields(capture, digests)
+        kind, body = RecordType.RESPONSE, capture.body
+    else:
+        answer_fields += _revisit_fields(capture, digests, decision=decision)
+        kind = RecordType.REVISIT
+        body = capture.body if decision.profile is Profile.NOT_MODIFIED else BytesBody()
+    answer_fields.append(("Content-Type", "application/http;msgtype=response"))
+    records.append(Record(kind, answer_id, date, answer_fields, capture.head, body))
+    return records
+
+
+def warcinfo_record(
+    filename: str, fields: Mapping[str, str], *, date: datetime, record_id: str
+) -> Record:
+    """Return the record that opens the file *filename*: *fields* say who wrote it, and how.
+
+    In names and values whatever is not printable becomes a space, so that each stays on its line.
+    """
+    lines = [f"{_on_one_line(name)}: {_on_one_line(value)}\r\n" for name, value in fields.items()]
+    block = "".join(lines).encode()
+    return Record(
+        RecordType.WARCINFO,
+        record_id,
+        warc_date(date),
+        [
+            ("WARC-Filename", filename),
+            ("WARC-Block-Digest", block_digest(block)),
+            ("Content-Type", "application/warc-fields"),
+        ],
+        block,
+    )
+
+
+def _response_fields(capture: Capture, digests: Digests) -> Fields:
+    fields = []
+    if capture.truncated is not None:
+        fields.append(("WARC-Truncated", capture.truncated.value))
+    if digests.wire_payload is not None:
+        fields.append(("WARC-Payload-Digest", digests.wire_payload))
+    fields.append(("WARC-Block-Digest", digests.block))
+    return fields
+
+
+def _revisit_fields(capture: Capture, digests: Digests, *, decision: Decision) -> Fields:
+    fields = [("WARC-Profile", str(decision.profile))]
+    if decision.original is not None:
+        fields += _reference_fields(decision.original)
+    if decision.profile is Profile.NOT_MODIFIED:
+        fields.append(("WARC-Block-Digest", digests.block))
+    else:
+        fields.append(("WARC-Truncated", "length"))
+        fields.append(("WARC-Block-Digest", block_digest(capture.head)))
+    return fields
+
+
+def _reference_fields(original: Original) -> Fields:
+    """Return the fields that say which record a revisit stands for."""
+    fields = []
+    if original.record_id:
+        fields.append(("WARC-Refers-To", original.record_id))
+    uri = target_uri(original.url)
+    if len(uri) <= URI_LIMIT:
+        fields.append(("WARC-Refers-To-Target-URI", uri))
+    if original.captured_at:
+        fields.append(("WARC-Refers-To-Date", warc_date(from_unix_ms(original.captured_at))))
+    if original.payload_digest:
+        fields.append(("WARC-Payload-Digest", original.payload_digest))
+    return fields
+
+
+def _shared_fields(capture: Capture) -> Fields:
+    """Return the fields that request and response have in common."""
+    fields = [("WARC-Target-URI", target_uri(capture.url))]
+    if capture.ip_address:
+        fields.append(("WARC-IP-Address", capture.ip_address))
+    if capture.protocol:
+        fields.append(("WARC-Protocol", capture.protocol))
+    if capture.tls is not None:
+        fields.append(("WARC-Protocol", capture.tls.version))
+        # The field is defined for names of the IANA registry, and OpenSSL's own are others.
+        if capture.tls.cipher.startswith("TLS_"):
+            fields.append(("WARC-Cipher-Suite", capture.tls.cipher))
+    if capture.reconstructed_by:
+        fields.append((RECONSTRUCTED_BY, capture.reconstructed_by))
+    return fields
+
+
+def _on_one_line(text: str) -> str:
+    if text.isprintable():
+        return text
+    return "".join(character if character.isprintable() else " " for character in text)

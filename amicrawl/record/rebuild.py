@@ -1,0 +1,159 @@
+"""A capture made again from its record, for a record that has lost its row. Reads; writes nothing.
+
+What the record does not say stays unknown: when the fetch was complete (the start of the request
+stands for it), how long it took, how often it was tried, and what the seed list said of the URL.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+from urllib.parse import urljoin
+
+from amicrawl.capture import Capture, Truncation
+from amicrawl.message import final_head, status_of
+from amicrawl.record.digests import digests_of
+from amicrawl.record.item import CaptureItem, RecordLocation
+from amicrawl.record.members import Inflation
+from amicrawl.record.revisit import Profile
+from amicrawl.seed import Seed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from amicrawl.record.members import Member
+
+RECORD_TYPES = frozenset({"response", "revisit"})
+"""The types of record that have a row."""
+HEAD_LIMIT = 1024**2
+"""Bytes of a block in which the end of the response's head is looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemberBody:
+    """The part of a record's block that lies behind the response's head, read from the file."""
+
+    path: Path
+    member: Member
+    start: int
+    """Where in the block it begins."""
+
+    def __len__(self) -> int:
+        return self.member.block_length - self.start
+
+    def blocks(self) -> Iterator[bytes]:
+        """Yield the bytes in order."""
+        skip, left = self.member.header_length + self.start, len(self)
+        with self.path.open("rb") as stream:
+            stream.seek(self.member.offset)
+            pieces = Inflation(stream, offset=self.member.offset)
+            pieces.begin_member()
+            for piece in pieces:
+                part = piece[skip : skip + left]
+                skip = max(0, skip - len(piece))
+                left -= len(part)
+                if part:
+                    yield part
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+
+def rebuilt(path: Path, member: Member, *, warc_file: str) -> CaptureItem:
+    """Return what the record *member* of the file *path*, a response or revisit, tells of its capture.
+
+    *warc_file* is the name that the file has, or will have, once it is sealed.
+    """
+    fields = member.fields
+    head = _head_of(MemberBody(path, member, start=0))
+    url = fields.get("warc-target-uri", "")
+    status = status_of(final_head(head))
+    capture = Capture(
+        url=url,
+        started=_moment(fields.get("warc-date", "")),
+        duration_ms=0,
+        head=head,
+        body=MemberBody(path, member, start=len(head)),
+        status=200 if status is None else status,
+        ip_address=fields.get("warc-ip-address"),
+        protocol=fields.get("warc-protocol"),
+    )
+    item = CaptureItem(
+        capture,
+        Seed(url),
+        final_url=_redirect_target(capture),
+        location=RecordLocation(warc_file, member.offset, member.length),
+        record_id=fields.get("warc-record-id", ""),
+    )
+    if fields.get("warc-type") == "revisit":
+        _describe_revisit(item, fields)
+    else:
+        _describe_response(item, fields)
+    return item
+
+
+def _describe_response(item: CaptureItem, fields: dict[str, str]) -> None:
+    truncated = fields.get("warc-truncated")
+    if truncated:
+        known = truncated in set(Truncation)
+        item.capture.truncated = Truncation(truncated) if known else Truncation.UNSPECIFIED
+    digests = digests_of(item.capture)
+    item.digest, item.body_length = digests.payload, digests.payload_length
+
+
+def _describe_revisit(item: CaptureItem, fields: dict[str, str]) -> None:
+    item.is_revisit = True
+    # An original that the seed knew has no record id. One of the same crawl has, and its label may be
+    # that of a chunked body: then the digest of the payload is not known.
+    item.unchanged = "warc-refers-to" not in fields
+    if item.unchanged:
+        item.digest = _hex_digest(fields.get("warc-payload-digest", ""))
+    if fields.get("warc-profile") == Profile.NOT_MODIFIED:
+        item.body_length = len(item.capture.body)
+
+
+def _head_of(block: MemberBody) -> bytes:
+    """Return the head of the response in *block*, to the blank line after its final header section."""
+    start = b""
+    for piece in block.blocks():
+        start += piece
+        if len(start) >= HEAD_LIMIT:
+            break
+    if status_of(start) is None:
+        return b""  # an HTTP/0.9 answer
+    last = final_head(start)
+    ends = [at + len(line) for line in (b"\r\n\r\n", b"\n\n", b"\n\r\n") if (at := last.find(line)) >= 0]
+    end = min(ends, default=len(last))
+    return start[: len(start) - len(last) + end]
+
+
+def _moment(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return datetime(1970, 1, 1, tzinfo=UTC)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _redirect_target(capture: Capture) -> str:
+    location = capture.header(b"location")
+    if not 300 <= capture.status < 400 or not location:
+        return ""
+    try:
+        return urljoin(capture.url, location.decode("latin-1"))
+    except ValueError:
+        return ""
+
+
+def _hex_digest(label: str) -> str:
+    """Return the digest of a `sha1:` label in hex; empty where it is none."""
+    algorithm, _, value = label.partition(":")
+    try:
+        raw = base64.b32decode(value) if algorithm == "sha1" else b""
+    except (binascii.Error, ValueError):
+        return ""
+    return raw.hex() if len(raw) == 20 else ""

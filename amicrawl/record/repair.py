@@ -1,0 +1,219 @@
+"""Repair of a directory that a killed crawl has left: every capture kept that is whole, every row true.
+
+    found                                   becomes
+    `ami-00003.warc.gz.open`                its whole records `ami-00003.warc.gz`, sealed, and what
+                                            follows them `ami-00003.warc.gz.tail`
+    a row whose record is not in its file   dropped; its URL is in `lost_urls`
+    a response or revisit without a row     a row made from the record
+    a journal line that holds no row        reported with its offset; its record, if whole, gets a row
+    journals                                rows of `captures.parquet`; one with such a line is kept
+                                            besides, as `captures-00000.damaged`
+    a table or `crawl.json` half written    removed
+
+A WARC file is cut first, then the table is written, then the file is sealed. Killed at any point, repair
+finds next time either the same as before, or a table that holds the rows already, and does the rest.
+Sealed files are never changed.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from amicrawl.record.captures import row_of
+from amicrawl.record.crawl_json import FILE_NAME, known_files
+from amicrawl.record.disk import OPEN_SUFFIX, DirectoryLock, remove_durably, rename_durably
+from amicrawl.record.members import Members
+from amicrawl.record.rebuild import RECORD_TYPES, rebuilt
+from amicrawl.record.rows import NAMES, read_rows
+from amicrawl.record.table import (
+    TABLE_NAME,
+    journals,
+    offsets_in_table,
+    remove_taken_in,
+    write_table,
+)
+from amicrawl.record.unsealed import UnsealedFile, cut, read_unsealed, seal
+from amicrawl.record.writer import SUFFIX, TAIL_SUFFIX
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from amicrawl.record.disk import Disk
+    from amicrawl.record.rows import DamagedLine, RowTuple
+    from amicrawl.record.sealed import SealedFile
+
+DAMAGE_LIMIT = 1000
+"""Damaged lines that are told one by one; the others are only counted."""
+
+_WARC_FILE, _URL = NAMES.index("warc_file"), NAMES.index("url")
+_ROW_BYTES = 1024  # what a rebuilt row counts for where rows are grouped by size
+
+
+@dataclass(slots=True)
+class Repaired:
+    """What a repair has found and done."""
+
+    sealed: list[SealedFile] = field(default_factory=list)
+    """WARC files that were finished."""
+    tails: dict[str, int] = field(default_factory=dict)
+    """Bytes set aside behind the whole records of a file, by the name of the `.tail`."""
+    removed: list[str] = field(default_factory=list)
+    """Files in which there was nothing to keep."""
+    rows_kept: int = 0
+    rows_rebuilt: int = 0
+    lost_urls: list[str] = field(default_factory=list)
+    """URLs of the rows that were dropped: their captures are not on disk and must be made again."""
+    damaged_lines: list[DamagedLine] = field(default_factory=list)
+    """Journal lines that held no row; the first `DAMAGE_LIMIT`."""
+    damaged_line_count: int = 0
+
+    @property
+    def rows_dropped(self) -> int:
+        """Rows whose record was not in its file."""
+        return len(self.lost_urls)
+
+    @property
+    def found_anything(self) -> bool:
+        """Whether there was something to mend."""
+        return self != Repaired()
+
+    def sentence(self) -> str:
+        """Say what was found and done, for the operator."""
+        text = (
+            f"{len(self.sealed)} WARC files sealed, {sum(self.tails.values())} torn bytes set aside, "
+            f"{self.rows_kept} rows kept, {self.rows_rebuilt} rebuilt from their records, "
+            f"{self.rows_dropped} dropped whose records never arrived, "
+            f"{self.damaged_line_count} damaged journal lines."
+        )
+        return " ".join([text, *(f"{line}." for line in self.damaged_lines[:3])])
+
+    def __str__(self) -> str:
+        return self.sentence()
+
+
+def repair(directory: Path, *, disk: Disk, prefix: str = "ami") -> Repaired:
+    """Mend *directory*; where nothing is amiss, nothing is written.
+
+    Raises DamagedFileError where `captures.parquet` or `crawl.json` cannot be read, OutputError where
+    something cannot be written, and UsageError where a crawl is writing there. It may be run again.
+    """
+    with DirectoryLock(directory):
+        return repair_locked(directory, disk=disk, prefix=prefix)
+
+
+def repair_locked(directory: Path, *, disk: Disk, prefix: str = "ami") -> Repaired:
+    """Do the same for a caller who holds the directory's lock."""
+    return _Repair(directory, disk=disk, prefix=prefix).run()
+
+
+class _Repair:
+    """One run of `repair`."""
+
+    def __init__(self, directory: Path, *, disk: Disk, prefix: str) -> None:
+        self._directory = directory
+        self._disk = disk
+        self._result = Repaired()
+        self._unsealed = _unsealed_files(directory, prefix)
+        self._sizes: dict[str, int] = known_files(directory)
+        """Sizes of sealed files, those in the directory and those that were moved away."""
+        self._sizes |= {path.name: path.stat().st_size for path in directory.glob(f"*{SUFFIX}")}
+        self._damaged: set[Path] = set()
+        self._with_row = {name: set[int]() for name in self._unsealed}
+        """Offsets of the records that have a row, for each file whose records are looked through."""
+
+    def run(self) -> Repaired:
+        self._remove_leftovers()
+        for file in self._unsealed.values():
+            self._cut(file)
+        journal_paths = journals(self._directory)
+        for name, offsets in offsets_in_table(self._directory, set(self._unsealed)).items():
+            self._with_row[name] |= offsets
+        rows = chain(self._true_rows(journal_paths), self._rebuilt_rows(journal_paths))
+        first = next(rows, None)
+        if first is not None or journal_paths:
+            write_table(self._directory, chain([first] if first else [], rows), disk=self._disk)
+        for path in self._damaged:
+            rename_durably(path, path.with_suffix(".damaged"), disk=self._disk)
+        remove_taken_in(self._directory, disk=self._disk)
+        for file in self._unsealed.values():
+            self._seal(file)
+        return self._result
+
+    def _remove_leftovers(self) -> None:
+        names = {TABLE_NAME + OPEN_SUFFIX, FILE_NAME + OPEN_SUFFIX}
+        tails = {path.name for path in self._directory.glob(f"*{SUFFIX}{TAIL_SUFFIX}{OPEN_SUFFIX}")}
+        for name in sorted(names | tails):
+            if (self._directory / name).exists():
+                remove_durably(self._directory / name, disk=self._disk)
+
+    def _true_rows(self, paths: list[Path]) -> Iterator[tuple[RowTuple, int]]:
+        """Yield the rows of the journals whose record is there, and those of failed fetches."""
+        for path in paths:
+            for row in read_rows(path, on_damage=self._note_damage):
+                name, offset, length = row.values[_WARC_FILE : _WARC_FILE + 3]
+                if name and not self._holds(name, offset, length):
+                    self._result.lost_urls.append(row.values[_URL])
+                    continue
+                if name in self._with_row:
+                    self._with_row[name].add(offset)
+                self._result.rows_kept += 1
+                yield row.values, row.size
+
+    def _holds(self, name: str, offset: int, length: int) -> bool:
+        """Tell whether the file *name* has a record of *length* bytes at *offset*."""
+        if name in self._unsealed:
+            return self._unsealed[name].captures.get(offset) == length
+        return offset >= 0 and length > 0 and offset + length <= self._sizes.get(name, 0)
+
+    def _rebuilt_rows(self, paths: list[Path]) -> Iterator[tuple[RowTuple, int]]:
+        """Yield a row for every whole record that has none."""
+        if self._damaged:
+            self._note_rows_of_sealed_files(paths)
+        for name, offsets in self._with_row.items():
+            file = self._unsealed.get(name)
+            if file is not None and len(offsets) == len(file.captures):
+                continue
+            path = file.path if file is not None else self._directory / name
+            with path.open("rb") as stream:
+                for member in Members(stream):
+                    if member.fields.get("warc-type") in RECORD_TYPES and member.offset not in offsets:
+                        self._result.rows_rebuilt += 1
+                        row = row_of(rebuilt(path, member, warc_file=name))
+                        yield tuple(row[column] for column in NAMES), _ROW_BYTES
+
+    def _note_rows_of_sealed_files(self, paths: list[Path]) -> None:
+        """Note which records of sealed files have a row; damaged lines may be those of others."""
+        for path in paths:
+            for row in read_rows(path, on_damage=lambda _: None):
+                name, offset = row.values[_WARC_FILE : _WARC_FILE + 2]
+                if name and name not in self._unsealed and (self._directory / name).is_file():
+                    self._with_row.setdefault(name, set()).add(offset)
+
+    def _note_damage(self, line: DamagedLine) -> None:
+        self._damaged.add(line.path)
+        self._result.damaged_line_count += 1
+        if len(self._result.damaged_lines) < DAMAGE_LIMIT:
+            self._result.damaged_lines.append(line)
+
+    def _cut(self, file: UnsealedFile) -> None:
+        if length := cut(file, disk=self._disk):
+            self._result.tails[file.name + TAIL_SUFFIX] = length
+
+    def _seal(self, file: UnsealedFile) -> None:
+        sealed = seal(file, disk=self._disk)
+        if sealed is not None:
+            self._result.sealed.append(sealed)
+        else:
+            self._result.removed.append(file.path.name)
+
+
+def _unsealed_files(directory: Path, prefix: str) -> dict[str, UnsealedFile]:
+    """Return the WARC files of this program in *directory* that are not sealed, by their final name."""
+    pattern = re.compile(rf"{re.escape(prefix)}-\d{{5,12}}{re.escape(SUFFIX + OPEN_SUFFIX)}")
+    paths = sorted(path for path in directory.iterdir() if pattern.fullmatch(path.name))
+    files = [read_unsealed(path) for path in paths]
+    return {file.name: file for file in files}

@@ -1,0 +1,87 @@
+"""WarcStage: a capture into records. It decides, encodes, and notes on the item what became of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from amicrawl.capture import BytesBody, Failure
+from amicrawl.record.digests import digests_of
+from amicrawl.record.exchange import exchange_records
+from amicrawl.record.revisit import Original, decide, may_be_original
+from amicrawl.record.warc import URI_LIMIT, target_uri, unix_ms
+
+if TYPE_CHECKING:
+    from amicrawl.record.item import CaptureItem
+    from amicrawl.record.revisit import Originals
+    from amicrawl.record.warc import RecordIds
+    from amicrawl.record.writer import WarcWriter
+
+
+class WarcStage:
+    """Writes the records of captures; usable with or without an index behind it."""
+
+    def __init__(
+        self,
+        writer: WarcWriter,
+        *,
+        ids: RecordIds,
+        originals: Originals | None = None,
+        store_unchanged: bool = False,
+    ) -> None:
+        """*originals* is None where payloads are compared with what the seed knows alone."""
+        self.writer = writer
+        self._ids = ids
+        self._originals = originals
+        self._store_unchanged = store_unchanged
+
+    def add(self, item: CaptureItem) -> None:
+        """Take the capture of *item*, and fill in what the item says of its record.
+
+        A fetch that failed leaves no record. Nothing is on disk before `commit`.
+        """
+        _fail_unnameable(item)
+        if item.capture.status == 0:
+            return
+        capture = item.capture
+        digests = digests_of(capture)
+        decision = decide(
+            capture,
+            digests,
+            seed=item.seed,
+            stored=self._originals,
+            store_unchanged=self._store_unchanged,
+        )
+        records = exchange_records(capture, digests, decision=decision, ids=self._ids)
+        item.location = self.writer.add(records)
+        item.is_revisit = decision.profile is not None
+        item.record_id = records[-1].record_id
+        item.digest = decision.digest
+        item.body_length = digests.payload_length
+        item.unchanged = decision.unchanged
+        if self._originals is not None and may_be_original(capture, digests, decision=decision):
+            label = digests.wire_payload or ""
+            original = Original(capture.url, unix_ms(capture.started), label, item.record_id)
+            self._originals.add(digests.payload, original)
+
+    def commit(self, *, sync: bool) -> None:
+        """Write the records of what was added, and with *sync* force them to disk."""
+        self.writer.commit(sync=sync)
+
+
+def _fail_unnameable(item: CaptureItem) -> None:
+    """Make a failure of a capture whose URL is too long to stand in a record.
+
+    A longer header keeps fastwarc from reading the rest of the file, so one such link would cost every
+    capture behind it.
+    """
+    length = len(target_uri(item.capture.url))
+    if length > URI_LIMIT and item.capture.status:
+        item.capture = replace(
+            item.capture,
+            status=0,
+            head=b"",
+            body=BytesBody(),
+            failure=Failure.UNFETCHABLE_URL,
+            failure_detail=f"its URL takes {length} bytes, and a record can name {URI_LIMIT}",
+        )

@@ -1,0 +1,240 @@
+"""`captures.parquet` on disk: an earlier one and new rows become the next, in one step.
+
+The new table is written as `captures.parquet.open`, the rows of the earlier one first, forced to disk
+and renamed over it. It names the last journal it has taken in (`amicrawl.last_journal` in the file's
+metadata), and only then are journals removed: a crash at any point leaves either the old table and its
+journals, or the new one and journals that it is known to hold. Memory is bounded by rows and by bytes,
+since a single row may bring 8 MiB of metadata.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from amicrawl.errors import DamagedFileError, InputError
+from amicrawl.record.captures import CAPTURES
+from amicrawl.record.disk import OutputFile, remove_durably
+from amicrawl.record.rows import read_rows
+from amicrawl.record.sealed import SealedFile, described
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+    from pathlib import Path
+
+    from amicrawl.record.disk import Disk
+    from amicrawl.record.rows import DamagedLine, RowTuple
+
+TABLE_NAME = "captures.parquet"
+JOURNAL_NAME = "captures-{:05d}"
+ROW_GROUP_ROWS = 100_000
+ROW_GROUP_BYTES = 64 * 1024**2
+"""Bytes of journal lines after which a row group is ended although it has fewer rows."""
+
+_BATCH_ROWS = 2_000
+_BATCH_BYTES = 4 * 1024**2
+_LAST_JOURNAL = b"amicrawl.last_journal"
+_JOURNAL = re.compile(r"captures-(\d{5,12})\.open")
+_REPEATING = ["host", "content_type", "warc_file", "error", "ip_address", "protocol", "truncated"]
+
+
+def journals(directory: Path) -> list[Path]:
+    """Return the journals in *directory* that `captures.parquet` has not taken in, oldest first."""
+    return [path for number, path in _numbered_journals(directory) if number > _last_taken_in(directory)]
+
+
+def next_journal(directory: Path) -> int:
+    """Return the number of the next journal in *directory*."""
+    numbers = [number for number, _ in _numbered_journals(directory)]
+    return 1 + max(numbers, default=_last_taken_in(directory))
+
+
+def take_in_journals(directory: Path, *, disk: Disk) -> SealedFile:
+    """Bring the rows of all journals in *directory* into `captures.parquet`, and remove the journals.
+
+    Raises DamagedFileError, and changes nothing, where a line of a journal holds no row.
+    """
+
+    def refuse(line: DamagedLine) -> None:
+        raise DamagedFileError(
+            line.path, line.offset, f"{line.reason}; start the crawl again to repair it"
+        )
+
+    paths = journals(directory)
+    path = directory / TABLE_NAME
+    if not paths and path.exists():
+        with _opened(path) as earlier:
+            return described(path, records=earlier.metadata.num_rows)
+    rows = (row for path in paths for row in read_rows(path, on_damage=refuse))
+    table = write_table(directory, ((row.values, row.size) for row in rows), disk=disk)
+    remove_taken_in(directory, disk=disk)
+    return table
+
+
+def offsets_in_table(directory: Path, warc_files: Collection[str]) -> dict[str, set[int]]:
+    """Return the offsets that the rows of `captures.parquet` have in each of *warc_files*."""
+    offsets = {name: set[int]() for name in warc_files}
+    path = directory / TABLE_NAME
+    if not offsets or not path.exists():
+        return offsets
+    with _blamed_on(path):
+        columns = ["warc_file", "warc_offset"]
+        found = pq.read_table(path, columns=columns, filters=[("warc_file", "in", list(offsets))])
+        for row in found.to_pylist():
+            offsets[row["warc_file"]].add(row["warc_offset"])
+    return offsets
+
+
+def write_table(directory: Path, rows: Iterable[tuple[RowTuple, int]], *, disk: Disk) -> SealedFile:
+    """Write `captures.parquet` anew: the rows it has, then *rows*, each with its size in bytes.
+
+    All journals now in *directory* count as taken in.
+    """
+    path = directory / TABLE_NAME
+    digest = hashlib.sha256()
+    last_journal = next_journal(directory) - 1
+    output = OutputFile.replacing(path, disk=disk, digest=digest)
+    try:
+        writer = _TableWriter(output)
+        try:
+            if path.exists():
+                writer.copy(path)
+            writer.add(rows)
+            count = writer.finish(last_journal)
+        finally:
+            writer.abandon()
+        output.seal()
+    finally:
+        output.close()
+    return SealedFile(TABLE_NAME, output.tell(), count, digest.hexdigest())
+
+
+def remove_taken_in(directory: Path, *, disk: Disk) -> None:
+    """Remove the journals that `captures.parquet` holds."""
+    last = _last_taken_in(directory)
+    for number, path in _numbered_journals(directory):
+        if number <= last:
+            remove_durably(path, disk=disk)
+
+
+class _TableWriter:
+    """Rows into the bytes of a Parquet file."""
+
+    def __init__(self, output: OutputFile) -> None:
+        # The stubs know neither files that are only written to nor a choice of columns.
+        options: dict[str, Any] = {"where": output, "use_dictionary": _REPEATING}
+        self._writer = pq.ParquetWriter(schema=CAPTURES, compression="zstd", **options)
+        self._batches: list[pa.RecordBatch] = []
+        self._group_rows = 0
+        self._group_bytes = 0
+        self._count = 0
+
+    def copy(self, path: Path) -> None:
+        """Take the rows of the table *path*, row group by row group."""
+        with _opened(path) as table:
+            unknown = set(table.schema_arrow.names) - set(CAPTURES.names)
+            if unknown:
+                raise InputError(
+                    f"{path} has columns that are not known here ({', '.join(sorted(unknown))}). "
+                    "Move it away, or use the version that wrote it, and start again."
+                )
+            for index in range(table.num_row_groups):
+                with _blamed_on(path):
+                    group = _conformed(table.read_row_group(index))
+                self._writer.write_table(group, row_group_size=ROW_GROUP_ROWS)
+                self._count += group.num_rows
+
+    def add(self, rows: Iterable[tuple[RowTuple, int]]) -> None:
+        """Take *rows*, each with its size in bytes."""
+        batch: list[RowTuple] = []
+        size = 0
+        for values, row_size in rows:
+            batch.append(values)
+            size += row_size
+            if len(batch) >= _BATCH_ROWS or size >= _BATCH_BYTES:
+                self._take(batch, size)
+                batch, size = [], 0
+        if batch:
+            self._take(batch, size)
+
+    def finish(self, last_journal: int) -> int:
+        """Write what is left and the footer, and return the number of rows."""
+        self._end_group()
+        self._writer.add_key_value_metadata({_LAST_JOURNAL.decode(): str(last_journal)})
+        self._writer.close()
+        return self._count
+
+    def abandon(self) -> None:
+        """Keep pyarrow from writing a footer to a file that was given up."""
+        self._writer.is_open = False
+
+    def _take(self, rows: list[RowTuple], size: int) -> None:
+        columns = zip(*rows, strict=True)
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, CAPTURES, strict=True)]
+        self._batches.append(pa.RecordBatch.from_arrays(arrays, schema=CAPTURES))
+        self._group_rows += len(rows)
+        self._group_bytes += size
+        if self._group_rows >= ROW_GROUP_ROWS or self._group_bytes >= ROW_GROUP_BYTES:
+            self._end_group()
+
+    def _end_group(self) -> None:
+        if self._batches:
+            self._writer.write_table(
+                pa.Table.from_batches(self._batches), row_group_size=self._group_rows
+            )
+        self._count += self._group_rows
+        self._batches, self._group_rows, self._group_bytes = [], 0, 0
+
+
+def _opened(path: Path) -> pq.ParquetFile:
+    with _blamed_on(path):
+        return pq.ParquetFile(path)
+
+
+@contextmanager
+def _blamed_on(path: Path) -> Iterator[None]:
+    """Turn an error of pyarrow's into one that says that the table *path* cannot be read."""
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        reason = f"not a readable capture index ({error}); move it away and start again"
+        raise DamagedFileError(path, 0, reason) from error
+
+
+def _conformed(table: pa.Table) -> pa.Table:
+    """Return *table* with the columns of `CAPTURES`: what is missing becomes empty or zero."""
+    columns = []
+    for field in CAPTURES:
+        empty = pa.array([_empty_value(field)], field.type)[0]
+        if field.name not in table.schema.names:
+            columns.append(pa.repeat(empty, table.num_rows))
+            continue
+        column = table[field.name].cast(field.type)
+        columns.append(column if field.nullable else column.fill_null(empty))
+    return pa.table(columns, schema=CAPTURES)
+
+
+def _empty_value(field: pa.Field[Any]) -> str | int | bool | None:
+    if field.nullable:
+        return None
+    return "" if field.type == pa.string() else False if field.type == pa.bool_() else 0
+
+
+def _numbered_journals(directory: Path) -> list[tuple[int, Path]]:
+    matches = [(_JOURNAL.fullmatch(path.name), path) for path in directory.iterdir()]
+    return sorted((int(match[1]), path) for match, path in matches if match)
+
+
+def _last_taken_in(directory: Path) -> int:
+    """Return the number of the last journal that `captures.parquet` holds; -1 where there is none."""
+    path = directory / TABLE_NAME
+    if not path.exists():
+        return -1
+    with _opened(path) as table:
+        value = (table.metadata.metadata or {}).get(_LAST_JOURNAL, b"-1")
+    return int(value) if re.fullmatch(rb"-?\d{1,12}", value) else -1

@@ -1,0 +1,226 @@
+"""WarcWriter: records onto disk, in files `ami-00000.warc.gz` that are sealed when they are full.
+
+    add(records)    compresses them and says where they will lie
+    commit(sync)    writes what was added; one write a file
+    seal()          ends the file being written
+
+A file is `<name>.open` until it is sealed. It is ended between two exchanges, when it has reached its
+size: an exchange is never split over two files. `add` and `commit` are apart so that the index row can
+be on disk before the record is: a row whose record never arrived is seen, a record without a row is not.
+
+After the first OutputError every call raises it again. Nothing is sealed then; what was written is
+`repair`'s to judge. Synchronous, for one thread.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass, field
+from typing import IO, TYPE_CHECKING
+
+from amicrawl.record.disk import OutputFile, Trust, explained
+from amicrawl.record.exchange import warcinfo_record
+from amicrawl.record.item import RecordLocation
+from amicrawl.record.sealed import SealedFile
+from amicrawl.record.warc import gzip_member, write_gzip_member
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from datetime import datetime
+    from pathlib import Path
+
+    from amicrawl.record.disk import Disk
+    from amicrawl.record.warc import Record, RecordIds
+
+SUFFIX = ".warc.gz"
+TAIL_SUFFIX = ".tail"
+"""What a repair sets aside behind the whole records of a file."""
+STREAM_ABOVE = 1024**2
+"""Bytes of body above which a record is compressed into a temporary file instead of memory."""
+_COPY_BLOCK = 1024**2
+
+
+@dataclass(slots=True)
+class _Spooled:
+    """A compressed record that lies in a temporary file."""
+
+    file: IO[bytes]
+    length: int
+
+
+@dataclass(slots=True)
+class _Pending:
+    """What was added to one file and not yet written."""
+
+    name: str
+    pieces: list[bytes | _Spooled] = field(default_factory=list)
+    records: int = 0
+    is_last: bool = False
+    """Whether the file is to be sealed once this is written."""
+
+
+class WarcWriter:
+    """Writes WARC files into one directory, each opened by a warcinfo record."""
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        max_size: int,
+        warcinfo: Mapping[str, str],
+        ids: RecordIds,
+        now: Callable[[], datetime],
+        disk: Disk,
+        prefix: str = "ami",
+        first: int | None = None,
+    ) -> None:
+        """*first* is the number of the first file; None: the next after those in *directory*."""
+        self.sealed: list[SealedFile] = []
+        """The files that were finished, oldest first."""
+        self.pending_bytes = 0
+        """Bytes of memory that what was added and not yet written takes."""
+        self._directory = directory
+        self._prefix = prefix
+        self._max_size = max_size
+        self._warcinfo = warcinfo
+        self._ids = ids
+        self._now = now
+        self._disk = disk
+        self._number = next_number(directory, prefix=prefix) if first is None else first
+        self._pending: list[_Pending] = []
+        self._name = ""
+        """The file that takes the next record; empty where one is to be begun."""
+        self._offset = 0
+        self._file: OutputFile | None = None
+        self._records = 0
+        self._sha256 = hashlib.sha256()
+        self._trust = Trust(directory)
+
+    @property
+    def will_seal(self) -> bool:
+        """Whether the next commit finishes a file."""
+        return any(pending.is_last for pending in self._pending)
+
+    def add(self, records: Sequence[Record]) -> RecordLocation:
+        """Take the records of one exchange, and return where the last of them will lie."""
+        self._trust.check()
+        members = [self._member(record) for record in records]
+        pending = self._current()
+        for member in members:
+            location = self._append(member, pending)
+        if self._offset >= self._max_size:
+            pending.is_last = True
+            self._name = ""
+        return location
+
+    def commit(self, *, sync: bool) -> None:
+        """Write what was added, and with *sync* force it to disk."""
+        with self._trust.at_stake():
+            while self._pending:
+                self._write(self._pending[0])
+                if self._pending.pop(0).is_last:
+                    self._seal()
+            self.pending_bytes = 0
+            if sync and self._file is not None:
+                self._file.sync()
+
+    def seal(self) -> None:
+        """Write what was added and finish the file being written, if there is one."""
+        self.commit(sync=False)
+        with self._trust.at_stake():
+            if self._file is not None:
+                self._seal()
+                self._name = ""
+
+    def close(self) -> None:
+        """Let go of everything as it is: for a crawl that cannot go on. The file stays `.open`."""
+        for pending in self._pending:
+            for piece in pending.pieces:
+                if isinstance(piece, _Spooled):
+                    piece.file.close()
+        self._pending.clear()
+        if self._file is not None:
+            self._file.close()
+
+    def _current(self) -> _Pending:
+        """Return what waits for the file that takes the next record, beginning a file where needed."""
+        if self._pending and self._pending[-1].name == self._name:
+            return self._pending[-1]
+        begins = not self._name
+        if begins:
+            self._name = f"{self._prefix}-{self._number:05d}{SUFFIX}"
+            self._number += 1
+            self._offset = 0
+        pending = _Pending(self._name)
+        self._pending.append(pending)
+        if begins:
+            record = warcinfo_record(self._name, self._warcinfo, date=self._now(), record_id=self._ids())
+            self._append(gzip_member(record), pending)
+        return pending
+
+    def _append(self, member: bytes | _Spooled, pending: _Pending) -> RecordLocation:
+        length = member.length if isinstance(member, _Spooled) else len(member)
+        location = RecordLocation(pending.name, self._offset, length)
+        pending.pieces.append(member)
+        pending.records += 1
+        self._offset += length
+        if not isinstance(member, _Spooled):
+            self.pending_bytes += length
+        return location
+
+    def _member(self, record: Record) -> bytes | _Spooled:
+        if len(record.body) <= STREAM_ABOVE:
+            return gzip_member(record)
+        with explained(self._directory, "used for a temporary file"):
+            file = self._disk.temporary(self._directory)
+            try:
+                return _Spooled(file, write_gzip_member(record, file.write))
+            except BaseException:
+                file.close()
+                raise
+
+    def _write(self, pending: _Pending) -> None:
+        if self._file is None:
+            self._records, self._sha256 = 0, hashlib.sha256()
+            path = self._directory / pending.name
+            self._file = OutputFile(path, disk=self._disk, digest=self._sha256)
+        with explained(self._directory, "read for a temporary file"):
+            for block in _blocks(pending.pieces):
+                self._file.write(block)
+        self._records += pending.records
+
+    def _seal(self) -> None:
+        assert self._file is not None
+        self._file.seal()
+        path, size = self._file.path, self._file.tell()
+        self.sealed.append(SealedFile(path.name, size, self._records, self._sha256.hexdigest()))
+        self._file = None
+
+
+def next_number(directory: Path, *, prefix: str = "ami", taken: Collection[str] = ()) -> int:
+    """Return the lowest number above those of all WARC files in *directory* and of the names in *taken*.
+
+    Files being written and the `.tail` files of a repair count: their numbers are never used again.
+    """
+    pattern = re.compile(rf"{re.escape(prefix)}-(\d{{5,12}}){re.escape(SUFFIX)}")
+    names = [*taken, *(path.name for path in directory.iterdir())]
+    return 1 + max((int(match[1]) for name in names if (match := pattern.match(name))), default=-1)
+
+
+def _blocks(pieces: list[bytes | _Spooled]) -> Iterator[bytes]:
+    """Yield *pieces* as few blocks; a temporary file is closed once it was read."""
+    small: list[bytes] = []
+    for piece in pieces:
+        if not isinstance(piece, _Spooled):
+            small.append(piece)
+            continue
+        if small:
+            yield b"".join(small)
+            small.clear()
+        with piece.file as file:
+            file.seek(0)
+            while block := file.read(_COPY_BLOCK):
+                yield block
+    if small:
+        yield b"".join(small)

@@ -1,0 +1,132 @@
+"""Fields of a seed line: the URL, the values of conditional requests, and the rest as `meta_json`. Pure.
+
+The URL is checked cheaply: is there an http(s) scheme and something behind it? Whether the host is one,
+and whether it may be asked, is decided where URLs are parsed. The values of conditional requests are
+checked as strictly as what goes into a request head must be.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+import orjson
+
+from amicrawl.seed.fault import NotASeedError, excerpt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    Flaw = Callable[[str], None]
+    """Takes the reason why one field of a line is left out."""
+
+WHITE_SPACE = " \t\r\n\f\v"
+"""What may stand around a URL and is no part of it."""
+
+_HTTP = re.compile(r"https?://", re.IGNORECASE)
+_HTTP_HOST = re.compile(r"https?://[^/?#\\\s]", re.IGNORECASE)
+_HEX = re.compile(r"[0-9A-Fa-f]{40}")
+_BASE32 = re.compile(r"[A-Za-z2-7]{32}")
+# RFC 9110, 5.5: visible characters, blanks and obs-text. A line end here would forge a header field.
+_HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]{1,1024}")
+
+
+def checked_url(text: str) -> str:
+    """Return *text* without white space around it; raise NotASeedError where it is no http(s) URL."""
+    url = text.strip(WHITE_SPACE)
+    if not _HTTP_HOST.match(url):
+        if not url:
+            raise NotASeedError("the URL is empty")
+        if _HTTP.match(url):
+            raise NotASeedError(f"{excerpt(url)} names no host")
+        raise NotASeedError(f"{excerpt(url)} is no http or https URL")
+    if "\0" in url:
+        raise NotASeedError(f"{excerpt(url)} holds a NUL")
+    if not url.isascii() and _SURROGATE.search(url):
+        raise NotASeedError(f"{excerpt(url)} holds half a surrogate pair, which is no character")
+    return url
+
+
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
+
+
+def url_of(fields: Mapping[str, object]) -> str:
+    """Return the field `url` of *fields*; raise NotASeedError where there is none to be asked."""
+    url = fields.get("url")
+    if type(url) is not str:
+        raise NotASeedError("there is no url" if url is None else "url is not a string")
+    return checked_url(url)
+
+
+class Conditionals(NamedTuple):
+    """What an earlier capture was known by, as in `Seed`; empty where it is not known."""
+
+    digest: str = ""
+    etag: str = ""
+    last_modified: str = ""
+
+
+CONDITIONAL = Conditionals._fields
+"""Fields that make requests conditional; they are not repeated in `meta_json`."""
+
+
+def conditionals(fields: Mapping[str, object], flaw: Flaw) -> Conditionals:
+    """Return those of `CONDITIONAL` that *fields* has, checked; null counts as empty.
+
+    One that cannot be followed is left out, and *flaw* is told why.
+    """
+    found = {}
+    for name in CONDITIONAL:
+        value = fields.get(name)
+        if value is None or value == "":
+            continue
+        checked = _digest_hex(value) if name == "digest" else _header_value(value)
+        if checked is None:
+            wanted = "SHA-1 digest (40 hex digits)" if name == "digest" else "header value"
+            flaw(f"{name} {excerpt(value)} is no {wanted}; it is left out")
+        else:
+            found[name] = checked
+    return Conditionals(**found) if found else _NOTHING_KNOWN
+
+
+_NOTHING_KNOWN = Conditionals()
+
+
+def _digest_hex(value: object) -> str | None:
+    """Return a SHA-1 digest as lower-case hex; labelled `sha1:`, it may be base32, as in WARC."""
+    if type(value) is not str:
+        return None
+    label, colon, digits = value.strip(WHITE_SPACE).rpartition(":")
+    if colon and label.lower() != "sha1":
+        return None
+    if _HEX.fullmatch(digits):
+        return digits.lower()
+    # Without a label, 32 characters may as well be the hex digits of an MD5.
+    if colon and _BASE32.fullmatch(digits):
+        try:
+            return base64.b32decode(digits.upper()).hex()
+        except binascii.Error:
+            return None
+    return None
+
+
+def _header_value(value: object) -> str | None:
+    text = value.strip(WHITE_SPACE) if type(value) is str else ""
+    return text if _HEADER_VALUE.fullmatch(text) else None
+
+
+def meta_json(fields: Mapping[str, str]) -> str:
+    """Return *fields* as a compact JSON object in their order; empty where there are none.
+
+    Only what JSON demands is escaped, and half surrogate pairs, which no UTF-8 text can hold.
+    """
+    if not fields:
+        return ""
+    try:
+        return orjson.dumps(fields).decode()
+    except TypeError:
+        text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
+        return text.encode("utf-8", "backslashreplace").decode()

@@ -1,0 +1,125 @@
+"""The seed reader: one door to all formats.
+
+    source -> packing undone -> format -> seeds, and faults beside them
+
+Everything is read as it is asked for: a list of ten million lines takes no more memory than one of ten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, BinaryIO, Self
+
+from amicrawl.seed.fault import Fault, FaultLog
+from amicrawl.seed.formats import SeedFormat, format_named, format_of
+from amicrawl.seed.jsonl import seed_of_json
+from amicrawl.seed.lines import read_lines, seed_of_line
+from amicrawl.seed.parquet import read_parquet
+from amicrawl.seed.seed import Seed
+from amicrawl.seed.sitemap_tree import SitemapLimits, read_sitemap
+from amicrawl.seed.source import Source, opened
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+    from types import TracebackType
+
+    from amicrawl.seed.source import Fetch
+
+
+class SeedReader(Iterator[Seed]):
+    """An opened seed list: iterate for its seeds, once. `open_seed` makes it.
+
+    Closes itself at the end of the list; where iteration stops before, close it or use `with`.
+    """
+
+    def __init__(
+        self, seeds: Iterator[Seed], faults: FaultLog, *, kind: SeedFormat, resources: ExitStack
+    ) -> None:
+        self.format = kind
+        """The format it is read in, given or inferred."""
+        self._seeds = seeds
+        self._faults = faults
+        self._resources = resources
+
+    @property
+    def read(self) -> int:
+        """Seeds read so far."""
+        return self._faults.read
+
+    @property
+    def bad(self) -> int:
+        """Faults so far that cost a line, an entry, a sitemap, or the rest of a source."""
+        return self._faults.bad
+
+    @property
+    def flawed(self) -> int:
+        """Faults so far that cost a field of a line whose URL was read."""
+        return self._faults.flawed
+
+    def __next__(self) -> Seed:
+        try:
+            seed = next(self._seeds)
+        except BaseException:
+            self.close()
+            raise
+        self._faults.read += 1
+        return seed
+
+    def close(self) -> None:
+        """Give back the file; the next seed is then the end."""
+        self._seeds = iter(())
+        self._resources.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def open_seed(
+    source: str,
+    *,
+    on_fault: Callable[[Fault], None],
+    format: str | None = None,  # noqa: A002 - the word of the command line
+    fetch: Fetch | None = None,
+    limits: SitemapLimits | None = None,
+    stdin: BinaryIO | None = None,
+) -> SeedReader:
+    """Open the seed list *source*: a path, an http(s) URL, or `-` for *stdin* (the process's own).
+
+    Gzip and Zstandard are told by content and undone. Without *format* it is inferred from content and
+    name (`SeedFormat` has those there are). *fetch* opens what is on the web: *source* itself, and the
+    sitemaps that an index names; *limits* bounds those. *on_fault* is told of whatever cannot be read,
+    while the seeds are iterated.
+
+    Raises UsageError for an unknown format or a URL without *fetch*, and InputError for a source that
+    cannot be opened. InputError comes from the iteration, too, where a source turns out to be unreadable
+    before it gave a seed; where it gave some (a gzip file cut short, say), that is a fault at the end
+    instead.
+    """
+    named = format_named(format) if format is not None else None
+    faults = FaultLog(on_fault)
+    with ExitStack() as stack:
+        begun = stack.enter_context(opened(source, fetch=fetch, stdin=stdin))
+        chosen = named or format_of(source, begun.head)
+        seeds = _seeds(chosen, begun, faults, fetch=fetch, limits=limits or SitemapLimits())
+        stack.callback(seeds.close)
+        return SeedReader(seeds, faults, kind=chosen, resources=stack.pop_all())
+
+
+def _seeds(
+    chosen: SeedFormat, source: Source, faults: FaultLog, *, fetch: Fetch | None, limits: SitemapLimits
+) -> Generator[Seed, None, None]:
+    match chosen:
+        case SeedFormat.LINES:
+            return read_lines(source, faults, parse=seed_of_line)
+        case SeedFormat.JSONL:
+            return read_lines(source, faults, parse=seed_of_json)
+        case SeedFormat.PARQUET:
+            return read_parquet(source, faults)
+        case SeedFormat.SITEMAP:
+            return read_sitemap(source, faults, fetch=fetch, limits=limits)

@@ -1,0 +1,140 @@
+"""Sources: where a seed list is read from (file, pipe, standard input, opener), and its first bytes.
+
+The one module of this package that touches the disk. Nothing here seeks: a pipe is as good as a file.
+Failures of the system become `InputError`, with a sentence, also in the middle of a read.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from amicrawl.errors import InputError, UsageError
+from amicrawl.seed.formats import is_web, starts_markup
+from amicrawl.seed.packing import packing_of, unpacked
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    Fetch = Callable[[str], BinaryIO]
+    """Opens an http(s) URL for reading. Which hosts may be asked is its business.
+
+    It raises InputError or OSError where it cannot; so do the reads of what it returns.
+    """
+
+STANDARD_INPUT = "-"
+
+_READ = 64 * 1024
+_MAGIC = 12
+_SNIFF = 4096
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """An opened seed list, its packing undone."""
+
+    name: str
+    """What faults and errors call it."""
+    head: bytes
+    """How it begins: empty only if it is empty; 4 KiB if it begins like markup and has as many."""
+    blocks: Iterator[bytes]
+    """All of it, `head` included; raises InputError where it cannot be read on."""
+    path: Path | None
+    """Where it lies, if it is a plain file that is not packed and may be read from any place."""
+
+
+@contextmanager
+def opened(source: str, *, fetch: Fetch | None, stdin: BinaryIO | None) -> Iterator[Source]:
+    """Open *source*: a path, an http(s) URL (through *fetch*), or `-` for *stdin*.
+
+    Raises InputError where it cannot be opened or read, UsageError for a URL without *fetch*.
+    """
+    if source == STANDARD_INPUT:
+        # Somebody else's to close.
+        yield _begun("standard input", stdin or sys.stdin.buffer, path=None)
+        return
+    path = None if is_web(source) else Path(source)
+    with _open_file(path) if path else _open_web(source, fetch) as file:
+        yield _begun(source, file, path=path if path and path.is_file() else None)
+
+
+def _open_file(path: Path) -> BinaryIO:
+    try:
+        return path.open("rb", buffering=0)
+    except FileNotFoundError as error:
+        raise InputError(f"Seed file {path} does not exist. Check the path.") from error
+    except IsADirectoryError as error:
+        hint = path / "captures.parquet"
+        advice = f"Give {hint} to crawl it again." if hint.exists() else "Give a file in it."
+        raise InputError(f"Seed file {path} is a directory. {advice}") from error
+    except PermissionError as error:
+        raise InputError(f"Seed file {path} may not be read. Change its permissions.") from error
+    except (OSError, ValueError) as error:
+        raise InputError(f"Seed file {path} cannot be opened: {error}. Check the path.") from error
+
+
+def _open_web(url: str, fetch: Fetch | None) -> BinaryIO:
+    if fetch is None:
+        raise UsageError(f"Nothing here fetches {url}. Download it first and give the file.")
+    try:
+        return fetch(url)
+    except OSError as error:
+        raise InputError(
+            f"{url} cannot be fetched: {error}. Check the URL, or download it first."
+        ) from error
+
+
+def _begun(name: str, file: BinaryIO, *, path: Path | None) -> Source:
+    """Read the first bytes of *file* and undo its packing."""
+    head, blocks = _beginning(_read(name, file), _MAGIC)
+    packing = packing_of(head)
+    if packing:
+        blocks = unpacked(blocks, packing, name=name)
+        path = None
+    head, blocks = _beginning(blocks, _MAGIC)
+    if starts_markup(head):
+        head, blocks = _beginning(blocks, _SNIFF)
+    if packing and packing_of(head):
+        raise InputError(f"{name} is packed twice. Unpack it once and give the result.")
+    if head.startswith(_UTF_16):
+        raise InputError(f"{name} is UTF-16 text. Convert it to UTF-8 (iconv -f UTF-16 -t UTF-8).")
+    return Source(name, head, blocks, path)
+
+
+def _read(name: str, file: BinaryIO) -> Iterator[bytes]:
+    # `read` of a buffered pipe waits until it has all it was asked for; `read1` hands on what came.
+    read = getattr(file, "read1", file.read)
+    try:
+        while block := read(_READ):
+            yield block
+    except OSError as error:
+        raise InputError(f"{name} cannot be read on: {error}. Check the disk or connection.") from error
+
+
+def _beginning(blocks: Iterator[bytes], size: int) -> tuple[bytes, Iterator[bytes]]:
+    """Return at least *size* bytes of *blocks*, fewer only at their end, and *blocks* with them again.
+
+    What comes of an InputError while they are gathered is left to the reader, where anything was read.
+    """
+    head = b""
+    while len(head) < size:
+        try:
+            block = next(blocks, None)
+        except InputError as error:
+            if not head:
+                raise
+            return head, chain([head], _raising(error))
+        if block is None:
+            break
+        head += block
+    return head, chain([head] if head else [], blocks)
+
+
+def _raising(error: InputError) -> Iterator[bytes]:
+    yield b""
+    raise error

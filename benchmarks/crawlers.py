@@ -1,0 +1,197 @@
+"""The crawlers that are measured: how each is made ready, what is run, where its archive then lies."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+ROOT = Path(__file__).resolve().parent.parent
+COMMANDS = Path(sys.executable).parent
+PER_HOST = 8
+
+
+class CrawlerMissingError(Exception):
+    """A crawler that cannot be run here; the message says why."""
+
+
+class Crawler(Protocol):
+    """One way to turn a list of URLs into an archive."""
+
+    name: str
+    share: float
+    """Part of the pages that it is given: the slower ones would keep everybody waiting."""
+
+    def make_ready(self) -> str:
+        """Install what is missing; return the version. Raises CrawlerMissingError."""
+
+    def in_order(self, urls: Sequence[str]) -> Sequence[str]:
+        """Return *urls* in the order that suits this crawler best."""
+
+    def command(self, urls: Path, out: Path) -> list[str]:
+        """Return the command that archives the list *urls*, one a line, into *out*, where it is run."""
+
+    def environment(self) -> Mapping[str, str]:
+        """Return the environment variables for the command."""
+
+    def archives(self, out: Path) -> list[Path]:
+        """Return the files that it left in *out*."""
+
+
+class Amicrawl:
+    """The crawl of this project as users run it: WARC records, digests, index and frontier included."""
+
+    name = "amicrawl"
+    share = 1.0
+
+    def __init__(self) -> None:
+        self._environment = ROOT / "benchmarks" / "peers" / "amicrawl" / ".venv"
+
+    def make_ready(self) -> str:
+        """Install it into an environment of its own.
+
+        In that of the tests it would start more slowly than at its users': pyarrow loads pandas where
+        there is one.
+        """
+        script = str(ROOT / "scripts" / "environment.py")
+        _install([str(COMMANDS / "python"), script, "run", "--directory", str(self._environment)])
+        return _version_of(("amicrawl", "Scrapy"), python=self._environment / "bin" / "python")
+
+    def in_order(self, urls: Sequence[str]) -> Sequence[str]:
+        """Return them as they are: it spreads hosts by itself."""
+        return urls
+
+    def command(self, urls: Path, out: Path) -> list[str]:
+        """Return the command; politeness is off, since the server is ours."""
+        settings = {
+            "AMICRAWL_ALLOW_PRIVATE": "127.0.0.0/8",
+            "AMICRAWL_DELAY": "0",
+            "AMICRAWL_PER_HOST": str(PER_HOST),
+            "AMICRAWL_ROBOTS": "ignore",
+            "LOG_LEVEL": "WARNING",
+        }
+        scrapy = str(self._environment / "bin" / "scrapy")
+        words = [scrapy, "crawl", "seeds", "-a", f"file={urls}", "-a", f"out={out}"]
+        for name, value in settings.items():
+            words += ["-s", f"{name}={value}"]
+        return words
+
+    def environment(self) -> Mapping[str, str]:
+        """Return this process's, with the project found from any directory."""
+        return _variables(SCRAPY_SETTINGS_MODULE="amicrawl.settings")
+
+    def archives(self, out: Path) -> list[Path]:
+        """Return the sealed WARC files."""
+        return sorted(out.glob("*.warc.gz"))
+
+
+class ScrapyWebarchive:
+    """Stock Scrapy with the scrapy-webarchive plug-in, in the newest versions that work together."""
+
+    name = "scrapy-webarchive"
+    share = 0.2
+
+    def __init__(self) -> None:
+        self._project = ROOT / "benchmarks" / "peers" / "scrapy_webarchive"
+        self._environment = self._project / ".venv"
+
+    def make_ready(self) -> str:
+        """Install it into an environment of its own."""
+        if sys.version_info >= (3, 13):
+            raise CrawlerMissingError("scrapy-webarchive is for Python before 3.13.")
+        pins = self._project / "requirements.txt"
+        stamp = self._environment / "ready"
+        if not stamp.exists() or stamp.read_text() != pins.read_text():
+            sys.stderr.write("Installing scrapy-webarchive into an environment of its own.\n")
+            shutil.rmtree(self._environment, ignore_errors=True)
+            _install([str(COMMANDS / "python"), "-m", "venv", str(self._environment)])
+            # Without --no-deps, pip takes an extra that a package no longer has for an unpinned package.
+            pip = [str(self._environment / "bin" / "python"), "-m", "pip", "install", "--quiet"]
+            _install([*pip, "--no-deps", "--require-hashes", "-r", str(pins)])
+            stamp.write_text(pins.read_text())
+        wanted = ("scrapy-webarchive", "Scrapy", "Twisted", "warcio")
+        return _version_of(wanted, python=self._environment / "bin" / "python")
+
+    def in_order(self, urls: Sequence[str]) -> Sequence[str]:
+        """Return them as they are: the hosts take turns in the list, which suits Scrapy's slots."""
+        return urls
+
+    def command(self, urls: Path, out: Path) -> list[str]:
+        """Return the command."""
+        scrapy = str(self._environment / "bin" / "scrapy")
+        return [scrapy, "crawl", "list", "-a", f"file={urls}", "-s", f"SW_EXPORT_URI={out}/"]
+
+    def environment(self) -> Mapping[str, str]:
+        """Return this process's, with the small project beside this file as the one to use."""
+        return _variables(SCRAPY_SETTINGS_MODULE="settings", PYTHONPATH=str(self._project))
+
+    def archives(self, out: Path) -> list[Path]:
+        """Return the WACZ file: the plug-in packs its WARC file into one at the end."""
+        return sorted(out.glob("*.wacz"))
+
+
+class Wget:
+    """GNU Wget with its own WARC writer: one request after the other, in C."""
+
+    name = "wget"
+    share = 0.2
+
+    def make_ready(self) -> str:
+        """Return the version of the one that is installed."""
+        if shutil.which("wget") is None:
+            raise CrawlerMissingError("wget is not installed.")
+        return _first_line(["wget", "--version"]).partition(" built")[0]
+
+    def in_order(self, urls: Sequence[str]) -> Sequence[str]:
+        """Return them host by host: wget keeps one connection open, to the host it asked last."""
+        return sorted(urls, key=lambda url: url.split("/", 3)[2])
+
+    def command(self, urls: Path, out: Path) -> list[str]:
+        """Return the command; pages are kept in the WARC file only."""
+        return [
+            "wget",
+            "--no-config",
+            "-q",
+            "-O",
+            "/dev/null",
+            "-i",
+            str(urls),
+            f"--warc-file={out / 'wget'}",
+        ]
+
+    def environment(self) -> Mapping[str, str]:
+        """Return this process's."""
+        return _variables()
+
+    def archives(self, out: Path) -> list[Path]:
+        """Return the WARC file."""
+        return sorted(out.glob("*.warc.gz"))
+
+
+def _variables(**ours: str) -> dict[str, str]:
+    """Return the environment variables of this process and *ours*."""
+    # Where Python may not keep what it compiles, it compiles at every start; nobody runs a crawl so.
+    return {
+        name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"
+    } | ours
+
+
+def _version_of(packages: Sequence[str], *, python: Path) -> str:
+    code = "import importlib.metadata as m, sys; print(*(f'{n} {m.version(n)}' for n in sys.argv[1:]))"
+    return _first_line([str(python), "-c", code, *packages])
+
+
+def _first_line(command: Sequence[str]) -> str:
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return done.stdout.splitlines()[0]
+
+
+def _install(command: Sequence[str]) -> None:
+    if subprocess.run(command, check=False, stdout=sys.stderr).returncode:
+        raise CrawlerMissingError("it could not be installed; what is printed above says why.")

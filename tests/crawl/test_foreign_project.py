@@ -1,0 +1,87 @@
+"""Somebody else's Scrapy project becomes an archiving one with one line in its settings."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from archive_reading import check_sealed, record, rows
+from loopback import PROJECT, QUICK, RawServer, environment, page
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FRONT = b'<html><title>Front</title><a href="/a">A</a><a href="/b">B</a><a href="/moved">M</a></html>'
+
+
+def answer(head: bytes) -> bytes:
+    path = head.split(b" ")[1]
+    if path == b"/front":
+        return page(gzip.compress(FRONT, mtime=0), "Content-Type: text/html", "Content-Encoding: gzip")
+    if path == b"/moved":
+        return page(b"", "Location: /c", status="302 Found")
+    if path == b"/gone":
+        return page(b"", status="410 Gone")
+    if path == b"/search":
+        return page(head.split(b" ")[0], "Content-Type: text/plain")
+    return page(b"<html><title>story " + path[1:] + b"</title></html>", "Content-Type: text/html")
+
+
+Ran = tuple["Path", list[dict[str, Any]], RawServer, subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    directory = tmp_path_factory.mktemp("foreign")
+    items = directory / "items.jsonl"
+    with RawServer(answer) as server:
+        line = [sys.executable, "-m", "scrapy", "crawl", "stories", "-a", f"site={server.url}", "-o", str(items)]
+        for name, value in {**QUICK, "AMICRAWL_OUT": str(directory / "out")}.items():
+            line += ["-s", f"{name}={value}"]
+        done = subprocess.run(
+            line,
+            cwd=PROJECT / "tests" / "foreign_project",
+            env={**environment(), "PYTHONPATH": str(PROJECT)},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+    return directory / "out", [json.loads(line) for line in items.read_text().splitlines()], server, done
+
+
+def test_the_spider_scrapes_as_before(ran: Ran) -> None:
+    _, items, _, done = ran
+    assert done.returncode == 0, done.stderr
+    assert sorted((item["section"], item["title"], item["moved"]) for item in items) == [
+        ("410", "MISSED", 0),
+        ("news", "STORY A", 0),
+        ("news", "STORY B", 0),
+        ("news", "STORY C", 1),
+        ("search", "POST", 0),
+    ]
+
+
+def test_its_own_pipeline_never_meets_a_capture(ran: Ran) -> None:
+    assert "KeyError" not in ran[3].stderr
+    assert "Traceback" not in ran[3].stderr
+
+
+def test_every_exchange_is_archived_posts_and_hops_included(ran: Ran) -> None:
+    out, _, server, _ = ran
+    index = rows(out)
+    assert sorted(row["url"].rpartition("/")[2] for row in index) == ["a", "b", "c", "front", "gone", "moved", "search"]
+    assert len(server.requests) == len(index)
+    for path in out.glob("*.warc.gz"):
+        check_sealed(path)
+
+
+def test_the_bytes_kept_are_those_of_the_wire_not_what_the_callback_saw(ran: Ran) -> None:
+    out, _, _, _ = ran
+    front = next(row for row in rows(out) if row["url"].endswith("/front"))
+    _, block = record(out, front)
+    assert block == answer(b"GET /front HTTP/1.1\r\n\r\n")

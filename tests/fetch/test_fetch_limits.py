@@ -1,0 +1,245 @@
+"""Limits of time and size: what they cut is kept and marked."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import TYPE_CHECKING
+
+import pytest
+from fetch.serving import always, answer, content, drip, silence
+from odd_responses import FIVE, OK, LoopbackServer, read_request
+
+from amicrawl.capture import Failure, Truncation
+from amicrawl.errors import OutputError
+from amicrawl.fetch import Spool, Wire, WireRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from fetch.serving import Run
+
+    from amicrawl.capture import Capture
+
+CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.fixture
+def fetch_from(run: Run, make_wire: Callable[..., Wire]) -> Callable[..., Capture]:
+    """Fetch once from a server that serves as told, under the limits given."""
+
+    def fetch(
+        serve: Callable[[socket.socket], None], *, timeout: float | None = None, **limits: float
+    ) -> Capture:
+        async def once(url: str) -> Capture:
+            async with make_wire(**limits) as wire:
+                return await wire.fetch(WireRequest(url=url, timeout=timeout))
+
+        with LoopbackServer(serve) as server:
+            return run(once(server.url))
+
+    return fetch
+
+
+FetchFrom = "Callable[..., Capture]"
+
+
+def test_a_head_beyond_the_cap_is_cut(fetch_from: Callable[..., Capture]) -> None:
+    head = OK + b"X: y\r\n" * 2000 + FIVE
+    capture = fetch_from(always(head), max_header=1024)
+    assert (capture.head, content(capture)) == (head[:1024], b"")
+    assert (capture.status, capture.truncated) == (200, Truncation.LENGTH)
+
+
+def test_an_endless_head_is_cut(fetch_from: Callable[..., Capture]) -> None:
+    capture = fetch_from(drip(OK, b"X: y\r\n" * 1000, every=0), max_header=50_000)
+    assert (len(capture.head), len(capture.body), capture.truncated) == (50_000, 0, Truncation.LENGTH)
+
+
+def test_endless_interim_responses_are_cut(fetch_from: Callable[..., Capture]) -> None:
+    capture = fetch_from(
+        drip(b"", b"HTTP/1.1 102 Processing\r\n\r\n" * 1000, every=0), max_header=50_000
+    )
+    assert (len(capture.head) <= 50_000, capture.status, capture.truncated) == (
+        True,
+        102,
+        Truncation.LENGTH,
+    )
+    capture.body.close()
+
+
+@pytest.mark.parametrize(
+    "serve",
+    [
+        drip(OK + b"\r\n", b"x" * 9999, every=0),
+        drip(CHUNKED, b"5\r\nhello\r\n" * 999, every=0),
+        drip(OK + b"Content-Length: 10000000000000\r\n\r\n", b"x" * 9999, every=0),
+        drip(b"", b"no head" * 999, every=0),
+        drip(OK + FIVE, b"surplus" * 999, every=0),
+    ],
+    ids=["to the close", "chunked", "ten terabytes", "no head", "surplus"],
+)
+def test_an_endless_body_is_cut(
+    fetch_from: Callable[..., Capture], serve: Callable[[socket.socket], None]
+) -> None:
+    capture = fetch_from(serve, max_body=300_000, spool_above=100_000)
+    assert (len(capture.body), capture.truncated, capture.failure) == (300_000, Truncation.LENGTH, None)
+    assert isinstance(capture.body, Spool)
+    assert capture.body.on_disk
+    assert len(content(capture)) == 300_000
+
+
+def test_a_body_beyond_memory_goes_to_a_file_and_comes_back_whole(
+    fetch_from: Callable[..., Capture],
+) -> None:
+    whole = bytes(range(256)) * 20_000
+    response = OK + b"Content-Length: %d\r\n\r\n" % len(whole) + whole
+    capture = fetch_from(always(response), spool_above=100_000)
+    assert isinstance(capture.body, Spool)
+    assert capture.body.on_disk
+    assert (content(capture) == whole, capture.truncated) == (True, None)
+
+
+def test_a_server_that_says_nothing_is_a_failure(fetch_from: Callable[..., Capture]) -> None:
+    capture = fetch_from(silence, timeout=0.3)
+    assert (capture.status, capture.failure, capture.truncated) == (0, Failure.RESPONSE_TIMEOUT, None)
+    assert capture.request.startswith(b"GET / HTTP/1.1\r\n")
+    assert capture.ip_address == "127.0.0.1"
+    assert capture.duration_ms >= 300
+
+
+@pytest.mark.parametrize(
+    ("begun", "more", "head"),
+    [
+        (OK + b"\r\n", b"x" * 5000, OK + b"\r\n"),
+        (OK + b"Content-Length: 50\r\n\r\nhello", b"", OK + b"Content-Length: 50\r\n\r\n"),
+        (CHUNKED + b"5\r\nhello\r\n", b"", CHUNKED),
+        (OK + b"X-Never: ends", b"", OK + b"X-Never: ends"),
+    ],
+    ids=["to the close", "length", "chunked", "head"],
+)
+def test_what_came_before_the_time_ran_out_is_kept(
+    fetch_from: Callable[..., Capture], begun: bytes, more: bytes, head: bytes
+) -> None:
+    capture = fetch_from(drip(begun, more, every=0.02), timeout=0.4)
+    assert (capture.failure, capture.truncated) == (None, Truncation.TIME)
+    assert (capture.status, capture.head) == (200, head)
+    assert content(capture).startswith(begun[len(head) :])
+
+
+@pytest.mark.parametrize(
+    "begun",
+    [OK + b"\r\n", OK, OK + b"X-Drip: ", b"", CHUNKED, b"\r\n"],
+    ids=["body", "head", "line", "0.9", "chunk", "crlf"],
+)
+def test_a_server_that_drips_is_given_up(fetch_from: Callable[..., Capture], begun: bytes) -> None:
+    capture = fetch_from(drip(begun, b"x", every=0.05), min_rate=1000, min_rate_time=0.4)
+    assert (capture.failure, capture.truncated) == (None, Truncation.TIME)
+    assert (capture.head + content(capture)).startswith(begun + b"x")
+
+
+def test_a_silent_server_is_given_up_for_its_rate_too(fetch_from: Callable[..., Capture]) -> None:
+    capture = fetch_from(silence, min_rate=1000, min_rate_time=0.2)
+    assert capture.failure is Failure.RESPONSE_TIMEOUT
+    assert "1000 bytes a second" in capture.failure_detail
+
+
+def test_a_slow_server_above_the_rate_is_waited_for(fetch_from: Callable[..., Capture]) -> None:
+    def serve(connection: socket.socket) -> None:
+        read_request(connection)
+        connection.sendall(OK + b"Content-Length: 12000\r\n\r\n")
+        drip_on = drip(b"", b"x" * 1000, every=0.05)
+        drip_on(connection)
+
+    whole = OK + b"Content-Length: 12000\r\n\r\n"
+    capture = fetch_from(drip(whole, b"x" * 1000, every=0.05), min_rate=1000, min_rate_time=0.2)
+    assert capture.truncated is None
+    assert len(content(capture)) >= 12_000
+    del serve
+
+
+def test_no_least_rate_is_asked_for_where_it_is_zero(fetch_from: Callable[..., Capture]) -> None:
+    capture = fetch_from(
+        drip(OK + b"\r\n", b"", every=0.05), min_rate=0, min_rate_time=0.05, timeout=0.5
+    )
+    assert capture.truncated is Truncation.TIME
+    assert capture.duration_ms < 500
+    capture.body.close()
+
+
+def test_a_handshake_that_is_not_answered_is_a_connect_timeout(
+    run: Run, make_wire: Callable[..., Wire]
+) -> None:
+    async def fetch(url: str) -> Capture:
+        async with make_wire(connect_timeout=0.3) as wire:
+            return await wire.fetch(WireRequest(url=url))
+
+    with LoopbackServer(silence) as server:
+        capture = run(fetch(server.url.replace("http:", "https:")))
+    assert (capture.failure, capture.request) == (Failure.CONNECT_TIMEOUT, b"")
+    assert capture.ip_address == "127.0.0.1"
+
+
+@pytest.mark.parametrize(
+    ("sent", "truncated"),
+    [
+        (OK + b"Content-Length: -5\r\n\r\nhe", Truncation.TIME),
+        (OK + b"Content-Length: 5\r\nContent-Length: 9\r\n\r\nhello", Truncation.TIME),
+        (OK + b"Content-Length: 5\r\nContent-Length: 9\r\n\r\nhello, you", None),
+        (CHUNKED + b"5\r\nhello\r\nbroken\r\n", Truncation.TIME),
+        (CHUNKED + b"5\r\nhello\r\n0\r\n", None),
+    ],
+)
+def test_a_response_that_does_not_tell_its_end_ends_with_silence(
+    fetch_from: Callable[..., Capture], sent: bytes, truncated: Truncation | None
+) -> None:
+    capture = fetch_from(always(sent))
+    assert capture.head + content(capture) == sent
+    assert (capture.truncated, capture.failure) == (truncated, None)
+
+
+def test_a_cut_connection_serves_nothing_else(run: Run, make_wire: Callable[..., Wire]) -> None:
+    async def fetch_twice(url: str) -> list[Capture]:
+        async with make_wire(max_body=3) as wire:
+            return [await wire.fetch(WireRequest(url=url)) for _ in range(2)]
+
+    with LoopbackServer(always(OK + FIVE)) as server:
+        captures = run(fetch_twice(server.url))
+    assert [content(capture) for capture in captures] == [b"hel", b"hel"]
+    assert server.connections == 2
+
+
+def test_a_body_that_cannot_be_spooled_stops_the_caller_and_leaves_nothing_open(
+    run: Run, make_wire: Callable[..., Wire], tmp_path: Path
+) -> None:
+    async def fetch(url: str) -> None:
+        async with make_wire(spool_above=10, spool_dir=tmp_path / "missing") as wire:
+            with pytest.raises(OutputError, match="missing"):
+                await wire.fetch(WireRequest(url=url))
+
+    with LoopbackServer(answer(OK + b"Content-Length: 11\r\n\r\nhello world")) as server:
+        run(fetch(server.url))
+
+
+def test_a_fast_sender_does_not_keep_others_from_their_turn(
+    run: Run, make_wire: Callable[..., Wire]
+) -> None:
+    """The loop runs on while a hundred megabytes arrive."""
+    whole = OK + b"Content-Length: 100000000\r\n\r\n" + bytes(100_000_000)
+    turns = 0
+
+    async def fetch(url: str) -> Capture:
+        nonlocal turns
+        async with make_wire(max_body=100_000_000) as wire:
+            task = asyncio.ensure_future(wire.fetch(WireRequest(url=url)))
+            while not task.done():
+                turns += 1
+                await asyncio.sleep(0)
+            return task.result()
+
+    with LoopbackServer(answer(whole)) as server:
+        capture = run(fetch(server.url))
+    assert len(capture.body) == 100_000_000
+    capture.body.close()
+    assert turns > 50

@@ -1,0 +1,92 @@
+"""Bodies in memory and on disk."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from amicrawl.errors import OutputError
+from amicrawl.fetch import Spool
+
+if TYPE_CHECKING:
+    from amicrawl.capture import Body
+
+
+def content(body: Body) -> bytes:
+    return b"".join(body.blocks())
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    blocks=st.lists(st.binary(max_size=40), max_size=8), above=st.integers(min_value=0, max_value=120)
+)
+def test_a_body_reads_back_as_written_again_and_again(
+    tmp_path: Path, blocks: list[bytes], above: int
+) -> None:
+    spool = Spool(tmp_path, above=above)
+    for block in blocks:
+        spool.write(block)
+    whole = b"".join(blocks)
+    assert (len(spool), content(spool), content(spool)) == (len(whole), whole, whole)
+    assert spool.on_disk is (len(whole) > above)
+    spool.close()
+
+
+def test_a_body_on_disk_has_no_name_there(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, above=10)
+    spool.write(b"x" * 11)
+    assert spool.on_disk
+    assert list(tmp_path.iterdir()) == []
+    spool.close()
+
+
+def test_a_body_can_be_read_while_it_grows(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, above=4)
+    spool.write(b"hello")
+    reading = spool.blocks()
+    assert next(reading) == b"hello"
+    spool.write(b" world")
+    assert b"".join(reading) == b" world"
+    spool.close()
+
+
+@pytest.mark.parametrize("above", [1 << 30, 0])
+def test_a_body_can_be_read_in_many_threads_at_once(tmp_path: Path, above: int) -> None:
+    spool = Spool(tmp_path, above=above)
+    whole = os.urandom(1_000_000)
+    spool.write(whole)
+    found: list[bool] = []
+    threads = [threading.Thread(target=lambda: found.append(content(spool) == whole)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [True] * 8
+    spool.close()
+
+
+@pytest.mark.parametrize("above", [100, 0])
+def test_a_closed_body_cannot_be_read(tmp_path: Path, above: int) -> None:
+    spool = Spool(tmp_path, above=above)
+    spool.write(b"hello")
+    descriptors = len(list(Path("/proc/self/fd").iterdir()))
+    spool.close()
+    spool.close()
+    assert len(list(Path("/proc/self/fd").iterdir())) == descriptors - (above == 0)
+    with pytest.raises(ValueError, match="closed"):
+        content(spool)
+
+
+def test_a_directory_that_cannot_be_written_to_is_named(tmp_path: Path) -> None:
+    spool = Spool(tmp_path / "missing", above=4)
+    spool.write(b"1234")
+    with pytest.raises(OutputError, match="missing"):
+        spool.write(b"5")
+    assert (len(spool), content(spool)) == (4, b"1234")
+    spool.close()

@@ -1,0 +1,99 @@
+"""What an outcome means for the row, the host and the in-flight limit."""
+
+from __future__ import annotations
+
+import pytest
+
+from amicrawl.capture import Failure
+from amicrawl.frontier import Dispatch, Event, Offer, Outcome, Source
+from amicrawl.frontier.judgement import final_event, judge
+from amicrawl.politeness import HostBreaker, InflightLimit, Verdict
+from amicrawl.seed import Seed
+from amicrawl.urls import UrlKey
+
+HOST = 7
+DISPATCH = Dispatch(Offer(Seed("http://a.test/"), UrlKey(HOST, 1), Source.SEED))
+
+
+def rules() -> tuple[HostBreaker, InflightLimit]:
+    return HostBreaker(3, max_retries=4), InflightLimit(64, 32, 2000)
+
+
+def losses(limit: InflightLimit) -> int:
+    """Tell whether the limit was told of a loss, by counting those that it still takes to congest it."""
+    needed = 0
+    while not limit.congested:
+        limit.lost()
+        needed += 1
+    return 6 - needed
+
+
+@pytest.mark.parametrize("status", [200, 404, 503, 999])
+def test_any_response_is_final_raises_the_limit_and_clears_the_host(status: int) -> None:
+    breaker, limit = rules()
+    verdict = judge(DISPATCH, Outcome(status), breaker=breaker, limit=limit)
+    assert verdict is Verdict.FINAL
+    assert limit.limit == 65
+    assert breaker.has_spoken(HOST)
+
+
+@pytest.mark.parametrize("failure", list(Failure))
+def test_no_failure_raises_the_limit(failure: Failure) -> None:
+    breaker, limit = rules()
+    judge(DISPATCH, Outcome(failure=failure), breaker=breaker, limit=limit)
+    assert limit.limit == 64
+    assert not breaker.has_spoken(HOST)
+
+
+@pytest.mark.parametrize("failure", list(Failure))
+@pytest.mark.parametrize("spoken", [False, True])
+def test_only_the_timeout_of_a_host_that_has_spoken_is_a_loss(failure: Failure, spoken: bool) -> None:
+    breaker, limit = rules()
+    if spoken:
+        breaker.answered(HOST)
+    judge(DISPATCH, Outcome(failure=failure), breaker=breaker, limit=limit)
+    timeout = failure in {Failure.CONNECT_TIMEOUT, Failure.RESPONSE_TIMEOUT}
+    assert losses(limit) == (1 if spoken and timeout else 0)
+
+
+def test_one_byte_before_the_failure_clears_the_host() -> None:
+    breaker, limit = rules()
+    outcome = Outcome(failure=Failure.RESPONSE_TIMEOUT, answered=True)
+    for _ in range(10):
+        judge(DISPATCH, outcome, breaker=breaker, limit=limit)
+    assert breaker.has_spoken(HOST)
+    assert not breaker.is_open(HOST)
+
+
+def test_the_loss_that_congests_the_crawl_is_itself_excused() -> None:
+    breaker, limit = rules()
+    breaker.answered(HOST)
+    for _ in range(5):
+        limit.lost()
+    assert not limit.congested
+    outcome = Outcome(failure=Failure.CONNECT_TIMEOUT)
+    assert judge(DISPATCH, outcome, breaker=breaker, limit=limit) is Verdict.RETRY
+
+
+def test_the_number_of_the_attempt_is_heeded() -> None:
+    breaker, limit = rules()
+    dispatch = Dispatch(DISPATCH.offer, attempt=5)
+    outcome = Outcome(failure=Failure.CONNECTION_RESET)
+    assert judge(DISPATCH, outcome, breaker=breaker, limit=limit) is Verdict.RETRY
+    assert judge(dispatch, outcome, breaker=breaker, limit=limit) is Verdict.FINAL
+
+
+@pytest.mark.parametrize(
+    ("outcome", "event"),
+    [
+        (Outcome(200), Event.ANSWERED),
+        (Outcome(500), Event.ANSWERED),
+        (Outcome(failure=Failure.CONNECTION_RESET), Event.FAILED),
+        (Outcome(failure=Failure.UNFETCHABLE_URL), Event.FAILED),
+        (Outcome(failure=Failure.HOST_SKIPPED), Event.FAILED),
+        (Outcome(failure=Failure.ROBOTS_DENIED), Event.REFUSED),
+        (Outcome(failure=Failure.REFUSED_BY_CRAWL), Event.REFUSED),
+    ],
+)
+def test_what_a_last_outcome_does_to_its_row(outcome: Outcome, event: Event) -> None:
+    assert final_event(outcome) is event

@@ -1,0 +1,141 @@
+"""Loopback servers for whole crawls, and the crawl itself as a child process."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socketserver
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable, Mapping, Sequence
+
+PROJECT = Path(__file__).parents[1]
+SHARED = PROJECT.parent / "shared"
+
+QUICK = {
+    "AMICRAWL_ALLOW_PRIVATE": "127.0.0.0/8",
+    "AMICRAWL_DELAY": "0",
+    "AMICRAWL_PER_HOST": "8",
+    "AMICRAWL_ROBOTS": "ignore",
+}
+"""Settings under which a crawl of a loopback server does not wait for anything."""
+
+
+class RawServer:
+    """Answers every request on 127.0.0.0/8 with what *answer* makes of it, byte for byte.
+
+    *answer* gets the request head and returns the bytes to send, *pause* seconds later; the connection is
+    closed behind them unless *keep_open*. `requests` holds each request head as it was received.
+    """
+
+    def __init__(self, answer: Callable[[bytes], bytes], *, keep_open: bool = False, pause: float = 0.0) -> None:
+        self._answer = answer
+        self._keep_open = keep_open
+        self._pause = pause
+        self._stopping = threading.Event()
+        self.requests: list[bytes] = []
+        outer = self
+
+        class Handler(socketserver.BaseRequestHandler):
+            def handle(self) -> None:
+                with contextlib.suppress(ConnectionError, TimeoutError):
+                    outer._serve(self.request)
+
+        class Server(socketserver.ThreadingTCPServer):
+            allow_reuse_address = True
+            daemon_threads = True
+            block_on_close = False
+            request_queue_size = 128
+
+        self._server = Server(("", 0), Handler)
+        self.port = self._server.server_address[1]
+
+    @property
+    def url(self) -> str:
+        """The address, without a slash at the end."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopping.set()
+        self._server.shutdown()
+        self._server.server_close()
+
+    def _serve(self, connection: socket.socket) -> None:
+        pending = b""
+        while not self._stopping.is_set():
+            while b"\r\n\r\n" not in pending:
+                block = connection.recv(65536)
+                if not block:
+                    return
+                pending += block
+            head, blank, pending = pending.partition(b"\r\n\r\n")
+            self.requests.append(head + blank)
+            self._stopping.wait(self._pause)
+            connection.sendall(self._answer(head + blank))
+            if not self._keep_open:
+                return
+
+
+def page(body: bytes, *fields: str, status: str = "200 OK") -> bytes:
+    """Return an ordinary response."""
+    lines = "".join(f"{field}\r\n" for field in fields)
+    return f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n{lines}\r\n".encode() + body
+
+
+def command(file: str | Path, out: Path, *, arguments: Sequence[str] = (), settings: Mapping[str, str] | None = None) -> list[str]:
+    """Return the command line of a crawl of *file* into *out*."""
+    line = [sys.executable, "-m", "scrapy", "crawl", "seeds", "-a", f"file={file}", "-a", f"out={out}"]
+    for argument in arguments:
+        line += ["-a", argument]
+    for name, value in {**QUICK, **(settings or {})}.items():
+        line += ["-s", f"{name}={value}"]
+    return line
+
+
+def crawl(
+    file: str | Path,
+    out: Path,
+    *,
+    arguments: Sequence[str] = (),
+    settings: Mapping[str, str] | None = None,
+    stdin: bytes | None = None,
+) -> subprocess.CompletedProcess[str]:
+    """Crawl *file* into *out* and return how it ended, with what it said."""
+    done = subprocess.run(
+        command(file, out, arguments=arguments, settings=settings),
+        cwd=PROJECT,
+        env=environment(),
+        capture_output=True,
+        input=stdin,
+        timeout=120,
+        check=False,
+    )
+    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def environment() -> dict[str, str]:
+    """Return the environment of a child: no proxies, no Scrapy settings from outside."""
+    return {k: v for k, v in os.environ.items() if not k.lower().endswith("_proxy") and not k.startswith("SCRAPY_")}
+
+
+def write_lines(path: Path, urls: Sequence[str]) -> Path:
+    """Write a seed list of *urls* to *path* and return it."""
+    path.write_text("".join(f"{url}\n" for url in urls))
+    return path
+
+
+def write_jsonl(path: Path, rows: Sequence[Mapping[str, object]]) -> Path:
+    """Write a seed list of objects to *path* and return it."""
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path

@@ -1,0 +1,251 @@
+"""Gates: a host is asked no sooner and no more often than it should be."""
+
+from __future__ import annotations
+
+from math import inf, nan
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from amicrawl.errors import AmicrawlError
+from amicrawl.politeness import Gates
+
+HOST, OTHER = 0x2883BA7DC9AA3289, 0xFFFF_FFFF_FFFF_FFFF
+
+
+def test_a_host_never_asked_may_be_asked_at_any_moment() -> None:
+    gates = Gates(1.0, 1)
+    assert gates.may_start(HOST, -1e9)
+    assert gates.opens_at(HOST) == -inf
+
+
+def test_the_delay_runs_from_start_to_start() -> None:
+    gates = Gates(2.0, 1)
+    gates.start(HOST, 10.0)
+    gates.end(HOST, 10.5)
+    assert not gates.may_start(HOST, 11.999)
+    assert gates.may_start(HOST, 12.0)
+
+
+def test_a_request_that_outlasts_the_delay_keeps_the_gate_shut() -> None:
+    gates = Gates(2.0, 1)
+    gates.start(HOST, 10.0)
+    assert gates.opens_at(HOST) == inf
+    gates.end(HOST, 50.0)
+    assert gates.may_start(HOST, 50.0)
+
+
+def test_as_many_requests_as_allowed_may_be_in_flight_each_after_the_delay() -> None:
+    gates = Gates(2.0, 2)
+    gates.start(HOST, 10.0)
+    assert gates.opens_at(HOST) == 12.0
+    gates.start(HOST, 12.0)
+    assert gates.opens_at(HOST) == inf
+    gates.end(HOST, 13.0)
+    assert gates.opens_at(HOST) == 14.0
+
+
+def test_a_start_out_of_turn_still_counts() -> None:
+    gates = Gates(1.0, 1)
+    gates.start(HOST, 10.0)
+    gates.start(HOST, 10.1)
+    gates.end(HOST, 10.2)
+    assert gates.opens_at(HOST) == inf
+    gates.end(HOST, 10.3)
+    assert gates.opens_at(HOST) == 11.1
+
+
+def test_hosts_do_not_hold_up_each_other() -> None:
+    gates = Gates(1.0, 1)
+    gates.start(HOST, 10.0)
+    assert gates.may_start(OTHER, 10.0)
+
+
+@pytest.mark.parametrize("moments", [(20.0, 30.0), (30.0, 20.0)])
+def test_of_two_moments_to_keep_shut_until_the_later_wins(moments: tuple[float, float]) -> None:
+    gates = Gates(1.0, 1)
+    for until in moments:
+        gates.keep_shut(HOST, until)
+    assert gates.opens_at(HOST) == 30.0
+
+
+def test_keeping_shut_never_cuts_the_delay_short() -> None:
+    gates = Gates(5.0, 1)
+    gates.start(HOST, 10.0)
+    gates.end(HOST, 10.0)
+    gates.keep_shut(HOST, 12.0)
+    assert gates.opens_at(HOST) == 15.0
+
+
+def test_a_start_out_of_turn_does_not_open_what_is_kept_shut() -> None:
+    gates = Gates(1.0, 1)
+    gates.keep_shut(HOST, 100.0)
+    gates.start(HOST, 10.0)
+    gates.end(HOST, 11.0)
+    assert gates.opens_at(HOST) == 100.0
+
+
+def test_a_delay_set_while_the_request_is_in_flight_counts_from_its_start() -> None:
+    gates = Gates(1.0, 1)
+    gates.start(HOST, 10.0)
+    gates.set_delay(HOST, 30.0)
+    gates.end(HOST, 10.2)
+    assert gates.opens_at(HOST) == 40.0
+    gates.start(HOST, 40.0)
+    gates.end(HOST, 41.0)
+    assert gates.opens_at(HOST) == 70.0
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.5, 1.0, -3.0])
+def test_no_host_can_ask_for_a_shorter_delay_than_the_crawls(seconds: float) -> None:
+    gates = Gates(1.0, 1)
+    gates.set_delay(HOST, seconds)
+    gates.start(HOST, 10.0)
+    gates.end(HOST, 10.0)
+    assert gates.opens_at(HOST) == 11.0
+
+
+def test_a_longer_delay_does_not_become_shorter_again() -> None:
+    gates = Gates(1.0, 1)
+    gates.set_delay(HOST, 10.0)
+    gates.set_delay(HOST, 5.0)
+    gates.start(HOST, 0.0)
+    gates.end(HOST, 0.0)
+    assert gates.opens_at(HOST) == 10.0
+
+
+@pytest.mark.parametrize("endless", [inf, -inf, nan])
+def test_a_host_cannot_be_shut_for_ever(endless: float) -> None:
+    """A gate that never opens would keep the crawl waiting without an end."""
+    gates = Gates(1.0, 1)
+    with pytest.raises(AmicrawlError, match="cannot be kept shut"):
+        gates.keep_shut(HOST, endless)
+    with pytest.raises(AmicrawlError, match="cannot have a delay"):
+        gates.set_delay(HOST, endless)
+    assert gates.may_start(HOST, 0.0)
+
+
+def test_a_lifted_gate_is_open_and_its_delay_forgotten() -> None:
+    gates = Gates(1.0, 1)
+    gates.set_delay(HOST, 60.0)
+    gates.keep_shut(HOST, 1000.0)
+    gates.lift(HOST)
+    assert gates.may_start(HOST, 0.0)
+    gates.start(HOST, 5.0)
+    gates.end(HOST, 5.0)
+    assert gates.opens_at(HOST) == 6.0
+
+
+def test_lifting_a_gate_leaves_requests_in_flight_where_they_are() -> None:
+    gates = Gates(1.0, 1)
+    gates.start(HOST, 10.0)
+    gates.lift(HOST)
+    assert gates.opens_at(HOST) == inf
+    gates.end(HOST, 10.1)
+    assert gates.may_start(HOST, 10.1)
+
+
+def test_lifting_the_gate_of_a_host_never_asked_leaves_nothing_behind() -> None:
+    gates = Gates(1.0, 1)
+    gates.lift(HOST)
+    assert len(gates) == 0
+    assert gates.may_start(HOST, 0.0)
+
+
+def test_an_end_without_a_start_is_an_error() -> None:
+    gates = Gates(1.0, 1)
+    with pytest.raises(AmicrawlError, match="2883ba7dc9aa3289 has no request in flight"):
+        gates.end(HOST, 1.0)
+    gates.start(HOST, 1.0)
+    gates.end(HOST, 1.0)
+    with pytest.raises(AmicrawlError, match="no request in flight"):
+        gates.end(HOST, 1.0)
+
+
+def test_the_listener_is_told_of_every_end_when_the_gate_has_opened() -> None:
+    gates = Gates(0.0, 1)
+    told: list[tuple[int, float, float]] = []
+    gates.watch(lambda host, now: told.append((host, now, gates.opens_at(host))))
+    gates.start(HOST, 1.0)
+    gates.end(HOST, 3.0)
+    assert told == [(HOST, 3.0, 1.0)]
+
+
+def test_gates_that_have_opened_are_forgotten() -> None:
+    gates = Gates(1.0, 1)
+    for host in range(20_000):
+        gates.start(host, host / 100)
+        gates.end(host, host / 100)
+    # A hundred are asked a second, so a hundred gates are shut at a time.
+    assert len(gates) < 2000
+
+
+def test_gates_that_hold_back_a_host_are_never_forgotten() -> None:
+    gates = Gates(1.0, 1)
+    gates.start(0, 0.0)
+    gates.keep_shut(1, 1e6)
+    gates.set_delay(2, 500.0)
+    gates.start(2, 0.0)
+    gates.end(2, 0.0)
+    for host in range(3, 10_000):
+        gates.start(host, host / 100)
+        gates.end(host, host / 100)
+    assert gates.opens_at(0) == inf
+    assert gates.opens_at(1) == 1e6
+    assert gates.opens_at(2) == 500.0
+
+
+def test_a_longer_delay_outlives_its_gate() -> None:
+    gates = Gates(1.0, 1)
+    gates.set_delay(HOST, 60.0)
+    for host in range(5000):
+        gates.start(host, host)
+        gates.end(host, host)
+    gates.start(HOST, 6000.0)
+    gates.end(HOST, 6000.0)
+    assert gates.opens_at(HOST) == 6060.0
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["start", "end", "keep_shut", "set_delay", "wait"]),
+        st.integers(0, 2),
+        st.floats(0, 20, allow_nan=False),
+    ),
+    max_size=60,
+)
+
+
+@given(steps=STEPS, delay=st.sampled_from([0.0, 1.0, 7.5]), per_host=st.integers(1, 3))
+def test_whatever_happens_a_gate_opens_when_its_history_says(
+    steps: list[tuple[str, int, float]], delay: float, per_host: int
+) -> None:
+    """The gate against a model that remembers everything and works it out anew each time."""
+    gates = Gates(delay, per_host)
+    now = 0.0
+    last_start = dict.fromkeys(range(3), -inf)
+    delays = dict.fromkeys(range(3), delay)
+    shut = dict.fromkeys(range(3), -inf)
+    in_flight = dict.fromkeys(range(3), 0)
+    for step, host, value in steps:
+        if step == "wait":
+            now += value
+        elif step == "start" and gates.may_start(host, now):
+            gates.start(host, now)
+            last_start[host] = now
+            in_flight[host] += 1
+        elif step == "end" and in_flight[host]:
+            gates.end(host, now)
+            in_flight[host] -= 1
+        elif step == "keep_shut":
+            gates.keep_shut(host, now + value)
+            shut[host] = max(shut[host], now + value)
+        elif step == "set_delay":
+            gates.set_delay(host, value)
+            delays[host] = max(delays[host], value)
+        for each in range(3):
+            opens = max(last_start[each] + delays[each], shut[each])
+            expected = inf if in_flight[each] >= per_host else opens
+            assert gates.opens_at(each) == expected
+            assert gates.may_start(each, now) == (expected <= now)

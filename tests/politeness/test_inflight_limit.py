@@ -1,0 +1,89 @@
+"""The in-flight limit follows what the network bears."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from amicrawl.politeness import InflightLimit
+
+
+def test_every_answer_adds_one_up_to_the_greatest() -> None:
+    limit = InflightLimit(64, 32, 70)
+    limits = []
+    for _ in range(8):
+        limit.answered()
+        limits.append(limit.limit)
+    assert limits == [65, 66, 67, 68, 69, 70, 70, 70]
+
+
+@pytest.mark.parametrize(
+    ("losses", "expected"),
+    # The average passes 0.25 at the 15th loss (1 - 0.98 ** 15 = 0.261); halved, at every 8th after it.
+    [(0, 64), (14, 64), (15, 54), (22, 54), (23, 45), (30, 45), (31, 38), (39, 32), (47, 32), (500, 32)],
+)
+def test_losses_in_a_row_shrink_it_step_by_step(losses: int, expected: int) -> None:
+    limit = InflightLimit(64, 32, 2000)
+    for _ in range(losses):
+        limit.lost()
+    assert limit.limit == expected
+
+
+@pytest.mark.parametrize(("losses", "expected"), [(0, False), (5, False), (6, True), (15, True)])
+def test_congestion_begins_above_a_tenth(losses: int, expected: bool) -> None:
+    # 1 - 0.98 ** 5 = 0.096; 1 - 0.98 ** 6 = 0.114.
+    limit = InflightLimit(64, 32, 2000)
+    for _ in range(losses):
+        limit.lost()
+    assert limit.congested is expected
+
+
+@pytest.mark.parametrize(("answers", "expected"), [(0, True), (13, True), (14, False)])
+def test_a_shrink_does_not_end_the_congestion_but_answers_do(answers: int, expected: bool) -> None:
+    # 0.261 halved is 0.131, and 0.131 * 0.98 ** 14 is below 0.1.
+    limit = InflightLimit(64, 32, 2000)
+    for _ in range(15):
+        limit.lost()
+    assert limit.limit == 54
+    for _ in range(answers):
+        limit.answered()
+    assert limit.congested is expected
+
+
+def test_a_loss_in_ten_never_shrinks_it() -> None:
+    limit = InflightLimit(64, 32, 2000)
+    previous = 64
+    for outcome in range(20_000):
+        if outcome % 10 == 9:
+            limit.lost()
+        else:
+            limit.answered()
+        assert limit.limit >= previous
+        previous = limit.limit
+    assert limit.limit == 2000
+
+
+def test_a_loss_in_two_brings_it_to_its_least_from_wherever_it_stood() -> None:
+    limit = InflightLimit(2000, 32, 2000)
+    for outcome in range(2000):
+        if outcome % 2:
+            limit.lost()
+        else:
+            limit.answered()
+    assert 32 <= limit.limit < 100
+
+
+@given(
+    outcomes=st.lists(st.booleans(), max_size=300),
+    bounds=st.tuples(st.integers(1, 50), st.integers(0, 50), st.integers(0, 50)),
+)
+def test_it_never_leaves_its_bounds(outcomes: list[bool], bounds: tuple[int, int, int]) -> None:
+    minimum, above_minimum, above_start = bounds
+    start = minimum + above_minimum
+    maximum = start + above_start
+    limit = InflightLimit(start, minimum, maximum)
+    for answered in outcomes:
+        limit.answered() if answered else limit.lost()
+        assert minimum <= limit.limit <= maximum
+        assert isinstance(limit.limit, int)

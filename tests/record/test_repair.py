@@ -1,0 +1,342 @@
+"""Repair: whatever a killed crawl leaves becomes sealed files whose rows and records agree."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from record.exchanges import (
+    CONDITIONAL_REQUEST,
+    HEAD,
+    NOT_MODIFIED,
+    capture,
+    check_agreement,
+    failed,
+    foreign_verdicts,
+    item,
+    names_in,
+    open_archive,
+    pages,
+    table_rows,
+    urls_of,
+)
+
+from amicrawl.capture import Truncation
+from amicrawl.errors import DamagedFileError, OutputError, UsageError
+from amicrawl.record import Disk, repair
+from amicrawl.record.members import Members
+from amicrawl.seed import Seed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from amicrawl.record import CaptureItem
+
+WARC, JOURNAL = "ami-00000.warc.gz.open", "captures-00000.open"
+
+
+def leave(directory: Path, *entries: CaptureItem, **settings: Any) -> Path:
+    """Store *entries* as a crawl that is killed right after, and return the directory."""
+    directory.mkdir(exist_ok=True)
+    archive = open_archive(directory, **({"warc_size": 10**6} | settings))
+    archive.store(entries)
+    archive.close()
+    return directory
+
+
+def mend(directory: Path) -> Any:
+    """Repair *directory*, check that all agrees, and that a second repair finds nothing to do."""
+    repaired = repair(directory, disk=Disk())
+    before = {path.name: path.read_bytes() for path in directory.iterdir()}
+    assert not any(name.endswith(".open") for name in before)
+    for path in directory.glob("*.warc.gz"):
+        _, by_warcio, by_fastwarc = foreign_verdicts(path)
+        assert False not in by_warcio
+        assert all(block for block, _ in by_fastwarc)
+    if (directory / "captures.parquet").exists():
+        check_agreement(directory)
+    assert not repair(directory, disk=Disk()).found_anything
+    assert {path.name: path.read_bytes() for path in directory.iterdir()} == before
+    return repaired
+
+
+def table_urls(directory: Path) -> list[str]:
+    return [row["url"] for row in table_rows(directory)]
+
+
+def test_a_killed_crawl_loses_nothing_that_was_written(tmp_path: Path) -> None:
+    entries = pages(10)
+    repaired = mend(leave(tmp_path, *entries))
+    assert names_in(tmp_path) == ["ami-00000.warc.gz", "captures.parquet"]
+    assert table_urls(tmp_path) == urls_of(entries)
+    assert (repaired.rows_kept, repaired.rows_dropped, repaired.rows_rebuilt) == (10, 0, 0)
+    [file] = repaired.sealed
+    assert (file.name, file.records) == ("ami-00000.warc.gz", 17)
+    assert file.size == (tmp_path / file.name).stat().st_size
+
+
+def test_an_untouched_directory_stays_untouched(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    (tmp_path / "foreign-00000.warc.gz.open").write_bytes(b"another tool's")
+    repaired = repair(tmp_path, disk=Disk())
+    assert not repaired.found_anything
+    assert names_in(tmp_path) == ["foreign-00000.warc.gz.open", "notes.txt"]
+
+
+def test_every_truncation_of_the_warc_file_is_repaired(tmp_path: Path) -> None:
+    """Its rows say everything; what is not whole is set aside byte for byte, and its URL named."""
+    left = leave(tmp_path / "left", *pages(4, size=20))
+    whole = (left / WARC).read_bytes()
+    with (left / WARC).open("rb") as file:
+        members = [
+            (member.offset + member.length, member.fields["warc-type"]) for member in Members(file)
+        ]
+    captures = [end for end, kind in members if kind == "response"]
+    assert len(captures) == 4
+    for cut in range(len(whole) + 1):
+        directory = tmp_path / "cut"
+        shutil.copytree(left, directory)
+        (directory / WARC).write_bytes(whole[:cut])
+        kept = sum(end <= cut for end in captures)
+        repaired = mend(directory)
+        assert repaired.rows_kept == kept
+        assert repaired.lost_urls == urls_of(pages(4))[kept:]
+        assert table_urls(directory) == urls_of(pages(4))[:kept]
+        ends = [0, *(end for end, _ in members if end <= cut)] if kept else [0]
+        tail = directory / "ami-00000.warc.gz.tail"
+        rest = tail.read_bytes() if tail.exists() else b""
+        sealed = directory / "ami-00000.warc.gz"
+        stored = sealed.read_bytes() if sealed.exists() else b""
+        assert stored == whole[: max(ends)]
+        # A warcinfo record alone tells nothing and is not kept.
+        assert stored + rest == (b"" if cut in {0, members[0][0]} else whole[:cut])
+        assert repaired.tails == ({tail.name: len(rest)} if rest else {})
+        shutil.rmtree(directory)
+
+
+def test_every_truncation_of_the_journal_is_repaired_from_the_records(tmp_path: Path) -> None:
+    left = leave(tmp_path / "left", *pages(3, size=20))
+    whole = (left / JOURNAL).read_bytes()
+    for cut in range(0, len(whole) + 1, 7):
+        directory = tmp_path / "cut"
+        shutil.copytree(left, directory)
+        (directory / JOURNAL).write_bytes(whole[:cut])
+        repaired = mend(directory)
+        assert repaired.rows_kept + repaired.rows_rebuilt == 3
+        assert table_urls(directory) == urls_of(pages(3))
+        assert repaired.damaged_lines == []
+        shutil.rmtree(directory)
+
+
+@pytest.mark.parametrize("tail", [b"\0" * 9000, b"garbage", gzip.compress(b"no record")])
+def test_what_follows_the_records_is_set_aside(tmp_path: Path, tail: bytes) -> None:
+    leave(tmp_path, *pages(3))
+    with (tmp_path / WARC).open("ab") as file:
+        file.write(tail)
+    with (tmp_path / JOURNAL).open("ab") as file:
+        file.write(b"\0" * 5000)
+    repaired = mend(tmp_path)
+    assert (tmp_path / "ami-00000.warc.gz.tail").read_bytes() == tail
+    assert repaired.tails == {"ami-00000.warc.gz.tail": len(tail)}
+    assert table_urls(tmp_path) == urls_of(pages(3))
+
+
+@pytest.mark.parametrize("content", [b"", b"\0" * 100, b"x"])
+def test_a_file_in_which_nothing_is_whole_is_removed(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / WARC).write_bytes(content)
+    repaired = mend(tmp_path)
+    assert repaired.removed == [WARC]
+    assert names_in(tmp_path) == (["ami-00000.warc.gz.tail"] if content else [])
+
+
+def test_the_number_of_a_removed_file_with_a_tail_is_not_used_again(tmp_path: Path) -> None:
+    (tmp_path / WARC).write_bytes(b"torn")
+    archive = open_archive(tmp_path)
+    archive.store([item()])
+    archive.seal()
+    assert names_in(tmp_path) == ["ami-00000.warc.gz.tail", "ami-00001.warc.gz", "captures.parquet"]
+
+
+def test_rows_of_failures_need_no_record(tmp_path: Path) -> None:
+    leave(tmp_path, item(failed("http://a/")), item(failed("http://b/")))
+    repaired = mend(tmp_path)
+    assert table_urls(tmp_path) == ["http://a/", "http://b/"]
+    assert repaired.rows_kept == 2
+    assert names_in(tmp_path) == ["captures.parquet"]
+
+
+def test_the_rows_of_earlier_crawls_stay_first(tmp_path: Path) -> None:
+    archive = open_archive(tmp_path)
+    archive.store(pages(6))
+    archive.seal()
+    sealed = {path.name: path.read_bytes() for path in tmp_path.glob("*.warc.gz")}
+    leave(tmp_path, *pages(5, first=6))
+    mend(tmp_path)
+    assert table_urls(tmp_path) == urls_of(pages(11))
+    for name, content in sealed.items():
+        assert (tmp_path / name).read_bytes() == content
+
+
+def test_a_crawl_killed_after_files_were_sealed(tmp_path: Path) -> None:
+    leave(tmp_path, *pages(30), warc_size=2000)
+    assert len(list(tmp_path.glob("*.warc.gz"))) > 3
+    repaired = mend(tmp_path)
+    assert len(repaired.sealed) == 1
+    assert table_urls(tmp_path) == urls_of(pages(30))
+
+
+def rows_but(rows: list[dict[str, Any]], *names: str) -> list[dict[str, Any]]:
+    return [{name: value for name, value in row.items() if name not in names} for row in rows]
+
+
+def test_a_lost_row_is_made_again_from_its_record(tmp_path: Path) -> None:
+    body = b"<p>hello</p>"
+    digest = "2ac5ae42cc2a4d0f4a6ce4c3e2b1c5d1a1f2b3c4"
+    redirect = b"HTTP/1.1 301 Moved\r\nLocation: ../there?x\r\nLast-Modified: then\r\n\r\n"
+    entries = [
+        item(capture("http://h/1", body=body)),
+        item(capture("http://h/a/b", head=redirect, body=b"", status=301), final_url="http://h/there?x"),
+        item(capture("http://h/3", head=b"HTTP/1.1 100 C\r\n\r\n" + HEAD, status=200)),
+        item(capture("http://h/4", head=b"HTTP/1.1 200 OK\nA: b\n\n", body=b"\n\nx")),
+        item(capture("http://h/5", head=b"", body=b"<p>old</p>\r\n\r\nx", protocol="http/0.9")),
+        item(capture("http://h/6", truncated=Truncation.TIME, protocol=None, ip_address=None)),
+        item(capture("http://h/7", head=b"HTTP/1.1 500 Oops\r\nA: b", body=b"", status=500)),
+        item(capture("http://h/8", head=b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+                     body=b"1\r\nx\r\n0\r\n\r\n")),
+        item(capture("http://h/9", head=NOT_MODIFIED, body=b"", status=304, request=CONDITIONAL_REQUEST),
+             Seed("http://h/9", digest=digest)),
+        item(capture("http://h/10", request=b"", body=b"x" * 3_000_000)),
+    ]  # fmt: skip
+    made, lost = tmp_path / "made", tmp_path / "lost"
+    leave(made, *entries)
+    shutil.copytree(made, lost)
+    (lost / JOURNAL).unlink()
+    assert mend(made).rows_kept == 10
+    assert mend(lost).rows_rebuilt == 10
+    unknown = ("fetched_at", "duration_ms", "ttfb_ms")
+    assert rows_but(table_rows(lost), *unknown) == rows_but(table_rows(made), *unknown)
+    for row in table_rows(lost):
+        assert (row["fetched_at"], row["duration_ms"], row["ttfb_ms"]) == (1767268800123, 0, None)
+
+
+def test_of_a_lost_revisit_it_is_told_whether_the_seed_knew_the_payload(tmp_path: Path) -> None:
+    body = b"<p>same</p>"
+    digest = "3f1aa34c62f7eb8b8c0cbd4f9b1a0e3f0d3a9c11"
+    entries = [
+        item(capture("http://h/1", body=body)),
+        item(capture("http://h/2", body=body)),
+        item(capture("http://h/3", head=NOT_MODIFIED, body=b"", status=304, request=CONDITIONAL_REQUEST),
+             Seed("http://h/3", digest=digest)),
+    ]  # fmt: skip
+    leave(tmp_path, *entries, dedup="crawl")
+    (tmp_path / JOURNAL).unlink()
+    mend(tmp_path)
+    stored, again, unchanged = table_rows(tmp_path)
+    assert (stored["unchanged"], stored["body_length"]) == (False, 11)
+    # The label may be that of a chunked body: then it is not the digest of the payload.
+    assert (again["unchanged"], again["digest"]) == (False, "")
+    assert (unchanged["unchanged"], unchanged["digest"]) == (True, digest)
+
+
+def test_a_damaged_line_is_told_and_its_row_made_from_the_record(tmp_path: Path) -> None:
+    leave(tmp_path, *pages(20), warc_size=2000)
+    assert len(list(tmp_path.glob("*.warc.gz"))) > 2
+    path = tmp_path / JOURNAL
+    lines = path.read_bytes().splitlines(keepends=True)
+    sizes = [len(line) for line in lines]
+    for number in (1, 17):
+        lines[number] = b"\xff" * (len(lines[number]) - 1) + b"\n"
+    path.write_bytes(b"".join(lines))
+    repaired = mend(tmp_path)
+    assert [line.offset for line in repaired.damaged_lines] == [sum(sizes[:1]), sum(sizes[:17])]
+    assert (repaired.damaged_line_count, repaired.rows_kept, repaired.rows_rebuilt) == (2, 18, 2)
+    assert sorted(table_urls(tmp_path)) == sorted(urls_of(pages(20)))
+    assert f"{path}, byte {sizes[0]}" in repaired.sentence()
+    damaged = (tmp_path / "captures-00000.damaged").read_bytes()
+    assert damaged == b"".join(lines)
+
+
+def test_rows_that_point_beyond_a_sealed_file_are_dropped(tmp_path: Path) -> None:
+    leave(tmp_path, *pages(12), warc_size=2000)
+    first = tmp_path / "ami-00000.warc.gz"
+    with first.open("rb") as file:
+        end = next(m.offset + m.length for m in Members(file) if m.fields["warc-type"] == "response")
+    first.write_bytes(first.read_bytes()[:end])
+    repaired = mend(tmp_path)
+    assert repaired.lost_urls == urls_of(pages(4))[1:]
+    assert table_urls(tmp_path) == [urls_of(pages(12))[0], *urls_of(pages(12))[4:]]
+
+
+@pytest.mark.parametrize(("listed", "kept"), [(True, 5), (False, 1)])
+def test_rows_of_a_file_that_was_moved_away_stay_if_the_list_has_it(
+    tmp_path: Path, listed: bool, kept: int
+) -> None:
+    leave(tmp_path, *pages(5, size=600), warc_size=2000)
+    moved = tmp_path / "ami-00000.warc.gz"
+    rest = [path.name for path in tmp_path.glob("*.warc.gz*") if path != moved]
+    entry = {"name": moved.name, "size": moved.stat().st_size, "records": 7, "sha256": ""}
+    if listed:
+        (tmp_path / "crawl.json").write_text(f'{{"files": [{entry}]}}'.replace("'", '"'))
+    moved.unlink()
+    assert rest == []
+    assert repair(tmp_path, disk=Disk()).rows_kept == kept
+
+
+@pytest.mark.parametrize("name", ["../ami-00000.warc.gz", "/etc/passwd", "no-such.warc.gz", "."])
+def test_a_row_that_points_out_of_the_directory_is_dropped(tmp_path: Path, name: str) -> None:
+    directory = leave(tmp_path / "crawl", item(capture("http://h/")))
+    shutil.copy(directory / WARC, tmp_path / "ami-00000.warc.gz")
+    path = directory / JOURNAL
+    path.write_bytes(path.read_bytes().replace(b'"ami-00000.warc.gz"', f'"{name}"'.encode()))
+    repaired = mend(directory)
+    assert (repaired.rows_dropped, repaired.rows_rebuilt) == (1, 1)
+
+
+def test_half_written_tables_and_lists_are_removed(tmp_path: Path) -> None:
+    leave(tmp_path, *pages(2))
+    for name in ("captures.parquet.open", "crawl.json.open", "ami-00000.warc.gz.tail.open"):
+        (tmp_path / name).write_bytes(b"half")
+    mend(tmp_path)
+    assert names_in(tmp_path) == ["ami-00000.warc.gz", "captures.parquet"]
+
+
+def test_a_table_that_cannot_be_read_stops_the_repair_before_anything_is_lost(tmp_path: Path) -> None:
+    leave(tmp_path, *pages(2))
+    (tmp_path / "captures.parquet").write_bytes(b"PAR1 but no table")
+    with pytest.raises(DamagedFileError, match="move it away"):
+        repair(tmp_path, disk=Disk())
+    (tmp_path / "captures.parquet").unlink()
+    assert mend(tmp_path).rows_kept == 2
+
+
+def test_two_files_of_one_name_are_not_judged(tmp_path: Path) -> None:
+    leave(tmp_path, *pages(2))
+    (tmp_path / "ami-00000.warc.gz").write_bytes(b"somebody's")
+    with pytest.raises(OutputError, match="both there"):
+        repair(tmp_path, disk=Disk())
+    assert (tmp_path / "ami-00000.warc.gz").read_bytes() == b"somebody's"
+
+
+def test_a_directory_in_use_is_not_repaired(tmp_path: Path) -> None:
+    archive = open_archive(tmp_path, warc_size=10**6)
+    archive.store(pages(2))
+    with pytest.raises(UsageError, match="Another crawl"):
+        repair(tmp_path, disk=Disk())
+    archive.seal()
+    check_agreement(tmp_path)
+
+
+def test_the_next_crawl_repairs_by_itself_and_says_so(tmp_path: Path) -> None:
+    leave(tmp_path, *pages(4))
+    with (tmp_path / WARC).open("r+b") as file:
+        file.truncate((tmp_path / WARC).stat().st_size - 3)
+    archive = open_archive(tmp_path)
+    assert archive.repaired.found_anything
+    assert archive.repaired.lost_urls == ["http://h0.example/3"]
+    assert str(archive.repaired).startswith("1 WARC files sealed")
+    archive.store(pages(1, first=3))
+    archive.seal()
+    assert table_urls(tmp_path) == urls_of(pages(4))
+    check_agreement(tmp_path)

@@ -1,0 +1,134 @@
+"""When a payload is stored, and when a pointer to an earlier record is enough."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+from record.exchanges import CONDITIONAL_REQUEST, NOT_MODIFIED, capture
+
+from amicrawl.capture import Truncation
+from amicrawl.record.digests import digests_of, labelled
+from amicrawl.record.revisit import Decision, Original, Originals, Profile, decide, may_be_original
+from amicrawl.seed import Seed
+
+BODY = b"<p>same</p>"
+DIGEST = hashlib.sha1(BODY).hexdigest()
+EMPTY = hashlib.sha1(b"").hexdigest()
+URL = "http://example.org/"
+KNOWING = Seed(URL, digest=DIGEST, etag='"v1"', captured_at=1767225600000)
+
+
+def test_a_payload_that_nobody_knows_is_stored() -> None:
+    made = capture(body=BODY)
+    assert decide(made, digests_of(made), seed=Seed(URL)) == Decision(DIGEST, unchanged=False)
+
+
+def test_the_payload_that_the_seed_knows_becomes_a_revisit() -> None:
+    made = capture(body=BODY)
+    original = Original(URL, 1767225600000, labelled(bytes.fromhex(DIGEST)))
+    assert decide(made, digests_of(made), seed=KNOWING) == Decision(
+        DIGEST, unchanged=True, profile=Profile.IDENTICAL, original=original
+    )
+
+
+def test_the_payload_counts_and_not_its_chunks() -> None:
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    made = capture(head=head, body=b"b\r\n" + BODY + b"\r\n0\r\n\r\n")
+    assert decide(made, digests_of(made), seed=KNOWING).profile is Profile.IDENTICAL
+
+
+def test_a_304_to_a_conditional_request_carries_the_digest_forward() -> None:
+    made = capture(head=NOT_MODIFIED, status=304, body=b"", request=CONDITIONAL_REQUEST)
+    decision = decide(made, digests_of(made), seed=KNOWING)
+    assert (decision.profile, decision.unchanged, decision.digest) == (
+        Profile.NOT_MODIFIED,
+        True,
+        DIGEST,
+    )
+
+
+def test_a_304_that_nobody_asked_for_is_an_ordinary_response() -> None:
+    made = capture(head=NOT_MODIFIED, status=304, body=b"")
+    assert decide(made, digests_of(made), seed=KNOWING) == Decision(EMPTY, unchanged=False)
+
+
+@pytest.mark.parametrize(("seed", "profile"), [(KNOWING, Profile.NOT_MODIFIED), (Seed(URL), None)])
+def test_where_the_request_is_not_known_the_seed_tells_whether_it_was_conditional(
+    seed: Seed, profile: Profile | None
+) -> None:
+    made = capture(head=NOT_MODIFIED, status=304, body=b"", request=b"")
+    assert decide(made, digests_of(made), seed=seed).profile is profile
+
+
+def test_store_unchanged_stores_the_payload_and_still_says_unchanged() -> None:
+    made = capture(body=BODY)
+    decision = decide(made, digests_of(made), seed=KNOWING, store_unchanged=True)
+    assert decision == Decision(DIGEST, unchanged=True)
+
+
+def test_a_304_is_a_revisit_even_where_payloads_are_stored_again() -> None:
+    made = capture(head=NOT_MODIFIED, status=304, body=b"", request=CONDITIONAL_REQUEST)
+    decision = decide(made, digests_of(made), seed=KNOWING, store_unchanged=True)
+    assert decision.profile is Profile.NOT_MODIFIED
+
+
+def test_a_payload_of_this_crawl_becomes_a_revisit_that_is_not_called_unchanged() -> None:
+    stored = Originals()
+    original = Original("http://other.example/", 5, "sha1:X", "<urn:uuid:1>")
+    stored.add(DIGEST, original)
+    made = capture(body=BODY)
+    decision = decide(made, digests_of(made), seed=Seed(URL), stored=stored)
+    assert decision == Decision(DIGEST, unchanged=False, profile=Profile.IDENTICAL, original=original)
+
+
+@pytest.mark.parametrize("truncated", list(Truncation))
+def test_a_truncated_payload_is_stored_and_never_an_original(truncated: Truncation) -> None:
+    made = capture(body=BODY, truncated=truncated)
+    stored = Originals()
+    stored.add(DIGEST, Original(URL))
+    decision = decide(made, digests_of(made), seed=KNOWING, stored=stored)
+    assert decision.profile is None
+    assert not may_be_original(made, digests_of(made), decision=decision)
+
+
+def test_an_empty_payload_is_stored_and_never_an_original() -> None:
+    made = capture(body=b"")
+    stored = Originals()
+    stored.add(EMPTY, Original(URL))
+    decision = decide(made, digests_of(made), seed=Seed(URL, digest=EMPTY), stored=stored)
+    assert decision == Decision(EMPTY, unchanged=True)
+    assert not may_be_original(made, digests_of(made), decision=decision)
+
+
+def test_a_revisit_is_never_an_original() -> None:
+    made = capture(body=BODY)
+    decision = decide(made, digests_of(made), seed=KNOWING)
+    assert not may_be_original(made, digests_of(made), decision=decision)
+    assert may_be_original(made, digests_of(made), decision=Decision(DIGEST, unchanged=False))
+
+
+@pytest.mark.parametrize("captured_at", [-1, 0, 10**15])
+def test_a_date_that_cannot_be_said_is_left_out(captured_at: int) -> None:
+    made = capture(body=BODY)
+    decision = decide(made, digests_of(made), seed=Seed(URL, digest=DIGEST, captured_at=captured_at))
+    assert decision.original is not None
+    assert decision.original.captured_at == 0
+
+
+@pytest.mark.parametrize("digest", ["xyz", "ab", "g" * 40])
+def test_a_seed_digest_that_is_none_gives_no_label(digest: str) -> None:
+    made = capture(head=NOT_MODIFIED, status=304, body=b"", request=CONDITIONAL_REQUEST)
+    decision = decide(made, digests_of(made), seed=Seed(URL, digest=digest))
+    assert decision.original == Original(URL)
+
+
+def test_of_too_many_originals_the_longest_unused_is_forgotten() -> None:
+    originals = Originals(limit=2)
+    for digest in ("a", "b"):
+        originals.add(digest, Original(digest))
+    assert originals.get("a") == Original("a")
+    originals.add("c", Original("c"))
+    assert originals.get("b") is None
+    assert originals.get("a") == Original("a")
+    assert len(originals) == 2
