@@ -31,11 +31,13 @@ QUICK = {
 class RawServer:
     """Answers every request on 127.0.0.0/8 with what *answer* makes of it, byte for byte.
 
-    *answer* gets the request head and returns the bytes to send, *pause* seconds later; the connection is
-    closed behind them unless *keep_open*. `requests` holds each request head as it was received.
+    *answer* gets the request head and returns the bytes to send, *pause* seconds later; the connection
+    is closed behind them unless *keep_open*. `requests` holds each request head as it was received.
     """
 
-    def __init__(self, answer: Callable[[bytes], bytes], *, keep_open: bool = False, pause: float = 0.0) -> None:
+    def __init__(
+        self, answer: Callable[[bytes], bytes], *, keep_open: bool = False, pause: float = 0.0
+    ) -> None:
         self._answer = answer
         self._keep_open = keep_open
         self._pause = pause
@@ -93,7 +95,13 @@ def page(body: bytes, *fields: str, status: str = "200 OK") -> bytes:
     return f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n{lines}\r\n".encode() + body
 
 
-def command(file: str | Path, out: Path, *, arguments: Sequence[str] = (), settings: Mapping[str, str] | None = None) -> list[str]:
+def command(
+    file: str | Path,
+    out: Path,
+    *,
+    arguments: Sequence[str] = (),
+    settings: Mapping[str, str] | None = None,
+) -> list[str]:
     """Return the command line of a crawl of *file* into *out*."""
     line = [sys.executable, "-m", "scrapy", "crawl", "seeds", "-a", f"file={file}", "-a", f"out={out}"]
     for argument in arguments:
@@ -121,12 +129,18 @@ def crawl(
         timeout=120,
         check=False,
     )
-    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+    return subprocess.CompletedProcess(
+        done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
+    )
 
 
 def environment() -> dict[str, str]:
     """Return the environment of a child: no proxies, no Scrapy settings from outside."""
-    return {k: v for k, v in os.environ.items() if not k.lower().endswith("_proxy") and not k.startswith("SCRAPY_")}
+    return {
+        k: v
+        for k, v in os.environ.items()
+        if not k.lower().endswith("_proxy") and not k.startswith("SCRAPY_")
+    }
 
 
 def write_lines(path: Path, urls: Sequence[str]) -> Path:

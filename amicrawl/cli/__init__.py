@@ -36,9 +36,9 @@ def _show_version(wanted: bool) -> None:  # noqa: FBT001  # typer calls it so
 
 @app.callback()
 def _amicrawl(
-    version: Annotated[  # noqa: ARG001  # its callback has done the work
+    version: Annotated[  # its callback has done the work
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
-    ] = False,  # noqa: FBT002
+    ] = False,
 ) -> None:
     """Take the options that stand before any command."""
 

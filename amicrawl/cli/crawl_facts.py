@@ -22,7 +22,7 @@ from amicrawl.record.rows import NAMES, read_rows
 from amicrawl.record.table import TABLE_NAME, journals
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 CRAWL_JSON = "crawl.json"
@@ -34,7 +34,6 @@ SHOWN = ("status", "body_length", "host", "url", "error")
 _COUNTED = ("status", "body_length", "unchanged")
 _BATCH = 64 * 1024
 _SHOWN_BATCH = 256
-_PAGE_BUFFER = 64 * 1024
 _MAGIC = b"PAR1"
 
 
@@ -103,11 +102,10 @@ def add_table(facts: CrawlFacts, path: Path, *, rows: int) -> None:
                 f"{path} is no Parquet file. Give a capture index, a WARC file or a directory."
             )
     try:
-        with pq.ParquetFile(path, buffer_size=_PAGE_BUFFER, pre_buffer=False) as table:
-            missing = {*SHOWN, *_COUNTED} - set(table.schema_arrow.names)
+        with pq.ParquetFile(path, pre_buffer=False) as table:
+            missing = _missing(table.schema_arrow)
             if missing:
-                names = ", ".join(sorted(missing))
-                raise InputError(f"{path} is no capture index: it lacks {names}. Give one that is.")
+                raise InputError(f"{path} is no capture index: it lacks {missing}. Give one that is.")
             facts.rows += table.metadata.num_rows
             _add_counts(facts, table)
             _add_captures(facts, table, rows)
@@ -130,6 +128,20 @@ def add_journal(facts: CrawlFacts, path: Path, *, rows: int) -> None:
             facts.captures.append({name: values[NAMES.index(name)] for name in SHOWN})
     if damaged:
         facts.notes.append(f"{path.name} has {len(damaged)} damaged lines, the first: {damaged[0]}.")
+
+
+def _missing(schema: pa.Schema) -> str:
+    """Return which columns that are needed are not in *schema*, or not of their type."""
+    fits: dict[str, Callable[[pa.DataType], bool]] = {
+        "status": pa.types.is_integer,
+        "body_length": pa.types.is_integer,
+        "unchanged": pa.types.is_boolean,
+        **dict.fromkeys(("host", "url", "error"), pa.types.is_string),
+    }
+    found = dict(zip(schema.names, schema.types, strict=True))
+    return ", ".join(
+        sorted(name for name, fit in fits.items() if name not in found or not fit(found[name]))
+    )
 
 
 def _add_counts(facts: CrawlFacts, table: pq.ParquetFile) -> None:

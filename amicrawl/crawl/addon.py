@@ -24,7 +24,7 @@ from amicrawl.crawl.politeness import PolitenessMiddleware
 from amicrawl.crawl.progress import Progress
 from amicrawl.crawl.reconstruct import ForeignResponses
 from amicrawl.crawl.redirects import AsFoundRedirectMiddleware
-from amicrawl.crawl.run import Run, RunHolder
+from amicrawl.crawl.run import Run, RunHolder, reads_responses
 from amicrawl.crawl.trim import trim_to_archiving
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class ArchiveAddon(RunHolder):
         settings.set("ROBOTSTXT_OBEY", config.robots is Robots.OBEY, "addon")
         _set_handlers(settings)
         _set_components(settings)
-        if not getattr(self._crawler.spidercls, "reads_responses", True):
+        if not reads_responses(self._crawler):
             trim_to_archiving(settings)
         self.run = Run(config, config.identity or Identity.CANONICAL)
         self.run.asked = dict(getattr(self._crawler.spider, "asked", {}))

@@ -14,20 +14,20 @@ from scrapy import signals
 from scrapy.core.downloader.handlers import DownloadHandlers
 from scrapy.core.downloader.middleware import DownloaderMiddlewareManager
 from scrapy.exceptions import IgnoreRequest
+from scrapy.http import Response
 from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.httpobj import urlparse_cached
 from scrapy.utils.misc import build_from_crawler
 
 from amicrawl.capture import Failure
-from amicrawl.crawl.run import run_of
-from amicrawl.crawl.ticket import Stopped, Ticket, ticket_of
+from amicrawl.crawl.run import reads_responses, run_of
+from amicrawl.crawl.ticket import NOTHING_MORE, Stopped, Ticket, ticket_of
 from amicrawl.errors import AmicrawlError
 from amicrawl.frontier import Outcome
 
 if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
-    from scrapy.http import Response
     from twisted.internet.defer import Deferred
 
 
@@ -40,6 +40,7 @@ class ArchiveDownloader:
         self.active: set[Request] = set()
         self.slots: dict[str, Any] = {}
         self.total_concurrency = self._run.config.inflight_max
+        self._read = reads_responses(crawler)
         self.handlers = DownloadHandlers(crawler)
         self.middleware: DownloaderMiddlewareManager = build_from_crawler(
             DownloaderMiddlewareManager, crawler
@@ -76,13 +77,30 @@ class ArchiveDownloader:
                 # A middleware answered in the server's place, or put another request in this one's:
                 # nothing was fetched, and there is nothing left to do for this row.
                 ticket.outcome = Outcome(status=0, failure=Failure.REFUSED_BY_CRAWL)
-            return result
+            return self._ended_here(request, ticket, result)
         finally:
             self.active.remove(request)
             # A middleware may have given the ticket only now, to a request that brought none.
             ticket = ticket or ticket_of(request)
             if ticket is not None:
                 self._run.leave(ticket)
+
+    def _ended_here(
+        self, request: Request, ticket: Ticket | None, result: Response | Request
+    ) -> Response | Request:
+        """Return *result*, or NOTHING_MORE where it is a response that nobody reads.
+
+        Scrapy's scraper takes longer over a response than the fetch took, even to find that the
+        callback yields nothing. For a row of a spider that reads none, the way ends here.
+        """
+        if self._read or ticket is None or ticket.dispatch is None or not isinstance(result, Response):
+            return result
+        spider = self.crawler.spider
+        # What counts pages (CLOSESPIDER_PAGECOUNT, LogStats) listens to this; the engine will not say it.
+        self.crawler.signals.send_catch_log(
+            signals.response_received, response=result, request=request, spider=spider
+        )
+        return NOTHING_MORE
 
     async def _record_refusal(self, ticket: Ticket, error: Exception) -> None:
         """Give a row of the frontier that a middleware refused its row in the index."""

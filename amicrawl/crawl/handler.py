@@ -22,7 +22,7 @@ from scrapy.http import Headers, Response
 from scrapy.responsetypes import responsetypes
 
 from amicrawl.capture import Failure, Truncation
-from amicrawl.crawl.run import run_of
+from amicrawl.crawl.run import reads_responses, run_of
 from amicrawl.crawl.ticket import Stopped, Ticket, TryAgainLater, ticket_of
 from amicrawl.crawl.wiring import make_wire
 from amicrawl.errors import AmicrawlError
@@ -35,11 +35,15 @@ from amicrawl.urls import Refused, fetchable, resolve
 if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
 
     from amicrawl.capture import Capture
     from amicrawl.fetch import Wire
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+_CODINGS = "gzip, deflate, br"
+"""The content codings that replay tools can undo."""
 
 _EXCEPTIONS: dict[Failure, type[Exception]] = {
     Failure.NAME_NOT_FOUND: CannotResolveHostError,
@@ -63,7 +67,8 @@ class WireHandler(BaseDownloadHandler):
         self._wire: Wire = make_wire(self._run.config)
         self._max_size = crawler.settings.getint("DOWNLOAD_MAXSIZE")
         # A spider that reads no response spares each page the parsing of its headers and body.
-        self._bare = not getattr(crawler.spider, "reads_responses", True)
+        self._bare = not reads_responses(crawler)
+        self._own_fields = _own_fields(crawler.settings) if self._bare else []
 
     async def download_request(self, request: Request) -> Response:
         """Fetch, record, and only then answer.
@@ -99,8 +104,14 @@ class WireHandler(BaseDownloadHandler):
         target = fetchable(request.url)
         if isinstance(target, Refused):
             return target
+        is_row = ticket is not None and ticket.dispatch is not None
         fields = [(b"Host", _authority(target))]
-        fields += [(name, value) for name, values in request.headers.items() for value in values or ()]
+        # Whatever is no row (robots.txt, a sitemap) is read by somebody, and not decoded before.
+        fields += self._own_fields if is_row else self._own_fields[:-1]
+        if request.headers:
+            fields += [
+                (name, value) for name, values in request.headers.items() for value in values or ()
+            ]
         if ticket is not None and ticket.dispatch is not None:
             fields += _conditions(ticket.dispatch.offer.seed)
         if request.body:
@@ -179,6 +190,17 @@ class WireHandler(BaseDownloadHandler):
             ip_address=ip_address(capture.ip_address) if capture.ip_address else None,
             protocol=capture.protocol,
         )
+
+
+def _own_fields(settings: BaseSettings) -> list[tuple[bytes, bytes]]:
+    """Return what Scrapy's middlewares would put on each request anew; last what codings are welcome."""
+    headers = {"User-Agent": settings["USER_AGENT"], **settings.getdict("DEFAULT_REQUEST_HEADERS")}
+    codings = headers.pop("Accept-Encoding", _CODINGS)
+    return [
+        (name.encode("ascii"), str(value).encode("utf-8"))
+        for name, value in [*headers.items(), ("Accept-Encoding", codings)]
+        if value is not None
+    ]
 
 
 def _authority(target: object) -> bytes:

@@ -66,7 +66,7 @@ class Output:
             self._crawl_json.finish(reason, finished=datetime.now(UTC), counts=counts)
 
     def _list(self, file: SealedFile) -> None:
-        """List a sealed file at once, so that a killed crawl's files are accounted for; writer thread."""
+        """List a sealed file at once: a killed crawl's files are accounted for, too; writer thread."""
         if self._crawl_json is not None:
             self._crawl_json.add_file(file)
 

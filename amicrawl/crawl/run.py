@@ -177,6 +177,11 @@ class RunHolder:
     run: Run | None = None
 
 
+def reads_responses(crawler: Crawler) -> bool:
+    """Tell whether the spider of *crawler* looks at responses: all do that do not say otherwise."""
+    return bool(getattr(crawler.spidercls, "reads_responses", True))
+
+
 def run_of(crawler: Crawler) -> Run:
     """Return the `Run` of *crawler*; raises UsageError where the add-on is not on."""
     holder = crawler.get_addon(RunHolder)

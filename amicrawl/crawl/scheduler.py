@@ -18,7 +18,7 @@ from scrapy.utils.misc import build_from_crawler
 from amicrawl.crawl.parking import Parking
 from amicrawl.crawl.redirects import CHAIN, META_JSON
 from amicrawl.crawl.run import Run, run_of
-from amicrawl.crawl.ticket import TICKET, Ticket
+from amicrawl.crawl.ticket import NOTHING_MORE, TICKET, Ticket
 from amicrawl.frontier import Source, belongs
 from amicrawl.seed import Seed
 from amicrawl.urls import Refused
@@ -33,7 +33,15 @@ if TYPE_CHECKING:
 
 # What a request in the frontier may carry in `meta`: what its row can bring back.
 _HELD_META = frozenset(
-    {*CHAIN, META_JSON, "depth", "is_start_request", "verbatim_url", "download_timeout", "download_latency"}
+    {
+        *CHAIN,
+        META_JSON,
+        "depth",
+        "is_start_request",
+        "verbatim_url",
+        "download_timeout",
+        "download_latency",
+    }
 )
 _SKIPS_PER_PASS = 200
 
@@ -78,13 +86,17 @@ class FrontierScheduler(BaseScheduler):
 
     def enqueue_request(self, request: Request) -> bool:
         """Take *request*; False where it is known already."""
+        if request is NOTHING_MORE:
+            return True
         request.meta.pop(TICKET, None)
-        if not self._fits_the_frontier(request):
-            return self._beside.enqueue_request(request)
         key = self._run.key_of(request.url)
-        if isinstance(key, Refused):
-            # The handler refuses it and gives it its row; here there is no place to record anything.
+        # The handler refuses what cannot be fetched, and gives it its row; here is no place to record.
+        if isinstance(key, Refused) or not self._fits_the_frontier(request):
             return self._beside.enqueue_request(request)
+        return self._enqueue_row(request, key)
+
+    def _enqueue_row(self, request: Request, key: UrlKey) -> bool:
+        """Offer *request*, which fits the frontier; False where it is known or another shard's."""
         if "redirect_times" in request.meta and not belongs(key.host, self._run.shard, self._run.shards):
             self._crawler.stats.inc_value("amicrawl/redirects/other_shard")
             return False

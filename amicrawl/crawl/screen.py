@@ -35,8 +35,10 @@ def status_line(tally: Tally, moment: Moment) -> str:
             f"{tally.rows:,}/{total}",
             f"{moment.pages_per_second:,.0f} pages/s",
             f"{moment.bytes_per_second / _MIB:.1f} MiB/s",
-            (f"ok {tally.ok:,} unchanged {tally.unchanged:,} "
-            f"fail {tally.failed:,} skip {tally.skipped:,}"),
+            (
+                f"ok {tally.ok:,} unchanged {tally.unchanged:,} "
+                f"fail {tally.failed:,} skip {tally.skipped:,}"
+            ),
             f"in flight {moment.in_flight}/{moment.inflight_limit}",
             f"ETA {duration(eta) if eta is not None else '-'}",
         ]

@@ -87,9 +87,11 @@ class SeedList:
         """Fetch a sitemap through the crawl itself; runs on the reading thread."""
         assert self._loop is not None
         request = Request(url, callback=NO_CALLBACK, meta={"verbatim_url": True})
-        response = asyncio.run_coroutine_threadsafe(
-            self._crawler.engine.download_async(request), self._loop
-        ).result()
+        downloading = self._crawler.engine.download_async(request)
+        try:
+            response = asyncio.run_coroutine_threadsafe(downloading, self._loop).result()
+        except Exception as error:  # whatever a middleware raises: the list cannot be had
+            raise InputError(f"{url} cannot be fetched: {error}. Check the URL.") from error
         if response.status != 200:
             raise InputError(f"{url} cannot be fetched: status {response.status}. Check the URL.")
         return io.BytesIO(response.body)

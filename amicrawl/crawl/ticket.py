@@ -10,15 +10,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from scrapy import Request
 from scrapy.exceptions import IgnoreRequest
 
 if TYPE_CHECKING:
-    from scrapy import Request
-
     from amicrawl.frontier import Dispatch, Outcome
 
 TICKET = "amicrawl_ticket"
 """The `Request.meta` key that holds the ticket."""
+
+NOTHING_MORE = Request("about:blank")
+"""Stands in the place of a response that nobody reads; the scheduler takes it and does nothing."""
 
 
 @dataclass(slots=True)

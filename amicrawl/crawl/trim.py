@@ -7,10 +7,13 @@ set at the add-on's priority: a project that switches something on keeps it.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from urllib.request import getproxies
 
+from scrapy.downloadermiddlewares.defaultheaders import DefaultHeadersMiddleware
 from scrapy.downloadermiddlewares.downloadtimeout import DownloadTimeoutMiddleware
 from scrapy.downloadermiddlewares.httpauth import HttpAuthMiddleware
 from scrapy.downloadermiddlewares.offsite import OffsiteMiddleware
+from scrapy.downloadermiddlewares.useragent import UserAgentMiddleware
 from scrapy.extensions.corestats import CoreStats
 from scrapy.spidermiddlewares.depth import DepthMiddleware
 from scrapy.spidermiddlewares.httperror import HttpErrorMiddleware
@@ -28,13 +31,17 @@ _SETTINGS: dict[str, object] = {
     "COOKIES_ENABLED": False,
     "METAREFRESH_ENABLED": False,
     "DOWNLOADER_STATS": False,
-    "DEFAULT_REQUEST_HEADERS": {"Accept": "*/*", "Accept-Encoding": "gzip, deflate, br"},
+    "COMPRESSION_ENABLED": False,
+    "DEFAULT_REQUEST_HEADERS": {"Accept": "*/*"},
 }
 
+# The handler of such a spider sends the default fields by itself.
 _DOWNLOADER_MIDDLEWARES = (
+    DefaultHeadersMiddleware,
     DownloadTimeoutMiddleware,
     HttpAuthMiddleware,
     OffsiteMiddleware,
+    UserAgentMiddleware,
 )
 
 # All of these look at what a callback yields, or at statuses on the way to one.
@@ -52,6 +59,8 @@ def trim_to_archiving(settings: BaseSettings) -> None:
     """Switch off in *settings* what only serves callbacks."""
     for name, value in _SETTINGS.items():
         settings.set(name, value, "addon")
+    if not getproxies():
+        settings.set("HTTPPROXY_ENABLED", value=False, priority="addon")
     for middleware in _DOWNLOADER_MIDDLEWARES:
         settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", middleware, None)
     for spider_middleware in _SPIDER_MIDDLEWARES:

@@ -68,10 +68,5 @@ class Attempt:
             return NotConnected(Failure.OTHER, self._local_fault)
         if self._address is None and self._refused:
             return NotConnected(Failure.ADDRESS_REFUSED, self._refused)
-        failure = failure_of(
-            code,
-            os_errno=easy.getinfo(pycurl.OS_ERRNO),
-            resolved=easy.getinfo(pycurl.NAMELOOKUP_TIME) > 0 or self._address is not None,
-            proxied=proxied,
-        )
+        failure = failure_of(code, os_errno=easy.getinfo(pycurl.OS_ERRNO), proxied=proxied)
         return NotConnected(failure, one_line(text), self._address)

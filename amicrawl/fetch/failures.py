@@ -1,11 +1,11 @@
-"""Why no connection came about: libcurl's error codes in our words.
+"""Why no connection came about: libcurl's error codes in our words. What has no address is `resolver`'s.
 
 | libcurl | `Failure` |
 |---|---|
 | `URL_MALFORMAT`, `UNSUPPORTED_PROTOCOL` | `unfetchable-url` |
-| `COULDNT_RESOLVE_HOST` | `name-not-found`; `name-lookup-failed` where the resolver could not say |
+| `COULDNT_RESOLVE_HOST` | `name-not-found` |
 | `COULDNT_CONNECT` | by `errno`: `no-route`, `connect-timeout`, else `connection-refused` |
-| `OPERATION_TIMEDOUT` | `name-lookup-failed` before the name was resolved, else `connect-timeout` |
+| `OPERATION_TIMEDOUT` | `connect-timeout` |
 | `PEER_FAILED_VERIFICATION`, `SSL_ISSUER_ERROR`, `SSL_INVALIDCERTSTATUS` | `tls-certificate` |
 | other `SSL_*` | `tls-handshake` |
 | `COULDNT_RESOLVE_PROXY`, `PROXY`, and any broken connection to a proxy | `proxy` |
@@ -74,18 +74,15 @@ class NotConnected:
     """The last address that was tried."""
 
 
-def failure_of(code: int, *, os_errno: int = 0, resolved: bool = True, proxied: bool = False) -> Failure:
+def failure_of(code: int, *, os_errno: int = 0, proxied: bool = False) -> Failure:
     """Return what libcurl's error *code* of a dial means.
 
-    *os_errno* is the system's own error, *resolved* tells whether a name look-up had ended, *proxied*
-    whether a proxy was dialled.
+    *os_errno* is the system's own error; *proxied* tells whether a proxy was dialled.
     """
     if proxied and code in _PROXYS_FAULT:
         return Failure.PROXY
     if code == pycurl.E_COULDNT_CONNECT:
         return _BY_ERRNO.get(os_errno, Failure.CONNECTION_REFUSED)
-    if code == pycurl.E_OPERATION_TIMEDOUT and not resolved:
-        return Failure.NAME_LOOKUP_FAILED
     return _BY_CODE.get(code, Failure.OTHER)
 
 

@@ -1,7 +1,6 @@
 """libcurl's multi interface on the running asyncio loop.
 
 libcurl says which sockets and which moment it waits for; the loop (asyncio's own or uvloop's) wakes it.
-No thread of ours is involved. libcurl resolves names in threads of its own.
 """
 
 from __future__ import annotations

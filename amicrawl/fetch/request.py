@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
 from amicrawl.errors import UsageError
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 _VISIBLE = re.compile(r"[!-~]+")
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _URL = re.compile(r"(https?)://([^/?#\\]+)((?:[/?][^#]*)?)(?:#.*)?", re.IGNORECASE)
-_PROXY = re.compile(r"(https?|socks4a?|socks5h?)://(?:([^/@]*)@)?([^/?#@\\]+)/?", re.IGNORECASE)
+_HOST_PORT = r"(?:\[[^][/?#@\\]+\]|[^][/?#@\\:]+)(?::[0-9]{0,5})?"
+_AUTHORITY = re.compile(_HOST_PORT)
+_PROXY = re.compile(rf"(https?|socks4a?|socks5h?)://(?:([^/?#@]*)@)?({_HOST_PORT})/?", re.IGNORECASE)
 _WITH_CONTENT = frozenset({"POST", "PUT", "PATCH"})
 
 # RFC 9110, section 9.2.2: asking twice has the effect of asking once.
@@ -58,11 +61,8 @@ class Route(NamedTuple):
     policy: TlsPolicy
 
     def host_and_port(self) -> tuple[str, int]:
-        """Return the host without brackets, and the port; 0 where that is no number."""
-        host, colon, port = self.authority.rpartition(":")
-        if not colon or port.endswith("]"):
-            host, port = self.authority, "443" if self.scheme == "https" else "80"
-        return host.strip("[]"), int(port) if port.isdecimal() and len(port) < 6 else 0
+        """Return the host without brackets, and the port."""
+        return _host_and_port(self.authority, default=443 if self.scheme == "https" else 80)
 
 
 class Message(NamedTuple):
@@ -96,13 +96,13 @@ def compose(request: WireRequest, *, policy: TlsPolicy) -> Message | Unfetchable
     if parts is None:
         return Unfetchable("The URL is not an http or https URL with a host.")
     scheme, authority, target = parts[1].lower(), parts[2].rpartition("@")[2], parts[3]
-    if not authority:
-        return Unfetchable("The URL has no host.")
+    if not _AUTHORITY.fullmatch(authority):
+        return Unfetchable("The URL has no host, or its port is no number.")
     if target[:1] != "/":
         target = "/" + target
     if not _TOKEN.fullmatch(request.method):
         raise UsageError(f"{request.method!r} is not an HTTP method. Use a token such as GET.")
-    if request.proxy and sends_absolute_form(scheme, request.proxy):
+    if request.proxy and proxy_of(request.proxy).takes_plain(scheme):
         target = f"{scheme}://{authority}{target}"
     lines, keep = _field_lines(request, authority)
     head = f"{request.method} {target} HTTP/1.1\r\n".encode() + lines + b"\r\n\r\n"
@@ -115,18 +115,49 @@ def compose(request: WireRequest, *, policy: TlsPolicy) -> Message | Unfetchable
     )
 
 
-def sends_absolute_form(scheme: str, proxy: str) -> bool:
-    """Tell whether *proxy* takes a plain request itself instead of opening a tunnel (RFC 9112, 3.2.2).
+class ProxyKind(Enum):
+    """What a proxy is asked for."""
 
-    A proxy that wants a password always opens a tunnel: the password then goes into the CONNECT request
-    and never into what is archived. Raises UsageError for a proxy URL that cannot be followed.
-    """
-    parts = _PROXY.fullmatch(proxy)
+    HTTP = "a request, or a tunnel to a name"
+    SOCKS_BY_NAME = "a connection to a name"
+    SOCKS_BY_ADDRESS = "a connection to an address, which is looked up here"
+
+
+class Proxy(NamedTuple):
+    """A proxy, read from its URL."""
+
+    kind: ProxyKind
+    host_and_port: tuple[str, int]
+    has_password: bool
+
+    def takes_plain(self, scheme: str) -> bool:
+        """Tell whether it takes a request for *scheme* itself, in absolute form (RFC 9112, 3.2.2).
+
+        Otherwise it opens a tunnel. A proxy that wants a password always does: the password then goes
+        into the CONNECT request and never into what is archived.
+        """
+        return self.kind is ProxyKind.HTTP and scheme == "http" and not self.has_password
+
+
+def proxy_of(url: str) -> Proxy:
+    """Read the proxy that *url* names. Raises UsageError where it cannot be followed."""
+    parts = _PROXY.fullmatch(url)
     if parts is None:
-        raise UsageError(
-            "The proxy is not an http, https, socks4, socks4a, socks5 or socks5h URL with a host."
-        )
-    return scheme == "http" and parts[2] is None and parts[1].lower().startswith("http")
+        raise UsageError("The proxy is not an http, https, socks4, socks4a, socks5 or socks5h URL.")
+    scheme = parts[1].lower()
+    kind = ProxyKind.SOCKS_BY_NAME if scheme in {"socks4a", "socks5h"} else ProxyKind.SOCKS_BY_ADDRESS
+    if scheme.startswith("http"):
+        kind = ProxyKind.HTTP
+    # The ports are libcurl's, for want of a standard.
+    host_and_port = _host_and_port(parts[3], default=443 if scheme == "https" else 1080)
+    return Proxy(kind, host_and_port, parts[2] is not None)
+
+
+def _host_and_port(authority: str, *, default: int) -> tuple[str, int]:
+    host, colon, port = authority.rpartition(":")
+    if not colon or port.endswith("]"):
+        return authority.strip("[]"), default
+    return host.strip("[]"), int(port) if port else default
 
 
 def _field_lines(request: WireRequest, authority: str) -> tuple[bytes, bool]:

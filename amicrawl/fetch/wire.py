@@ -9,7 +9,6 @@ nothing is decoded, no cookie is kept: the bytes are the result.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Self
@@ -21,37 +20,40 @@ from amicrawl.fetch.dialer import Dialer
 from amicrawl.fetch.failures import NotConnected
 from amicrawl.fetch.pool import Pool
 from amicrawl.fetch.request import Unfetchable, compose
+from amicrawl.fetch.resolver import Resolver, system_lookup
 from amicrawl.fetch.transport import Transport
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from amicrawl.fetch.dialer import Resolve
     from amicrawl.fetch.exchange import Exchange
     from amicrawl.fetch.guard import Guard
     from amicrawl.fetch.limits import Limits
     from amicrawl.fetch.request import Message, WireRequest
+    from amicrawl.fetch.resolver import Lookup
 
 
 class Wire:
     """Fetches over HTTP/1.1, many at once, on the loop it is first used on.
 
     *tls* is the policy of requests that name none, *ca_file* a PEM file of trusted certificates in place
-    of the system's. *resolve* answers for host names in place of the system's resolver. *keep* idle
-    connections are kept, for *max_idle* seconds each. *clock* gives the Unix time.
+    of the system's. *resolve* answers for host names in place of the system's resolver; it is called in
+    threads, and what it says holds for *keep_names* seconds. Up to *keep* idle connections are kept,
+    each for *max_idle* seconds. *clock* gives the Unix time.
     """
 
     def __init__(
         self, limits: Limits, *, guard: Guard, tls: TlsPolicy = TlsPolicy.VERIFY,
-        ca_file: Path | None = None, resolve: Resolve | None = None, keep: int = 512,
-        max_idle: float = 30.0, clock: Callable[[], float] = time.time,
+        ca_file: Path | None = None, resolve: Lookup = system_lookup, keep_names: float = 60.0,
+        keep: int = 512, max_idle: float = 30.0, clock: Callable[[], float] = time.time,
     ) -> None:  # fmt: skip
         self._limits = limits
         self._guard = guard
         self._tls = tls
         self._ca_file = ca_file
         self._resolve = resolve
+        self._keep_names = keep_names
         self._keep = keep
         self._max_idle = max_idle
         self._clock = clock
@@ -105,9 +107,9 @@ class Wire:
             raise UsageError(
                 f"There is no file {self._ca_file}. Name a PEM file of trusted certificates."
             )
-        loop = asyncio.get_running_loop()
+        resolver = Resolver(self._resolve, keep=self._keep_names)
         self._transport = Transport(
-            dialer=Dialer(loop, guard=self._guard, ca_file=self._ca_file, resolve=self._resolve),
+            dialer=Dialer(guard=self._guard, ca_file=self._ca_file, resolver=resolver),
             pool=Pool(size=self._keep, max_idle=self._max_idle, clock=time.monotonic),
             limits=self._limits,
         )

@@ -22,7 +22,7 @@ HEADER_LIMIT = 1024**2
 INFLATION_ERROR: type[Exception] = isal_zlib.error  # type: ignore[assignment]  # by its stub, an instance
 """What the bytes of a member that cannot be inflated raise."""
 _READ_BLOCK = 1024**2
-_FEED = 16 * 1024  # inflates to 16 MiB at most
+_FEED = 4 * 1024  # inflates to 4 MiB at most
 _BLANK_LINE = b"\r\n\r\n"
 
 

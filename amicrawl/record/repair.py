@@ -24,7 +24,13 @@ from typing import TYPE_CHECKING
 
 from amicrawl.record.captures import row_of
 from amicrawl.record.crawl_json import FILE_NAME, known_files
-from amicrawl.record.disk import OPEN_SUFFIX, DirectoryLock, remove_durably, rename_durably
+from amicrawl.record.disk import (
+    OPEN_SUFFIX,
+    DirectoryLock,
+    explained,
+    remove_durably,
+    rename_durably,
+)
 from amicrawl.record.members import Members
 from amicrawl.record.rebuild import RECORD_TYPES, rebuilt
 from amicrawl.record.rows import NAMES, read_rows
@@ -107,7 +113,8 @@ def repair(directory: Path, *, disk: Disk, prefix: str = "ami") -> Repaired:
 
 def repair_locked(directory: Path, *, disk: Disk, prefix: str = "ami") -> Repaired:
     """Do the same for a caller who holds the directory's lock."""
-    return _Repair(directory, disk=disk, prefix=prefix).run()
+    with explained(directory, "repaired"):
+        return _Repair(directory, disk=disk, prefix=prefix).run()
 
 
 class _Repair:

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from amicrawl.errors import DamagedFileError, InputError
 from amicrawl.record.captures import CAPTURES
-from amicrawl.record.disk import OutputFile, remove_durably
+from amicrawl.record.disk import OutputFile, explained, remove_durably
 from amicrawl.record.rows import read_rows
 from amicrawl.record.sealed import SealedFile, described
 
@@ -226,7 +226,8 @@ def _empty_value(field: pa.Field[Any]) -> str | int | bool | None:
 
 
 def _numbered_journals(directory: Path) -> list[tuple[int, Path]]:
-    matches = [(_JOURNAL.fullmatch(path.name), path) for path in directory.iterdir()]
+    with explained(directory, "read"):
+        matches = [(_JOURNAL.fullmatch(path.name), path) for path in directory.iterdir()]
     return sorted((int(match[1]), path) for match, path in matches if match)
 
 

@@ -104,8 +104,8 @@ class WarcWriter:
 
     def add(self, records: Sequence[Record]) -> RecordLocation:
         """Take the records of one exchange, and return where the last of them will lie."""
-        self._trust.check()
-        members = [self._member(record) for record in records]
+        with self._trust.at_stake():
+            members = [self._member(record) for record in records]
         pending = self._current()
         for member in members:
             location = self._append(member, pending)

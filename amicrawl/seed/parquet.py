@@ -10,6 +10,7 @@ Rows are read a thousand at a time, page by page, and only in the columns that a
 
 from __future__ import annotations
 
+import os
 import tempfile
 from contextlib import ExitStack, closing, contextmanager
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -37,6 +38,7 @@ MAX_SPOOLED = 64 * 1024**3
 
 _ROWS = 1024
 _PAGE_BUFFER = 64 * 1024
+_READ_WHOLE = 4 * 1024**2
 _BULK = frozenset(
     (
         *("body", "content", "data", "header", "headers", "html", "markdown", "payload"),
@@ -160,8 +162,11 @@ def _table(source: Source) -> Iterator[pq.ParquetFile]:
             spool = stack.enter_context(tempfile.TemporaryFile())
             _spool(source, spool)
             file = spool
-        # Without these two, a column of a row group is read whole; a row group may be the whole file.
-        table = pq.ParquetFile(file, buffer_size=_PAGE_BUFFER, pre_buffer=False)
+        size = file.seek(0, os.SEEK_END)
+        # A row group may be the whole file, so the columns of a large file are read page by page. Not so
+        # those of a small one: what a damaged page says of its size would be allocated, up to 2 GiB.
+        buffer_size = _PAGE_BUFFER if size > _READ_WHOLE else 0
+        table = pq.ParquetFile(file, buffer_size=buffer_size, pre_buffer=False)
         yield stack.enter_context(closing(table))
 
 
@@ -180,4 +185,3 @@ def _spool(source: Source, file: BinaryIO) -> None:
             raise OutputError(
                 f"{source.name} cannot be put aside in {where}: {error}. Make room there."
             ) from error
-    file.seek(0)

@@ -90,8 +90,9 @@ def url_key(
             return UrlKey(host_key(grouping.group(form.host)), path_key(form.url))
     text = text_of(url)
     match = _AUTHORITY.match(text)
-    # A group needs the authority only, and there are far fewer of those than of URLs.
-    if match is not None and len(match[1]) < 512:
+    # A group needs the authority only, and there are far fewer of those than of URLs. Where it ends the
+    # text, white space may follow it; there too, the long way knows.
+    if match is not None and match.end() < len(text) and len(match[1]) < 512:
         host_half = _authority_host_key(match[1], grouping)
     else:
         host_half = _host_key_of(text, grouping)

@@ -270,6 +270,17 @@ def test_damage_in_a_warc_file_ends_the_listing(tmp_path: Path) -> None:
     assert found["fault"]
 
 
+def test_a_last_record_whose_checksum_is_wrong_is_not_listed(tmp_path: Path) -> None:
+    path = finished_crawl(tmp_path) / "ami-00000.warc.gz"
+    whole = as_json(path, "-n", 100)["records"]
+    content = bytearray(path.read_bytes())
+    content[-6] ^= 1
+    path.write_bytes(content)
+    found = as_json(path, "-n", 100)
+    assert found["records"] == whole[:-1]
+    assert found["fault"]
+
+
 @pytest.mark.parametrize(
     ("name", "content", "error"),
     [

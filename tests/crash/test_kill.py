@@ -24,7 +24,9 @@ PAGES = 2000
 
 def answer(head: bytes) -> bytes:
     path = head.split(b" ")[1]
-    return page(b"<p>" + path * 200 + os.urandom(2000).hex().encode() + b"</p>", "Content-Type: text/html")
+    return page(
+        b"<p>" + path * 200 + os.urandom(2000).hex().encode() + b"</p>", "Content-Type: text/html"
+    )
 
 
 def test_a_crawl_killed_at_any_moment_is_repaired_by_the_next(tmp_path: Path) -> None:
@@ -32,7 +34,10 @@ def test_a_crawl_killed_at_any_moment_is_repaired_by_the_next(tmp_path: Path) ->
     out = tmp_path / "out"
     with RawServer(answer, keep_open=True, pause=0.002) as server:
         seeds = write_lines(tmp_path / "seeds.txt", [f"{server.url}/{n}" for n in range(PAGES)])
-        settings = {"AMICRAWL_WARC_SIZE": "300000", "AMICRAWL_DURABILITY": dice.choice(["none", "normal", "full"])}
+        settings = {
+            "AMICRAWL_WARC_SIZE": "300000",
+            "AMICRAWL_DURABILITY": dice.choice(["none", "normal", "full"]),
+        }
         for _ in range(ROUNDS):
             _crawl_and_kill(seeds, out, settings, wait=dice.uniform(0.0, 1.2))
             _check_what_is_sealed(out)
@@ -73,7 +78,9 @@ def _check_what_is_sealed(out: Path) -> None:
 def _check_rows_and_records_agree(out: Path) -> None:
     pointed = {row["record_id"].strip("<>"): row["url"] for row in rows(out) if row["status"]}
     stored = {
-        item.rec_headers.get_header("WARC-Record-ID").strip("<>"): item.rec_headers.get_header("WARC-Target-URI")
+        item.rec_headers.get_header("WARC-Record-ID").strip("<>"): item.rec_headers.get_header(
+            "WARC-Target-URI"
+        )
         for item in records(out)
         if item.rec_type in {"response", "revisit"}
     }

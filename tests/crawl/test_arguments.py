@@ -9,7 +9,15 @@ from amicrawl.errors import ExitCode, UsageError
 
 
 def test_arguments_are_read_as_given() -> None:
-    given = {"file": "s.txt", "format": "lines", "out": "o", "run_id": "r", "shard": "1", "shards": "4", "strict": "1"}
+    given = {
+        "file": "s.txt",
+        "format": "lines",
+        "out": "o",
+        "run_id": "r",
+        "shard": "1",
+        "shards": "4",
+        "strict": "1",
+    }
     assert SeedArguments.parse(given) == SeedArguments(
         file="s.txt", format="lines", out="o", run_id="r", shard=1, shards=4, strict=True
     )

@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import json
 import time
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -28,7 +29,17 @@ def path_of(head: bytes) -> str:
 
 
 def test_urls_are_asked_for_as_written_and_every_distinct_line_is_fetched(tmp_path: Path) -> None:
-    paths = ["/A?b=2&a=1&utm_source=x", "/a?a=1&b=2", "/a/../b", "/a//c", "/%7Euser", "/~user", "/index.html", "/", "/caf%c3%a9"]
+    paths = [
+        "/A?b=2&a=1&utm_source=x",
+        "/a?a=1&b=2",
+        "/a/../b",
+        "/a//c",
+        "/%7Euser",
+        "/~user",
+        "/index.html",
+        "/",
+        "/caf%c3%a9",
+    ]
     with RawServer(lambda _: page(b"ok")) as server:
         urls = [server.url + path for path in paths]
         done = crawl(write_lines(tmp_path / "s.txt", [*urls, urls[0]]), tmp_path / "out")
@@ -40,7 +51,12 @@ def test_urls_are_asked_for_as_written_and_every_distinct_line_is_fetched(tmp_pa
 
 def test_what_cannot_stand_in_a_request_is_encoded_and_nothing_is_dropped(tmp_path: Path) -> None:
     with RawServer(lambda _: page(b"ok")) as server:
-        urls = [f"{server.url}/a b", f"{server.url}/é", f"{server.url}/<x>\"", f"http://under_score.invalid:{server.port}/"]
+        urls = [
+            f"{server.url}/a b",
+            f"{server.url}/é",
+            f'{server.url}/<x>"',
+            f"http://under_score.invalid:{server.port}/",
+        ]
         done = crawl(write_lines(tmp_path / "s.txt", urls), tmp_path / "out")
         asked = {path_of(head) for head in server.requests}
     assert done.returncode == 0, done.stderr
@@ -51,7 +67,11 @@ def test_what_cannot_stand_in_a_request_is_encoded_and_nothing_is_dropped(tmp_pa
 def test_canonical_identity_makes_variants_of_a_page_one_row(tmp_path: Path) -> None:
     with RawServer(lambda _: page(b"ok")) as server:
         urls = [f"{server.url}/a?x=1&y=2", f"{server.url}/a?y=2&x=1&utm_source=z"]
-        crawl(write_lines(tmp_path / "s.txt", urls), tmp_path / "out", settings={"AMICRAWL_IDENTITY": "canonical"})
+        crawl(
+            write_lines(tmp_path / "s.txt", urls),
+            tmp_path / "out",
+            settings={"AMICRAWL_IDENTITY": "canonical"},
+        )
         asked = [path_of(head) for head in server.requests]
     assert asked == ["/a?x=1&y=2"]
 
@@ -66,7 +86,7 @@ def test_a_host_is_asked_no_faster_than_its_delay(tmp_path: Path) -> None:
     with RawServer(answer, keep_open=True) as server:
         seeds = write_lines(tmp_path / "s.txt", [f"{server.url}/{n}" for n in range(5)])
         crawl(seeds, tmp_path / "out", settings={"AMICRAWL_DELAY": "0.3", "AMICRAWL_PER_HOST": "1"})
-    gaps = [after - before for before, after in zip(moments, moments[1:], strict=False)]
+    gaps = [after - before for before, after in pairwise(moments)]
     assert len(gaps) == 4
     assert min(gaps) > 0.25, gaps
 
@@ -75,9 +95,11 @@ def test_one_request_at_a_time_is_in_flight_to_a_host(tmp_path: Path) -> None:
     with RawServer(lambda _: page(b"ok"), pause=0.1) as server:
         seeds = write_lines(tmp_path / "s.txt", [f"{server.url}/{n}" for n in range(6)])
         crawl(seeds, tmp_path / "out", settings={"AMICRAWL_PER_HOST": "1"})
-    spans = sorted((row["fetched_at"] - row["duration_ms"], row["fetched_at"]) for row in rows(tmp_path / "out"))
+    spans = sorted(
+        (row["fetched_at"] - row["duration_ms"], row["fetched_at"]) for row in rows(tmp_path / "out")
+    )
     assert len(spans) == 6
-    assert all(end <= start for (_, end), (start, _) in zip(spans, spans[1:], strict=False)), spans
+    assert all(end <= start for (_, end), (start, _) in pairwise(spans)), spans
 
 
 def test_robots_txt_is_obeyed_archived_and_said_in_the_index(tmp_path: Path) -> None:
@@ -140,13 +162,23 @@ def test_an_earlier_index_is_a_seed_and_unchanged_pages_become_revisits(tmp_path
         return page(b"always the same")
 
     with RawServer(answer) as server:
-        first = write_lines(tmp_path / "s.txt", [f"{server.url}/{name}" for name in ("etag", "same", "changing")])
+        first = write_lines(
+            tmp_path / "s.txt", [f"{server.url}/{name}" for name in ("etag", "same", "changing")]
+        )
         crawl(first, tmp_path / "one")
         done = crawl(tmp_path / "one" / "captures.parquet", tmp_path / "two")
-        crawl(tmp_path / "one" / "captures.parquet", tmp_path / "whole", settings={"AMICRAWL_STORE_UNCHANGED": "1"})
+        crawl(
+            tmp_path / "one" / "captures.parquet",
+            tmp_path / "whole",
+            settings={"AMICRAWL_STORE_UNCHANGED": "1"},
+        )
     before, after = index(tmp_path / "one"), index(tmp_path / "two")
     assert done.returncode == 0, done.stderr
-    assert {path: row["unchanged"] for path, row in after.items()} == {"/etag": True, "/same": True, "/changing": False}
+    assert {path: row["unchanged"] for path, row in after.items()} == {
+        "/etag": True,
+        "/same": True,
+        "/changing": False,
+    }
     assert after["/etag"]["digest"] == before["/etag"]["digest"]
     profiles = {}
     for path in ("/etag", "/same"):
@@ -165,7 +197,10 @@ def test_an_earlier_index_is_a_seed_and_unchanged_pages_become_revisits(tmp_path
 def test_a_jsonl_digest_makes_an_unchanged_page_a_revisit(tmp_path: Path) -> None:
     digest = hashlib.sha1(b"hello", usedforsecurity=False).hexdigest()
     with RawServer(lambda _: page(b"hello")) as server:
-        crawl(write_jsonl(tmp_path / "s.jsonl", [{"url": f"{server.url}/", "digest": digest}]), tmp_path / "out")
+        crawl(
+            write_jsonl(tmp_path / "s.jsonl", [{"url": f"{server.url}/", "digest": digest}]),
+            tmp_path / "out",
+        )
     (row,) = rows(tmp_path / "out")
     assert row["unchanged"]
     assert record(tmp_path / "out", row)[0]["WARC-Type"] == "revisit"
@@ -250,9 +285,15 @@ def test_a_connection_that_breaks_is_tried_again_and_counted_once(tmp_path: Path
 
 
 def test_a_host_that_never_answers_is_given_up(tmp_path: Path) -> None:
-    urls = [f"http://127.0.0.1:9/{n}" for n in range(6)] + [f"http://no-such-host.invalid/{n}" for n in range(6)]
-    done = crawl(write_lines(tmp_path / "s.txt", urls), tmp_path / "out", settings={"AMICRAWL_PER_HOST": "1"})
-    errors = [row["error"].partition(":")[0] for row in rows(tmp_path / "out") if "invalid" in row["host"]]
+    urls = [f"http://127.0.0.1:9/{n}" for n in range(6)] + [
+        f"http://no-such-host.invalid/{n}" for n in range(6)
+    ]
+    done = crawl(
+        write_lines(tmp_path / "s.txt", urls), tmp_path / "out", settings={"AMICRAWL_PER_HOST": "1"}
+    )
+    errors = [
+        row["error"].partition(":")[0] for row in rows(tmp_path / "out") if "invalid" in row["host"]
+    ]
     assert done.returncode == 0, done.stderr
     assert len(errors) == 6
     assert errors.count("host-skipped") == 3, errors
@@ -261,16 +302,24 @@ def test_a_host_that_never_answers_is_given_up(tmp_path: Path) -> None:
 def test_nothing_that_a_server_or_a_seed_says_forges_a_record_or_a_row(tmp_path: Path) -> None:
     forged = "\r\n\r\nWARC/1.1\r\nWARC-Type: response\r\nContent-Length: 0\r\n\r\n"
     with RawServer(lambda _: page(b"ok", "Content-Type: text/\x00html\x1b[2J", "X: \x0bv")) as server:
-        nasty = [f"{server.url}/{forged}", f"{server.url}/\x00\x1b", f"{server.url}/\u2028\u202e\ud800"]
+        nasty = [
+            f"{server.url}/{forged}",
+            f"{server.url}/\x01\x1b",
+            f"{server.url}/\u2028\u202e\U0001f600",
+        ]
         seeds = [{"url": url, "note": forged + "\x00\u2028\ud800", forged: "key"} for url in nasty]
         done = crawl(write_jsonl(tmp_path / "s.jsonl", seeds), tmp_path / "out")
     assert "Traceback" not in done.stderr
     found = rows(tmp_path / "out")
     assert len(found) == len(nasty)
     assert all(json.loads(row["meta_json"])["note"].startswith(forged) for row in found)
-    assert all(not any(ord(c) < 32 or ord(c) == 127 for c in row["url"] + row["content_type"]) for row in found)
+    assert all(
+        not any(ord(c) < 32 or ord(c) == 127 for c in row["url"] + row["content_type"]) for row in found
+    )
     kinds = [item.rec_type for item in records(tmp_path / "out")]
-    assert sorted(kinds) == sorted(["warcinfo"] + ["request", "response"] * sum(row["status"] == 200 for row in found))
+    assert sorted(kinds) == sorted(
+        ["warcinfo"] + ["request", "response"] * sum(row["status"] == 200 for row in found)
+    )
     for path in (tmp_path / "out").glob("*.warc.gz"):
         check_sealed(path)
 
@@ -292,7 +341,11 @@ def test_two_crawls_cannot_have_one_directory(tmp_path: Path) -> None:
 def test_away_from_a_terminal_progress_is_a_json_line(tmp_path: Path, every: str) -> None:
     with RawServer(lambda _: page(b"ok"), pause=0.3) as server:
         seeds = write_lines(tmp_path / "s.txt", [f"{server.url}/{n}" for n in range(6)])
-        done = crawl(seeds, tmp_path / "out", settings={"AMICRAWL_PROGRESS_EVERY": every, "AMICRAWL_PER_HOST": "1"})
+        done = crawl(
+            seeds,
+            tmp_path / "out",
+            settings={"AMICRAWL_PROGRESS_EVERY": every, "AMICRAWL_PER_HOST": "1"},
+        )
     told = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
     assert len(told) >= 3
     assert told[-1]["event"] == "finished"

@@ -76,7 +76,9 @@ def test_every_pointer_inflates_to_exactly_its_record(out: Path, index: list[dic
         assert fields["WARC-Record-ID"].strip("<>") == row["record_id"].strip("<>")
 
 
-def test_a_request_stands_before_its_response_and_names_it(out: Path, index: list[dict[str, Any]]) -> None:
+def test_a_request_stands_before_its_response_and_names_it(
+    out: Path, index: list[dict[str, Any]]
+) -> None:
     row = next(row for row in index if row["status"] == 200)
     with (out / row["warc_file"]).open("rb") as file:
         before = file.read(row["warc_offset"])
@@ -110,7 +112,9 @@ def test_redirect_hops_are_captures_of_their_own(index: list[dict[str, Any]]) ->
 def test_a_failed_fetch_is_a_row_without_a_pointer(index: list[dict[str, Any]]) -> None:
     failed = [row for row in index if row["error"]]
     assert failed
-    assert {(row["status"], row["warc_file"], row["warc_offset"], row["warc_length"]) for row in failed} == {(0, "", 0, 0)}
+    assert {
+        (row["status"], row["warc_file"], row["warc_offset"], row["warc_length"]) for row in failed
+    } == {(0, "", 0, 0)}
 
 
 def test_what_the_producer_knew_is_kept(index: list[dict[str, Any]]) -> None:
@@ -130,31 +134,46 @@ def test_crawl_json_says_what_was_asked_and_what_came(out: Path, index: list[dic
 
 
 QUERIES = [
-    "SELECT status, count(*) AS n FROM 'ami-out/captures.parquet' GROUP BY status ORDER BY n DESC;",
-    "SELECT host, sum(body_length) AS bytes, count(*) AS pages FROM 'ami-out/captures.parquet' "
-    "WHERE error = '' GROUP BY host ORDER BY bytes DESC LIMIT 25;",
-    "SELECT url, error FROM 'ami-out/captures.parquet' WHERE error <> '';",
-    "SELECT url, json_extract_string(meta_json, '$.source') AS source FROM 'ami-out/captures.parquet' "
-    "WHERE meta_json <> '';",
+    """SELECT status, count(*) AS n
+    FROM 'ami-out/captures.parquet'
+    GROUP BY status ORDER BY n DESC;""",
+    """SELECT host, sum(body_length) AS bytes, count(*) AS pages
+    FROM 'ami-out/captures.parquet'
+    WHERE error = ''
+    GROUP BY host ORDER BY bytes DESC LIMIT 25;""",
+    """SELECT url, error FROM 'ami-out/captures.parquet' WHERE error <> '';""",
+    """SELECT url, json_extract_string(meta_json, '$.source') AS source
+    FROM 'ami-out/captures.parquet' WHERE meta_json <> '';""",
 ]
 
 
 @pytest.mark.parametrize("query", QUERIES)
-def test_the_documented_queries_run_unchanged(crawled: Crawled, query: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_documented_queries_run_unchanged(
+    crawled: Crawled, query: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(crawled[0])
-    assert duckdb.sql(query).fetchall()
+    assert duckdb.execute(query).fetchall()
 
 
 def test_the_documented_pandas_line_runs(crawled: Crawled) -> None:
     line = "import pandas; print(pandas.read_parquet('ami-out/captures.parquet').head())"
-    done = subprocess.run([sys.executable, "-c", line], cwd=crawled[0], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", line],
+        cwd=crawled[0],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
     assert done.returncode == 0, done.stderr
     assert "url" in done.stdout
 
 
-def test_indexes_of_several_runs_union_by_a_glob(crawled: Crawled, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_indexes_of_several_runs_union_by_a_glob(
+    crawled: Crawled, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(crawled[0])
-    (count,) = duckdb.sql("SELECT count(*) FROM '*/captures.parquet'").fetchall()
+    (count,) = duckdb.execute("SELECT count(*) FROM '*/captures.parquet'").fetchall()
     assert count[0] > 0
 
 
@@ -163,7 +182,14 @@ def test_inspect_shows_the_rows_and_the_files(out: Path) -> None:
 
 
 def test_the_project_lists_its_spider() -> None:
-    done = subprocess.run([sys.executable, "-m", "scrapy", "list"], cwd=PROJECT, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-m", "scrapy", "list"],
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
     assert done.stdout.split() == ["seeds"], done.stderr
 
 

@@ -39,7 +39,17 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     directory = tmp_path_factory.mktemp("foreign")
     items = directory / "items.jsonl"
     with RawServer(answer) as server:
-        line = [sys.executable, "-m", "scrapy", "crawl", "stories", "-a", f"site={server.url}", "-o", str(items)]
+        line = [
+            sys.executable,
+            "-m",
+            "scrapy",
+            "crawl",
+            "stories",
+            "-a",
+            f"site={server.url}",
+            "-o",
+            str(items),
+        ]
         for name, value in {**QUICK, "AMICRAWL_OUT": str(directory / "out")}.items():
             line += ["-s", f"{name}={value}"]
         done = subprocess.run(
@@ -74,7 +84,15 @@ def test_its_own_pipeline_never_meets_a_capture(ran: Ran) -> None:
 def test_every_exchange_is_archived_posts_and_hops_included(ran: Ran) -> None:
     out, _, server, _ = ran
     index = rows(out)
-    assert sorted(row["url"].rpartition("/")[2] for row in index) == ["a", "b", "c", "front", "gone", "moved", "search"]
+    assert sorted(row["url"].rpartition("/")[2] for row in index) == [
+        "a",
+        "b",
+        "c",
+        "front",
+        "gone",
+        "moved",
+        "search",
+    ]
     assert len(server.requests) == len(index)
     for path in out.glob("*.warc.gz"):
         check_sealed(path)

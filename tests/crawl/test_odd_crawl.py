@@ -21,7 +21,9 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> Crawled:
     directory = tmp_path_factory.mktemp("odd")
     with ExitStack() as stack:
         servers = {case.name: stack.enter_context(OddServer(case)) for case in CASES}
-        seeds = write_lines(directory / "seeds.txt", [f"{server.url}/{name}" for name, server in servers.items()])
+        seeds = write_lines(
+            directory / "seeds.txt", [f"{server.url}/{name}" for name, server in servers.items()]
+        )
         done = crawl(seeds, directory / "out")
         assert done.returncode == 0, done.stderr
     index = {row["url"].rpartition("/")[2]: row for row in rows(directory / "out")}

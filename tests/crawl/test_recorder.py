@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime
+
 import pytest
 
 from amicrawl.capture import Capture
@@ -18,7 +19,14 @@ Event = tuple[str, str, object]
 class Noting:
     """A stage and a keeper that note what is asked of them, and fail where they are told to."""
 
-    def __init__(self, events: list[Event], *, name: str = "archive", fail_at: str = "", error: Exception | None = None) -> None:
+    def __init__(
+        self,
+        events: list[Event],
+        *,
+        name: str = "archive",
+        fail_at: str = "",
+        error: Exception | None = None,
+    ) -> None:
         self.name, self.events, self.fail_at, self.error = name, events, fail_at, error
 
     def _note(self, what: str, detail: object) -> None:
@@ -37,7 +45,9 @@ class Noting:
 
 
 def item(url: str = "http://example.com/") -> CaptureItem:
-    return CaptureItem(capture=Capture(url=url, started=datetime(2026, 1, 1, tzinfo=UTC), duration_ms=1), seed=Seed(url))
+    return CaptureItem(
+        capture=Capture(url=url, started=datetime(2026, 1, 1, tzinfo=UTC), duration_ms=1), seed=Seed(url)
+    )
 
 
 def recorder_with(keeper: Noting, *stages: Noting) -> Recorder:
@@ -142,7 +152,9 @@ def test_sealing_without_a_loop_that_turns_writes_what_was_queued() -> None:
         (ValueError("a slip of ours"), AmicrawlError),
     ],
 )
-def test_a_failing_archive_fails_this_and_every_later_record(error: Exception, expected: type[AmicrawlError]) -> None:
+def test_a_failing_archive_fails_this_and_every_later_record(
+    error: Exception, expected: type[AmicrawlError]
+) -> None:
     events: list[Event] = []
     recorder = recorder_with(Noting(events, fail_at="commit", error=error))
 

@@ -1,4 +1,4 @@
-"""What a crawl refuses, it refuses in a sentence that says what, where and what to do, and by its exit code."""
+"""What a crawl refuses, it refuses by its exit code and in a sentence: what, where, what to do."""
 
 from __future__ import annotations
 
@@ -95,7 +95,9 @@ def _small_files(size: int) -> Callable[[], None]:
 def test_bad_lines_are_reported_counted_and_skipped(tmp_path: Path) -> None:
     with RawServer(lambda _: page(b"hello")) as server:
         seeds = tmp_path / "seeds.jsonl"
-        seeds.write_text(f'{{"url": "{server.url}/a"}}\nnot json\n{{"url": 7}}\n{{"url": "{server.url}/b"}}\n')
+        seeds.write_text(
+            f'{{"url": "{server.url}/a"}}\nnot json\n{{"url": 7}}\n{{"url": "{server.url}/b"}}\n'
+        )
         easy = crawl(seeds, tmp_path / "easy")
         strict = crawl(seeds, tmp_path / "strict", arguments=["strict=1"])
     assert easy.returncode == ExitCode.DONE
@@ -114,7 +116,9 @@ def test_a_seed_list_without_a_single_good_line_is_unreadable(tmp_path: Path) ->
 
 def test_a_private_address_is_refused_unless_allowed(tmp_path: Path) -> None:
     with RawServer(lambda _: page(b"secret")) as server:
-        seeds = write_lines(tmp_path / "seeds.txt", [f"{server.url}/", f"http://localhost:{server.port}/"])
+        seeds = write_lines(
+            tmp_path / "seeds.txt", [f"{server.url}/", f"http://localhost:{server.port}/"]
+        )
         done = crawl(seeds, tmp_path / "out", settings={"AMICRAWL_ALLOW_PRIVATE": ""})
         asked = list(server.requests)
     assert done.returncode == ExitCode.DONE

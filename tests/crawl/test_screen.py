@@ -44,7 +44,8 @@ def test_a_report_is_one_json_object_with_every_count() -> None:
 def test_the_summary_names_every_class() -> None:
     tally = Tally(ok=3, bytes_received=12 * 1024 * 205)
     assert summary(tally, 12.0) == (
-        "done in 12s | 3 ok, 0 unchanged, 0 redirect, 0 4xx, 0 5xx, 0 failed, 0 skipped | 0 pages/s, 0.2 MiB/s"
+        "done in 12s | 3 ok, 0 unchanged, 0 redirect, 0 4xx, 0 5xx, 0 failed, 0 skipped "
+        "| 0 pages/s, 0.2 MiB/s"
     )
 
 
@@ -52,6 +53,8 @@ def test_nothing_done_gives_no_estimate() -> None:
     assert remaining(Tally(), moment()) is None
 
 
-@pytest.mark.parametrize(("seconds", "text"), [(0.4, "0s"), (59.4, "59s"), (185, "3m05s"), (7620, "2h07m")])
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.4, "0s"), (59.4, "59s"), (185, "3m05s"), (7620, "2h07m")]
+)
 def test_durations_read_as_people_say_them(seconds: float, text: str) -> None:
     assert duration(seconds) == text

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def start(server: RawServer, directory: Path, *, urls: int, settings: dict[str, str]) -> subprocess.Popen[str]:
+def start(
+    server: RawServer, directory: Path, *, urls: int, settings: dict[str, str]
+) -> subprocess.Popen[str]:
     seeds = write_lines(directory / "seeds.txt", [f"{server.url}/{n}" for n in range(urls)])
     return subprocess.Popen(
         command(seeds, directory / "out", settings=settings),

@@ -48,10 +48,6 @@ def test_a_connection_that_was_not_made_is_told_by_the_systems_error(
     assert failure_of(pycurl.E_COULDNT_CONNECT, os_errno=number) is failure
 
 
-def test_a_timeout_before_the_name_was_resolved_is_the_resolvers() -> None:
-    assert failure_of(pycurl.E_OPERATION_TIMEDOUT, resolved=False) is Failure.NAME_LOOKUP_FAILED
-
-
 @pytest.mark.parametrize("code", [pycurl.E_COULDNT_CONNECT, pycurl.E_RECV_ERROR, pycurl.E_SEND_ERROR])
 def test_a_broken_connection_to_a_proxy_is_the_proxys(code: int) -> None:
     assert failure_of(code, proxied=True) is Failure.PROXY

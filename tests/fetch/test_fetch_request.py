@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from amicrawl.config import TlsPolicy
 from amicrawl.errors import UsageError
 from amicrawl.fetch import WireRequest
-from amicrawl.fetch.request import Message, Route, Unfetchable, compose, sends_absolute_form
+from amicrawl.fetch.request import Message, ProxyKind, Route, Unfetchable, compose, proxy_of
 
 URL = "http://example.org/a?b=c"
 
@@ -88,6 +88,7 @@ def test_the_wire_url_is_asked_for_where_there_is_one() -> None:
         "file:///etc/passwd",
         "http://",
         "http:///path",
+        "http://:80/",
         "http://user@/",
         "http://example.org/a b",
         "http://example.org/\u00e4",
@@ -204,7 +205,7 @@ def test_a_route_knows_host_and_port(authority: str, host_and_port: tuple[str, i
     ],
 )
 def test_only_a_plain_proxy_is_sent_a_plain_request(scheme: str, proxy: str, absolute: bool) -> None:
-    assert sends_absolute_form(scheme, proxy) is absolute
+    assert proxy_of(proxy).takes_plain(scheme) is absolute
     data = message(WireRequest(url=f"{scheme}://example.org/a", proxy=proxy)).data
     assert data.startswith(b"GET http://example.org/a HTTP" if absolute else b"GET /a HTTP")
     assert b"secret" not in data
@@ -216,3 +217,21 @@ def test_only_a_plain_proxy_is_sent_a_plain_request(scheme: str, proxy: str, abs
 def test_a_proxy_that_cannot_be_followed_is_the_callers_fault(proxy: str) -> None:
     with pytest.raises(UsageError, match="proxy"):
         compose(WireRequest(url=URL, proxy=proxy), policy=TlsPolicy.VERIFY)
+
+
+@pytest.mark.parametrize(
+    ("proxy", "kind", "host_and_port"),
+    [
+        ("http://proxy.example", ProxyKind.HTTP, ("proxy.example", 1080)),
+        ("https://proxy.example/", ProxyKind.HTTP, ("proxy.example", 443)),
+        ("http://user:secret@proxy.example:3128", ProxyKind.HTTP, ("proxy.example", 3128)),
+        ("SOCKS5h://[::1]:9050", ProxyKind.SOCKS_BY_NAME, ("::1", 9050)),
+        ("socks4a://proxy.example", ProxyKind.SOCKS_BY_NAME, ("proxy.example", 1080)),
+        ("socks5://proxy.example", ProxyKind.SOCKS_BY_ADDRESS, ("proxy.example", 1080)),
+        ("socks4://proxy.example", ProxyKind.SOCKS_BY_ADDRESS, ("proxy.example", 1080)),
+    ],
+)
+def test_a_proxy_is_read_from_its_url(
+    proxy: str, kind: ProxyKind, host_and_port: tuple[str, int]
+) -> None:
+    assert (proxy_of(proxy).kind, proxy_of(proxy).host_and_port) == (kind, host_and_port)

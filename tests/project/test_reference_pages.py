@@ -42,7 +42,9 @@ def test_every_column_is_documented_in_its_place_with_its_type() -> None:
 
 
 def test_every_word_of_the_error_column_is_documented() -> None:
-    assert [word.strip("`") for word, _ in table("output.md", "Word")] == [str(failure) for failure in Failure]
+    assert [word.strip("`") for word, _ in table("output.md", "Word")] == [
+        str(failure) for failure in Failure
+    ]
 
 
 def test_every_exit_code_is_documented() -> None:
@@ -55,11 +57,17 @@ def test_every_stats_key_in_the_code_is_documented() -> None:
     used: set[str] = set()
     for path in (PROJECT / "amicrawl").rglob("*.py"):
         used |= set(re.findall(r'inc_value\(\s*"(amicrawl/[a-z_/]+)"', path.read_text()))
-        used |= {f"amicrawl/frontier/{what}" for what in re.findall(r'_count\("([a-z_]+)"\)', path.read_text())}
+        used |= {
+            f"amicrawl/frontier/{what}"
+            for what in re.findall(r'_count\("([a-z_]+)"\)', path.read_text())
+        }
     assert used == told
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md", "docs/output.md", "docs/settings.md", "docs/architecture.md"])
+@pytest.mark.parametrize(
+    "page",
+    ["README.md", "docs/tutorial.md", "docs/output.md", "docs/settings.md", "docs/architecture.md"],
+)
 def test_links_between_pages_lead_somewhere(page: str) -> None:
     text = (PROJECT / page).read_text()
     for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", text):

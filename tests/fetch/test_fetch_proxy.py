@@ -1,0 +1,170 @@
+"""Proxies: the bytes of request and response are the server's, whoever carries them."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import socket
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+import trustme
+from fetch.serving import always, content
+from fetch.test_fetch_tls import context, secured
+from odd_responses import FIVE, OK, LoopbackServer, read_request
+
+from amicrawl.capture import Failure
+from amicrawl.fetch import Wire, WireRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from fetch.serving import Run
+
+    from amicrawl.capture import Capture
+
+ODD = OK + b"X-Folded: one\r\n two\r\nX-Nul: \0\r\n" + FIVE + b" and more"
+
+
+def relay(one: socket.socket, other: socket.socket) -> None:
+    """Carry bytes both ways until each side has ended."""
+
+    def carry(source: socket.socket, target: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                target.sendall(data)
+        with contextlib.suppress(OSError):
+            target.shutdown(socket.SHUT_WR)
+
+    back = threading.Thread(target=carry, args=(other, one))
+    back.start()
+    carry(one, other)
+    back.join()
+
+
+class Proxy:
+    """A small HTTP and SOCKS5 proxy; `asked` holds what each connection asked it for."""
+
+    def __init__(self, *, answer: bytes = b"HTTP/1.1 200 Connected\r\n\r\n") -> None:
+        self.asked: list[bytes] = []
+        self._answer = answer
+
+    def connect(self, connection: socket.socket) -> None:
+        request = read_request(connection)
+        self.asked.append(request)
+        connection.sendall(self._answer)
+        if b" 200 " in self._answer:
+            host, _, port = request.split()[1].rpartition(b":")
+            self._pass_on(connection, host.decode(), int(port))
+
+    def plain(self, connection: socket.socket) -> None:
+        while request := read_request(connection):
+            self.asked.append(request)
+            connection.sendall(ODD)
+
+    def socks5(self, connection: socket.socket) -> None:
+        connection.recv(2 + 255)
+        connection.sendall(b"\5\0")
+        asked = connection.recv(300)
+        self.asked.append(asked)
+        host = asked[5:-2].decode() if asked[3] == 3 else socket.inet_ntoa(asked[4:8])
+        connection.sendall(b"\5\0\0\1\0\0\0\0\0\0")
+        self._pass_on(connection, host, int.from_bytes(asked[-2:], "big"))
+
+    def _pass_on(self, connection: socket.socket, host: str, port: int) -> None:
+        # Names are the proxy's to resolve; in these tests all of them are this machine.
+        with socket.create_connection((host if host[:1].isdigit() else "127.0.0.1", port)) as onward:
+            relay(connection, onward)
+
+
+@pytest.fixture
+def fetch(run: Run, make_wire: Callable[..., Wire]) -> Callable[..., Capture]:
+    def fetch_once(request: WireRequest, **wire: object) -> Capture:
+        async def once() -> Capture:
+            async with make_wire(wire=wire) as made:
+                return await made.fetch(request)
+
+        return run(once())
+
+    return fetch_once
+
+
+def test_a_plain_request_names_the_whole_url_to_the_proxy(fetch: Callable[..., Capture]) -> None:
+    proxy = Proxy()
+    with LoopbackServer(proxy.plain) as server:
+        capture = fetch(WireRequest(url="http://example.org/a?b", proxy=server.url))
+    assert proxy.asked == [b"GET http://example.org/a?b HTTP/1.1\r\nHost: example.org\r\n\r\n"]
+    assert (capture.request, capture.head + content(capture)) == (proxy.asked[0], ODD)
+    assert capture.ip_address == "127.0.0.1"
+
+
+def test_a_password_goes_to_the_proxy_and_not_into_the_capture(fetch: Callable[..., Capture]) -> None:
+    proxy = Proxy()
+    with LoopbackServer(always(ODD)) as origin, LoopbackServer(proxy.connect) as server:
+        url = f"http://user:pass@127.0.0.1:{server.port}"
+        capture = fetch(WireRequest(url=origin.url.replace("127.0.0.1", "origin.example"), proxy=url))
+    assert proxy.asked[0].startswith(b"CONNECT origin.example:%d HTTP/1.1\r\n" % origin.port)
+    assert base64.b64encode(b"user:pass") in proxy.asked[0]
+    assert capture.request == b"GET / HTTP/1.1\r\nHost: origin.example:%d\r\n\r\n" % origin.port
+    assert capture.head + content(capture) == ODD
+
+
+def test_a_secured_request_goes_through_a_tunnel(fetch: Callable[..., Capture], tmp_path: Path) -> None:
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    proxy = Proxy(answer=b"HTTP/1.1 200 Connected\r\nX-Proxy: says hello\r\n\r\n")
+    origin_serves = secured(context(authority, "origin.example"), always(ODD))
+    with LoopbackServer(origin_serves) as origin, LoopbackServer(proxy.connect) as server:
+        url = f"https://origin.example:{origin.port}/"
+        capture = fetch(WireRequest(url=url, proxy=server.url), ca_file=tmp_path / "ca.pem")
+    assert capture.head + content(capture) == ODD
+    assert capture.tls is not None
+    assert (capture.tls.verified, capture.ip_address) == (True, "127.0.0.1")
+
+
+def test_a_proxy_may_itself_be_spoken_to_over_tls(fetch: Callable[..., Capture], tmp_path: Path) -> None:
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    proxy = Proxy()
+    with LoopbackServer(secured(context(authority), proxy.plain)) as server:
+        url = server.url.replace("http:", "https:")
+        capture = fetch(WireRequest(url="http://example.org/", proxy=url), ca_file=tmp_path / "ca.pem")
+    assert capture.head + content(capture) == ODD
+    assert capture.tls is None
+
+
+@pytest.mark.parametrize(
+    ("scheme", "asked"), [("socks5h", b"\5\1\0\3\x0eorigin.example"), ("socks5", b"\5\1\0\1\x7f\0\0\1")]
+)
+def test_a_socks_proxy_is_asked_for_a_name_or_an_address(
+    fetch: Callable[..., Capture], scheme: str, asked: bytes
+) -> None:
+    proxy = Proxy()
+    with LoopbackServer(always(ODD)) as origin, LoopbackServer(proxy.socks5) as server:
+        host = "origin.example" if scheme == "socks5h" else "localhost"
+        request = WireRequest(
+            url=f"http://{host}:{origin.port}/", proxy=f"{scheme}://127.0.0.1:{server.port}"
+        )
+        capture = fetch(request)
+        assert (capture.failure_detail, capture.head + content(capture)) == ("", ODD)
+    assert proxy.asked[0][:-2] in {asked, b"\5\1\0\4" + bytes(15) + b"\1"}
+
+
+@pytest.mark.parametrize(
+    "line", [b"403 Forbidden", b"407 Proxy Authentication Required", b"502 Bad Gateway"]
+)
+def test_a_proxy_that_opens_no_tunnel_is_at_fault(fetch: Callable[..., Capture], line: bytes) -> None:
+    proxy = Proxy(answer=b"HTTP/1.1 " + line + b"\r\nContent-Length: 5\r\n\r\nsorry")
+    with LoopbackServer(proxy.connect) as server:
+        capture = fetch(WireRequest(url="https://example.org/", proxy=server.url))
+    assert (capture.failure, capture.request, capture.status) == (Failure.PROXY, b"", 0)
+    assert line[:3].decode() in capture.failure_detail
+
+
+def test_a_proxy_that_is_not_there_is_at_fault(fetch: Callable[..., Capture]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    capture = fetch(WireRequest(url="http://example.org/", proxy=f"http://127.0.0.1:{port}"))
+    assert capture.failure is Failure.PROXY

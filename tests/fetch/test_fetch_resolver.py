@@ -1,0 +1,183 @@
+"""Addresses of host names, looked up in threads."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+from fetch.serving import until
+
+from amicrawl.capture import Failure
+from amicrawl.fetch.resolver import Answer, Resolver, Unresolved, system_lookup
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from fetch.serving import Run
+
+
+def asking(
+    *hosts: str, lookup: Callable[[str], Sequence[str]], within: float = 10.0, keep: float = 60.0
+) -> list[Answer]:
+    """Ask for *hosts* one after the other."""
+
+    async def ask() -> list[Answer]:
+        resolver = Resolver(lookup, keep=keep)
+        answers = [await resolver.addresses(host, within=within) for host in hosts]
+        resolver.close("done")
+        return answers
+
+    return asyncio.run(ask())
+
+
+def test_the_system_knows_this_machine() -> None:
+    assert {*system_lookup("localhost")} & {"127.0.0.1", "::1"}
+
+
+def test_addresses_come_in_order_and_once() -> None:
+    answers = asking("a.example", lookup=lambda _: ["192.0.1.2", "2a00::1", "192.0.1.2"])
+    assert answers == [("192.0.1.2", "2a00::1")]
+
+
+@pytest.mark.parametrize(
+    ("error", "failure"),
+    [
+        (socket.gaierror(socket.EAI_NONAME, "Name or service not known"), Failure.NAME_NOT_FOUND),
+        (socket.gaierror(socket.EAI_NODATA, "No address"), Failure.NAME_NOT_FOUND),
+        (socket.gaierror(socket.EAI_AGAIN, "Temporary failure"), Failure.NAME_LOOKUP_FAILED),
+        (socket.gaierror(socket.EAI_FAIL, "Non-recoverable failure"), Failure.NAME_LOOKUP_FAILED),
+        (UnicodeError("label too long"), Failure.NAME_LOOKUP_FAILED),
+        (KeyError("a bug in a look-up that was handed in"), Failure.NAME_LOOKUP_FAILED),
+    ],
+)
+def test_a_name_that_does_not_exist_is_told_from_a_look_up_that_failed(
+    error: Exception, failure: Failure
+) -> None:
+    def lookup(_: str) -> Sequence[str]:
+        raise error
+
+    answer = asking("a.example", lookup=lookup)[0]
+    assert isinstance(answer, Unresolved)
+    assert answer.failure is failure
+    assert str(error) in answer.detail
+
+
+def test_a_name_without_addresses_is_not_found() -> None:
+    assert asking("a.example", lookup=lambda _: [])[0] == Unresolved(
+        Failure.NAME_NOT_FOUND, "The name has no address."
+    )
+
+
+@pytest.mark.parametrize(("keep", "times"), [(60.0, 1), (0.0, 3)])
+def test_an_answer_is_kept_for_a_while(keep: float, times: int) -> None:
+    asked: list[str] = []
+
+    def lookup(host: str) -> Sequence[str]:
+        asked.append(host)
+        return ["192.0.1.2"]
+
+    assert asking("a", "a", "a", lookup=lookup, keep=keep) == [("192.0.1.2",)] * 3
+    assert len(asked) == times
+
+
+def test_a_failure_is_not_kept() -> None:
+    answers: list[list[str]] = [[], ["192.0.1.2"]]
+    assert asking("a", "a", lookup=lambda _: answers.pop(0))[1] == ("192.0.1.2",)
+
+
+def test_slow_names_hold_up_nobody_and_are_looked_up_once(run: Run) -> None:
+    """A hundred names hang; the next one is answered at once."""
+    go_on = threading.Event()
+    asked: list[str] = []
+
+    def lookup(host: str) -> Sequence[str]:
+        asked.append(host)
+        if host.startswith("slow"):
+            go_on.wait(20)
+        return [f"192.0.1.{len(host)}"]
+
+    async def ask() -> list[Answer]:
+        resolver = Resolver(lookup, threads=101)
+        names = [f"slow{number}" for number in range(100)]
+        slow = [asyncio.ensure_future(resolver.addresses(name, within=20)) for name in names * 3]
+        await until(lambda: len(asked) == 100)
+        assert await resolver.addresses("quick", within=10) == ("192.0.1.5",)
+        assert not any(task.done() for task in slow)
+        go_on.set()
+        answers = await asyncio.gather(*slow)
+        resolver.close("done")
+        return answers
+
+    answers = run(ask())
+    assert len(answers) == 300
+    assert all(isinstance(answer, tuple) for answer in answers)
+    assert sorted(asked) == sorted({*asked})
+
+
+def test_names_wait_for_a_thread_where_there_are_fewer(run_once: Run) -> None:
+    busy: list[int] = []
+    lock = threading.Lock()
+
+    def lookup(host: str) -> Sequence[str]:
+        with lock:
+            busy.append(threading.active_count())
+        return [host]
+
+    async def ask() -> list[Answer]:
+        resolver = Resolver(lookup, threads=2)
+        answers = await asyncio.gather(
+            *[resolver.addresses(f"192.0.1.{n}", within=10) for n in range(50)]
+        )
+        resolver.close("done")
+        return answers
+
+    before = threading.active_count()
+    assert run_once(ask()) == [(f"192.0.1.{n}",) for n in range(50)]
+    assert max(busy) <= before + 2
+
+
+def test_a_look_up_that_takes_too_long_fails_and_its_answer_still_counts(run: Run) -> None:
+    go_on = threading.Event()
+
+    def lookup(_: str) -> Sequence[str]:
+        go_on.wait(20)
+        return ["192.0.1.2"]
+
+    async def ask() -> list[Answer]:
+        resolver = Resolver(lookup)
+        late = await resolver.addresses("a", within=0.05)
+        go_on.set()
+        answers = [late, await resolver.addresses("a", within=10)]
+        resolver.close("done")
+        return answers
+
+    late, found = run(ask())
+    assert isinstance(late, Unresolved)
+    assert (late.failure, found) == (Failure.NAME_LOOKUP_FAILED, ("192.0.1.2",))
+
+
+def test_closing_ends_look_ups_at_once_and_lets_the_threads_go(run: Run) -> None:
+    go_on = threading.Event()
+    begun = threading.Event()
+
+    def lookup(_: str) -> Sequence[str]:
+        begun.set()
+        go_on.wait(20)
+        return ["192.0.1.2"]
+
+    async def ask() -> Answer:
+        resolver = Resolver(lookup)
+        task = asyncio.ensure_future(resolver.addresses("a", within=20))
+        await until(begun.is_set)
+        resolver.close("closing time")
+        return await task
+
+    before = threading.active_count()
+    assert run(ask()) == Unresolved(Failure.OTHER, "closing time")
+    go_on.set()
+
+    asyncio.run(until(lambda: threading.active_count() <= before))
+    assert threading.active_count() <= before

@@ -1,0 +1,240 @@
+"""TLS: what is trusted, what is recorded, and how a secured connection ends."""
+
+from __future__ import annotations
+
+import datetime as dt
+import ssl
+from typing import TYPE_CHECKING
+
+import pytest
+import trustme
+from fetch.serving import always, answer, content
+from odd_responses import FIVE, OK, LoopbackServer, read_request
+
+from amicrawl.capture import Failure, Truncation
+from amicrawl.config import TlsPolicy
+from amicrawl.errors import UsageError
+from amicrawl.fetch import Wire, WireRequest
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from fetch.serving import Run
+
+    from amicrawl.capture import Capture
+
+PAST = dt.datetime(2001, 1, 1, tzinfo=dt.UTC)
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.fixture
+def ca_file(authority: trustme.CA, tmp_path: Path) -> Path:
+    path = tmp_path / "ca.pem"
+    authority.cert_pem.write_to_path(str(path))
+    return path
+
+
+def context(
+    authority: trustme.CA, *names: str, version: ssl.TLSVersion | None = None, expired: bool = False
+) -> ssl.SSLContext:
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    if version is not None:
+        made.minimum_version = made.maximum_version = version
+    certificate = authority.issue_cert(*(names or ("127.0.0.1",)), not_after=PAST if expired else None)
+    certificate.configure_cert(made)
+    return made
+
+
+def secured(
+    tls: ssl.SSLContext, serve: Callable[[socket.socket], None], *, orderly: bool = True
+) -> Callable[[socket.socket], None]:
+    """Serve over TLS; *orderly* tells whether the end is announced, as TLS wants it."""
+
+    def shake_hands(connection: socket.socket) -> None:
+        with tls.wrap_socket(connection, server_side=True, suppress_ragged_eofs=False) as channel:
+            serve(channel)
+            if orderly:
+                channel.unwrap()
+
+    return shake_hands
+
+
+@pytest.fixture
+def fetch_from(run: Run, make_wire: Callable[..., Wire], ca_file: Path) -> Callable[..., Capture]:
+    """Fetch once over TLS from a server that serves as told."""
+
+    def fetch(
+        serve: Callable[[socket.socket], None], *, host: str = "127.0.0.1", **wire: object
+    ) -> Capture:
+        async def once(port: int) -> Capture:
+            resolve = {"resolve": lambda _: ["127.0.0.1"]}
+            async with make_wire(wire={"ca_file": ca_file, **resolve, **wire}) as made:
+                return await made.fetch(WireRequest(url=f"https://{host}:{port}/"))
+
+        with LoopbackServer(serve) as server:
+            return run(once(server.port))
+
+    return fetch
+
+
+@pytest.mark.parametrize(
+    ("version", "named"), [(ssl.TLSVersion.TLSv1_2, "tls/1.2"), (ssl.TLSVersion.TLSv1_3, "tls/1.3")]
+)
+def test_a_trusted_server_is_captured_with_what_was_negotiated(
+    fetch_from: Callable[..., Capture], authority: trustme.CA, version: ssl.TLSVersion, named: str
+) -> None:
+    seen: list[tuple[str, str, int] | None] = []
+
+    def serve(connection: socket.socket) -> None:
+        assert isinstance(connection, ssl.SSLSocket)
+        seen.append(connection.cipher())
+        always(OK + FIVE)(connection)
+
+    capture = fetch_from(secured(context(authority, version=version), serve))
+    assert (capture.failure, content(capture)) == (None, b"hello")
+    assert capture.tls is not None
+    assert seen[0] is not None
+    assert (capture.tls.version, capture.tls.cipher, capture.tls.verified) == (named, seen[0][0], True)
+    assert capture.ip_address == "127.0.0.1"
+
+
+def test_the_name_asked_for_is_what_is_verified_and_sent_along(
+    fetch_from: Callable[..., Capture], authority: trustme.CA
+) -> None:
+    asked: list[str | None] = []
+    tls = context(authority, "example.org")
+    tls.sni_callback = lambda _channel, name, _context: asked.append(name)
+    capture = fetch_from(secured(tls, always(OK + FIVE)), host="example.org")
+    assert (capture.failure, content(capture), asked) == (None, b"hello", ["example.org"])
+
+
+@pytest.fixture(params=["unknown authority", "other name", "expired"])
+def untrusted(request: pytest.FixtureRequest, authority: trustme.CA) -> ssl.SSLContext:
+    match request.param:
+        case "unknown authority":
+            return context(trustme.CA(), "127.0.0.1")
+        case "other name":
+            return context(authority, "other.example")
+        case _:
+            return context(authority, "127.0.0.1", expired=True)
+
+
+def test_an_untrusted_server_is_not_asked(
+    fetch_from: Callable[..., Capture], untrusted: ssl.SSLContext
+) -> None:
+    requests: list[bytes] = []
+    capture = fetch_from(secured(untrusted, lambda channel: requests.append(read_request(channel))))
+    assert (capture.failure, capture.status, capture.request) == (Failure.TLS_CERTIFICATE, 0, b"")
+    assert capture.failure_detail
+    assert not any(requests)
+
+
+def test_an_untrusted_server_is_archived_under_a_policy_that_records(
+    fetch_from: Callable[..., Capture], untrusted: ssl.SSLContext
+) -> None:
+    capture = fetch_from(secured(untrusted, always(OK + FIVE)), tls=TlsPolicy.RECORD)
+    assert (capture.failure, content(capture)) == (None, b"hello")
+    assert capture.tls is not None
+    assert not capture.tls.verified
+    assert capture.tls.version == "tls/1.3"
+
+
+def test_a_trusted_server_is_recorded_as_such(
+    fetch_from: Callable[..., Capture], authority: trustme.CA
+) -> None:
+    capture = fetch_from(secured(context(authority), always(OK + FIVE)), tls=TlsPolicy.RECORD)
+    assert capture.tls is not None
+    assert capture.tls.verified
+    capture.body.close()
+
+
+def test_a_connection_that_was_not_verified_never_serves_a_request_that_asks_for_it(
+    run: Run, make_wire: Callable[..., Wire], ca_file: Path
+) -> None:
+    async def fetch(url: str) -> list[Capture]:
+        async with make_wire(wire={"ca_file": ca_file}) as wire:
+            policies = [TlsPolicy.RECORD, TlsPolicy.RECORD, TlsPolicy.VERIFY]
+            return [await wire.fetch(WireRequest(url=url, tls=policy)) for policy in policies]
+
+    with LoopbackServer(secured(context(trustme.CA()), always(OK + FIVE))) as server:
+        captures = run(fetch(server.url.replace("http:", "https:")))
+    assert [capture.failure for capture in captures] == [None, None, Failure.TLS_CERTIFICATE]
+    # Refused, dialled again without the check, kept for the second; refused for the third.
+    assert server.connections == 3
+    for capture in captures:
+        capture.body.close()
+
+
+def test_a_secured_connection_is_kept(
+    run: Run, make_wire: Callable[..., Wire], ca_file: Path, authority: trustme.CA
+) -> None:
+    page = OK + b"Content-Length: 300000\r\n\r\n" + bytes(300_000)
+
+    async def fetch(url: str) -> list[Capture]:
+        async with make_wire(wire={"ca_file": ca_file}) as wire:
+            return [await wire.fetch(WireRequest(url=url)) for _ in range(3)]
+
+    with LoopbackServer(secured(context(authority), always(page))) as server:
+        captures = run(fetch(server.url.replace("http:", "https:")))
+    assert [len(content(capture)) for capture in captures] == [300_000] * 3
+    assert server.connections == 1
+    assert all(capture.tls and capture.tls.verified for capture in captures)
+
+
+@pytest.mark.parametrize("line", [b"X: one\r\n two\r\n", b"X: \0\r\n", b"no colon\r\n"])
+def test_odd_heads_are_kept_to_the_byte_over_tls_too(
+    fetch_from: Callable[..., Capture], authority: trustme.CA, line: bytes
+) -> None:
+    sent = OK + line + FIVE + b"surplus"
+    capture = fetch_from(secured(context(authority), answer(sent)))
+    assert capture.head + content(capture) == sent
+
+
+@pytest.mark.parametrize(
+    ("sent", "orderly", "truncated"),
+    [
+        (OK + b"\r\nhello", True, None),
+        (OK + b"\r\nhello", False, Truncation.DISCONNECT),
+        (OK + b"Connection: close\r\n" + FIVE, False, None),
+        (OK + b"Content-Length: 50\r\n\r\nhello", True, Truncation.DISCONNECT),
+    ],
+)
+def test_an_end_that_tls_does_not_vouch_for_is_a_disconnect(
+    fetch_from: Callable[..., Capture],
+    authority: trustme.CA,
+    sent: bytes,
+    orderly: bool,
+    truncated: Truncation | None,
+) -> None:
+    capture = fetch_from(secured(context(authority), answer(sent), orderly=orderly))
+    assert (capture.truncated, capture.failure, content(capture)) == (truncated, None, b"hello")
+
+
+def test_a_server_that_speaks_no_tls_fails_the_handshake(fetch_from: Callable[..., Capture]) -> None:
+    def serve(connection: socket.socket) -> None:
+        connection.recv(10)
+        connection.sendall(OK + FIVE)
+
+    capture = fetch_from(serve)
+    assert (capture.failure, capture.tls) == (Failure.TLS_HANDSHAKE, None)
+
+
+def test_a_server_that_hangs_up_in_the_handshake_fails_it(fetch_from: Callable[..., Capture]) -> None:
+    assert fetch_from(lambda connection: connection.recv(10) and None).failure is Failure.TLS_HANDSHAKE
+
+
+def test_a_missing_file_of_certificates_is_named(
+    run_once: Run, make_wire: Callable[..., Wire], tmp_path: Path
+) -> None:
+    async def fetch() -> None:
+        async with make_wire(wire={"ca_file": tmp_path / "missing.pem"}) as wire:
+            with pytest.raises(UsageError, match=r"missing\.pem"):
+                await wire.fetch(WireRequest(url="https://127.0.0.1:1/"))
+
+    run_once(fetch())

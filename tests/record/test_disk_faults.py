@@ -1,0 +1,404 @@
+"""Every call to the disk failing once, or being the last one: what was promised holds all the same."""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+from itertools import count
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+import pytest
+from record.exchanges import (
+    BEGAN,
+    capture,
+    check_agreement,
+    foreign_verdicts,
+    item,
+    names_in,
+    open_archive,
+    open_writer,
+    pages,
+    table_rows,
+    urls_of,
+)
+
+from amicrawl.errors import OutputError
+from amicrawl.record import CrawlJson, Disk, WarcStage, repair
+from amicrawl.record.warc import RecordIds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from amicrawl.record import CaptureItem
+
+
+class KilledError(BaseException):
+    """The process is gone: nothing that comes after it happens."""
+
+
+class FaultyDisk(Disk):
+    """A disk whose call number *fatal* fails, half of a write having been done.
+
+    As *killed*, every later call fails too, as none would come from a process that is gone.
+    """
+
+    def __init__(self, fatal: int, *, killed: bool = False) -> None:
+        self._left = fatal
+        self._killed = killed
+        self.failed_at = ""
+
+    def _count(self, call: str) -> None:
+        self._left -= 1
+        if self._left == 0 or (self._killed and self._left < 0):
+            self.failed_at = self.failed_at or call
+            raise KilledError if self._killed else OSError(errno.ENOSPC, "No space left on device")
+
+    def create(self, path: Path) -> int:
+        self._count(f"create {path.name}")
+        return super().create(path)
+
+    def write(self, descriptor: int, block: bytes | memoryview) -> int:
+        if self._left == 1:
+            super().write(descriptor, block[: len(block) // 2])
+        self._count("write")
+        return super().write(descriptor, block)
+
+    def sync(self, descriptor: int) -> None:
+        self._count("sync")
+
+    def truncate(self, path: Path, size: int) -> None:
+        self._count(f"truncate {path.name}")
+        super().truncate(path, size)
+
+    def rename(self, source: Path, target: Path) -> None:
+        self._count(f"rename {target.name}")
+        super().rename(source, target)
+
+    def remove(self, path: Path) -> None:
+        self._count(f"remove {path.name}")
+        super().remove(path)
+
+    def sync_directory(self, directory: Path) -> None:
+        self._count("sync directory")
+
+    def temporary(self, directory: Path) -> IO[bytes]:
+        self._count("temporary")
+        return super().temporary(directory)
+
+
+BATCHES = [pages(5), [item(capture("http://long/", body=os.urandom(1_100_000)))], pages(9, first=5)]
+
+
+def crawl(directory: Path, disk: Disk, stored: list[CaptureItem]) -> None:
+    """Store `BATCHES` in *directory*; *stored* has those whose storing was acknowledged."""
+    archive = open_archive(directory, disk=disk, durability="full", warc_size=4000)
+    try:
+        for batch in BATCHES:
+            archive.store(batch)
+            stored += batch
+        archive.seal()
+    except (OutputError, KilledError) as error:
+        if isinstance(error, OutputError):
+            with pytest.raises(OutputError):
+                archive.seal()
+            with pytest.raises(OutputError):
+                archive.store(pages(1))
+        raise
+    finally:
+        archive.close()
+
+
+def check_sealed(directory: Path) -> None:
+    """Fail unless what looks finished in *directory* is."""
+    for path in directory.glob("*.warc.gz"):
+        types, by_warcio, by_fastwarc = foreign_verdicts(path)
+        assert types[0] == "warcinfo"
+        assert "response" in types
+        assert set(by_warcio) == {True}
+        assert all(False not in verdict for verdict in by_fastwarc)
+    if (directory / "captures.parquet").exists():
+        table_rows(directory)
+
+
+def mend_and_check(directory: Path, stored: list[CaptureItem]) -> None:
+    """Repair *directory*, and fail unless all that was acknowledged is there, once."""
+    check_sealed(directory)
+    repair(directory, disk=Disk())
+    assert not [name for name in names_in(directory) if name.endswith(".open")]
+    check_sealed(directory)
+    urls = []
+    if (directory / "captures.parquet").exists():
+        check_agreement(directory)
+        urls = [row["url"] for row in table_rows(directory)]
+    assert len(set(urls)) == len(urls)
+    assert set(urls) >= set(urls_of(stored))
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_crawl_whose_disk_fails_at_any_call_keeps_what_it_acknowledged(
+    tmp_path: Path, killed: bool
+) -> None:
+    seen = set()
+    told: list[str] = []
+    directory = tmp_path / "crawl"
+    for fatal in count(1):
+        directory.mkdir()
+        disk = FaultyDisk(fatal, killed=killed)
+        stored: list[CaptureItem] = []
+        try:
+            crawl(directory, disk, stored)
+        except KilledError:
+            assert killed
+        except OutputError as error:
+            told.append(str(error))
+        else:
+            assert disk.failed_at == ""
+            assert names_in(directory)[-1] == "captures.parquet"
+            break
+        mend_and_check(directory, stored)
+        seen.add(disk.failed_at.split()[0])
+        shutil.rmtree(directory)
+    assert seen == {"create", "write", "sync", "rename", "remove", "temporary"}
+    assert bool(told) == (not killed)
+    for message in told:
+        assert message.startswith(str(directory))
+        assert "No space left on device. Make room" in message
+
+
+def left_behind(directory: Path) -> Path:
+    """Return a directory with one of everything that a repair has to deal with."""
+    directory.mkdir()
+    for first in (0, 5):
+        archive = open_archive(directory, warc_size=10**6)
+        archive.store(pages(5, first=first))
+        if first == 0:
+            archive.seal()
+        archive.close()
+    with next(directory.glob("*.warc.gz.open")).open("r+b") as file:
+        file.seek(-20, os.SEEK_END)
+        file.truncate()
+    lines = (directory / "captures-00001.open").read_bytes().splitlines(keepends=True)
+    (directory / "captures-00001.open").write_bytes(
+        b"".join([lines[0], b"torn\n", *lines[2:]]) + b'{"url'
+    )
+    (directory / "captures.parquet.open").write_bytes(b"half")
+    (directory / "ami-00099.warc.gz.open").write_bytes(b"torn")
+    return directory
+
+
+def test_a_repair_that_dies_at_any_call_is_finished_by_the_next(tmp_path: Path) -> None:
+    left = left_behind(tmp_path / "left")
+    once = tmp_path / "once"
+    shutil.copytree(left, once)
+    repair(once, disk=Disk())
+    check_agreement(once)
+    expected = {path.name: path.read_bytes() for path in once.iterdir() if path.suffix != ".damaged"}
+    seen = set()
+    for fatal in count(1):
+        directory = tmp_path / "crawl"
+        shutil.copytree(left, directory)
+        disk = FaultyDisk(fatal, killed=True)
+        try:
+            repair(directory, disk=disk)
+            break
+        except KilledError:
+            seen.add(disk.failed_at.split()[0])
+        check_sealed(directory)
+        repair(directory, disk=Disk())
+        found = {
+            path.name: path.read_bytes() for path in directory.iterdir() if path.suffix != ".damaged"
+        }
+        assert found == expected, disk.failed_at
+        shutil.rmtree(directory)
+    assert seen == {"create", "write", "sync", "truncate", "rename", "remove"}
+
+
+def test_a_repair_whose_disk_fails_says_so_and_can_be_done_again(tmp_path: Path) -> None:
+    left = left_behind(tmp_path / "left")
+    told: list[str] = []
+    directory = tmp_path / "crawl"
+    for fatal in count(1):
+        shutil.copytree(left, directory)
+        try:
+            repair(directory, disk=FaultyDisk(fatal))
+            break
+        except OutputError as error:
+            told.append(str(error))
+        repair(directory, disk=Disk())
+        check_agreement(directory)
+        shutil.rmtree(directory)
+    assert len(told) > 10
+    assert all(str(directory) in message for message in told)
+
+
+def test_a_crawl_json_is_the_old_or_the_new_one_whatever_call_fails(tmp_path: Path) -> None:
+    for fatal in count(1):
+        disk = FaultyDisk(fatal)
+        directory = tmp_path / str(fatal)
+        directory.mkdir()
+        (directory / "crawl.json").write_text('{"state": "finished"}')
+        try:
+            CrawlJson(directory, started=BEGAN, asked={}, settings={}, versions={}, disk=disk)
+            break
+        except OutputError:
+            text = (directory / "crawl.json").read_text()
+            # Only the name's way to the disk may fail once the new one is in place.
+            assert ('"running"' in text) == (disk.failed_at == "sync directory")
+            assert text.rstrip().endswith("}")
+    assert fatal > 4
+
+
+class PowerCutDisk(Disk):
+    """A disk that knows what was forced to it, and forgets some of the rest when the power fails."""
+
+    def __init__(self) -> None:
+        self._paths: dict[int, Path] = {}
+        self._forced: dict[Path, int] = {}
+
+    def create(self, path: Path) -> int:
+        descriptor = super().create(path)
+        self._paths[descriptor] = path
+        self._forced[path] = 0
+        return descriptor
+
+    def sync(self, descriptor: int) -> None:
+        self._forced[self._paths[descriptor]] = os.fstat(descriptor).st_size
+
+    def cut_power(self, dice: random.Random) -> None:
+        for path, forced in self._forced.items():
+            if not path.exists():
+                continue
+            size = path.stat().st_size
+            kept = dice.randint(forced, size)
+            with path.open("r+b") as file:
+                file.truncate(kept)
+                # Some file systems grow the file first and fill it later.
+                file.truncate(dice.choice([kept, size]))
+
+
+@pytest.mark.parametrize("durability", ["none", "normal", "full"])
+def test_after_a_power_cut_rows_and_records_agree(tmp_path: Path, durability: str) -> None:
+    dice = random.Random(durability)
+    for turn in range(15):
+        directory = tmp_path / str(turn)
+        directory.mkdir()
+        disk = PowerCutDisk()
+        stored: list[CaptureItem] = []
+        archive = open_archive(directory, disk=disk, durability=durability, warc_size=6000)
+        for first in range(0, dice.randint(1, 40), 4):
+            batch = pages(4, first=first)
+            archive.store(batch)
+            stored += batch
+        archive.close()
+        disk.cut_power(dice)
+        mend_and_check(directory, stored if durability == "full" else [])
+
+
+def test_a_writer_that_failed_is_not_trusted_again(tmp_path: Path) -> None:
+    disk = FaultyDisk(3)
+    writer = open_writer(tmp_path, disk=disk)
+    stage = WarcStage(writer, ids=RecordIds(os.urandom))
+    stage.add(item())
+    with pytest.raises(OutputError) as first:
+        stage.commit(sync=True)
+    assert disk.failed_at == "sync"
+    attempts: list[Callable[[], object]] = [
+        lambda: stage.add(item()),
+        lambda: writer.commit(sync=True),
+        writer.seal,
+    ]
+    for attempt in attempts:
+        with pytest.raises(OutputError) as again:
+            attempt()
+        assert again.value is first.value
+    writer.close()
+    assert names_in(tmp_path) == ["ami-00000.warc.gz.open"]
+
+
+CHILD = """
+import resource, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[2])
+from amicrawl.errors import OutputError
+from record.exchanges import open_archive, pages
+resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+archive = open_archive(Path(sys.argv[1]), warc_size=10**6, durability="full")
+try:
+    for first in range(0, 1000, 4):
+        archive.store(pages(4, first=first))
+        print(first + 4, flush=True)
+except OutputError as error:
+    print(error, file=sys.stderr)
+    sys.exit(error.exit_code)
+"""
+
+
+def test_a_full_disk_stops_the_crawl_loudly_and_loses_nothing(tmp_path: Path) -> None:
+    line = [sys.executable, "-c", CHILD, str(tmp_path), str(Path(__file__).parents[1])]
+    done = subprocess.run(line, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 4, done.stderr
+    assert str(tmp_path) in done.stderr
+    assert "File too large" in done.stderr
+    acknowledged = int(done.stdout.splitlines()[-1])
+    assert 0 < acknowledged < 1000
+    mend_and_check(tmp_path, pages(acknowledged))
+
+
+def test_a_directory_that_cannot_be_written_to_is_an_output_error(tmp_path: Path) -> None:
+    archive = open_archive(tmp_path)
+    shutil.rmtree(tmp_path)
+    with pytest.raises(OutputError, match="No such file or directory"):
+        archive.store(pages(1))
+    archive.close()
+    with pytest.raises(OutputError, match="cannot be opened"):
+        open_archive(tmp_path)
+
+
+WRITER = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[2])
+from record.exchanges import open_archive, pages
+first = int(sys.argv[3])
+archive = open_archive(Path(sys.argv[1]), warc_size=30_000, durability="normal")
+while True:
+    archive.store(pages(7, first=first))
+    first += 7
+    print(first, flush=True)
+"""
+
+
+def test_a_crawl_killed_at_any_moment_leaves_what_a_repair_makes_whole(tmp_path: Path) -> None:
+    dice = random.Random(20261120)
+    acknowledged = 0
+    for _ in range(10):
+        line = [
+            sys.executable,
+            "-c",
+            WRITER,
+            str(tmp_path),
+            str(Path(__file__).parents[1]),
+            str(acknowledged),
+        ]
+        with subprocess.Popen(line, stdout=subprocess.PIPE, text=True) as child:
+            assert child.stdout is not None
+            for _ in range(dice.randint(1, 40)):
+                acknowledged = int(child.stdout.readline())
+            child.send_signal(signal.SIGKILL)
+            # What it still said before it was gone counts too.
+            acknowledged = max([acknowledged, *map(int, child.stdout.read().split())])
+        check_sealed(tmp_path)
+        repair(tmp_path, disk=Disk())
+        check_agreement(tmp_path)
+        urls = {row["url"] for row in table_rows(tmp_path)}
+        assert urls >= set(urls_of(pages(acknowledged)))
+    assert acknowledged > 70
+    assert len(list(tmp_path.glob("*.warc.gz"))) > 10
+    assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY

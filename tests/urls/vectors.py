@@ -1,0 +1,41 @@
+"""Golden vectors of the software whose frontier files ours must agree with.
+
+A small selection lies beside this module; the full set, where it is at hand, next to the project root.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from amicrawl.urls import Policy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SELECTION = Path(__file__).parent / "data"
+FULL = Path(__file__).resolve().parents[3] / "shared" / "vectors"
+CORPORA = FULL.parent / "corpora"
+
+
+def lines(directory: Path, name: str, **wanted: str) -> Iterator[dict[str, Any]]:
+    """Yield the objects of a vector file whose fields are as *wanted*."""
+    with (directory / name).open(encoding="utf-8") as file:
+        for line in file:
+            fields = json.loads(line)
+            if all(fields.get(field) == value for field, value in wanted.items()):
+                yield fields
+
+
+def text_in(fields: dict[str, Any], name: str) -> str | bytes:
+    """Return a text that stands as hexadecimal where it is not UTF-8."""
+    written = fields.get(f"{name}_hex")
+    return fields[name] if written is None else bytes.fromhex(written)
+
+
+def policy_in(fields: dict[str, Any]) -> Policy:
+    """Return the policy of a line."""
+    policy = dict(fields.get("policy", {}))
+    allow, deny = policy.pop("query_allow", ()), policy.pop("query_deny", ())
+    return Policy(query_allow=frozenset(allow), query_deny=frozenset(deny), **policy)
