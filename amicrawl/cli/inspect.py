@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import asdict
-from pathlib import Path  # noqa: TC003  # typer looks at it
+from pathlib import Path  # typer looks at it
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -30,7 +30,7 @@ def inspect(
     rows: Annotated[
         int, typer.Option("-n", min=0, max=MOST_ROWS, help="Rows or records to show.", metavar="N")
     ] = 20,
-    as_json: Annotated[  # noqa: FBT002  # typer calls it so
+    as_json: Annotated[  # typer calls it so
         bool, typer.Option("--json", help="Print one JSON object.")
     ] = False,
 ) -> None:

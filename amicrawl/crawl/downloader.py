@@ -96,7 +96,7 @@ class ArchiveDownloader:
         if self._read or ticket is None or ticket.dispatch is None or not isinstance(result, Response):
             return result
         spider = self.crawler.spider
-        # What counts pages (CLOSESPIDER_PAGECOUNT, LogStats) listens to this; the engine will not say it.
+        # What counts pages (CLOSESPIDER_PAGECOUNT, LogStats) hears this; the engine will not say it.
         self.crawler.signals.send_catch_log(
             signals.response_received, response=result, request=request, spider=spider
         )

@@ -64,8 +64,10 @@ class Progress:
         else:
             last = {**report(self._run.tally, self._moment()), "event": "finished", "reason": reason}
             self._write(json.dumps(last) + "\n")
-        left = self._run.frontier.queued
-        note = f"stopped ({reason}) with {left:,} URLs not fetched\n" if reason != "finished" else ""
+        note = ""
+        if reason != "finished":
+            unread = "" if self._run.tally.seeds_ended else " and the rest of the seed list not read"
+            note = f"stopped ({reason}) with {self._run.frontier.queued:,} URLs not fetched{unread}\n"
         where = f"output in {self._run.config.directory}\n"
         self._write(note + summary(self._run.tally, elapsed) + "\n" + where)
 
@@ -77,7 +79,7 @@ class Progress:
         waiting = run.frontier.queued + run.frontier.in_flight
         return Moment(
             elapsed=now - self._started,
-            total=tally.rows + waiting if tally.seeds_ended else None,
+            total=tally.rows + waiting if tally.seeds_ended else tally.seeds_announced,
             in_flight=len(self._crawler.engine.downloader.active),
             inflight_limit=run.limit.limit,
             pages_per_second=(tally.rows - rows) / span,

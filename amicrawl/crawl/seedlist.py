@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import logging
+import threading
 from typing import TYPE_CHECKING, BinaryIO
 
 from scrapy import Request
@@ -14,13 +15,14 @@ from amicrawl.crawl.feeding import feed
 from amicrawl.crawl.run import run_of
 from amicrawl.crawl.scheduler import FrontierScheduler
 from amicrawl.errors import AmicrawlError, InputError
-from amicrawl.seed import open_seed
+from amicrawl.seed import count_entries, open_seed
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
     from amicrawl.crawl.arguments import SeedArguments
-    from amicrawl.seed import Fault, SeedReader
+    from amicrawl.crawl.tally import Tally
+    from amicrawl.seed import Fault, SeedFormat, SeedReader
 
 logger = logging.getLogger(__name__)
 
@@ -57,6 +59,7 @@ class SeedList:
         assert isinstance(scheduler, FrontierScheduler)
         try:
             reader = self._reader if self._reader is not None else await asyncio.to_thread(self._open)
+            self._count_ahead(run.tally, reader.format)
             await feed(run, reader, wake=scheduler.wake)
         except AmicrawlError as error:
             run.seed_fault = error
@@ -74,6 +77,16 @@ class SeedList:
             on_fault=self._told,
             fetch=self._fetch,
         )
+
+    def _count_ahead(self, tally: Tally, seed_format: SeedFormat) -> None:
+        """Find out how long the list is while it is being read, for the screen; on a thread."""
+        if self._on_the_web:
+            return
+
+        def count() -> None:
+            tally.seeds_announced = count_entries(self._arguments.file, seed_format)
+
+        threading.Thread(target=count, name="amicrawl-count", daemon=True).start()
 
     def _told(self, fault: Fault) -> None:
         """Tell of a fault, with file, line and reason; runs on the reading thread."""

@@ -39,6 +39,8 @@ class Tally:
     """Seeds that were already in the frontier."""
     seeds_ended: bool = False
     """Whether the seed list was read to its end, so that the total is known."""
+    seeds_announced: int | None = None
+    """How many entries the seed list has, counted ahead of the reading; None where not known yet."""
 
     @property
     def rows(self) -> int:
@@ -68,4 +70,6 @@ class Tally:
 
     def as_dict(self) -> dict[str, int]:
         """Return the counts by name, `rows` included."""
-        return {**{name: int(count) for name, count in asdict(self).items()}, "rows": self.rows}
+        counts = asdict(self)
+        del counts["seeds_ended"], counts["seeds_announced"]
+        return {**counts, "rows": self.rows}

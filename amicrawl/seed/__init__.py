@@ -13,10 +13,11 @@ all.
 Which URLs are the same, and whether they can be fetched at all, is not decided here.
 """
 
+from amicrawl.seed.count import count_entries
 from amicrawl.seed.fault import Fault
 from amicrawl.seed.formats import SeedFormat
 from amicrawl.seed.reader import SeedReader, open_seed
 from amicrawl.seed.seed import Seed
 from amicrawl.seed.sitemap_tree import SitemapLimits
 
-__all__ = ["Fault", "Seed", "SeedFormat", "SeedReader", "SitemapLimits", "open_seed"]
+__all__ = ["Fault", "Seed", "SeedFormat", "SeedReader", "SitemapLimits", "count_entries", "open_seed"]

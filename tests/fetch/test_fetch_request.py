@@ -89,6 +89,10 @@ def test_the_wire_url_is_asked_for_where_there_is_one() -> None:
         "http://",
         "http:///path",
         "http://:80/",
+        "http://example.org:http/",
+        "http://example.org:999999/",
+        "http://[::1/",
+        "http://::1/",
         "http://user@/",
         "http://example.org/a b",
         "http://example.org/\u00e4",
@@ -185,8 +189,7 @@ def test_a_route_tells_connections_apart_that_must_not_be_shared() -> None:
         ("example.org:8443", ("example.org", 8443)),
         ("[::1]", ("::1", 443)),
         ("[::1]:8443", ("::1", 8443)),
-        ("example.org:99999999", ("example.org", 0)),
-        ("example.org:http", ("example.org", 0)),
+        ("example.org:", ("example.org", 443)),
     ],
 )
 def test_a_route_knows_host_and_port(authority: str, host_and_port: tuple[str, int]) -> None:
