@@ -28,6 +28,7 @@ crawl: environment-run ## Archive SEEDS=path (or a demo site on this machine) in
 .PHONY: test
 test: lint ## Check style, types and import order, then run the tests
 	@scripts/system-packages gzip
+	@scripts/replay-environment
 	$(BIN)/python -m pytest
 
 .PHONY: lint

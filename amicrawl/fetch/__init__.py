@@ -1,16 +1,18 @@
 """Fetching: one request, one `Capture`, byte for byte.
 
-libcurl makes the connections (names, addresses, proxies, TLS); the bytes of request and response are
-made and read here, because no HTTP library keeps what odd servers send. On the way of one request:
+libcurl makes the connections (addresses, proxies, TLS); the bytes of request and response are made and
+read here, because no HTTP library keeps what odd servers send. On the way of one request:
 
-    request    checks it and writes its bytes          pure
-    guard      says which addresses may be dialled     pure
-    dialer     connects, through `multi`               network
-    exchange   sends, receives, keeps to the limits    network
-    raw        sorts the response, with `framing`      pure but for the spool
-    spool      holds the body                          disk
+    request     checks it and writes its bytes                    pure
+    resolver    looks the host name up                            network, threads
+    guard       says which addresses may be dialled               pure
+    dialer      connects: `attempt`, `multi`, `connection`        network
+    pool        keeps connections for the next request            network
+    exchange    sends, receives, keeps to the limits              network
+    raw         sorts the response, by the rules of `framing`     pure but for the spool
+    spool       holds the body                                    disk
 
-`Wire` puts these together; `failures` has the words for what goes wrong.
+`Wire` puts these together, on one loop in `transport`; `failures` has the words for what goes wrong.
 """
 
 from amicrawl.fetch.guard import Guard

@@ -41,11 +41,6 @@ class Connection:
         self._fd: int = easy.getinfo(pycurl.ACTIVESOCKET)
         self._loop.add_reader(self._fd, self._on_readable)
 
-    @property
-    def closed(self) -> bool:
-        """Whether it was closed from this side."""
-        return self._fd < 0
-
     def on_writable(self, callback: Callable[[], None] | None) -> None:
         """Have *callback* called whenever there is room to send; None ends that."""
         if self._fd < 0:

@@ -25,10 +25,6 @@ class Pool:
         self._by_route: dict[Route, list[Connection]] = {}
         self._idle_since: dict[Connection, float] = {}
 
-    def __len__(self) -> int:
-        """Return how many connections are idle."""
-        return len(self._idle_since)
-
     def take(self, route: Route) -> Connection | None:
         """Return a connection of *route* that is alive and silent, or None."""
         while connections := self._by_route.get(route):
@@ -44,13 +40,18 @@ class Pool:
         """Keep *connection* for another request; the one idle longest goes where there are too many."""
         self._by_route.setdefault(connection.route, []).append(connection)
         self._idle_since[connection] = self._clock()
-        connection.readable = lambda: self._discard(connection)
+        connection.readable = lambda: self._look_at(connection)
         if len(self._idle_since) > self._size:
             self._discard(next(iter(self._idle_since)))
 
     def close(self) -> None:
         """Close them all."""
         for connection in list(self._idle_since):
+            self._discard(connection)
+
+    def _look_at(self, connection: Connection) -> None:
+        # What wakes us may also be a message of TLS itself, a session ticket for one.
+        if not connection.is_silent():
             self._discard(connection)
 
     def _discard(self, connection: Connection) -> None:

@@ -43,7 +43,7 @@ SYNC_SECONDS = 1.0
 SYNC_BYTES = 64 * 1024**2
 """... and the most of it that may."""
 PENDING_BYTES = 16 * 1024**2
-"""Memory that records and rows may take before they are written."""
+"""Bytes of records and rows that may be added before they are written."""
 
 
 class Archive:
@@ -69,27 +69,21 @@ class Archive:
         """
         disk = disk or Disk()
         ids = RecordIds(random)
-        self._lock = DirectoryLock(directory)
-        try:
-            repaired = repair_locked(directory, disk=disk)
-            first = next_number(directory, taken=known_files(directory))
-        except BaseException:
-            self._lock.release()
-            raise
-        self.repaired: Repaired = repaired
-        """What was found and mended; its `lost_urls` have to be fetched again."""
+        self._lock, self.repaired, first = _take_over(directory, disk)
+        """`repaired`: what was found and mended; its `lost_urls` have to be fetched again."""
         self.index = CapturesJournal(directory, disk=disk)
         """The stage that keeps rows."""
+        writer = WarcWriter(
+            directory,
+            max_size=config.warc_size,
+            warcinfo=warcinfo_fields(config) | dict(warcinfo or {}),
+            first=first,
+            ids=ids,
+            now=now,
+            disk=disk,
+        )
         self.warc = WarcStage(
-            WarcWriter(
-                directory,
-                max_size=config.warc_size,
-                warcinfo=warcinfo_fields(config) | dict(warcinfo or {}),
-                first=first,
-                ids=ids,
-                now=now,
-                disk=disk,
-            ),
+            writer,
             ids=ids,
             originals=Originals() if config.dedup is Dedup.CRAWL else None,
             store_unchanged=config.store_unchanged,
@@ -109,7 +103,7 @@ class Archive:
 
     @property
     def pending_bytes(self) -> int:
-        """Bytes of memory that what was added and not yet committed takes."""
+        """Bytes that were added and not yet written."""
         return self.warc.writer.pending_bytes + self.index.pending_bytes
 
     @property
@@ -171,6 +165,17 @@ class Archive:
             self._told += 1
             if self._on_sealed is not None:
                 self._on_sealed(file)
+
+
+def _take_over(directory: Path, disk: Disk) -> tuple[DirectoryLock, Repaired, int]:
+    """Lock and repair *directory*; return the lock, what was done, and the number of the next file."""
+    lock = DirectoryLock(directory)
+    try:
+        repaired = repair_locked(directory, disk=disk)
+        return lock, repaired, next_number(directory, taken=known_files(directory))
+    except BaseException:
+        lock.release()
+        raise
 
 
 def warcinfo_fields(config: CrawlConfig) -> dict[str, str]:

@@ -26,7 +26,7 @@ import orjson
 
 from amicrawl import __version__
 from amicrawl.errors import DamagedFileError
-from amicrawl.record.disk import OutputFile
+from amicrawl.record.disk import OutputFile, explained
 from amicrawl.record.members import Members
 from amicrawl.record.sealed import SealedFile, described
 from amicrawl.record.warc import warc_date
@@ -107,9 +107,10 @@ class CrawlJson:
     def _list_unlisted(self) -> None:
         for path in sorted(self._directory.glob("*.warc.gz")):
             if path.name not in self._files:
-                with path.open("rb") as stream:
-                    records = sum(1 for _ in Members(stream))
-                self._files[path.name] = asdict(described(path, records=records))
+                with explained(path, "read"):
+                    with path.open("rb") as stream:
+                        records = sum(1 for _ in Members(stream))
+                    self._files[path.name] = asdict(described(path, records=records))
 
     def _write(self) -> None:
         self._json["files"] = list(self._files.values())
@@ -137,8 +138,10 @@ def _read(directory: Path) -> dict[str, Any]:
         return {}
     if path.stat().st_size > SIZE_LIMIT:
         raise DamagedFileError(path, 0, f"larger than {SIZE_LIMIT} bytes; move it away and start again")
+    with explained(path, "read"):
+        content = path.read_bytes()
     try:
-        crawl: dict[str, Any] = orjson.loads(path.read_bytes())
+        crawl: dict[str, Any] = orjson.loads(content)
         for entry in crawl.get("files", []):
             if not isinstance(entry["name"], str) or not isinstance(entry["size"], int):
                 raise TypeError

@@ -74,10 +74,7 @@ class Disk:
 
 
 class OutputFile:
-    """A file being written, under its name with `.open` behind it, until `seal` gives it its own.
-
-    It has what pyarrow asks of a Python file: `write`, `tell`, `flush`, `close`, `closed`.
-    """
+    """A file being written, under its name with `.open` behind it, until `seal` gives it its own."""
 
     def __init__(self, path: Path, *, disk: Disk, digest: hashlib._Hash | None = None) -> None:
         """Create `path`.open; OutputError where that fails, or where there is one.
@@ -102,11 +99,6 @@ class OutputFile:
                 disk.remove(open_path)
         return cls(path, disk=disk, digest=digest)
 
-    @property
-    def closed(self) -> bool:
-        """Whether it can no longer be written to."""
-        return self._descriptor < 0
-
     def tell(self) -> int:
         """Return how many bytes were written."""
         return self._size
@@ -122,9 +114,6 @@ class OutputFile:
         if self._digest is not None:
             self._digest.update(block)
         return len(block)
-
-    def flush(self) -> None:
-        """Nothing is held back, so nothing is to do."""
 
     def sync(self) -> None:
         """Force what was written to disk, and the first time the file's name too."""

@@ -107,7 +107,7 @@ def write_table(directory: Path, rows: Iterable[tuple[RowTuple, int]], *, disk: 
             writer.add(rows)
             count = writer.finish(last_journal)
         finally:
-            writer.abandon()
+            writer.close()
         output.seal()
     finally:
         output.close()
@@ -122,12 +122,48 @@ def remove_taken_in(directory: Path, *, disk: Disk) -> None:
             remove_durably(path, disk=disk)
 
 
+class _Sink:
+    """The file that pyarrow writes to, until a write fails or the table is given up.
+
+    pyarrow goes on writing then, from destructors too; nothing of that may reach the file, or raise.
+    """
+
+    closed = False
+
+    def __init__(self, output: OutputFile) -> None:
+        self._output = output
+        self._given_up = False
+
+    def write(self, block: bytes) -> int:
+        """Write *block*."""
+        if not self._given_up:
+            self._given_up = True
+            self._output.write(block)
+            self._given_up = False
+        return len(block)
+
+    def tell(self) -> int:
+        """Return how many bytes were written."""
+        return self._output.tell()
+
+    def flush(self) -> None:
+        """Nothing is held back, so nothing is to do."""
+
+    def close(self) -> None:
+        """The file is not pyarrow's to close."""
+
+    def give_up(self) -> None:
+        """Let nothing more through."""
+        self._given_up = True
+
+
 class _TableWriter:
     """Rows into the bytes of a Parquet file."""
 
     def __init__(self, output: OutputFile) -> None:
+        self._sink = _Sink(output)
         # The stubs know neither files that are only written to nor a choice of columns.
-        options: dict[str, Any] = {"where": output, "use_dictionary": _REPEATING}
+        options: dict[str, Any] = {"where": self._sink, "use_dictionary": _REPEATING}
         self._writer = pq.ParquetWriter(schema=CAPTURES, compression="zstd", **options)
         self._batches: list[pa.RecordBatch] = []
         self._group_rows = 0
@@ -169,9 +205,10 @@ class _TableWriter:
         self._writer.close()
         return self._count
 
-    def abandon(self) -> None:
-        """Keep pyarrow from writing a footer to a file that was given up."""
-        self._writer.is_open = False
+    def close(self) -> None:
+        """Let go of what pyarrow holds; a table that is not finished gets no further byte."""
+        self._sink.give_up()
+        self._writer.close()
 
     def _take(self, rows: list[RowTuple], size: int) -> None:
         columns = zip(*rows, strict=True)

@@ -79,7 +79,7 @@ class WarcWriter:
         self.sealed: list[SealedFile] = []
         """The files that were finished, oldest first."""
         self.pending_bytes = 0
-        """Bytes of memory that what was added and not yet written takes."""
+        """Bytes that were added and not yet written; those of long records wait in temporary files."""
         self._directory = directory
         self._prefix = prefix
         self._max_size = max_size
@@ -165,8 +165,7 @@ class WarcWriter:
         pending.pieces.append(member)
         pending.records += 1
         self._offset += length
-        if not isinstance(member, _Spooled):
-            self.pending_bytes += length
+        self.pending_bytes += length
         return location
 
     def _member(self, record: Record) -> bytes | _Spooled:
@@ -204,7 +203,8 @@ def next_number(directory: Path, *, prefix: str = "ami", taken: Collection[str] 
     Files being written and the `.tail` files of a repair count: their numbers are never used again.
     """
     pattern = re.compile(rf"{re.escape(prefix)}-(\d{{5,12}}){re.escape(SUFFIX)}")
-    names = [*taken, *(path.name for path in directory.iterdir())]
+    with explained(directory, "read"):
+        names = [*taken, *(path.name for path in directory.iterdir())]
     return 1 + max((int(match[1]) for name in names if (match := pattern.match(name))), default=-1)
 
 

@@ -7,8 +7,9 @@ query freed of tracking keys and sorted. `www.`, path case, trailing slashes, in
 are kept apart, unless the `Policy` says otherwise.
 
 The form is idempotent, except where a rule uncovers what an earlier one would have taken: `%2e`
-segments (escapes are normalised after dot segments went), a second trailing dot of the host, and the
-foldings of a policy, each of which is done once.
+segments (escapes are normalised after dot segments went), a second trailing dot of the host, a host of
+which mapping leaves nothing, an empty query key with an empty value, and the foldings of a policy, each
+of which is done once.
 
 `canonicalize` refuses what the rules do not cover. Some of that can be fetched all the same;
 `identity.py` has the extension that gives it a form. Pure: no I/O, and nothing here raises on a URL.

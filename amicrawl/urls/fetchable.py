@@ -28,6 +28,7 @@ _PLAIN = re.compile(
 _START = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(//)?([^/?#]*)")
 _UNFIT = re.compile(r'[^!-~]+|["<>\\^`{|}]+')
 _MALFORMED_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_AMBIGUOUS = str.maketrans({"@": "%40", "[": "%5B", "]": "%5D"})
 _DIGITS = re.compile(r"[0-9]*")
 
 
@@ -86,8 +87,8 @@ def _encoded(text: str) -> Fetchable | Refused:
     if not target.startswith("/"):
         target = "/" + target
     userinfo = _fit(userinfo) + at
-    # Readers differ over which @ ends the userinfo.
-    wire_userinfo = userinfo[:-1].replace("@", "%40") + at
+    # Readers differ over which @ ends the userinfo, and over brackets in it.
+    wire_userinfo = userinfo.removesuffix("@").translate(_AMBIGUOUS) + at
     wire_port = "" if port is None else f":{port}"
     return Fetchable(
         url=f"{written_scheme}://{userinfo}{host}{colon_port}{rest}",

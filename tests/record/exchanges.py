@@ -92,13 +92,14 @@ def open_archive(directory: Path, *, disk: Disk | None = None, **settings: Any) 
     """Return an archive in *directory* with small files and a clock that stands still."""
     sealed: Callable[[SealedFile], None] | None = settings.pop("on_sealed", None)
     monotonic: Callable[[], float] = settings.pop("monotonic", lambda: 0.0)
+    randomness: Callable[[int], bytes] = settings.pop("random", os.urandom)
     config = CrawlConfig(**({"warc_size": 2000} | settings))
     return Archive(
         directory,
         config=config,
         now=lambda: BEGAN,
         monotonic=monotonic,
-        random=os.urandom,
+        random=randomness,
         on_sealed=sealed,
         disk=disk,
     )

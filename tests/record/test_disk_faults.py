@@ -22,6 +22,7 @@ from record.exchanges import (
     foreign_verdicts,
     item,
     names_in,
+    numbered_bytes,
     open_archive,
     open_writer,
     pages,
@@ -93,12 +94,19 @@ class FaultyDisk(Disk):
         return super().temporary(directory)
 
 
-BATCHES = [pages(5), [item(capture("http://long/", body=os.urandom(1_100_000)))], pages(9, first=5)]
+BATCHES = [
+    pages(5),
+    [item(capture("http://long/", body=numbered_bytes()(1_100_000)))],
+    pages(9, first=5),
+]
 
 
 def crawl(directory: Path, disk: Disk, stored: list[CaptureItem]) -> None:
     """Store `BATCHES` in *directory*; *stored* has those whose storing was acknowledged."""
-    archive = open_archive(directory, disk=disk, durability="full", warc_size=4000)
+    # Without chance, so that each round makes the same calls.
+    archive = open_archive(
+        directory, disk=disk, durability="full", warc_size=4000, random=numbered_bytes()
+    )
     try:
         for batch in BATCHES:
             archive.store(batch)

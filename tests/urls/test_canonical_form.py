@@ -27,7 +27,7 @@ from amicrawl.urls.octets import text_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-SHAPE = re.compile(r"https?://[a-z0-9.-]+(:[0-9]+)?/[!-~]*")
+SHAPE = re.compile(r"https?://[a-z0-9.-]*(:[0-9]+)?/[!-~]*")
 
 
 def canonical(url: str | bytes, **options: Any) -> str:
@@ -148,6 +148,12 @@ def test_a_query_is_sorted_by_decoded_octets() -> None:
     assert canonical("http://h/?%62=1&a=2&%C3%A9&%7A&a=10") == "http://h/?a=10&a=2&b=1&z&%C3%A9"
 
 
+def test_a_host_that_vanishes_in_mapping_passes_once() -> None:
+    """As in the files of other software. Nothing of the kind is ever fetched."""
+    assert canonical("http://\xad/") == canonical("http://xn--/") == "http:///"
+    assert refusal("http:///") is Reason.NO_HOST
+
+
 def test_an_empty_key_is_written_as_nothing() -> None:
     assert canonical("http://h/?=b&=") == "http://h/?&=b"
 
@@ -208,7 +214,7 @@ def test_a_form_is_its_own_form_but_for_the_documented_exceptions(url: str) -> N
         path, _, query = form.url.partition("?")
         uncovered_dots = re.search(r"/\.{1,2}(/|$)", path)
         empty_key = query.startswith("&")
-        assert uncovered_dots or form.host.endswith(".") or empty_key
+        assert uncovered_dots or not form.host or form.host.endswith(".") or empty_key
 
 
 @given(url=ORDINARY)
