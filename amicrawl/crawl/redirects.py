@@ -14,7 +14,7 @@ from scrapy.downloadermiddlewares.redirect import RedirectMiddleware
 from scrapy.exceptions import IgnoreRequest
 from scrapy.spidermiddlewares.referer import RefererMiddleware
 
-from amicrawl.crawl.handler import REDIRECTS
+from amicrawl.crawl.answering import REDIRECTS
 from amicrawl.crawl.ticket import ticket_of
 
 if TYPE_CHECKING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pycurl
@@ -13,7 +14,7 @@ from amicrawl.fetch.raw import More, ResponseReader
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Future, TimerHandle
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from amicrawl.fetch.connection import Connection
     from amicrawl.fetch.limits import Limits
@@ -73,10 +74,11 @@ class Exchange:
 
     def abandon(self, detail: str) -> None:
         """End it from outside, unless it is over; what came is kept."""
-        if self.first_byte is None:
-            self._fail(Failure.OTHER, detail)
-        else:
-            self._finish(Truncation.UNSPECIFIED)
+        with self._keeping():
+            if self.first_byte is None:
+                self._fail(Failure.OTHER, detail)
+            else:
+                self._finish(Truncation.UNSPECIFIED)
 
     def release(self) -> None:
         """Let go of loop and connection; after this nothing of the exchange happens any more."""
@@ -84,7 +86,6 @@ class Exchange:
             self._timer.cancel()
             self._timer = None
         self._wait_to_send(wanted=False)
-        self.ended.cancel()
 
     def _send(self) -> None:
         try:
@@ -106,9 +107,21 @@ class Exchange:
             self.connection.on_writable(self._send if wanted else None)
 
     def _receive(self) -> None:
-        """Take what has come, and find out whether that is all."""
-        if self.ended.done():
-            return
+        if not self.ended.done():
+            with self._keeping():
+                self._take_what_came()
+
+    @contextmanager
+    def _keeping(self) -> Iterator[None]:
+        """Hand the caller the error of a body that cannot be kept; the loop could do nothing with it."""
+        try:
+            yield
+        except OutputError as error:
+            if not self.ended.done():
+                self.ended.set_exception(error)
+
+    def _take_what_came(self) -> None:
+        """Receive until there is nothing for now, and find out whether that is all."""
         more = None
         for _ in range(_READS_A_TURN):
             try:
@@ -122,8 +135,7 @@ class Exchange:
                 self._closed()
                 return
             more = self._take(data)
-            drained = len(data) < _RECEIVE and not self.connection.buffers
-            if drained or more is None or more is More.CUT:
+            if more is More.CUT or (len(data) < _RECEIVE and not self.connection.buffers):
                 break
         else:
             # For bytes that wait above the socket the loop would not call again.
@@ -131,16 +143,11 @@ class Exchange:
         if more is not None:
             self._judge(more)
 
-    def _take(self, data: bytes) -> More | None:
-        """Hand *data* on; return whether more may come, None where it could not be kept."""
+    def _take(self, data: bytes) -> More:
         self.last_byte = self._clock()
         if self.first_byte is None:
             self.first_byte = self.last_byte
-        try:
-            self.reader.feed(data)
-        except OutputError as error:
-            self.ended.set_exception(error)
-            return None
+        self.reader.feed(data)
         return self.reader.more()
 
     def _judge(self, more: More) -> None:
@@ -180,8 +187,11 @@ class Exchange:
 
     def _wake(self) -> None:
         self._timer = None
-        if self.ended.done():
-            return
+        if not self.ended.done():
+            with self._keeping():
+                self._look_at_the_clock()
+
+    def _look_at_the_clock(self) -> None:
         now = self._clock()
         if self._quiet_by is not None and now >= self._quiet_by:
             self._finish(self.reader.give_up())
@@ -213,10 +223,6 @@ class Exchange:
     def _finish(self, truncated: Truncation | None) -> None:
         if self.ended.done():
             return
-        try:
-            self.reader.stop()
-        except OutputError as error:
-            self.ended.set_exception(error)
-            return
+        self.reader.stop()
         self.truncated = truncated
         self.ended.set_result(None)

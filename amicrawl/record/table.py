@@ -147,10 +147,10 @@ class _Sink:
         return self._output.tell()
 
     def flush(self) -> None:
-        """Nothing is held back, so nothing is to do."""
+        """Do nothing: nothing is held back."""
 
     def close(self) -> None:
-        """The file is not pyarrow's to close."""
+        """Do nothing: the file is not pyarrow's to close."""
 
     def give_up(self) -> None:
         """Let nothing more through."""

@@ -20,6 +20,7 @@ import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from itertools import chain
 from typing import TYPE_CHECKING
 from urllib.parse import quote_from_bytes
 
@@ -106,7 +107,7 @@ def write_gzip_member(record: Record, write: Callable[[bytes], object]) -> int:
     """Give *record* as one gzip member to *write*, piece by piece, and return its length in bytes."""
     compressor = isal_zlib.compressobj(LEVEL, isal_zlib.DEFLATED, GZIP_WINDOW)
     length = 0
-    for piece in (encode_head(record), record.lead, *record.body.blocks(), b"\r\n\r\n"):
+    for piece in chain([encode_head(record), record.lead], record.body.blocks(), [b"\r\n\r\n"]):
         compressed = compressor.compress(piece)
         length += len(compressed)
         write(compressed)

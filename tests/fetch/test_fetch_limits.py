@@ -200,15 +200,24 @@ def test_a_cut_connection_serves_nothing_else(run: Run, make_wire: Callable[...,
     assert server.connections == 2
 
 
+@pytest.mark.parametrize(
+    "serve",
+    [
+        answer(OK + b"Content-Length: 11\r\n\r\nhello world"),
+        answer(b"HT"),
+        drip(b"HT", b"", every=0.05),
+    ],
+    ids=["received", "at the end", "out of time"],
+)
 def test_a_body_that_cannot_be_spooled_stops_the_caller_and_leaves_nothing_open(
-    run: Run, make_wire: Callable[..., Wire], tmp_path: Path
+    run: Run, make_wire: Callable[..., Wire], tmp_path: Path, serve: Callable[[socket.socket], None]
 ) -> None:
     async def fetch(url: str) -> None:
-        async with make_wire(spool_above=10, spool_dir=tmp_path / "missing") as wire:
+        async with make_wire(spool_above=0, spool_dir=tmp_path / "missing", timeout=0.3) as wire:
             with pytest.raises(OutputError, match="missing"):
                 await wire.fetch(WireRequest(url=url))
 
-    with LoopbackServer(answer(OK + b"Content-Length: 11\r\n\r\nhello world")) as server:
+    with LoopbackServer(serve) as server:
         run(fetch(server.url))
 
 

@@ -143,13 +143,46 @@ def test_a_socks_proxy_is_asked_for_a_name_or_an_address(
 ) -> None:
     proxy = Proxy()
     with LoopbackServer(always(ODD)) as origin, LoopbackServer(proxy.socks5) as server:
-        host = "origin.example" if scheme == "socks5h" else "localhost"
-        request = WireRequest(
-            url=f"http://{host}:{origin.port}/", proxy=f"{scheme}://127.0.0.1:{server.port}"
-        )
-        capture = fetch(request)
+        url = f"http://origin.example:{origin.port}/"
+        request = WireRequest(url=url, proxy=f"{scheme}://proxy.example:{server.port}")
+        capture = fetch(request, resolve=lambda _: ["127.0.0.1"])
         assert (capture.failure_detail, capture.head + content(capture)) == ("", ODD)
-    assert proxy.asked[0][:-2] in {asked, b"\5\1\0\4" + bytes(15) + b"\1"}
+    assert proxy.asked[0][:-2] == asked
+
+
+def test_a_socks_proxy_is_not_asked_for_an_address_that_must_not_be_dialled(
+    fetch: Callable[..., Capture],
+) -> None:
+    addresses = {"proxy.example": ["127.0.0.1"], "origin.example": ["10.0.0.1", "169.254.169.254"]}
+    with LoopbackServer(Proxy().socks5) as server:
+        request = WireRequest(
+            url="http://origin.example/", proxy=f"socks5://proxy.example:{server.port}"
+        )
+        capture = fetch(request, resolve=addresses.__getitem__)
+        assert server.connections == 0
+    assert (capture.failure, capture.failure_detail) == (
+        Failure.ADDRESS_REFUSED,
+        "10.0.0.1 is a private address.",
+    )
+
+
+def test_a_socks_proxy_is_asked_for_the_address_that_may_be_dialled(
+    fetch: Callable[..., Capture],
+) -> None:
+    proxy = Proxy()
+    with LoopbackServer(always(ODD)) as origin, LoopbackServer(proxy.socks5) as server:
+        url = f"http://origin.example:{origin.port}/"
+        request = WireRequest(url=url, proxy=f"socks5://127.0.0.1:{server.port}")
+        capture = fetch(request, resolve=lambda _: ["10.0.0.1", "127.0.0.1"])
+        assert capture.head + content(capture) == ODD
+    assert [asked[4:8] for asked in proxy.asked] == [bytes([127, 0, 0, 1])]
+
+
+def test_a_proxy_whose_name_does_not_exist_is_at_fault(fetch: Callable[..., Capture]) -> None:
+    capture = fetch(
+        WireRequest(url="http://a.example/", proxy="http://b.example:1"), resolve=lambda _: []
+    )
+    assert capture.failure is Failure.PROXY
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,19 @@ REQUEST = b"GET / HTTP/1.1\r\nHost: example.org\r\n\r\n"
 CONDITIONAL_REQUEST = b'GET / HTTP/1.1\r\nHost: example.org\r\nif-none-match: "v1"\r\n\r\n'
 
 
+class QuickDisk(Disk):
+    """A disk that forces nothing to it, for tests in which no power is cut."""
+
+    def sync(self, descriptor: int) -> None:
+        pass
+
+    def sync_directory(self, directory: Path) -> None:
+        pass
+
+    def truncate(self, path: Path, size: int) -> None:
+        os.truncate(path, size)
+
+
 def capture(url: str = "http://example.org/", **changes: Any) -> Capture:
     """Return an ordinary exchange, but for *changes*; `body` may be given as bytes."""
     body = changes.pop("body", b"<p>hello</p>")
@@ -101,7 +114,7 @@ def open_archive(directory: Path, *, disk: Disk | None = None, **settings: Any) 
         monotonic=monotonic,
         random=randomness,
         on_sealed=sealed,
-        disk=disk,
+        disk=disk or QuickDisk(),
     )
 
 

@@ -12,13 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from record.exchanges import capture, failed, item, names_in, pages, table_rows
+from record.exchanges import QuickDisk, capture, failed, item, names_in, pages, table_rows
 
 from amicrawl.errors import DamagedFileError, InputError
 from amicrawl.record import CAPTURES, CapturesJournal
 from amicrawl.record import table as table_module
 from amicrawl.record.captures import row_of
-from amicrawl.record.disk import Disk
 from amicrawl.record.journal import encode_row
 from amicrawl.record.rows import DamagedLine, read_rows
 from amicrawl.record.table import write_table
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
 def keep(directory: Path, *items: CaptureItem) -> None:
     """Write the rows of *items* to the journal of a run that ends well."""
-    journal = CapturesJournal(directory, disk=Disk())
+    journal = CapturesJournal(directory, disk=QuickDisk())
     for entry in items:
         journal.add(entry)
     journal.seal()
@@ -40,7 +39,7 @@ def keep(directory: Path, *items: CaptureItem) -> None:
 
 def leave(directory: Path, *items: CaptureItem) -> Path:
     """Write the rows of *items* to the journal of a run that is killed."""
-    journal = CapturesJournal(directory, disk=Disk())
+    journal = CapturesJournal(directory, disk=QuickDisk())
     for entry in items:
         journal.add(entry)
     journal.commit(sync=False)
@@ -49,7 +48,7 @@ def leave(directory: Path, *items: CaptureItem) -> Path:
 
 
 def test_rows_are_readable_json_while_the_crawl_runs(tmp_path: Path) -> None:
-    journal = CapturesJournal(tmp_path, disk=Disk())
+    journal = CapturesJournal(tmp_path, disk=QuickDisk())
     entries = pages(7)
     for entry in entries:
         journal.add(entry)
@@ -93,13 +92,13 @@ def test_the_table_says_who_wrote_it_and_is_compressed(tmp_path: Path) -> None:
 
 
 def test_what_is_said_of_the_sealed_table_is_true(tmp_path: Path) -> None:
-    journal = CapturesJournal(tmp_path, disk=Disk())
+    journal = CapturesJournal(tmp_path, disk=QuickDisk())
     for entry in pages(4):
         journal.add(entry)
     file = journal.seal()
     content = (tmp_path / "captures.parquet").read_bytes()
     assert (file.name, file.size, file.records) == ("captures.parquet", len(content), 4)
-    assert file == CapturesJournal(tmp_path, disk=Disk()).seal()
+    assert file == CapturesJournal(tmp_path, disk=QuickDisk()).seal()
 
 
 def test_an_item_that_no_warc_stage_saw_is_measured(tmp_path: Path) -> None:
@@ -205,7 +204,7 @@ def test_sealing_refuses_a_damaged_journal_and_changes_nothing(tmp_path: Path) -
     path = leave(tmp_path, *pages(2, first=2))
     path.write_bytes(b"{broken\n" + path.read_bytes())
     with pytest.raises(DamagedFileError) as caught:
-        CapturesJournal(tmp_path, disk=Disk()).seal()
+        CapturesJournal(tmp_path, disk=QuickDisk()).seal()
     assert (caught.value.path, caught.value.offset) == (path, 0)
     assert (tmp_path / "captures.parquet").read_bytes() == before
     assert path.exists()
@@ -215,7 +214,7 @@ def test_a_journal_that_the_table_holds_is_not_taken_in_again(tmp_path: Path) ->
     """This is how a crash between the new table and the removal of its journals looks."""
     path = leave(tmp_path, *pages(3))
     shutil.copy(path, tmp_path / "copy")
-    CapturesJournal(tmp_path, disk=Disk()).seal()
+    CapturesJournal(tmp_path, disk=QuickDisk()).seal()
     (tmp_path / "copy").rename(path)
     keep(tmp_path, *pages(2, first=3))
     assert [row["url"] for row in table_rows(tmp_path)] == [entry.capture.url for entry in pages(5)]
@@ -228,7 +227,7 @@ def test_row_groups_are_bounded_by_rows_and_by_bytes(tmp_path: Path) -> None:
     values = tuple(row_of(item()).values())
     big = table_module.ROW_GROUP_BYTES // 4
     rows = [(values, 100)] * (table_module.ROW_GROUP_ROWS + 5) + [(values, big)] * 9
-    write_table(tmp_path, iter(rows), disk=Disk())
+    write_table(tmp_path, iter(rows), disk=QuickDisk())
     metadata = pq.read_metadata(tmp_path / "captures.parquet")
     groups = [metadata.row_group(index).num_rows for index in range(metadata.num_row_groups)]
     assert groups[0] == table_module.ROW_GROUP_ROWS

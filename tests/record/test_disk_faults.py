@@ -17,6 +17,7 @@ from typing import IO, TYPE_CHECKING
 import pytest
 from record.exchanges import (
     BEGAN,
+    QuickDisk,
     capture,
     check_agreement,
     foreign_verdicts,
@@ -138,7 +139,7 @@ def check_sealed(directory: Path) -> None:
 def mend_and_check(directory: Path, stored: list[CaptureItem]) -> None:
     """Repair *directory*, and fail unless all that was acknowledged is there, once."""
     check_sealed(directory)
-    repair(directory, disk=Disk())
+    repair(directory, disk=QuickDisk())
     assert not [name for name in names_in(directory) if name.endswith(".open")]
     check_sealed(directory)
     urls = []
@@ -205,7 +206,7 @@ def test_a_repair_that_dies_at_any_call_is_finished_by_the_next(tmp_path: Path) 
     left = left_behind(tmp_path / "left")
     once = tmp_path / "once"
     shutil.copytree(left, once)
-    repair(once, disk=Disk())
+    repair(once, disk=QuickDisk())
     check_agreement(once)
     expected = {path.name: path.read_bytes() for path in once.iterdir() if path.suffix != ".damaged"}
     seen = set()
@@ -219,7 +220,7 @@ def test_a_repair_that_dies_at_any_call_is_finished_by_the_next(tmp_path: Path) 
         except KilledError:
             seen.add(disk.failed_at.split()[0])
         check_sealed(directory)
-        repair(directory, disk=Disk())
+        repair(directory, disk=QuickDisk())
         found = {
             path.name: path.read_bytes() for path in directory.iterdir() if path.suffix != ".damaged"
         }
@@ -239,7 +240,7 @@ def test_a_repair_whose_disk_fails_says_so_and_can_be_done_again(tmp_path: Path)
             break
         except OutputError as error:
             told.append(str(error))
-        repair(directory, disk=Disk())
+        repair(directory, disk=QuickDisk())
         check_agreement(directory)
         shutil.rmtree(directory)
     assert len(told) > 10
@@ -403,7 +404,7 @@ def test_a_crawl_killed_at_any_moment_leaves_what_a_repair_makes_whole(tmp_path:
             # What it still said before it was gone counts too.
             acknowledged = max([acknowledged, *map(int, child.stdout.read().split())])
         check_sealed(tmp_path)
-        repair(tmp_path, disk=Disk())
+        repair(tmp_path, disk=QuickDisk())
         check_agreement(tmp_path)
         urls = {row["url"] for row in table_rows(tmp_path)}
         assert urls >= set(urls_of(pages(acknowledged)))

@@ -12,6 +12,7 @@ from record.exchanges import (
     CONDITIONAL_REQUEST,
     HEAD,
     NOT_MODIFIED,
+    QuickDisk,
     capture,
     check_agreement,
     failed,
@@ -26,7 +27,7 @@ from record.exchanges import (
 
 from amicrawl.capture import Truncation
 from amicrawl.errors import DamagedFileError, OutputError, UsageError
-from amicrawl.record import Disk, repair
+from amicrawl.record import repair
 from amicrawl.record.members import Members
 from amicrawl.seed import Seed
 
@@ -49,7 +50,7 @@ def leave(directory: Path, *entries: CaptureItem, **settings: Any) -> Path:
 
 def mend(directory: Path, *, thorough: bool = True) -> Any:
     """Repair *directory*, check that all agrees, and that a second repair finds nothing to do."""
-    repaired = repair(directory, disk=Disk())
+    repaired = repair(directory, disk=QuickDisk())
     if not thorough:
         return repaired
     before = {path.name: path.read_bytes() for path in directory.iterdir()}
@@ -60,7 +61,7 @@ def mend(directory: Path, *, thorough: bool = True) -> Any:
         assert all(block for block, _ in by_fastwarc)
     if (directory / "captures.parquet").exists():
         check_agreement(directory)
-    assert not repair(directory, disk=Disk()).found_anything
+    assert not repair(directory, disk=QuickDisk()).found_anything
     assert {path.name: path.read_bytes() for path in directory.iterdir()} == before
     return repaired
 
@@ -83,7 +84,7 @@ def test_a_killed_crawl_loses_nothing_that_was_written(tmp_path: Path) -> None:
 def test_an_untouched_directory_stays_untouched(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     (tmp_path / "foreign-00000.warc.gz.open").write_bytes(b"another tool's")
-    repaired = repair(tmp_path, disk=Disk())
+    repaired = repair(tmp_path, disk=QuickDisk())
     assert not repaired.found_anything
     assert names_in(tmp_path) == ["foreign-00000.warc.gz.open", "notes.txt"]
 
@@ -291,7 +292,7 @@ def test_rows_of_a_file_that_was_moved_away_stay_if_the_list_has_it(
     if listed:
         (tmp_path / "crawl.json").write_text(json.dumps({"files": files}))
     moved.unlink()
-    repaired = repair(tmp_path, disk=Disk())
+    repaired = repair(tmp_path, disk=QuickDisk())
     assert repaired.lost_urls == ([] if listed else urls_of(inside))
     assert len(inside) > 1
     assert repaired.rows_kept == len(table_rows(tmp_path)) == 20 - len(repaired.lost_urls)
@@ -319,7 +320,7 @@ def test_a_table_that_cannot_be_read_stops_the_repair_before_anything_is_lost(tm
     leave(tmp_path, *pages(2))
     (tmp_path / "captures.parquet").write_bytes(b"PAR1 but no table")
     with pytest.raises(DamagedFileError, match="move it away"):
-        repair(tmp_path, disk=Disk())
+        repair(tmp_path, disk=QuickDisk())
     (tmp_path / "captures.parquet").unlink()
     assert mend(tmp_path).rows_kept == 2
 
@@ -328,7 +329,7 @@ def test_two_files_of_one_name_are_not_judged(tmp_path: Path) -> None:
     leave(tmp_path, *pages(2))
     (tmp_path / "ami-00000.warc.gz").write_bytes(b"somebody's")
     with pytest.raises(OutputError, match="both there"):
-        repair(tmp_path, disk=Disk())
+        repair(tmp_path, disk=QuickDisk())
     assert (tmp_path / "ami-00000.warc.gz").read_bytes() == b"somebody's"
 
 
@@ -336,7 +337,7 @@ def test_a_directory_in_use_is_not_repaired(tmp_path: Path) -> None:
     archive = open_archive(tmp_path, warc_size=10**6)
     archive.store(pages(2))
     with pytest.raises(UsageError, match="Another crawl"):
-        repair(tmp_path, disk=Disk())
+        repair(tmp_path, disk=QuickDisk())
     archive.seal()
     check_agreement(tmp_path)
 

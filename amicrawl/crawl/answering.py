@@ -1,0 +1,93 @@
+"""From a capture to what Scrapy is told: a response, or one of its exceptions."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from typing import TYPE_CHECKING
+
+from scrapy.exceptions import (
+    CannotResolveHostError,
+    DownloadConnectionRefusedError,
+    DownloadFailedError,
+    DownloadTimeoutError,
+    IgnoreRequest,
+)
+from scrapy.http import Headers, Response
+from scrapy.responsetypes import responsetypes
+
+from amicrawl.capture import Failure, Truncation
+from amicrawl.urls import resolve
+
+if TYPE_CHECKING:
+    from scrapy import Request
+
+    from amicrawl.capture import Capture
+
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+_EXCEPTIONS: dict[Failure, type[Exception]] = {
+    Failure.NAME_NOT_FOUND: CannotResolveHostError,
+    Failure.NAME_LOOKUP_FAILED: CannotResolveHostError,
+    Failure.CONNECTION_REFUSED: DownloadConnectionRefusedError,
+    Failure.CONNECT_TIMEOUT: DownloadTimeoutError,
+    Failure.RESPONSE_TIMEOUT: DownloadTimeoutError,
+    Failure.ADDRESS_REFUSED: IgnoreRequest,
+    Failure.UNFETCHABLE_URL: IgnoreRequest,
+}
+
+
+def exception_of(capture: Capture) -> Exception:
+    """Return Scrapy's exception for a *capture* without a response."""
+    kind = _EXCEPTIONS.get(capture.failure or Failure.OTHER, DownloadFailedError)
+    return kind(f"{capture.failure}: {capture.failure_detail}")
+
+
+def bare_response(request: Request, capture: Capture) -> Response:
+    """Return a response that only says its status, for a spider that reads none."""
+    return Response(request.url, status=capture.status)
+
+
+def response_of(request: Request, capture: Capture, *, max_size: int) -> Response:
+    """Return what a callback gets: transfer coding removed, content coding as sent.
+
+    The body is cut at *max_size* bytes (0: not at all). Flags tell of it: `dataloss`, `partial`.
+    """
+    body, flags = _body_up_to(max_size, capture)
+    headers = Headers()
+    for name, value in capture.fields:
+        headers.appendlist(name, value)
+    # The transfer coding is gone from the body; a header that still names it would mislead.
+    headers.pop(b"Transfer-Encoding", None)
+    kind = responsetypes.from_args(headers=headers, url=request.url, body=body)
+    return kind(
+        url=request.url,
+        status=capture.status,
+        headers=headers,
+        body=body,
+        flags=flags,
+        ip_address=ip_address(capture.ip_address) if capture.ip_address else None,
+        protocol=capture.protocol,
+    )
+
+
+def final_url(capture: Capture) -> str:
+    """Return where the exchange led: the target of a redirect, else the URL itself; empty for none."""
+    if capture.failure is not None:
+        return ""
+    location = capture.header(b"location") if capture.status in REDIRECTS else None
+    return resolve(capture.url, location) if location else capture.url
+
+
+def _body_up_to(limit: int, capture: Capture) -> tuple[bytes, list[str]]:
+    """Return the payload, cut at *limit* bytes, and the flags that say how it was cut."""
+    flags = ["dataloss"] if capture.truncated is Truncation.DISCONNECT else []
+    if capture.truncated not in {None, Truncation.DISCONNECT}:
+        flags.append("partial")
+    blocks: list[bytes] = []
+    size = 0
+    for block in capture.payload():
+        size += len(block)
+        blocks.append(block)
+        if limit and size > limit:
+            return b"".join(blocks)[:limit], [*flags, "partial"]
+    return b"".join(blocks), flags

@@ -1,0 +1,78 @@
+"""From a Scrapy request to the request that goes over the wire."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from amicrawl.fetch import WireRequest
+from amicrawl.urls import Refused, fetchable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from scrapy import Request
+    from scrapy.settings import BaseSettings
+
+    from amicrawl.seed import Seed
+    from amicrawl.urls import Fetchable
+
+Fields = list[tuple[bytes, bytes]]
+
+_CODINGS = "gzip, deflate, br"
+"""The content codings that replay tools can undo."""
+
+
+def default_fields(settings: BaseSettings) -> Fields:
+    """Return what Scrapy's middlewares would put on each request anew; last what codings are welcome."""
+    headers = {"User-Agent": settings["USER_AGENT"], **settings.getdict("DEFAULT_REQUEST_HEADERS")}
+    codings = headers.pop("Accept-Encoding", _CODINGS)
+    return [
+        (name.encode("ascii"), str(value).encode("utf-8"))
+        for name, value in [*headers.items(), ("Accept-Encoding", codings)]
+        if value is not None
+    ]
+
+
+def wire_request(
+    request: Request, *, seed: Seed | None, defaults: Sequence[tuple[bytes, bytes]], timeout: float
+) -> WireRequest | Refused:
+    """Return what is sent for *request*, or why nothing can be.
+
+    *defaults* stand before the request's own fields; the conditions that *seed* knows of, behind them.
+    *timeout* (seconds) is the crawl's; `download_timeout` in `meta` can only shorten it.
+    """
+    target = fetchable(request.url)
+    if isinstance(target, Refused):
+        return target
+    fields = [(b"Host", _authority(target)), *defaults]
+    if request.headers:
+        fields += [(name, value) for name, values in request.headers.items() for value in values or ()]
+    if seed is not None:
+        fields += _conditions(seed)
+    if request.body:
+        fields.append((b"Content-Length", b"%d" % len(request.body)))
+    asked = request.meta.get("download_timeout")
+    return WireRequest(
+        url=target.url,
+        wire_url=target.wire_url,
+        method=request.method,
+        fields=fields,
+        body=request.body,
+        timeout=min(float(asked), timeout) if asked else timeout,
+        proxy=request.meta.get("proxy") or "",
+    )
+
+
+def _authority(target: Fetchable) -> bytes:
+    host = target.host if target.port is None else f"{target.host}:{target.port}"
+    return host.encode("ascii")
+
+
+def _conditions(seed: Seed) -> Fields:
+    """Return the fields that ask for the page only if it differs from the earlier capture."""
+    fields = []
+    for name, value in ((b"If-None-Match", seed.etag), (b"If-Modified-Since", seed.last_modified)):
+        # What a seed list says goes into a request: only what a field value may hold (RFC 9110, 5.5).
+        if value and value.isascii() and value.isprintable():
+            fields.append((name, value.encode("ascii")))
+    return fields
