@@ -146,7 +146,9 @@ def _missing(schema: pa.Schema) -> str:
 
 def _add_counts(facts: CrawlFacts, table: pq.ParquetFile) -> None:
     for batch in table.iter_batches(_BATCH, columns=list(_COUNTED), use_threads=False):
-        facts.statuses.update(batch.column("status").fill_null(0).to_numpy().tolist())
+        counts: Any = pc.value_counts(batch.column("status").fill_null(0))
+        for each in counts.to_pylist():
+            facts.statuses[each["values"]] += each["counts"]
         facts.bytes += pc.sum(batch.column("body_length")).as_py() or 0
         facts.unchanged += pc.sum(batch.column("unchanged")).as_py() or 0
 

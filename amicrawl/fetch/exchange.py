@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pycurl
@@ -14,7 +13,7 @@ from amicrawl.fetch.raw import More, ResponseReader
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Future, TimerHandle
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from amicrawl.fetch.connection import Connection
     from amicrawl.fetch.limits import Limits
@@ -56,6 +55,7 @@ class Exchange:
         """Whether the connection may serve another request."""
         self._unsent = memoryview(message.data)
         self._waits_to_send = False
+        self._comes_again = False
         self._limits = limits
         self._deadline = deadline
         self._loop = loop
@@ -74,11 +74,13 @@ class Exchange:
 
     def abandon(self, detail: str) -> None:
         """End it from outside, unless it is over; what came is kept."""
-        with self._keeping():
+        try:
             if self.first_byte is None:
                 self._fail(Failure.OTHER, detail)
             else:
                 self._finish(Truncation.UNSPECIFIED)
+        except OutputError as error:
+            self._break_off(error)
 
     def release(self) -> None:
         """Let go of loop and connection; after this nothing of the exchange happens any more."""
@@ -107,18 +109,18 @@ class Exchange:
             self.connection.on_writable(self._send if wanted else None)
 
     def _receive(self) -> None:
-        if not self.ended.done():
-            with self._keeping():
-                self._take_what_came()
-
-    @contextmanager
-    def _keeping(self) -> Iterator[None]:
-        """Hand the caller the error of a body that cannot be kept; the loop could do nothing with it."""
+        self._comes_again = False
+        if self.ended.done():
+            return
         try:
-            yield
+            self._take_what_came()
         except OutputError as error:
-            if not self.ended.done():
-                self.ended.set_exception(error)
+            self._break_off(error)
+
+    def _break_off(self, error: OutputError) -> None:
+        """Hand the caller the error of a body that cannot be kept; the loop could do nothing with it."""
+        if not self.ended.done():
+            self.ended.set_exception(error)
 
     def _take_what_came(self) -> None:
         """Receive until there is nothing for now, and find out whether that is all."""
@@ -138,10 +140,15 @@ class Exchange:
             if more is More.CUT or (len(data) < _RECEIVE and not self.connection.buffers):
                 break
         else:
-            # For bytes that wait above the socket the loop would not call again.
-            self._loop.call_soon(self._receive)
+            self._receive_again()
         if more is not None:
             self._judge(more)
+
+    def _receive_again(self) -> None:
+        """See to it that bytes which wait above the socket are received though the loop sees none."""
+        if self.connection.buffers and not self._comes_again:
+            self._comes_again = True
+            self._loop.call_soon(self._receive)
 
     def _take(self, data: bytes) -> More:
         self.last_byte = self._clock()
@@ -187,9 +194,12 @@ class Exchange:
 
     def _wake(self) -> None:
         self._timer = None
-        if not self.ended.done():
-            with self._keeping():
-                self._look_at_the_clock()
+        if self.ended.done():
+            return
+        try:
+            self._look_at_the_clock()
+        except OutputError as error:
+            self._break_off(error)
 
     def _look_at_the_clock(self) -> None:
         now = self._clock()

@@ -56,8 +56,8 @@ def test_only_an_end_opens_a_gate_with_a_request_in_flight() -> None:
 def test_it_is_full_at_its_number_of_places_and_gives_everything_back() -> None:
     parking = Parking(Gates(5.0, 1), places=2)
     parking.add(A, request("a"))
-    assert not parking.full
+    before = parking.full
     parking.add(B, request("b"))
-    assert parking.full
+    assert (before, parking.full) == (False, True)
     assert sorted(each.url[-1] for each in parking.drain()) == ["a", "b"]
     assert len(parking) == 0

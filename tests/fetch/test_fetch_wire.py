@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-from contextlib import ExitStack
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
-from fetch.serving import always, answer, content, descriptors, reset_after, silence, until
+from fetch.serving import always, content, descriptors, reset_after, silence, until
 from odd_responses import FIVE, OK, LoopbackServer, read_request
 
 from amicrawl.capture import Failure, Truncation
@@ -134,133 +133,6 @@ def test_redirects_are_not_followed_and_cookies_not_kept(
         capture.body.close()
 
 
-def test_a_kept_connection_that_the_server_has_closed_is_replaced(
-    run: Run, make_wire: Callable[..., Wire]
-) -> None:
-    with LoopbackServer(answer(OK + FIVE)) as server:
-
-        async def fetch() -> list[Capture]:
-            async with make_wire() as wire:
-                captures = []
-                for _ in range(3):
-                    captures.append(await wire.fetch(WireRequest(url=server.url)))
-                    await asyncio.sleep(0.05)
-                return captures
-
-        captures = run(fetch())
-    assert [content(capture) for capture in captures] == [b"hello"] * 3
-    assert server.connections == 3
-
-
-def test_a_kept_connection_that_dies_with_the_next_request_is_replaced_once(
-    run: Run, make_wire: Callable[..., Wire]
-) -> None:
-    """The server's decision to close and our request cross on the way."""
-    received: list[bytes] = []
-
-    def serve(connection: socket.socket) -> None:
-        received.append(read_request(connection))
-        connection.sendall(OK + FIVE)
-        received.append(read_request(connection))
-
-    with LoopbackServer(serve) as server:
-
-        async def fetch() -> list[Capture]:
-            async with make_wire() as wire:
-                return [await wire.fetch(WireRequest(url=f"{server.url}/{i}")) for i in range(2)]
-
-        captures = run(fetch())
-        assert [content(capture) for capture in captures] == [b"hello"] * 2
-    assert [request.split()[1] for request in received if request] == [b"/0", b"/1", b"/1"]
-
-
-def test_a_post_is_sent_once_and_on_a_connection_of_its_own(
-    run_once: Run, make_wire: Callable[..., Wire]
-) -> None:
-    received: list[bytes] = []
-
-    def serve(connection: socket.socket) -> None:
-        while request := read_request(connection):
-            received.append(request)
-            if request.startswith(b"POST"):
-                return
-            connection.sendall(OK + FIVE)
-
-    with LoopbackServer(serve) as server:
-
-        async def fetch() -> list[Capture]:
-            async with make_wire() as wire:
-                first = await wire.fetch(WireRequest(url=server.url))
-                return [first, await wire.fetch(WireRequest(url=server.url, method="POST", body=b"x"))]
-
-        captures = run_once(fetch())
-    assert content(captures[0]) == b"hello"
-    assert captures[1].failure is Failure.EMPTY_RESPONSE
-    assert len(received) == 2
-    assert server.connections == 2
-
-
-def test_bytes_that_come_unasked_cost_the_connection_not_the_next_capture(
-    run: Run, make_wire: Callable[..., Wire]
-) -> None:
-    more_sent = threading.Event()
-    go_on = threading.Event()
-
-    def serve(connection: socket.socket) -> None:
-        while read_request(connection):
-            connection.sendall(OK + FIVE)
-            if not more_sent.is_set():
-                go_on.wait(10)
-                connection.sendall(b"HTTP/1.1 200 Forged\r\nContent-Length: 6\r\n\r\nforged")
-                more_sent.set()
-
-    with LoopbackServer(serve) as server:
-
-        async def fetch() -> list[Capture]:
-            async with make_wire() as wire:
-                first = await wire.fetch(WireRequest(url=server.url))
-                go_on.set()
-                # The loop is not asked in between: the check belongs to the taking of a connection.
-                more_sent.wait(10)
-                return [first, await wire.fetch(WireRequest(url=server.url))]
-
-        captures = run(fetch())
-    assert [content(capture) for capture in captures] == [b"hello", b"hello"]
-    assert server.connections == 2
-
-
-def test_connection_close_in_the_request_is_kept_to(
-    run_once: Run, make_wire: Callable[..., Wire]
-) -> None:
-    with LoopbackServer(always(OK + FIVE)) as server:
-
-        async def fetch() -> None:
-            async with make_wire() as wire:
-                for _ in range(2):
-                    request = WireRequest(url=server.url, fields=[(b"Connection", b"close")])
-                    (await wire.fetch(request)).body.close()
-
-        run_once(fetch())
-    assert server.connections == 2
-
-
-def test_no_more_connections_are_kept_idle_than_asked_for(
-    run_once: Run, make_wire: Callable[..., Wire]
-) -> None:
-    with ExitStack() as stack:
-        servers = [stack.enter_context(LoopbackServer(always(OK + FIVE))) for _ in range(3)]
-
-        async def fetch() -> int:
-            before = descriptors()
-            async with make_wire(wire={"keep": 1}) as wire:
-                for server in servers * 2:
-                    (await wire.fetch(WireRequest(url=server.url))).body.close()
-                return descriptors() - before
-
-        run_once(fetch())
-        assert [server.connections for server in servers] == [2, 2, 2]
-
-
 def test_a_reset_before_an_answer_is_a_failure_and_after_some_of_it_a_disconnect(
     run: Run, make_wire: Callable[..., Wire]
 ) -> None:
@@ -298,7 +170,7 @@ def test_a_server_that_answers_before_it_has_read_everything_is_heard(
 
         capture = run(fetch())
     assert (capture.status, content(capture)) == (413, b"hello")
-    assert 0 < len(capture.request) < 20_000_000
+    assert capture.request.startswith(b"POST / HTTP/1.1\r\n")
 
 
 def test_a_server_that_hangs_up_on_a_long_request_is_heard_as_far_as_it_spoke(
@@ -322,7 +194,7 @@ def test_a_server_that_hangs_up_on_a_long_request_is_heard_as_far_as_it_spoke(
         assert capture.failure is Failure.CONNECTION_RESET
     else:
         assert (capture.status, capture.truncated, content(capture)) == (413, None, b"hello")
-    assert len(capture.request) < 20_000_000
+    assert capture.request.startswith(b"POST / HTTP/1.1\r\n")
 
 
 def test_head_is_answered_without_a_body(run_once: Run, make_wire: Callable[..., Wire]) -> None:
@@ -396,8 +268,11 @@ def test_a_cancelled_fetch_gives_everything_back(
         read_request(connection)
         connection.sendall(sent)
         asked.set()
-        silence(connection)
-        hung_up.set()
+        try:
+            silence(connection)
+        finally:
+            # Bytes that the client has not read make its hanging up a reset.
+            hung_up.set()
 
     with LoopbackServer(serve) as server:
 

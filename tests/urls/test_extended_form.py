@@ -119,6 +119,6 @@ def test_an_extended_form_settles_unless_a_rule_uncovers_more(url: str) -> None:
 def test_a_link_has_a_form_exactly_if_it_can_be_fetched_from_its_page(link: str) -> None:
     base = "https://www.example.org/a/b?c#d"
     # The rules take "//" for nothing at all, RFC 3986 for a URL without a host.
-    if not link.startswith("//"):
+    if not link.strip().startswith("//"):
         form = canonical_form(link, base=base)
         assert isinstance(form, Canonical) == isinstance(fetchable(resolve(base, link)), Fetchable)

@@ -73,6 +73,7 @@ def test_what_cannot_be_sent_is_encoded(url: str | bytes, name: str) -> None:
         ("http://h:0/", "h", 0, "/", "http://h:0/"),
         ("http://[::1]:65535?", "[::1]", 65535, "/?", "http://[::1]:65535/?"),
         ("http://a@b@c\\@d/x", "d", None, "/x", "http://a%40b%40c%5C@d/x"),
+        ("http://a[::1]:b@d/", "d", None, "/", "http://a%5B::1%5D:b@d/"),
     ],
 )
 def test_the_parts_that_go_over_the_wire(

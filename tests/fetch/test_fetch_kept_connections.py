@@ -1,0 +1,147 @@
+"""Kept connections: what they are used for again, and what they must not be."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from fetch.serving import always, answer, content
+from odd_responses import FIVE, OK, LoopbackServer, read_request
+
+from amicrawl.capture import Failure
+from amicrawl.fetch import Wire, WireRequest
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable
+
+    from fetch.serving import Run
+
+    from amicrawl.capture import Capture
+
+
+def test_a_kept_connection_that_the_server_has_closed_is_replaced(
+    run: Run, make_wire: Callable[..., Wire]
+) -> None:
+    with LoopbackServer(answer(OK + FIVE)) as server:
+
+        async def fetch() -> list[Capture]:
+            async with make_wire() as wire:
+                captures = []
+                for _ in range(3):
+                    captures.append(await wire.fetch(WireRequest(url=server.url)))
+                    await asyncio.sleep(0.05)
+                return captures
+
+        captures = run(fetch())
+    assert [content(capture) for capture in captures] == [b"hello"] * 3
+    assert server.connections == 3
+
+
+def test_a_kept_connection_that_dies_with_the_next_request_is_replaced_once(
+    run: Run, make_wire: Callable[..., Wire]
+) -> None:
+    """The server's decision to close and our request cross on the way."""
+    received: list[bytes] = []
+
+    def serve(connection: socket.socket) -> None:
+        received.append(read_request(connection))
+        connection.sendall(OK + FIVE)
+        received.append(read_request(connection))
+
+    with LoopbackServer(serve) as server:
+
+        async def fetch() -> list[Capture]:
+            async with make_wire() as wire:
+                return [await wire.fetch(WireRequest(url=f"{server.url}/{i}")) for i in range(2)]
+
+        captures = run(fetch())
+        assert [content(capture) for capture in captures] == [b"hello"] * 2
+    assert [request.split()[1] for request in received if request] == [b"/0", b"/1", b"/1"]
+
+
+def test_a_post_is_sent_once_and_on_a_connection_of_its_own(
+    run_once: Run, make_wire: Callable[..., Wire]
+) -> None:
+    received: list[bytes] = []
+
+    def serve(connection: socket.socket) -> None:
+        while request := read_request(connection):
+            received.append(request)
+            if request.startswith(b"POST"):
+                return
+            connection.sendall(OK + FIVE)
+
+    with LoopbackServer(serve) as server:
+
+        async def fetch() -> list[Capture]:
+            async with make_wire() as wire:
+                first = await wire.fetch(WireRequest(url=server.url))
+                return [first, await wire.fetch(WireRequest(url=server.url, method="POST", body=b"x"))]
+
+        captures = run_once(fetch())
+    assert content(captures[0]) == b"hello"
+    assert captures[1].failure is Failure.EMPTY_RESPONSE
+    assert len(received) == 2
+    assert server.connections == 2
+
+
+def test_bytes_that_come_unasked_cost_the_connection_not_the_next_capture(
+    run: Run, make_wire: Callable[..., Wire]
+) -> None:
+    more_sent = threading.Event()
+    go_on = threading.Event()
+
+    def serve(connection: socket.socket) -> None:
+        while read_request(connection):
+            connection.sendall(OK + FIVE)
+            if not more_sent.is_set():
+                go_on.wait(10)
+                connection.sendall(b"HTTP/1.1 200 Forged\r\nContent-Length: 6\r\n\r\nforged")
+                more_sent.set()
+
+    with LoopbackServer(serve) as server:
+
+        async def fetch() -> list[Capture]:
+            async with make_wire() as wire:
+                first = await wire.fetch(WireRequest(url=server.url))
+                go_on.set()
+                # The loop is not asked in between: the check belongs to the taking of a connection.
+                more_sent.wait(10)
+                return [first, await wire.fetch(WireRequest(url=server.url))]
+
+        captures = run(fetch())
+    assert [content(capture) for capture in captures] == [b"hello", b"hello"]
+    assert server.connections == 2
+
+
+def test_connection_close_in_the_request_is_kept_to(
+    run_once: Run, make_wire: Callable[..., Wire]
+) -> None:
+    with LoopbackServer(always(OK + FIVE)) as server:
+
+        async def fetch() -> None:
+            async with make_wire() as wire:
+                for _ in range(2):
+                    request = WireRequest(url=server.url, fields=[(b"Connection", b"close")])
+                    (await wire.fetch(request)).body.close()
+
+        run_once(fetch())
+    assert server.connections == 2
+
+
+def test_no_more_connections_are_kept_idle_than_asked_for(
+    run_once: Run, make_wire: Callable[..., Wire]
+) -> None:
+    with ExitStack() as stack:
+        servers = [stack.enter_context(LoopbackServer(always(OK + FIVE))) for _ in range(3)]
+
+        async def fetch() -> None:
+            async with make_wire(wire={"keep": 1}) as wire:
+                for server in servers * 2:
+                    (await wire.fetch(WireRequest(url=server.url))).body.close()
+
+        run_once(fetch())
+        assert [server.connections for server in servers] == [2, 2, 2]
