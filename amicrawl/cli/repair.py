@@ -21,4 +21,4 @@ def repair(
     """
     if not directory.is_dir():
         raise InputError(f"{directory} is not a directory. Give the output directory of a crawl.")
-    typer.echo(str(repair_directory(directory, disk=Disk())))
+    typer.echo(repair_directory(directory, disk=Disk()).sentence())

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_URLS_TOLD = 100
 _VERSIONS_OF = ("scrapy", "twisted", "pycurl", "pyarrow", "isal")
 
 
@@ -76,5 +77,8 @@ def _versions() -> dict[str, str]:
 
 
 def _tell_of_repair(repaired: Repaired) -> None:
-    if repaired.found_anything:
-        logger.warning("The last crawl into this directory was killed. %s", repaired.sentence())
+    if not repaired.found_anything:
+        return
+    logger.warning("The last crawl into this directory was killed. %s", repaired.sentence())
+    for url in repaired.lost_urls[:_URLS_TOLD]:
+        logger.warning("Its capture never arrived, fetch it again: %s", ascii(url))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,9 +12,12 @@ from amicrawl.fetch import Guard, Limits, Wire
 if TYPE_CHECKING:
     from amicrawl.config import CrawlConfig
 
+_OTHER_FILES = 256
+
 
 def make_wire(config: CrawlConfig) -> Wire:
     """Return a fetcher with the caps and the address guard that *config* asks for."""
+    _allow_open_files(2 * config.inflight_max + _OTHER_FILES)
     limits = Limits(
         connect_timeout=config.connect_timeout,
         timeout=config.timeout,
@@ -26,3 +30,14 @@ def make_wire(config: CrawlConfig) -> Wire:
         spool_dir=config.directory if config.directory.is_dir() else Path(tempfile.gettempdir()),
     )
     return Wire(limits, guard=Guard(config.allow_private), tls=config.tls)
+
+
+def _allow_open_files(count: int) -> None:
+    """Let the process hold *count* files and connections, as far as the system permits it.
+
+    1,024 is what a shell gives, and fewer than the connections that a broad crawl has open.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = count if hard == resource.RLIM_INFINITY else min(count, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

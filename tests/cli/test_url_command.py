@@ -1,0 +1,158 @@
+"""`amicrawl url`: what it prints, for people and for programs."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+from urls.vectors import FULL, SELECTION, lines
+
+from amicrawl.cli.url import url
+from amicrawl.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+FIELDS = ("ok", "canonical", "host", "grouping", "hostkey", "pathkey", "canonical_of_canonical")
+
+
+@pytest.fixture
+def app() -> typer.Typer:
+    app = typer.Typer()
+    app.command()(url)
+    return app
+
+
+def run(app: typer.Typer, *arguments: str, stdin: bytes = b"") -> str:
+    result = CliRunner().invoke(app, arguments, input=stdin)
+    if result.exception is not None:
+        raise result.exception
+    assert result.exit_code == 0
+    return result.stdout
+
+
+def answers(app: typer.Typer, *arguments: str, stdin: bytes = b"") -> list[dict[str, Any]]:
+    return [json.loads(line) for line in run(app, "--json", *arguments, stdin=stdin).splitlines()]
+
+
+def test_an_answer_has_the_fields_of_a_golden_line(app: typer.Typer) -> None:
+    url = "HTTP://Example.COM:80/a/b/../c?utm_source=news&id=7#section"
+    assert answers(app, url) == [
+        {
+            "url": url,
+            "grouping_mode": "registrable_domain",
+            "ok": True,
+            "canonical": "http://example.com/a/c?id=7",
+            "host": "example.com",
+            "grouping": "example.com",
+            "hostkey": "0x2883ba7dc9aa3289",
+            "pathkey": "0x930a3d88f7ba694c",
+            "surt": "com,example)/a/c?id=7&utm_source=news",
+        }
+    ]
+
+
+def test_a_form_that_is_not_its_own_form_is_shown_with_that(app: typer.Typer) -> None:
+    once, rejected = answers(app, "http://h/%2e", "http://../")
+    assert (once["canonical"], once["canonical_of_canonical"]) == ("http://h/.", "http://h/")
+    assert rejected["canonical_of_canonical"] == "(rejected)"
+
+
+def test_a_refusal_comes_with_its_reason_and_the_extended_form(app: typer.Typer) -> None:
+    refused, hopeless = answers(app, "http://My_Host.example.com/", "mailto:x@y")
+    assert (refused["ok"], refused["reason"]) == (
+        False,
+        "its host has a character that host names may not have",
+    )
+    assert "canonical" not in refused
+    assert refused["extended"]["canonical"] == "http://my_host.example.com/"
+    assert set(refused["extended"]) == {"canonical", "host", "grouping", "hostkey", "pathkey"}
+    assert hopeless["reason"] == "its scheme is neither http nor https"
+    assert "extended" not in hopeless
+
+
+def test_a_link_is_read_on_its_page(app: typer.Typer) -> None:
+    (answer,) = answers(app, "--base", "http://example.com/a/b", "../c")
+    assert (answer["base"], answer["canonical"]) == ("http://example.com/a/b", "http://example.com/c")
+    assert answer["surt"] == "com,example)/c"
+
+
+def test_the_rules_can_be_switched(app: typer.Typer) -> None:
+    switches = ("--full-host", "--fold-case", "--fold-index-file", "--fold-trailing-slash")
+    arguments = ("--collapse-slashes", "--query-deny", "x", "--query-deny", "y")
+    (answer,) = answers(app, *switches, *arguments, "http://a.Example.com//Dir//index.html?x=1&Y&y")
+    assert answer["canonical"] == "http://a.example.com/dir?y"
+    assert answer["grouping"] == "a.example.com"
+    assert answer["grouping_mode"] == "full_host"
+    assert answer["policy"]["query_deny"] == ["x", "y"]
+    (allowed,) = answers(app, "--query-allow", "utm_source", "http://h/?a&utm_source=1")
+    assert allowed["canonical"] == "http://h/?utm_source=1"
+
+
+def test_a_hyphen_reads_one_url_a_line_whatever_its_octets(app: typer.Typer) -> None:
+    first, second, third = answers(app, "-", stdin=b"http://h/\xff\r\n\nhttp://\xc3\xa9.x")
+    assert first["url_hex"] == b"http://h/\xff".hex()
+    assert first["canonical"] == "http://h/%FF"
+    assert (second["url"], second["ok"]) == ("", False)
+    assert third["host"] == "xn--9ca.x"
+
+
+def _replayed(app: typer.Typer, directory: Path) -> Sequence[str]:
+    golden = list(lines(directory, "canon.jsonl", entry="link"))
+    stdin = b"".join(json.dumps(line).encode() + b"\n" for line in golden)
+    found = answers(app, "--json-input", "-", stdin=stdin)
+    return [
+        f"{line['id']}: {name} is {answer.get(name)!r}, not {line.get(name)!r}"
+        for line, answer in zip(golden, found, strict=True)
+        for name in (*FIELDS, "url", "url_hex", "base", "grouping_mode")
+        if answer.get(name) != line.get(name) and line.get("depends_on") != "public_suffix_list"
+    ]
+
+
+def test_the_selected_golden_lines_can_be_replayed(app: typer.Typer) -> None:
+    assert not _replayed(app, SELECTION)
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="the full golden vectors are not at hand")
+def test_all_golden_lines_can_be_replayed(app: typer.Typer) -> None:
+    assert not _replayed(app, FULL)
+
+
+def test_a_line_that_is_no_question_is_reported_with_its_number(app: typer.Typer) -> None:
+    for line in (
+        b"[]",
+        b"{}",
+        b'{"url": 1}',
+        b'{"url_hex": "zz"}',
+        b'{"url": "x", "policy": 1}',
+        b"[" * 9999,
+    ):
+        with pytest.raises(InputError, match="Line 2 of standard input"):
+            run(app, "--json-input", "-", stdin=b'{"url": "http://h/"}\n' + line + b"\n")
+
+
+def test_people_get_the_same_in_words(app: typer.Typer) -> None:
+    shown = run(app, "http://a_b.example/%zz", "http://example.com/")
+    assert shown.splitlines()[:4] == [
+        "http://a_b.example/%zz",
+        "  refused         a percent sign is not followed by two hexadecimal digits",
+        "  by extension, because it can be fetched:",
+        "  canonical form  http://a_b.example/%zz",
+    ]
+    assert "  path key        0x9034527ae0d2267a" in shown
+    assert shown.endswith("  SURT            com,example)/\n")
+
+
+def test_nothing_in_a_url_reaches_the_terminal_raw(app: typer.Typer) -> None:
+    shown = run(app, "http://h/\x1b[2J\u202e", "filedesc:\x1b[2J")
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+
+
+def test_no_url_is_wrong_usage(app: typer.Typer) -> None:
+    with pytest.raises(UsageError, match="No URL was given"):
+        run(app)
