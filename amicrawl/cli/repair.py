@@ -21,4 +21,5 @@ def repair(
     """
     if not directory.is_dir():
         raise InputError(f"{directory} is not a directory. Give the output directory of a crawl.")
-    typer.echo(repair_directory(directory, disk=Disk()).sentence())
+    repaired = repair_directory(directory, disk=Disk())
+    typer.echo(repaired.sentence() if repaired.found_anything else f"Nothing is amiss in {directory}.")
