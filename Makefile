@@ -27,8 +27,8 @@ crawl: environment-run ## Archive SEEDS=path (or a demo site on this machine) in
 
 .PHONY: test
 test: lint ## Check style, types and import order, then run the tests
-	@scripts/system-packages gzip
-	@scripts/replay-environment
+	@.ci/system-packages gzip
+	@.ci/replay-environment
 	$(BIN)/python -m pytest
 
 .PHONY: lint
@@ -40,7 +40,7 @@ lint: environment-dev ## Check style, types and import order
 
 .PHONY: bench
 bench: environment-dev ## Measure pages per CPU second beside other crawlers [PAGES=20000] [ROUNDS=3]
-	@scripts/system-packages wget
+	@.ci/system-packages wget
 	$(BIN)/python -m benchmarks $(if $(PAGES),--pages $(PAGES)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
 .PHONY: crash-test
@@ -55,5 +55,5 @@ clean: ## Remove what the other targets made, except what was archived
 
 .PHONY: environment-run environment-dev
 environment-run environment-dev: environment-%:
-	@$(BIN)/python scripts/environment.py $* --check 2>/dev/null || \
-	{ python=$${PYTHON:-$$(scripts/find-python)} && "$$python" scripts/environment.py $*; }
+	@$(BIN)/python .ci/environment.py $* --check 2>/dev/null || \
+	{ python=$${PYTHON:-$$(.ci/find-python)} && "$$python" .ci/environment.py $*; }

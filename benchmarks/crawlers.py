@@ -59,7 +59,7 @@ class Amicrawl:
         In that of the tests it would start more slowly than at its users': pyarrow loads pandas where
         there is one.
         """
-        script = str(ROOT / "scripts" / "environment.py")
+        script = str(ROOT / ".ci" / "environment.py")
         _install([str(COMMANDS / "python"), script, "run", "--directory", str(self._environment)])
         return _version_of(("amicrawl", "Scrapy"), python=self._environment / "bin" / "python")
 

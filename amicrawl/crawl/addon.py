@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
 from scrapy.downloadermiddlewares.redirect import RedirectMiddleware
+from scrapy.exceptions import NotConfigured
+from scrapy.utils.spider import DefaultSpider
 
 from amicrawl import __version__
 from amicrawl.config import CrawlConfig, Identity, Robots
@@ -65,8 +67,11 @@ class ArchiveAddon(RunHolder):
     def update_settings(self, settings: BaseSettings) -> None:
         """Set everything that the project has not set itself.
 
-        Raises UsageError for an `AMICRAWL_*` setting that cannot be followed.
+        Raises UsageError for an `AMICRAWL_*` setting that cannot be followed, and NotConfigured for
+        Scrapy's shell and fetch commands: they look at a page, they do not archive it.
         """
+        if issubclass(self._crawler.spidercls, DefaultSpider):
+            raise NotConfigured
         config = CrawlConfig.from_settings(_with_scrapy_pace(settings))
         for name, value in _DEFAULTS.items():
             settings.set(name, value, "addon")

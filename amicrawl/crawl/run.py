@@ -16,7 +16,7 @@ from amicrawl.crawl.output import Output
 from amicrawl.crawl.recorder import Recorder
 from amicrawl.crawl.tally import Tally
 from amicrawl.errors import ExitCode, UsageError
-from amicrawl.frontier import Offer, Outcome, ResidentFrontier, Source
+from amicrawl.frontier import Offer, Outcome, ResidentFrontier, Source, judge
 from amicrawl.politeness import Gates, HostBreaker, InflightLimit
 from amicrawl.record import CaptureItem
 from amicrawl.urls import Refused, UrlKey, fetchable, url_key
@@ -163,6 +163,8 @@ class Run:
         """
         now = self.clock()
         if ticket.dispatch is None:
+            if ticket.outcome is not None:
+                judge(ticket.host, ticket.outcome, attempt=1, breaker=self.breaker, limit=self.limit)
             self.gates.end(ticket.host, now)
             return
         if ticket.outcome is None:

@@ -6,6 +6,7 @@ Nothing here reads a clock or sends anything: moments are handed in.
 """
 
 from amicrawl.frontier.frontier import Frontier
+from amicrawl.frontier.judgement import judge
 from amicrawl.frontier.resident import ResidentFrontier
 from amicrawl.frontier.row import Dispatch, Offer, Outcome, Settled, Source
 from amicrawl.frontier.shard import belongs, shard_of
@@ -22,5 +23,6 @@ __all__ = [
     "Source",
     "Status",
     "belongs",
+    "judge",
     "shard_of",
 ]

@@ -12,18 +12,18 @@ from amicrawl.frontier.states import Event
 from amicrawl.politeness import BLAME, Blame, Verdict
 
 if TYPE_CHECKING:
-    from amicrawl.frontier.row import Dispatch, Outcome
+    from amicrawl.frontier.row import Outcome
     from amicrawl.politeness import HostBreaker, InflightLimit
 
 
 def judge(
-    dispatch: Dispatch, outcome: Outcome, *, breaker: HostBreaker, limit: InflightLimit
+    host: int, outcome: Outcome, *, attempt: int, breaker: HostBreaker, limit: InflightLimit
 ) -> Verdict:
     """Give *breaker* and *limit* the evidence that *outcome* is, and return what follows for the row.
 
-    To be called once for each outcome. A response is final.
+    *host* is the host key that was asked, *attempt* the number of the attempt, from 1. To be called once
+    for each outcome. A response is final.
     """
-    host = dispatch.key[0]
     failure = outcome.failure
     if failure is None:
         breaker.answered(host)
@@ -34,7 +34,7 @@ def judge(
     if BLAME[failure] is Blame.SILENCE and breaker.has_spoken(host):
         limit.lost()
     # The loss just noted counts towards the congestion that may excuse the host.
-    return breaker.failed(host, failure, attempt=dispatch.attempt, congested=limit.congested)
+    return breaker.failed(host, failure, attempt=attempt, congested=limit.congested)
 
 
 def final_event(outcome: Outcome) -> Event:

@@ -167,7 +167,14 @@ class ResidentFrontier:
         """Tell whether *flight* is to be tried again, judging *outcome* the first time."""
         if flight.outcome != outcome:
             flight.outcome = outcome
-            verdict = judge(flight.dispatch, outcome, breaker=self._breaker, limit=self._limit)
+            dispatch = flight.dispatch
+            verdict = judge(
+                dispatch.key[0],
+                outcome,
+                attempt=dispatch.attempt,
+                breaker=self._breaker,
+                limit=self._limit,
+            )
             flight.again = verdict is Verdict.RETRY
             host = flight.dispatch.key[0]
             if verdict is Verdict.COUNT and self._breaker.is_open(host):

@@ -22,7 +22,7 @@ LONGEST_URL = 1 << 20
 """Characters of a URL that is still fetched. Servers give up at a hundredth of it."""
 
 _PLAIN = re.compile(
-    r"([hH][tT][tT][pP][sS]?)://(\.*[A-Za-z0-9_~-][A-Za-z0-9._~-]*)(?::([0-9]{1,4}))?"
+    r"([hH][tT][tT][pP][sS]?)://(\.*[A-Za-z0-9_~-][A-Za-z0-9._~-]*)(?::([0-9]{1,4}|[1-5][0-9]{4}))?"
     r"((?:/[!$-;=@A-Z\[\]_a-z~]*)?(?:\?[!$-;=?-Z\[\]_a-z~]*)?)(?:#[!#-;=?-Z\[\]_a-z~]*)?"
 )
 _START = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(//)?([^/?#]*)")

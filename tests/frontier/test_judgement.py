@@ -5,14 +5,11 @@ from __future__ import annotations
 import pytest
 
 from amicrawl.capture import Failure
-from amicrawl.frontier import Dispatch, Event, Offer, Outcome, Source
+from amicrawl.frontier import Event, Outcome
 from amicrawl.frontier.judgement import final_event, judge
 from amicrawl.politeness import HostBreaker, InflightLimit, Verdict
-from amicrawl.seed import Seed
-from amicrawl.urls import UrlKey
 
 HOST = 7
-DISPATCH = Dispatch(Offer(Seed("http://a.test/"), UrlKey(HOST, 1), Source.SEED))
 
 
 def rules() -> tuple[HostBreaker, InflightLimit]:
@@ -31,7 +28,7 @@ def losses(limit: InflightLimit) -> int:
 @pytest.mark.parametrize("status", [200, 404, 503, 999])
 def test_any_response_is_final_raises_the_limit_and_clears_the_host(status: int) -> None:
     breaker, limit = rules()
-    verdict = judge(DISPATCH, Outcome(status), breaker=breaker, limit=limit)
+    verdict = judge(HOST, Outcome(status), attempt=1, breaker=breaker, limit=limit)
     assert verdict is Verdict.FINAL
     assert limit.limit == 65
     assert breaker.has_spoken(HOST)
@@ -40,7 +37,7 @@ def test_any_response_is_final_raises_the_limit_and_clears_the_host(status: int)
 @pytest.mark.parametrize("failure", list(Failure))
 def test_no_failure_raises_the_limit(failure: Failure) -> None:
     breaker, limit = rules()
-    judge(DISPATCH, Outcome(failure=failure), breaker=breaker, limit=limit)
+    judge(HOST, Outcome(failure=failure), attempt=1, breaker=breaker, limit=limit)
     assert limit.limit == 64
     assert not breaker.has_spoken(HOST)
 
@@ -51,7 +48,7 @@ def test_only_the_timeout_of_a_host_that_has_spoken_is_a_loss(failure: Failure, 
     breaker, limit = rules()
     if spoken:
         breaker.answered(HOST)
-    judge(DISPATCH, Outcome(failure=failure), breaker=breaker, limit=limit)
+    judge(HOST, Outcome(failure=failure), attempt=1, breaker=breaker, limit=limit)
     timeout = failure in {Failure.CONNECT_TIMEOUT, Failure.RESPONSE_TIMEOUT}
     assert losses(limit) == (1 if spoken and timeout else 0)
 
@@ -60,7 +57,7 @@ def test_one_byte_before_the_failure_clears_the_host() -> None:
     breaker, limit = rules()
     outcome = Outcome(failure=Failure.RESPONSE_TIMEOUT, answered=True)
     for _ in range(10):
-        judge(DISPATCH, outcome, breaker=breaker, limit=limit)
+        judge(HOST, outcome, attempt=1, breaker=breaker, limit=limit)
     assert breaker.has_spoken(HOST)
     assert not breaker.is_open(HOST)
 
@@ -72,15 +69,14 @@ def test_the_loss_that_congests_the_crawl_is_itself_excused() -> None:
         limit.lost()
     assert not limit.congested
     outcome = Outcome(failure=Failure.CONNECT_TIMEOUT)
-    assert judge(DISPATCH, outcome, breaker=breaker, limit=limit) is Verdict.RETRY
+    assert judge(HOST, outcome, attempt=1, breaker=breaker, limit=limit) is Verdict.RETRY
 
 
 def test_the_number_of_the_attempt_is_heeded() -> None:
     breaker, limit = rules()
-    dispatch = Dispatch(DISPATCH.offer, attempt=5)
     outcome = Outcome(failure=Failure.CONNECTION_RESET)
-    assert judge(DISPATCH, outcome, breaker=breaker, limit=limit) is Verdict.RETRY
-    assert judge(dispatch, outcome, breaker=breaker, limit=limit) is Verdict.FINAL
+    assert judge(HOST, outcome, attempt=1, breaker=breaker, limit=limit) is Verdict.RETRY
+    assert judge(HOST, outcome, attempt=5, breaker=breaker, limit=limit) is Verdict.FINAL
 
 
 @pytest.mark.parametrize(

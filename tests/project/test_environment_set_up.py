@@ -1,4 +1,4 @@
-"""`scripts/environment.py` makes `.venv` once, mends it when it has to, and says what went wrong.
+"""`.ci/environment.py` makes `.venv` once, mends it when it has to, and says what went wrong.
 
 The environments here hold stand-ins for Python and uv that write down how they were called.
 """
@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-
-from scripts.environment import Environment
+from environment import Environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-SCRIPT = Path(__file__).parents[2] / "scripts" / "environment.py"
+SCRIPT = Path(__file__).parents[2] / ".ci" / "environment.py"
 NO_INDEX = {"PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull, "PIP_FIND_LINKS": "", "UV_OFFLINE": "1"}
 
 
@@ -28,8 +27,8 @@ class Project:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        (root / "scripts").mkdir()
-        shutil.copy(SCRIPT, root / "scripts")
+        (root / ".ci").mkdir()
+        shutil.copy(SCRIPT, root / ".ci")
         (root / "uv.lock").write_text("version = 1\n")
         (root / "pyproject.toml").write_text("[project]\n")
         self.venv = root / ".venv"
@@ -45,7 +44,7 @@ class Project:
         path.chmod(0o755)
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, str(self.root / "scripts" / "environment.py"), *words]
+        command = [sys.executable, str(self.root / ".ci" / "environment.py"), *words]
         return subprocess.run(
             command, env=os.environ | NO_INDEX, capture_output=True, text=True, check=False
         )

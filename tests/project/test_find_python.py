@@ -1,11 +1,11 @@
-"""`scripts/find-python` finds a Python that works, whatever else bears the name of one."""
+"""`.ci/find-python` finds a Python that works, whatever else bears the name of one."""
 
 from __future__ import annotations
 
 import subprocess
 from pathlib import Path
 
-SCRIPT = Path(__file__).parents[2] / "scripts" / "find-python"
+SCRIPT = Path(__file__).parents[2] / ".ci" / "find-python"
 
 BROKEN = "echo 'version not installed' >&2; exit 127"
 OLD = "exit 1"

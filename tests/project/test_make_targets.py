@@ -59,7 +59,7 @@ def test_every_target_that_the_pages_name_exists() -> None:
 @pytest.mark.parametrize(("target", "need"), SET_UP.items())
 def test_a_target_sets_up_what_it_needs_first(target: str, need: str) -> None:
     steps = make("--dry-run", target).stdout.splitlines()
-    assert f"scripts/environment.py {need} --check" in steps[0]
+    assert f".ci/environment.py {need} --check" in steps[0]
 
 
 def test_help_names_every_target_that_is_meant_for_people() -> None:
