@@ -134,6 +134,24 @@ def crawl(
     )
 
 
+def crawl_foreign(
+    arguments: Sequence[str], *, settings: Mapping[str, str]
+) -> subprocess.CompletedProcess[str]:
+    """Run the spider `stories` of the foreign project in `tests/foreign_project`."""
+    line = [sys.executable, "-m", "scrapy", "crawl", "stories", *arguments]
+    for name, value in {**QUICK, **settings}.items():
+        line += ["-s", f"{name}={value}"]
+    return subprocess.run(
+        line,
+        cwd=PROJECT / "tests" / "foreign_project",
+        env={**environment(), "PYTHONPATH": str(PROJECT)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
 def environment() -> dict[str, str]:
     """Return the environment of a child: no proxies, no Scrapy settings from outside."""
     return {

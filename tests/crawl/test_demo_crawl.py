@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pytest
-from archive_reading import check_sealed, member, record, rows, run_clean, split
+from archive_reading import check_sealed, member, record, rows, split
 from demo_site.server import DemoSite
 from loopback import PROJECT, crawl
 
@@ -177,8 +177,13 @@ def test_indexes_of_several_runs_union_by_a_glob(
     assert count[0] > 0
 
 
-def test_inspect_shows_the_rows_and_the_files(out: Path) -> None:
-    run_clean(sys.executable, "-m", "amicrawl.cli", "inspect", str(out), "-n", "5")
+def test_inspect_shows_the_rows_and_the_files(out: Path, index: list[dict[str, Any]]) -> None:
+    line = [sys.executable, "-m", "amicrawl.cli", "inspect", str(out), "-n", "5"]
+    done = subprocess.run(line, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"{len(index)} rows")
+    assert "ami-00000.warc.gz" in done.stdout
+    assert done.stdout.count("http://127.0.0.1:") == 5
 
 
 def test_the_project_lists_its_spider() -> None:

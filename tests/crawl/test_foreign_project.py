@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
-import subprocess
-import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from archive_reading import check_sealed, record, rows
-from loopback import PROJECT, QUICK, RawServer, environment, page
+from loopback import RawServer, crawl_foreign, page
 
 if TYPE_CHECKING:
+    import subprocess
     from pathlib import Path
 
 FRONT = b'<html><title>Front</title><a href="/a">A</a><a href="/b">B</a><a href="/moved">M</a></html>'
@@ -31,7 +30,7 @@ def answer(head: bytes) -> bytes:
     return page(b"<html><title>story " + path[1:] + b"</title></html>", "Content-Type: text/html")
 
 
-Ran = tuple["Path", list[dict[str, Any]], RawServer, subprocess.CompletedProcess[str]]
+Ran = tuple["Path", list[dict[str, Any]], RawServer, "subprocess.CompletedProcess[str]"]
 
 
 @pytest.fixture(scope="module")
@@ -39,27 +38,9 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     directory = tmp_path_factory.mktemp("foreign")
     items = directory / "items.jsonl"
     with RawServer(answer) as server:
-        line = [
-            sys.executable,
-            "-m",
-            "scrapy",
-            "crawl",
-            "stories",
-            "-a",
-            f"site={server.url}",
-            "-o",
-            str(items),
-        ]
-        for name, value in {**QUICK, "AMICRAWL_OUT": str(directory / "out")}.items():
-            line += ["-s", f"{name}={value}"]
-        done = subprocess.run(
-            line,
-            cwd=PROJECT / "tests" / "foreign_project",
-            env={**environment(), "PYTHONPATH": str(PROJECT)},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
+        done = crawl_foreign(
+            ["-a", f"site={server.url}", "-o", str(items)],
+            settings={"AMICRAWL_OUT": str(directory / "out")},
         )
     return directory / "out", [json.loads(line) for line in items.read_text().splitlines()], server, done
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 from archive_reading import check_sealed, record, rows
-from loopback import PROJECT, QUICK, RawServer, crawl, environment, page, write_lines
+from loopback import RawServer, crawl, crawl_foreign, page, write_lines
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,22 +14,10 @@ HANDLER = "newsroom.browser.BrowserHandler"
 
 
 def test_a_response_of_another_handler_is_archived_and_says_who_made_it(tmp_path: Path) -> None:
-    line = [sys.executable, "-m", "scrapy", "crawl", "stories", "-a", "site=http://example.test"]
-    settings = {
-        **QUICK,
-        "AMICRAWL_OUT": str(tmp_path / "out"),
-        "DOWNLOAD_HANDLERS": f'{{"http": "{HANDLER}", "https": "{HANDLER}"}}',
-    }
-    for name, value in settings.items():
-        line += ["-s", f"{name}={value}"]
-    done = subprocess.run(
-        line,
-        cwd=PROJECT / "tests" / "foreign_project",
-        env={**environment(), "PYTHONPATH": str(PROJECT)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
+    handlers = f'{{"http": "{HANDLER}", "https": "{HANDLER}"}}'
+    done = crawl_foreign(
+        ["-a", "site=http://example.test"],
+        settings={"AMICRAWL_OUT": str(tmp_path / "out"), "DOWNLOAD_HANDLERS": handlers},
     )
     assert done.returncode == 0, done.stderr
     found = {row["url"].rpartition("/")[2]: row for row in rows(tmp_path / "out")}
