@@ -51,6 +51,15 @@ class Robots(StrEnum):
     IGNORE = "ignore"
 
 
+class Headers(StrEnum):
+    """Which fields a request carries besides `Host` and `User-Agent`, where the project says nothing."""
+
+    FAST = "fast"
+    """`Accept: */*` and the content codings that replay tools can undo."""
+    BROWSER = "browser"
+    """`Accept` and `Accept-Language` as browsers send them, for servers that answer by them."""
+
+
 class TlsPolicy(StrEnum):
     """What becomes of a server whose certificate is not trusted."""
 
@@ -97,6 +106,8 @@ class CrawlConfig(BaseModel, frozen=True, extra="forbid"):
     """Who crawls, with a way to reach them; goes into every warcinfo record."""
     robots: Robots = Robots.OBEY
     """Whether robots.txt decides what may be fetched."""
+    headers: Headers = Headers.FAST
+    """Which fields a request of a list crawl carries."""
     identity: Identity | None = None
     """What makes two URLs one; None: the spider's own choice (`seeds`: exact, others: canonical)."""
 

@@ -80,7 +80,7 @@ class ArchiveAddon(RunHolder):
         _set_handlers(settings)
         _set_components(settings)
         if not reads_responses(self._crawler):
-            trim_to_archiving(settings)
+            trim_to_archiving(settings, config.headers)
         self.run = Run(config, config.identity or Identity.CANONICAL)
         self.run.asked = dict(getattr(self._crawler.spider, "asked", {}))
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from contextlib import suppress
+from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from amicrawl.capture import Failure
 from amicrawl.frontier import Source, belongs
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from amicrawl.crawl.run import Run
     from amicrawl.seed import Seed
 
+T = TypeVar("T")
+
 _BATCH = 500
 _ROOM = 20_000
 """Rows that may wait in the frontier before reading pauses: enough to spread over many hosts."""
@@ -30,34 +34,31 @@ _LOOK_AGAIN = 0.05
 
 async def batches(seeds: Iterable[Seed]) -> AsyncIterator[list[Seed]]:
     """Yield what *seeds* yields, in lists, reading on a thread; what it raises is raised here."""
-    loop = asyncio.get_running_loop()
     iterator = iter(seeds)
-    while batch := await _on_a_thread(loop, lambda: list(islice(iterator, _BATCH))):
+    while batch := await on_a_thread(lambda: list(islice(iterator, _BATCH))):
         yield batch
 
 
-async def _on_a_thread(loop: asyncio.AbstractEventLoop, read: Callable[[], list[Seed]]) -> list[Seed]:
+async def on_a_thread(read: Callable[[], T]) -> T:
+    """Return what *read* returns, or raise what it raises, having run it on a thread."""
     # A daemon thread and not the loop's executor: one that waits for standard input would keep the
     # process from ending when the crawl is stopped.
-    future: asyncio.Future[list[Seed]] = loop.create_future()
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
 
-    def settle(batch: list[Seed], error: BaseException | None) -> None:
-        if future.done():
-            return
-        if error is None:
-            future.set_result(batch)
-        else:
-            future.set_exception(error)
+    def settle(outcome: Callable[[], None]) -> None:
+        if not future.done():
+            outcome()
 
     def work() -> None:
-        batch: list[Seed] = []
-        error: BaseException | None = None
+        outcome: Callable[[], None]
         try:
-            batch = read()
+            outcome = partial(future.set_result, read())
         except Exception as caught:  # noqa: BLE001  # it is raised where it is awaited
-            error = caught
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(settle, batch, error)
+            outcome = partial(future.set_exception, caught)
+        # The process may be past waiting by the time that standard input says something.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(settle, outcome)
 
     threading.Thread(target=work, name="amicrawl-seeds", daemon=True).start()
     return await future

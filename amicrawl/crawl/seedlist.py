@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from scrapy import Request
 from scrapy.http.request import NO_CALLBACK
 
-from amicrawl.crawl.feeding import feed
+from amicrawl.crawl.feeding import feed, on_a_thread
 from amicrawl.crawl.run import run_of
 from amicrawl.crawl.scheduler import FrontierScheduler
 from amicrawl.errors import AmicrawlError, InputError
@@ -42,8 +42,9 @@ class SeedList:
         self._faults = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         # One on the web is opened when the crawl runs: it is fetched, guarded and archived like a page.
-        self._on_the_web = arguments.file.lower().startswith(("http://", "https://"))
-        self._reader = None if self._on_the_web else self._open()
+        # So is standard input, which may be silent for long: on a thread that keeps nobody waiting.
+        self._is_file = not arguments.file.lower().startswith(("http://", "https://", "-"))
+        self._reader = self._open() if self._is_file else None
 
     async def feed(self) -> None:
         """Offer every seed to the frontier.
@@ -58,7 +59,7 @@ class SeedList:
         scheduler = self._crawler.engine.scheduler
         assert isinstance(scheduler, FrontierScheduler)
         try:
-            reader = self._reader if self._reader is not None else await asyncio.to_thread(self._open)
+            reader = self._reader if self._reader is not None else await on_a_thread(self._open)
             self._count_ahead(run.tally, reader.format)
             await feed(run, reader, wake=scheduler.wake)
         except AmicrawlError as error:
@@ -80,7 +81,7 @@ class SeedList:
 
     def _count_ahead(self, tally: Tally, seed_format: SeedFormat) -> None:
         """Find out how long the list is while it is being read, for the screen; on a thread."""
-        if self._on_the_web:
+        if not self._is_file:
             return
 
         def count() -> None:

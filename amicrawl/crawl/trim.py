@@ -22,6 +22,8 @@ from scrapy.spidermiddlewares.referer import RefererMiddleware
 from scrapy.spidermiddlewares.start import StartSpiderMiddleware
 from scrapy.spidermiddlewares.urllength import UrlLengthMiddleware
 
+from amicrawl.config import Headers
+
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
@@ -32,7 +34,6 @@ _SETTINGS: dict[str, object] = {
     "METAREFRESH_ENABLED": False,
     "DOWNLOADER_STATS": False,
     "COMPRESSION_ENABLED": False,
-    "DEFAULT_REQUEST_HEADERS": {"Accept": "*/*"},
 }
 
 # The handler of such a spider sends the default fields by itself.
@@ -55,8 +56,18 @@ _SPIDER_MIDDLEWARES = (
 )
 
 
-def trim_to_archiving(settings: BaseSettings) -> None:
-    """Switch off in *settings* what only serves callbacks."""
+_FIELDS = {
+    Headers.FAST: {"Accept": "*/*"},
+    Headers.BROWSER: {
+        "Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
+        "Accept-Language": "en-US,en;q=0.5",
+    },
+}
+
+
+def trim_to_archiving(settings: BaseSettings, headers: Headers) -> None:
+    """Switch off in *settings* what only serves callbacks, and have *headers* sent by default."""
+    settings.set("DEFAULT_REQUEST_HEADERS", _FIELDS[headers], "addon")
     for name, value in _SETTINGS.items():
         settings.set(name, value, "addon")
     if not getproxies():

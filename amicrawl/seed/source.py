@@ -6,7 +6,6 @@ Failures of the system become `InputError`, with a sentence, also in the middle 
 
 from __future__ import annotations
 
-import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
@@ -56,11 +55,16 @@ def opened(source: str, *, fetch: Fetch | None, stdin: BinaryIO | None) -> Itera
     """
     if source == STANDARD_INPUT:
         # Somebody else's to close.
-        yield _begun("standard input", stdin or sys.stdin.buffer, path=None)
+        yield _begun("standard input", stdin or _standard_input(), path=None)
         return
     path = None if is_web(source) else Path(source)
     with _open_file(path) if path else _open_web(source, fetch) as file:
         yield _begun(source, file, path=path if path and path.is_file() else None)
+
+
+def _standard_input() -> BinaryIO:
+    # Not Python's buffered one: a thread that waits in it would abort the interpreter when it ends.
+    return open(0, "rb", buffering=0, closefd=False)  # a descriptor, not ours
 
 
 def _open_file(path: Path) -> BinaryIO:

@@ -13,6 +13,7 @@ import pytest
 from archive_reading import check_sealed, record, records, rows
 from loopback import RawServer, crawl, page, write_jsonl, write_lines
 
+from amicrawl import __version__
 from amicrawl.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -351,3 +352,21 @@ def test_away_from_a_terminal_progress_is_a_json_line(tmp_path: Path, every: str
     assert told[-1]["event"] == "finished"
     assert told[-1]["rows"] == 6
     assert {report["total"] for report in told[1:]} == {6}
+
+
+def test_requests_carry_few_fields_or_those_of_a_browser(tmp_path: Path) -> None:
+    with RawServer(lambda _: page(b"ok")) as server:
+        seeds = write_lines(tmp_path / "s.txt", [f"{server.url}/"])
+        for headers in ("fast", "browser"):
+            crawl(seeds, tmp_path / headers, settings={"AMICRAWL_HEADERS": headers})
+        fast, browser = (head.decode().split("\r\n") for head in server.requests)
+    assert fast == [
+        "GET / HTTP/1.1",
+        f"Host: 127.0.0.1:{server.port}",
+        f"User-Agent: amicrawl/{__version__}",
+        "Accept: */*",
+        "Accept-Encoding: gzip, deflate, br",
+        "",
+        "",
+    ]
+    assert "Accept-Language: en-US,en;q=0.5" in browser

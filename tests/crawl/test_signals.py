@@ -95,3 +95,23 @@ def test_a_drain_ends_after_its_time(tmp_path: Path) -> None:
         _, stderr = child.communicate(timeout=20)
     assert child.returncode == ExitCode.STOPPED, stderr
     assert rows(tmp_path / "out") == []
+
+
+def test_a_crawl_that_waits_for_standard_input_can_be_stopped(tmp_path: Path) -> None:
+    child = subprocess.Popen(
+        command("-", tmp_path / "out"),
+        cwd=PROJECT,
+        env=environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    wait_until((tmp_path / "out" / "crawl.json").exists)
+    time.sleep(0.5)
+    child.send_signal(signal.SIGINT)
+    assert child.wait(20) == ExitCode.STOPPED
+    assert child.stdin is not None
+    assert child.stderr is not None
+    child.stdin.close()
+    child.stderr.close()
