@@ -55,6 +55,7 @@ class FrontierScheduler(BaseScheduler):
         self._beside = beside
         self._parking = Parking(run.gates)
         self._beside_first = False
+        self._beside_may_hold = True
         self._spider: Spider | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._passing_over: set[asyncio.Task[None]] = set()
@@ -92,7 +93,7 @@ class FrontierScheduler(BaseScheduler):
         key = self._run.key_of(request.url)
         # The handler refuses what cannot be fetched, and gives it its row; here is no place to record.
         if isinstance(key, Refused) or not self._fits_the_frontier(request):
-            return self._beside.enqueue_request(request)
+            return self._enqueue_beside(request)
         return self._enqueue_row(request, key)
 
     def _enqueue_row(self, request: Request, key: UrlKey) -> bool:
@@ -104,9 +105,13 @@ class FrontierScheduler(BaseScheduler):
             self._count("enqueued")
             return True
         if request.dont_filter:
-            return self._beside.enqueue_request(request)
+            return self._enqueue_beside(request)
         self._count("known")
         return False
+
+    def _enqueue_beside(self, request: Request) -> bool:
+        self._beside_may_hold = True
+        return self._beside.enqueue_request(request)
 
     def next_request(self) -> Request | None:
         """Return a request whose host may be asked now, or None and have the engine woken in time."""
@@ -167,9 +172,11 @@ class FrontierScheduler(BaseScheduler):
         request = self._parking.next(now)
         if request is not None:
             return request
-        while not self._parking.full:
+        # Asking an empty queue costs more than a turn of the frontier; it is filled through us alone.
+        while self._beside_may_hold and not self._parking.full:
             request = self._beside.next_request()
             if request is None:
+                self._beside_may_hold = False
                 return None
             key = self._run.key_of(request.url)
             if isinstance(key, Refused):

@@ -48,7 +48,7 @@ def _spare_the_collector() -> None:
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(20_000, 20, 20)
+    gc.set_threshold(100_000, 20, 20)
 
 
 def _conclude(crawler: Crawler, task: asyncio.Task[None]) -> int:
