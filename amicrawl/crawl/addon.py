@@ -24,7 +24,6 @@ from amicrawl.crawl.decoding import TolerantDecodingMiddleware
 from amicrawl.crawl.pipelines import CapturesPipeline, WarcPipeline
 from amicrawl.crawl.politeness import PolitenessMiddleware
 from amicrawl.crawl.progress import Progress
-from amicrawl.crawl.reconstruct import ForeignResponses
 from amicrawl.crawl.redirects import AsFoundRedirectMiddleware
 from amicrawl.crawl.run import Run, RunHolder, reads_responses
 from amicrawl.crawl.trim import trim_to_archiving
@@ -128,4 +127,3 @@ def _set_components(settings: BaseSettings) -> None:
     place("ITEM_PIPELINES", CapturesPipeline, 910)
     place("EXTENSIONS", Closing, 0)
     place("EXTENSIONS", Progress, 0)
-    place("EXTENSIONS", ForeignResponses, 0)

@@ -20,6 +20,7 @@ from scrapy.utils.httpobj import urlparse_cached
 from scrapy.utils.misc import build_from_crawler
 
 from amicrawl.capture import Failure
+from amicrawl.crawl.reconstruct import ForeignResponses
 from amicrawl.crawl.run import reads_responses, run_of
 from amicrawl.crawl.ticket import NOTHING_MORE, Stopped, Ticket, ticket_of
 from amicrawl.errors import AmicrawlError
@@ -42,6 +43,7 @@ class ArchiveDownloader:
         self.total_concurrency = self._run.config.inflight_max
         self._read = reads_responses(crawler)
         self.handlers = DownloadHandlers(crawler)
+        self._foreign = ForeignResponses.from_crawler(crawler)
         self.middleware: DownloaderMiddlewareManager = build_from_crawler(
             DownloaderMiddlewareManager, crawler
         )
@@ -118,6 +120,8 @@ class ArchiveDownloader:
         send(signals.request_reached_downloader, request=request, spider=spider)
         try:
             response = await self.handlers.download_request_async(request)
+            if self._foreign.expected:
+                await self._foreign.keep(request, response)
             send(signals.response_downloaded, response=response, request=request, spider=spider)
             return response
         finally:

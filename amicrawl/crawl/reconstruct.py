@@ -6,14 +6,11 @@ exchange is written down again from its parts, and the record says by whom it wa
 
 from __future__ import annotations
 
-import asyncio
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
-from scrapy import signals
-from scrapy.exceptions import NotConfigured
 from scrapy.utils.misc import load_object
 
 from amicrawl.capture import BytesBody, Capture
@@ -25,6 +22,8 @@ from amicrawl.record import CaptureItem
 from amicrawl.seed import Seed
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.http import Headers, Response
@@ -34,32 +33,38 @@ _OF_THE_WIRE = frozenset({b"transfer-encoding", b"content-encoding", b"content-l
 
 
 class ForeignResponses:
-    """Records what http(s) handlers other than ours deliver."""
+    """Records what http(s) handlers other than ours deliver, before anybody reads it."""
 
-    def __init__(self, crawler: Crawler, run: Run, handlers: dict[str, str]) -> None:
+    def __init__(self, run: Run, handlers: Mapping[str, str]) -> None:
+        """*handlers* are the dotted names of the foreign handlers by URL scheme."""
         self._run = run
         self._handlers = handlers
-        self._recording: set[asyncio.Task[None]] = set()
-        crawler.signals.connect(self._response_downloaded, signals.response_downloaded)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        """Build it where a handler for http or https is not ours; raises NotConfigured elsewhere."""
+        """Build it for *crawler*, whose settings say which handlers are ours."""
         configured = crawler.settings.getwithbase("DOWNLOAD_HANDLERS")
         handlers = {
             scheme: handler if isinstance(handler, str) else _dotted(handler)
             for scheme in ("http", "https")
             if (handler := configured.get(scheme)) and load_object(handler) is not WireHandler
         }
-        if not handlers:
-            raise NotConfigured
-        return cls(crawler, run_of(crawler), handlers)
+        return cls(run_of(crawler), handlers)
 
-    def _response_downloaded(self, response: Response, request: Request) -> None:
-        handler = self._handlers.get(urlsplit(request.url).scheme)
-        ticket = ticket_of(request)
-        if handler is None or (ticket is not None and ticket.outcome is not None):
+    @property
+    def expected(self) -> bool:
+        """Whether there is a handler that is not ours."""
+        return bool(self._handlers)
+
+    async def keep(self, request: Request, response: Response) -> None:
+        """Record *response* if another handler than ours delivered it for *request*.
+
+        Raises OutputError where that fails.
+        """
+        handler = self._handlers.get(urlsplit(request.url).scheme.lower())
+        if handler is None:
             return
+        ticket = ticket_of(request)
         dispatch = ticket.dispatch if ticket is not None else None
         item = CaptureItem(
             capture=reconstruct(request, response, by=handler, now=datetime.now(UTC)),
@@ -67,11 +72,9 @@ class ForeignResponses:
             attempts=dispatch.attempt if dispatch is not None else 1,
             final_url=response.url,
         )
+        await self._run.record(item)
         if ticket is not None:
             ticket.outcome = Outcome(status=response.status)
-        task = asyncio.ensure_future(self._run.record(item))
-        self._recording.add(task)
-        task.add_done_callback(self._recording.discard)
 
 
 def reconstruct(request: Request, response: Response, *, by: str, now: datetime) -> Capture:
