@@ -74,6 +74,8 @@ class FrontierScheduler(BaseScheduler):
         """Put what is parked back into the queue beside, which may be kept on disk, and close it."""
         self._disarm()
         for request in self._parking.drain():
+            del request.meta[TICKET]
+            # It has passed the duplicate filter once, which would take it for a duplicate now.
             self._beside.enqueue_request(request.replace(dont_filter=True))
         return self._beside.close(reason)
 

@@ -84,3 +84,17 @@ def test_the_bytes_kept_are_those_of_the_wire_not_what_the_callback_saw(ran: Ran
     front = next(row for row in rows(out) if row["url"].endswith("/front"))
     _, block = record(out, front)
     assert block == answer(b"GET /front HTTP/1.1\r\n\r\n")
+
+
+def test_what_waits_beside_the_frontier_survives_a_stop_in_its_job_directory(tmp_path: Path) -> None:
+    settings = {"AMICRAWL_OUT": str(tmp_path / "out"), "JOBDIR": str(tmp_path / "job")}
+    with RawServer(answer) as server:
+        site = ["-a", f"site={server.url}"]
+        slow = {**settings, "AMICRAWL_DELAY": "30", "AMICRAWL_PER_HOST": "1", "CLOSESPIDER_TIMEOUT": "3"}
+        first = crawl_foreign(site, settings=slow)
+        asked_first = len(server.requests)
+        second = crawl_foreign(site, settings=settings)
+        asked = {head.split(b" ")[1] for head in server.requests}
+    assert (first.returncode, second.returncode) == (0, 0), first.stderr + second.stderr
+    assert asked_first == 1
+    assert asked == {b"/front", b"/a", b"/b", b"/c", b"/moved", b"/gone", b"/search"}
