@@ -268,7 +268,7 @@ def test_a_damaged_line_is_told_and_its_row_made_from_the_record(tmp_path: Path)
 
 def test_rows_that_point_beyond_a_sealed_file_are_dropped(tmp_path: Path) -> None:
     entries = pages(20)
-    leave(tmp_path, *entries, warc_size=4000)
+    leave(tmp_path, *entries, warc_size=7000)
     first = tmp_path / "ami-00000.warc.gz"
     inside = [entry for entry in entries if entry.location and entry.location.warc_file == first.name]
     place = inside[1].location
