@@ -61,7 +61,3 @@ class DamagedFileError(AmicrawlError):
         self.path = path
         self.offset = offset
         self.reason = reason
-
-
-class TruncatedFileError(DamagedFileError):
-    """The file ends inside a unit; everything before `offset` is intact."""
