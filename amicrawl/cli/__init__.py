@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from amicrawl import __version__
+from amicrawl.cli import frontier
 from amicrawl.cli.inspect import inspect
 from amicrawl.cli.repair import repair
 from amicrawl.cli.url import url
@@ -26,6 +27,7 @@ app = typer.Typer(
 app.command()(inspect)
 app.command()(repair)
 app.command()(url)
+app.add_typer(frontier.app, name="frontier")
 
 
 def _show_version(wanted: bool) -> None:  # noqa: FBT001  # typer calls it so

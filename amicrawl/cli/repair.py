@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from amicrawl.disk import Disk
 from amicrawl.errors import InputError
-from amicrawl.record import Disk
 from amicrawl.record import repair as repair_directory
 
 

@@ -21,6 +21,7 @@ from amicrawl import __version__
 from amicrawl.config import CrawlConfig, Identity, Robots
 from amicrawl.crawl.closing import Closing
 from amicrawl.crawl.decoding import TolerantDecodingMiddleware
+from amicrawl.crawl.keeping import Keeping
 from amicrawl.crawl.pipelines import CapturesPipeline, WarcPipeline
 from amicrawl.crawl.politeness import PolitenessMiddleware
 from amicrawl.crawl.progress import Progress
@@ -81,7 +82,11 @@ class ArchiveAddon(RunHolder):
         if not reads_responses(self._crawler):
             trim_to_archiving(settings, config.headers)
         self.run = Run(config, config.identity or Identity.CANONICAL)
-        self.run.asked = dict(getattr(self._crawler.spider, "asked", {}))
+        spider = self._crawler.spider
+        self.run.asked = dict(getattr(spider, "asked", {}))
+        self.run.fresh = bool(getattr(spider, "fresh", False))
+        self.run.recrawl_before = getattr(spider, "recrawl_before", None)
+        self.run.continues = self.run.recrawl_before is not None
 
 
 def _with_scrapy_pace(settings: BaseSettings) -> dict[str, Any]:
@@ -125,5 +130,7 @@ def _set_components(settings: BaseSettings) -> None:
     place("DOWNLOADER_MIDDLEWARES", AsFoundRedirectMiddleware, 600)
     place("ITEM_PIPELINES", WarcPipeline, 900)
     place("ITEM_PIPELINES", CapturesPipeline, 910)
+    # The frontier is closed by `Closing`, after which nothing of it may be written.
+    place("EXTENSIONS", Keeping, -1)
     place("EXTENSIONS", Closing, 0)
     place("EXTENSIONS", Progress, 0)

@@ -33,6 +33,8 @@ class SeedArguments:
     """Which part of the hosts is fetched, from 0."""
     shards: int = 1
     """Into how many parts the hosts are divided."""
+    fresh: bool = False
+    """Whether a directory that holds a frontier is refused instead of resumed."""
     strict: bool = False
     """Whether a line that cannot be used makes the exit code 7."""
 
@@ -59,6 +61,7 @@ class SeedArguments:
             run_id=values.get("run_id") or None,
             shard=shard,
             shards=shards,
+            fresh=_switch(values, "fresh"),
             strict=_switch(values, "strict"),
         )
 

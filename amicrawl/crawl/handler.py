@@ -15,6 +15,7 @@ from scrapy.exceptions import IgnoreRequest
 from amicrawl.capture import Failure
 from amicrawl.crawl.answering import REDIRECTS, bare_response, exception_of, final_url, response_of
 from amicrawl.crawl.asking import Fields, default_fields, wire_request
+from amicrawl.crawl.findings import evidence, outcome_of
 from amicrawl.crawl.run import reads_responses, run_of
 from amicrawl.crawl.ticket import Stopped, Ticket, TryAgainLater, ticket_of
 from amicrawl.crawl.wiring import make_wire
@@ -98,16 +99,10 @@ class WireHandler(BaseDownloadHandler):
 
     async def _keep(self, request: Request, ticket: Ticket | None, capture: Capture) -> Response:
         """Record *capture*, note on *ticket* what came of it; return or raise what Scrapy is told."""
-        # A host that sent one byte, be it of a handshake, is alive, whatever became of the exchange.
-        answered = capture.ttfb_ms is not None or capture.tls is not None
-        outcome = Outcome(status=capture.status, failure=capture.failure, answered=answered)
+        told = evidence(capture)
         dispatch = ticket.dispatch if ticket is not None else None
-        if (
-            ticket is not None
-            and dispatch is not None
-            and self._run.frontier.will_retry(dispatch, outcome)
-        ):
-            ticket.outcome = outcome
+        if ticket is not None and dispatch is not None and self._run.frontier.will_retry(dispatch, told):
+            ticket.outcome = told
             raise TryAgainLater(f"{request.url}: {capture.failure}")
         item = CaptureItem(
             capture=capture,
@@ -117,7 +112,7 @@ class WireHandler(BaseDownloadHandler):
         )
         await self._record(item)
         if ticket is not None:
-            ticket.outcome = outcome
+            ticket.outcome = outcome_of(item)
             if capture.status in REDIRECTS:
                 ticket.redirect_to = item.final_url
         request.meta["download_latency"] = (capture.ttfb_ms or 0) / 1000

@@ -10,11 +10,13 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+from amicrawl.disk import Disk
 from amicrawl.errors import OutputError
-from amicrawl.record import Archive, CrawlJson, Disk
+from amicrawl.record import Archive, CrawlJson
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from amicrawl.config import CrawlConfig
     from amicrawl.record import SealedFile
@@ -24,6 +26,11 @@ logger = logging.getLogger(__name__)
 
 _URLS_TOLD = 100
 _VERSIONS_OF = ("scrapy", "twisted", "pycurl", "pyarrow", "isal")
+
+
+def frontier_directory(config: CrawlConfig) -> Path:
+    """Return where the frontier of a crawl by *config* is kept."""
+    return config.directory / "frontier"
 
 
 class Output:

@@ -56,7 +56,8 @@ class WarcPipeline(CapturePipeline):
     """Writes request and response records to `ami-%05d.warc.gz`."""
 
     def stage(self) -> Stage:
-        """Return the writer of WARC files."""
+        """Return the writer of WARC files; the frontier beside them is opened, too."""
+        assert self.run.frontier is not None
         return self.run.output.archive.warc
 
 

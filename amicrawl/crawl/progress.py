@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import sys
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Self, TextIO
 
 from scrapy import signals
@@ -44,6 +45,13 @@ class Progress:
         self._started = self._run.clock()
         self._last = (self._started, 0, 0)
         self._timer = asyncio.get_running_loop().call_later(self._every, self._tick)
+        resumed = self._run.resumed
+        if not resumed.found:
+            return
+        if self._on_terminal:
+            self._write(resumed.sentence() + "\n")
+        else:
+            self._write(json.dumps({"event": "resumed", **asdict(resumed)}) + "\n")
 
     def _tick(self) -> None:
         self._timer = asyncio.get_running_loop().call_later(self._every, self._tick)
@@ -67,7 +75,7 @@ class Progress:
         note = ""
         if reason != "finished":
             unread = "" if self._run.tally.seeds_ended else " and the rest of the seed list not read"
-            note = f"stopped ({reason}) with {self._run.frontier.queued:,} URLs not fetched{unread}\n"
+            note = f"stopped ({reason}) with {self._run.waiting:,} URLs not fetched{unread}\n"
         where = f"output in {self._run.config.directory}\n"
         self._write(note + summary(self._run.tally, elapsed) + "\n" + where)
 
@@ -76,10 +84,9 @@ class Progress:
         then, rows, size = self._last
         self._last = (now, tally.rows, tally.bytes_received)
         span = max(now - then, 0.001)
-        waiting = run.frontier.queued + run.frontier.in_flight
         return Moment(
             elapsed=now - self._started,
-            total=tally.rows + waiting if tally.seeds_ended else tally.seeds_announced,
+            total=tally.rows + run.waiting if tally.seeds_ended else tally.seeds_announced,
             in_flight=len(self._crawler.engine.downloader.active),
             inflight_limit=run.limit.limit,
             pages_per_second=(tally.rows - rows) / span,

@@ -7,6 +7,7 @@ found. Requests that the frontier does not hold keep Scrapy's behaviour.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from scrapy import Request
@@ -49,10 +50,13 @@ class AsFoundRedirectMiddleware(RedirectMiddleware):
         chain[META_JSON] = ticket.dispatch.offer.seed.meta_json
         target = Request(ticket.redirect_to, meta={**chain, "verbatim_url": True})
         try:
-            return self._redirect(target, request, response.status)
+            following = self._redirect(target, request, response.status)
         except IgnoreRequest:
             self.crawler.stats.inc_value("amicrawl/redirects/chain_too_long")
             return response
+        if ticket.outcome is not None:
+            ticket.outcome = replace(ticket.outcome, redirect=ticket.redirect_to)
+        return following
 
     def _is_wanted_as_it_is(self, request: Request, response: Response) -> bool:
         """Tell whether the spider asked to see redirects itself, by any of Scrapy's ways to say so."""

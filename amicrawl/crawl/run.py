@@ -12,11 +12,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from amicrawl.capture import Capture, Failure
-from amicrawl.crawl.output import Output
+from amicrawl.config import Identity
+from amicrawl.crawl.output import Output, frontier_directory
 from amicrawl.crawl.recorder import Recorder
+from amicrawl.crawl.resuming import Resumed, reconcile, resumed
 from amicrawl.crawl.tally import Tally
-from amicrawl.errors import ExitCode, UsageError
-from amicrawl.frontier import Offer, Outcome, ResidentFrontier, Source, judge
+from amicrawl.disk import Disk
+from amicrawl.errors import AmicrawlError, ExitCode, InputError, UsageError
+from amicrawl.frontier import DurableFrontier, LivePartition, Offer, Outcome, Source, belongs, judge
+from amicrawl.frontier.state import IDENTITY
 from amicrawl.politeness import Gates, HostBreaker, InflightLimit
 from amicrawl.record import CaptureItem
 from amicrawl.urls import Refused, UrlKey, fetchable, url_key
@@ -27,9 +31,8 @@ if TYPE_CHECKING:
 
     from scrapy.crawler import Crawler
 
-    from amicrawl.config import CrawlConfig, Identity
+    from amicrawl.config import CrawlConfig
     from amicrawl.crawl.ticket import Ticket
-    from amicrawl.errors import AmicrawlError
     from amicrawl.frontier import Dispatch
     from amicrawl.seed import Seed
 
@@ -53,13 +56,21 @@ class Run:
         self.gates = Gates(config.delay, config.per_host)
         self.limit = InflightLimit(config.inflight_start, config.inflight_min, config.inflight_max)
         self.breaker = HostBreaker(config.host_fail_threshold, max_retries=config.max_retries)
-        self.frontier = ResidentFrontier(self.gates, self.breaker, self.limit)
         self.recorder = Recorder()
         self.tally = Tally()
         self.shard = 0
         self.shards = 1
+        self.fresh = False
+        """Whether a directory that holds a frontier is to be refused."""
+        self.continues = False
+        """Whether there must be a frontier to go on with, whatever its identity is."""
+        self.recrawl_before: int | None = None
+        """The hour since 1970 up to which settled rows are due again; None for a crawl of new ones."""
         self.asked: dict[str, str] = {}
         """The arguments of the crawl, as they were given."""
+        self.resumed = Resumed()
+        """What was found in the directory when the frontier was opened."""
+        self._frontier_closed = False
         self.stopping = False
         """Whether the crawl was asked to end; what is in flight is being waited for."""
         self.finish_reason = ""
@@ -79,9 +90,65 @@ class Run:
         Late, since a crawl that cannot start must leave nothing behind. Raises OutputError, UsageError
         or DamagedFileError as `Output` does.
         """
+        self._check_directory()
         output = Output(self.config, asked=self.asked)
         self.recorder.keep_in(output.archive)
         return output
+
+    @cached_property
+    def frontier(self) -> DurableFrontier:
+        """The frontier in the output directory, opened and made to agree with the index when first used.
+
+        Raises as `output` and `LivePartition` do.
+        """
+        output = self.output
+        partition = LivePartition(
+            frontier_directory(self.config),
+            disk=Disk(),
+            hour=int(time.time() // 3600),
+            meta={} if self.continues else {IDENTITY: self.identity.value.encode("ascii")},
+        )
+        self.identity = Identity(partition.state.meta[IDENTITY].decode("ascii"))
+        mended = reconcile(
+            partition,
+            self.config.directory,
+            lost_urls=output.archive.repaired.lost_urls,
+            key_of=self.key_of,
+            ours=lambda host: belongs(host, self.shard, self.shards),
+        )
+        frontier = DurableFrontier(
+            partition,
+            self.gates,
+            self.breaker,
+            self.limit,
+            wall=time.time,
+            recrawl_before=self.recrawl_before,
+        )
+        self.resumed = resumed(frontier, mended)
+        return frontier
+
+    @property
+    def has_frontier(self) -> bool:
+        """Whether the frontier is open: it was used, and is not closed yet."""
+        return "frontier" in vars(self) and not self._frontier_closed
+
+    @property
+    def waiting(self) -> int:
+        """How many URLs are due or in flight; 0 where the crawl never got as far as a frontier."""
+        if "frontier" not in vars(self):
+            return 0
+        return self.frontier.queued + self.frontier.in_flight
+
+    def _check_directory(self) -> None:
+        """Raise UsageError where a frontier is there that should not be, or the other way round."""
+        directory = frontier_directory(self.config)
+        if self.fresh and directory.exists():
+            raise UsageError(
+                f"{self.config.directory} holds the frontier of a crawl, and fresh=1 asks for none. "
+                "Name another directory with -a out= or -a run_id=, or leave fresh=1 away to resume."
+            )
+        if self.continues and not directory.exists():
+            raise InputError(f"{self.config.directory} holds no frontier: nothing was crawled into it.")
 
     @property
     def fault(self) -> AmicrawlError | None:
@@ -112,11 +179,12 @@ class Run:
         *,
         source: Source,
         priority: int = 0,
+        hops: int = 0,
         extra: Mapping[str, object] | None = None,
     ) -> bool:
         """Offer *seed* to the frontier; False where it is known already."""
         return self.frontier.offer(
-            Offer(seed=seed, key=key, source=source, priority=priority, extra=extra)
+            Offer(seed=seed, key=key, source=source, priority=priority, hops=hops, extra=extra)
         )
 
     async def record(self, item: CaptureItem) -> None:
@@ -153,8 +221,22 @@ class Run:
         """Write down how the crawl ended, once its files are sealed."""
         self.finish_reason = reason
         # Only a crawl that came as far as to take its output over has anything to account for.
+        if self.has_frontier:
+            self._close_frontier()
         if self.recorder.fault is None and "output" in vars(self):
             self.output.finish(reason, self.tally.as_dict())
+
+    def _close_frontier(self) -> None:
+        """Write the frontier down as it stands; what keeps it from that is the run's fault."""
+        frontier, self._frontier_closed = self.frontier, True
+        if self.recorder.fault is not None:
+            frontier.partition.abandon()
+            return
+        try:
+            frontier.close()
+        except AmicrawlError as error:
+            self.recorder.fault = error
+            frontier.partition.abandon()
 
     def leave(self, ticket: Ticket) -> None:
         """Take back *ticket*: open the gate, and tell the frontier what came of its row.

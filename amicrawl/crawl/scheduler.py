@@ -149,6 +149,7 @@ class FrontierScheduler(BaseScheduler):
             key,
             source=Source.REDIRECT if "redirect_times" in meta else Source.LINK,
             priority=request.priority,
+            hops=int(meta.get("redirect_times", 0)) + int(meta.get("depth", 0)),
             extra=meta or None,
         )
 
@@ -228,4 +229,4 @@ def _request_of(dispatch: Dispatch) -> Request:
         "verbatim_url": True,
         TICKET: Ticket(dispatch.key[0], dispatch),
     }
-    return Request(offer.seed.url, meta=meta, priority=offer.priority)
+    return Request(offer.seed.url, meta=meta, priority=int(offer.priority))

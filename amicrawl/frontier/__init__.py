@@ -1,24 +1,33 @@
-"""The frontier: every URL of a crawl, where it stands, and which one comes next.
+"""The frontier: every URL of a crawl, where it stands, and which one comes next; and how it is kept.
+
+    crawl -> DurableFrontier -> LivePartition -> store (journal, snapshots) -> format (files)
+                   |-> queue           |-> state: tables, strings, seen-set
 
 The crawl offers what it finds, asks for the next row whose host may be asked now, and settles it with
-what came of the fetch. What is promised is in `Frontier`; `ResidentFrontier` keeps it in memory.
-Nothing here reads a clock or sends anything: moments are handed in.
+what came of the fetch; what is promised is in `Frontier`. Rules that only compute stand by themselves:
+`states` and `outcomes` (what leads where), `judgement` (who is to blame), `freshness` and `revisits`
+(when again), `importance`, `content`, `traps`. Nothing here reads a clock or sends anything: moments are
+handed in. All changes to the disk go through the `Disk` that is handed in.
 """
 
+from amicrawl.frontier.durable import DurableFrontier
 from amicrawl.frontier.frontier import Frontier
 from amicrawl.frontier.judgement import judge
-from amicrawl.frontier.resident import ResidentFrontier
-from amicrawl.frontier.row import Dispatch, Offer, Outcome, Settled, Source
+from amicrawl.frontier.live import LivePartition, Opened
+from amicrawl.frontier.row import Dispatch, Found, Offer, Outcome, Settled, Source
 from amicrawl.frontier.shard import belongs, shard_of
 from amicrawl.frontier.states import Event, Status
 
 __all__ = [
     "Dispatch",
+    "DurableFrontier",
     "Event",
+    "Found",
     "Frontier",
+    "LivePartition",
     "Offer",
+    "Opened",
     "Outcome",
-    "ResidentFrontier",
     "Settled",
     "Source",
     "Status",

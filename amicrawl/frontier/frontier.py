@@ -41,9 +41,9 @@ class Frontier(Protocol):
     def will_retry(self, dispatch: Dispatch, outcome: Outcome) -> bool:
         """Tell whether *dispatch* is to be handed out again after *outcome*.
 
-        This decides it: `settle` with an equal outcome keeps to the answer, whatever happens between.
-        So the crawl can ask first and leave out of the index what is not the last attempt. The row
-        must be in flight.
+        This decides it: `settle` with an outcome of the same status, failure and `answered` keeps to
+        it, whatever happens between. So the crawl can ask first and leave out of the index what is not
+        the last attempt. The row must be in flight.
         """
 
     def settle(self, key: UrlKey, outcome: Outcome, now: float) -> Settled:

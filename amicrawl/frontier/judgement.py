@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from amicrawl.capture import Failure
-from amicrawl.frontier.states import Event
 from amicrawl.politeness import BLAME, Blame, Verdict
 
 if TYPE_CHECKING:
@@ -35,14 +33,3 @@ def judge(
         limit.lost()
     # The loss just noted counts towards the congestion that may excuse the host.
     return breaker.failed(host, failure, attempt=attempt, congested=limit.congested)
-
-
-def final_event(outcome: Outcome) -> Event:
-    """Return what *outcome* does to a row that is not tried again."""
-    failure = outcome.failure
-    if failure is None:
-        return Event.ANSWERED
-    # A host that was given up is a failure like those that led to it; the other rules are decisions.
-    if failure.never_asked and failure is not Failure.HOST_SKIPPED:
-        return Event.REFUSED
-    return Event.FAILED

@@ -9,30 +9,66 @@ passed over when it comes up, and all such are swept out when they outnumber the
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING
 
-from amicrawl.frontier.packing import order_of
+from amicrawl.frontier.places import order_at
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from amicrawl.frontier.backlog import Run
 
 _STALE_FROM = 64
 
 
 class Lane:
-    """The waiting rows of one host."""
+    """The waiting rows of one host, as places (see `places`): those of a run, and a heap of others."""
 
-    __slots__ = ("host", "order", "rows", "turn")
+    __slots__ = ("_head", "_places", "_run", "host", "order", "turn")
 
     def __init__(self, host: int) -> None:
         self.host = host
-        self.rows: list[bytes] = []
-        """Packed rows: a heap."""
+        self._places: list[int] = []
+        self._run: Run | None = None
+        self._head: int | None = None
+        """The place of the run's first row; None where it has none left."""
         self.turn = 0
         """The number under which it is filed; 0 for nowhere."""
         self.order: int | None = None
-        """Minus the priority under which it is filed as ready; None where it is not."""
+        """The order under which it is filed as ready; None where it is not."""
+
+    def __bool__(self) -> bool:
+        return bool(self._places) or self._head is not None
 
     @property
     def first_order(self) -> int:
-        """Minus the priority of its first row."""
-        return order_of(self.rows[0])
+        """The order of its first row; there must be one."""
+        head = self._head
+        if head is None or (self._places and self._places[0] < head):
+            return order_at(self._places[0])
+        return order_at(head)
+
+    def follow(self, run: Run, place_of: Callable[[int], int]) -> None:
+        """Take over the rows of *run*; *place_of* tells the place of a row by its number."""
+        self._run = run
+        self._draw(place_of)
+
+    def push(self, place: int) -> None:
+        """Add a row."""
+        heappush(self._places, place)
+
+    def pop(self, place_of: Callable[[int], int]) -> int:
+        """Take out the place of the first row; there must be one."""
+        head = self._head
+        if head is None or (self._places and self._places[0] < head):
+            return heappop(self._places)
+        self._draw(place_of)
+        return head
+
+    def _draw(self, place_of: Callable[[int], int]) -> None:
+        assert self._run is not None
+        number = self._run.take()
+        self._head = None if number is None else place_of(number)
 
 
 class Rotation:
@@ -69,14 +105,8 @@ class Rotation:
 
     def take(self, now: float) -> Lane | None:
         """Take out the lane whose turn it is at *now*, or return None where none is ready."""
-        waiting, ready = self._waiting, self._ready
-        while waiting and waiting[0][0] <= now:
-            _, turn, lane = heappop(waiting)
-            if lane.turn == turn:
-                lane.order = lane.first_order
-                heappush(ready, (lane.order, turn, lane))
-            else:
-                self._stale -= 1
+        ready = self._ready
+        self._open_gates(now)
         while ready:
             _, turn, lane = heappop(ready)
             if lane.turn == turn:
@@ -86,11 +116,31 @@ class Rotation:
             self._stale -= 1
         return None
 
+    def first_order(self, now: float) -> int | None:
+        """Return the order of the lane whose turn it is at *now*, or None where none is ready."""
+        ready = self._ready
+        self._open_gates(now)
+        while ready and ready[0][2].turn != ready[0][1]:
+            heappop(ready)
+            self._stale -= 1
+        return ready[0][0] if ready else None
+
     def first_moment(self) -> float | None:
         """Return a moment before which `take` has no answer; minus infinity where a lane is ready."""
         if self._ready:
             return float("-inf")
         return self._waiting[0][0] if self._waiting else None
+
+    def _open_gates(self, now: float) -> None:
+        """Move the lanes that may be asked at *now* to those that are ready."""
+        waiting = self._waiting
+        while waiting and waiting[0][0] <= now:
+            _, turn, lane = heappop(waiting)
+            if lane.turn == turn:
+                lane.order = lane.first_order
+                heappush(self._ready, (lane.order, turn, lane))
+            else:
+                self._stale -= 1
 
     def _number(self, lane: Lane) -> None:
         filed = lane.turn

@@ -37,12 +37,12 @@ class Offer:
     key: UrlKey
     """Its identity: two offers with one key are one row."""
     source: Source
-    priority: int = 0
-    """Greater comes first; any integer."""
+    priority: float = 0
+    """Greater comes first; kept with the precision of a 32-bit float (integers up to 2^24 exactly)."""
     hops: int = 0
-    """Redirects that led here, from the first URL asked for; not negative."""
+    """Links or redirects that led here, from the first URL asked for; 65,535 stands for all beyond."""
     extra: Mapping[str, object] | None = None
-    """What the crawl needs to make the request again; handed back as it is, never looked at."""
+    """What the crawl needs to make the request again, as JSON can say it; handed back as it is."""
 
 
 @dataclass(slots=True)
@@ -50,6 +50,7 @@ class Dispatch:
     """A row that was handed out: it is in flight until it is settled or released."""
 
     offer: Offer
+    """What was offered; its seed knows, besides, what the last capture of the row was."""
     attempt: int = 1
     """The number of this attempt; 1 for the first."""
     skip: bool = False
@@ -62,6 +63,25 @@ class Dispatch:
 
 
 @dataclass(frozen=True, slots=True)
+class Found:
+    """What a response brought, for the next time that the URL is asked for."""
+
+    digest: str = ""
+    """SHA-1 of the payload, lower-case hex; that of the earlier capture where the server said 304."""
+    etag: str = ""
+    """`ETag` of the response; empty where it had none."""
+    last_modified: str = ""
+    """`Last-Modified` of the response; empty where it had none."""
+    captured_at: int = 0
+    """Unix milliseconds at which the capture began that holds the payload: an earlier one's where this
+    one is a revisit of it."""
+    original_url: str = ""
+    """The URL of that earlier capture, where it was of another; empty for this one."""
+    unchanged: bool = False
+    """Whether it is a 304, or the payload is the one that the seed of the dispatch knows."""
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """What came of a fetch."""
 
@@ -71,12 +91,20 @@ class Outcome:
     """Why none came; None for a response, cut short or not."""
     answered: bool = False
     """Whether the host sent at least one byte before a `failure`; needless where a response came."""
+    found: Found | None = None
+    """What a response brought; None where there is none, or nobody looked."""
+    redirect: str = ""
+    """Where a redirect leads that the crawl follows: the URL that it offers; empty for none."""
+    latency_ms: int = 0
+    """Time to the first byte; 0 where unknown."""
+    retry_after: int = 0
+    """Seconds that the server asked to be left alone for; 0 where it did not."""
 
 
 class Settled(Enum):
     """What a frontier made of an outcome."""
 
     DONE = "done"
-    """The row is settled; it is not handed out again."""
+    """The row is settled; this crawl asks for it no more, unless it falls due again."""
     AGAIN = "again"
     """The row will be handed out again, after a pause."""

@@ -1,17 +1,19 @@
-"""The states of a row, and the one table of what leads from which to which.
+"""The states of a row, and the one table of what leads from which to which, and when it is due again.
 
-  offered
-     |
-DISCOVERED --dispatched--> IN_FLIGHT --answered--> CAPTURED
-                            |    ^   --failed----> FAILED
-                   postponed|    |   --refused---> EXCLUDED
-                    released|    |dispatched
-                            v    |
-                          SCHEDULED
+    offered -> SCHEDULED -- dispatched -> IN_FLIGHT -- captured, unchanged, redirected -> CRAWLED
+                   ^                          |   |--- missing, withdrawn, exhausted ---> GONE
+                   |-- released, lapsed, -----|   |--- refused, refused by robots ------> EXCLUDED
+                       postponed, busy, failed
+
+    CRAWLED, GONE, EXCLUDED -- fell due -> DUE -- dispatched -> IN_FLIGHT         TRAPPED
+
+`RETURNS` says after how long a settled row is due again. Nothing else in this program decides where a
+row stands; what a response or failure counts as is `outcomes.event_of`.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
@@ -22,20 +24,32 @@ if TYPE_CHECKING:
 
 
 class Status(IntEnum):
-    """Where a row stands; the numbers are those of a frontier file, which has more of them."""
+    """Where a row stands; the numbers are those of a frontier file."""
 
     DISCOVERED = 0
-    """Known, and never handed out."""
+    """Known, and not yet scheduled; only in files of other software, and taken for SCHEDULED."""
     SCHEDULED = 1
-    """Handed out before, and to be handed out again."""
+    """To be handed out, once its `next_due` has come."""
+    READY = 2
+    """As DISCOVERED."""
     IN_FLIGHT = 3
     """Handed out, and not settled."""
-    CAPTURED = 4
-    """A response was recorded."""
-    FAILED = 6
-    """No response, and no further attempt."""
+    CRAWLED = 4
+    """Answered, and that is recorded; due again at its `next_due`."""
+    DUE = 5
+    """Settled before, and to be handed out again."""
+    GONE = 6
+    """Not there, or out of reach for good as it seems; looked for again at its `next_due`."""
     EXCLUDED = 7
-    """The crawl decided against it: robots.txt, or a component of its own."""
+    """The crawl decided against it: robots.txt, or a rule of its own."""
+    TRAPPED = 8
+    """Taken for one of endlessly many; never handed out."""
+
+
+WAITING = frozenset({Status.DISCOVERED, Status.SCHEDULED, Status.READY, Status.DUE})
+"""Rows to be handed out without more ado, once due."""
+RESTING = frozenset({Status.CRAWLED, Status.GONE, Status.EXCLUDED})
+"""Settled rows that a recrawl hands out again, once due."""
 
 
 class Event(IntEnum):
@@ -44,22 +58,84 @@ class Event(IntEnum):
     DISPATCHED = 0
     RELEASED = 1
     """Handed out and brought back unfetched."""
-    POSTPONED = 2
-    """Failed, and to be tried again."""
-    ANSWERED = 3
-    FAILED = 4
-    REFUSED = 5
+    LAPSED = 2
+    """In flight when the process died: nobody will settle it."""
+    POSTPONED = 3
+    """Failed, and to be tried again by this crawl."""
+    FELL_DUE = 4
+    CAPTURED = 5
+    UNCHANGED = 6
+    """304, or the payload that was there before."""
+    REDIRECTED = 7
+    MISSING = 8
+    """401, 403, 404 and other answers that say no."""
+    WITHDRAWN = 9
+    """410."""
+    BUSY = 10
+    """429, 503 and other answers that say not now."""
+    FAILED = 11
+    """No response, and no further attempt by this crawl."""
+    EXHAUSTED = 12
+    """Busy or failed too often in a row."""
+    REFUSED_BY_ROBOTS = 13
+    REFUSED = 14
+    """Left out by a rule of the crawl itself."""
 
+
+_FROM_FLIGHT: Mapping[Event, Status] = {
+    Event.RELEASED: Status.SCHEDULED,
+    Event.LAPSED: Status.SCHEDULED,
+    Event.POSTPONED: Status.SCHEDULED,
+    Event.CAPTURED: Status.CRAWLED,
+    Event.UNCHANGED: Status.CRAWLED,
+    Event.REDIRECTED: Status.CRAWLED,
+    Event.MISSING: Status.GONE,
+    Event.WITHDRAWN: Status.GONE,
+    Event.BUSY: Status.SCHEDULED,
+    Event.FAILED: Status.SCHEDULED,
+    Event.EXHAUSTED: Status.GONE,
+    Event.REFUSED_BY_ROBOTS: Status.EXCLUDED,
+    Event.REFUSED: Status.EXCLUDED,
+}
 
 TRANSITIONS: Mapping[tuple[Status, Event], Status] = {
-    (Status.DISCOVERED, Event.DISPATCHED): Status.IN_FLIGHT,
-    (Status.SCHEDULED, Event.DISPATCHED): Status.IN_FLIGHT,
-    (Status.IN_FLIGHT, Event.RELEASED): Status.SCHEDULED,
-    (Status.IN_FLIGHT, Event.POSTPONED): Status.SCHEDULED,
-    (Status.IN_FLIGHT, Event.ANSWERED): Status.CAPTURED,
-    (Status.IN_FLIGHT, Event.FAILED): Status.FAILED,
-    (Status.IN_FLIGHT, Event.REFUSED): Status.EXCLUDED,
+    **{(status, Event.DISPATCHED): Status.IN_FLIGHT for status in WAITING},
+    **{(status, Event.FELL_DUE): Status.DUE for status in RESTING},
+    **{(Status.IN_FLIGHT, event): status for event, status in _FROM_FLIGHT.items()},
 }
+
+MANY = 5
+"""So many times busy or failed in a row, each after its pause, and the row is exhausted."""
+_DAY = 24
+_WEEK = 7 * _DAY
+_YEAR = 365 * _DAY
+
+
+@dataclass(frozen=True, slots=True)
+class Return:
+    """When a settled row is due again: after `first` hours, twice as long each time in a row."""
+
+    first: int
+    longest: int
+
+    def hours(self, in_a_row: int) -> int:
+        """Return the pause after the event has come *in_a_row* times, from 1, with none between."""
+        return min(self.first << min(in_a_row - 1, 30), self.longest)
+
+
+RETURNS: Mapping[Event, Return] = {
+    # What was captured comes back by its own rate of change; this is for what has none yet.
+    Event.CAPTURED: Return(_WEEK, _WEEK),
+    Event.UNCHANGED: Return(_WEEK, _WEEK),
+    Event.REDIRECTED: Return(_WEEK, _WEEK),
+    Event.MISSING: Return(2 * _WEEK, _YEAR),
+    Event.WITHDRAWN: Return(_YEAR, _YEAR),
+    Event.BUSY: Return(1, _WEEK),
+    Event.FAILED: Return(1, _WEEK),
+    Event.EXHAUSTED: Return(2 * _WEEK, _YEAR),
+    Event.REFUSED_BY_ROBOTS: Return(_WEEK, _YEAR),
+}
+"""What is not here is not due again."""
 
 
 def after(status: Status, event: Event) -> Status:

@@ -10,19 +10,22 @@ The modules that compute (digests, revisit, warc, exchange, captures, counts) ar
 touch the disk. Nothing here knows of Scrapy, threads or event loops: all of it is for one thread.
 """
 
+from amicrawl.disk import Disk
 from amicrawl.record.archive import Archive
-from amicrawl.record.captures import CAPTURES
+from amicrawl.record.captures import CAPTURES, validators_of
 from amicrawl.record.counts import Counts
 from amicrawl.record.crawl_json import CrawlJson
-from amicrawl.record.disk import Disk
 from amicrawl.record.item import CaptureItem, RecordLocation
 from amicrawl.record.journal import CapturesJournal
 from amicrawl.record.repair import Repaired, repair
 from amicrawl.record.sealed import SealedFile
 from amicrawl.record.stage import WarcStage
+from amicrawl.record.table import TABLE_NAME
+from amicrawl.record.warc import unix_ms
 
 __all__ = [
     "CAPTURES",
+    "TABLE_NAME",
     "Archive",
     "CaptureItem",
     "CapturesJournal",
@@ -34,4 +37,6 @@ __all__ = [
     "SealedFile",
     "WarcStage",
     "repair",
+    "unix_ms",
+    "validators_of",
 ]

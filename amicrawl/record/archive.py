@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from amicrawl import __version__
 from amicrawl.config import PREFIX, Dedup, Durability
+from amicrawl.disk import DirectoryLock, Disk
 from amicrawl.record.crawl_json import known_files
-from amicrawl.record.disk import DirectoryLock, Disk
 from amicrawl.record.journal import CapturesJournal
 from amicrawl.record.repair import repair_locked
 from amicrawl.record.revisit import Originals

@@ -155,6 +155,11 @@ def _described(item: CaptureItem) -> tuple[str, str, str]:
     return found[b"content-type"], found[b"etag"], found[b"last-modified"]
 
 
+def validators_of(item: CaptureItem) -> tuple[str, str]:
+    """Return ETag and Last-Modified by which to ask for the URL of *item* the next time."""
+    return _described(item)[1:]
+
+
 def _error(capture: Capture) -> str:
     failure = capture.failure or Failure.OTHER
     detail = _UNPRINTABLE.sub(" ", capture.failure_detail[:ERROR_LIMIT]).strip()

@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from amicrawl import __version__
+from amicrawl.disk import OutputFile, explained
 from amicrawl.errors import DamagedFileError
-from amicrawl.record.disk import OutputFile, explained
 from amicrawl.record.members import Members
 from amicrawl.record.sealed import SealedFile, described
 from amicrawl.record.warc import warc_date
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from amicrawl.record.disk import Disk
+    from amicrawl.disk import Disk
 
 FILE_NAME = "crawl.json"
 FORMAT = 1

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from amicrawl.capture import Capture
+    from amicrawl.record.revisit import Original
     from amicrawl.seed import Seed
 
 
@@ -44,6 +45,8 @@ class CaptureItem:
     """The response or revisit record; None where nothing was stored."""
     is_revisit: bool = False
     """Whether that record is a revisit, which points at an earlier record for the payload."""
+    original: Original | None = None
+    """The record that it points at; None where it is no revisit."""
     record_id: str = ""
     """`WARC-Record-ID` of that record, with its angle brackets."""
     digest: str = ""

@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING
 
 import orjson
 
+from amicrawl.disk import OutputFile, Trust
 from amicrawl.record.captures import row_of
 from amicrawl.record.counts import Counts
 from amicrawl.record.digests import digests_of
-from amicrawl.record.disk import OutputFile, Trust
 from amicrawl.record.table import JOURNAL_NAME, next_journal, take_in_journals
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from amicrawl.disk import Disk
     from amicrawl.record.captures import Row
-    from amicrawl.record.disk import Disk
     from amicrawl.record.item import CaptureItem
     from amicrawl.record.sealed import SealedFile
 

@@ -22,15 +22,15 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from amicrawl.record.captures import row_of
-from amicrawl.record.crawl_json import FILE_NAME, known_files
-from amicrawl.record.disk import (
+from amicrawl.disk import (
     OPEN_SUFFIX,
     DirectoryLock,
     explained,
     remove_durably,
     rename_durably,
 )
+from amicrawl.record.captures import row_of
+from amicrawl.record.crawl_json import FILE_NAME, known_files
 from amicrawl.record.members import Members
 from amicrawl.record.rebuild import RECORD_TYPES, rebuilt
 from amicrawl.record.rows import NAMES, read_rows
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from amicrawl.record.disk import Disk
+    from amicrawl.disk import Disk
     from amicrawl.record.rows import DamagedLine, RowTuple
     from amicrawl.record.sealed import SealedFile
 

@@ -139,7 +139,8 @@ def _was_conditional(capture: Capture, seed: Seed) -> bool:
 
 def _known_to(seed: Seed) -> Original:
     captured_at = seed.captured_at if 0 < seed.captured_at < _END_OF_TIME else 0
-    return Original(seed.url, captured_at=captured_at, payload_digest=_label_of(seed.digest))
+    url = seed.original_url or seed.url
+    return Original(url, captured_at=captured_at, payload_digest=_label_of(seed.digest))
 
 
 def _label_of(digest: str) -> str:

@@ -55,6 +55,7 @@ class WarcStage:
         records = exchange_records(capture, digests, decision=decision, ids=self._ids)
         item.location = self.writer.add(records)
         item.is_revisit = decision.profile is not None
+        item.original = decision.original
         item.record_id = records[-1].record_id
         item.digest = decision.digest
         item.body_length = digests.payload_length

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from amicrawl.disk import OutputFile, explained, remove_durably
 from amicrawl.errors import DamagedFileError, InputError
 from amicrawl.record.captures import CAPTURES
-from amicrawl.record.disk import OutputFile, explained, remove_durably
 from amicrawl.record.rows import read_rows
 from amicrawl.record.sealed import SealedFile, described
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
     from pathlib import Path
 
-    from amicrawl.record.disk import Disk
+    from amicrawl.disk import Disk
     from amicrawl.record.rows import DamagedLine, RowTuple
 
 TABLE_NAME = "captures.parquet"

@@ -13,8 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from amicrawl.disk import OPEN_SUFFIX, OutputFile, explained, remove_durably, rename_durably
 from amicrawl.errors import OutputError
-from amicrawl.record.disk import OPEN_SUFFIX, OutputFile, explained, remove_durably, rename_durably
 from amicrawl.record.members import Members
 from amicrawl.record.rebuild import RECORD_TYPES
 from amicrawl.record.sealed import described
@@ -23,7 +23,7 @@ from amicrawl.record.writer import TAIL_SUFFIX
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from amicrawl.record.disk import Disk
+    from amicrawl.disk import Disk
     from amicrawl.record.sealed import SealedFile
 
 _COPY_BLOCK = 1024**2

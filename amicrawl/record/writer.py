@@ -19,7 +19,7 @@ import re
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING
 
-from amicrawl.record.disk import OutputFile, Trust, explained
+from amicrawl.disk import OutputFile, Trust, explained
 from amicrawl.record.exchange import warcinfo_record
 from amicrawl.record.item import RecordLocation
 from amicrawl.record.sealed import SealedFile
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from amicrawl.record.disk import Disk
+    from amicrawl.disk import Disk
     from amicrawl.record.warc import Record, RecordIds
 
 SUFFIX = ".warc.gz"

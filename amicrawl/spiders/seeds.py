@@ -34,6 +34,7 @@ class SeedsSpider(Spider):
     def __init__(self, *, arguments: SeedArguments, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.arguments = arguments
+        self.fresh = arguments.fresh
         self.asked = {name: str(value) for name, value in asdict(arguments).items() if value is not None}
 
     @classmethod

@@ -18,7 +18,8 @@ begin with `canonical.py`.
 from amicrawl.urls.canonical import Canonical, canonicalize
 from amicrawl.urls.fetchable import Fetchable, fetchable
 from amicrawl.urls.identity import canonical_form
-from amicrawl.urls.key import Grouping, UrlKey, host_key, path_key, seed_key, url_key
+from amicrawl.urls.key import Grouping, UrlKey, host_group, host_key, path_key, seed_key, url_key
+from amicrawl.urls.octets import octets, text_of
 from amicrawl.urls.policy import DEFAULT_POLICY, Policy
 from amicrawl.urls.redirect import resolve
 from amicrawl.urls.refusal import Reason, Refused
@@ -37,11 +38,14 @@ __all__ = [
     "canonical_form",
     "canonicalize",
     "fetchable",
+    "host_group",
     "host_key",
+    "octets",
     "path_key",
     "registrable_domain",
     "resolve",
     "seed_key",
     "surt",
+    "text_of",
     "url_key",
 ]

@@ -105,8 +105,13 @@ def _authority_host_key(authority: str, grouping: Grouping) -> int:
 
 
 def _host_key_of(text: str, grouping: Grouping) -> int:
-    form = canonical_form(text)
-    return host_key(grouping.group(form.host) if isinstance(form, Canonical) else raw_split(text)[0])
+    return host_key(host_group(text, grouping=grouping))
+
+
+def host_group(url: str, *, grouping: Grouping = Grouping.REGISTRABLE_DOMAIN) -> str:
+    """Return the text behind the host half of the key of *url*."""
+    form = canonical_form(url)
+    return grouping.group(form.host) if isinstance(form, Canonical) else raw_split(url)[0]
 
 
 def raw_split(url: str) -> tuple[str, str]:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from enum import Enum
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from amicrawl.frontier import Frontier, Offer, ResidentFrontier, Source
+from amicrawl.disk import Disk
+from amicrawl.frontier import DurableFrontier, Frontier, LivePartition, Offer, Source
 from amicrawl.politeness import Gates, HostBreaker, InflightLimit
 from amicrawl.seed import Seed
 from amicrawl.urls import UrlKey
@@ -15,8 +21,29 @@ if TYPE_CHECKING:
 
     Maker = Callable[[Gates, HostBreaker, InflightLimit], Frontier]
 
+NOW = 1_700_000_000.0
+HOUR = int(NOW // 3600)
+META = {b"amicrawl.identity": b"exact"}
 
-FRONTIERS: list[Maker] = [ResidentFrontier]
+
+class Death(Enum):
+    """How a process may end."""
+
+    CLOSED = "everything is written, with a snapshot"
+    KILLED = "the journal is all there is"
+    KILLED_IN_A_SNAPSHOT = "a snapshot was begun, and the crawl went on in the next journal"
+
+
+def durable(
+    gates: Gates, breaker: HostBreaker, limit: InflightLimit, directory: Path | None = None
+) -> DurableFrontier:
+    """A frontier in *directory*, or one of its own, whose wall clock stands still."""
+    directory = directory or Path(tempfile.mkdtemp(prefix="amicrawl-contract-"))
+    partition = LivePartition(directory, disk=Disk(), hour=HOUR, meta=META)
+    return DurableFrontier(partition, gates, breaker, limit, wall=lambda: NOW)
+
+
+FRONTIERS: list[Maker] = [durable]
 
 
 @dataclass
@@ -27,6 +54,25 @@ class World:
     breaker: HostBreaker
     limit: InflightLimit
     frontier: Frontier
+    rules: dict[str, Any]
+
+    def close(self) -> None:
+        if isinstance(self.frontier, DurableFrontier):
+            self.frontier.partition.abandon()
+            shutil.rmtree(self.frontier.partition.directory)
+
+    def reborn(self, death: Death) -> World:
+        """End this world's process in the way of *death*, and return the next one's."""
+        frontier = self.frontier
+        assert isinstance(frontier, DurableFrontier)
+        frontier.flush()
+        if death is Death.CLOSED:
+            frontier.partition.close(HOUR)
+        else:
+            if death is Death.KILLED_IN_A_SNAPSHOT:
+                frontier.partition.snapshot(HOUR)
+            frontier.partition.abandon()
+        return make_world(partial(durable, directory=frontier.partition.directory), **self.rules)
 
 
 def make_world(
@@ -38,10 +84,17 @@ def make_world(
     threshold: int = 3,
     max_retries: int = 4,
 ) -> World:
+    rules = {
+        "delay": delay,
+        "per_host": per_host,
+        "inflight": inflight,
+        "threshold": threshold,
+        "max_retries": max_retries,
+    }
     gates = Gates(delay, per_host)
     breaker = HostBreaker(threshold, max_retries=max_retries)
     limit = InflightLimit(*inflight)
-    return World(gates, breaker, limit, make(gates, breaker, limit))
+    return World(gates, breaker, limit, make(gates, breaker, limit), rules)
 
 
 def offer(host: int, path: int, *, priority: int = 0, extra: dict[str, object] | None = None) -> Offer:

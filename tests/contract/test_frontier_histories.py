@@ -11,7 +11,7 @@ from math import inf
 from typing import TYPE_CHECKING, ClassVar
 
 import pytest
-from contract.frontiers import FRONTIERS, make_world, offer
+from contract.frontiers import FRONTIERS, Death, make_world, offer
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -187,6 +187,17 @@ class History(RuleBasedStateMachine):
             self.world.gates.end(host, self.now)
             self.foreign[host] -= 1
 
+    @rule(death=st.sampled_from(Death))
+    def die(self, death: Death) -> None:
+        """What was offered is there again, what was settled stays so, what was in flight is due."""
+        self.world = self.world.reborn(death)
+        self.frontier = self.world.frontier
+        for row in self.rows.values():
+            row.flight, row.due, row.attempt = None, -inf, 1
+        self.foreign = [0] * HOSTS
+        self.last_start = [-inf] * HOSTS
+        self.lifted = [False] * HOSTS
+
     @rule(host=st.integers(0, HOSTS - 1), seconds=st.sampled_from([0.1, 2.0]))
     def keep_shut(self, host: int, seconds: float) -> None:
         self.world.gates.keep_shut(host, self.now + seconds)
@@ -225,6 +236,7 @@ class History(RuleBasedStateMachine):
                 self.now = moment
         if hasattr(self, "frontier"):
             assert not self.frontier.has_pending()
+            self.world.close()
 
 
 @pytest.mark.parametrize("make", FRONTIERS)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from amicrawl.capture import Failure
-from amicrawl.frontier import Event, Outcome
-from amicrawl.frontier.judgement import final_event, judge
+from amicrawl.frontier import Outcome, judge
 from amicrawl.politeness import HostBreaker, InflightLimit, Verdict
 
 HOST = 7
@@ -77,19 +76,3 @@ def test_the_number_of_the_attempt_is_heeded() -> None:
     outcome = Outcome(failure=Failure.CONNECTION_RESET)
     assert judge(HOST, outcome, attempt=1, breaker=breaker, limit=limit) is Verdict.RETRY
     assert judge(HOST, outcome, attempt=5, breaker=breaker, limit=limit) is Verdict.FINAL
-
-
-@pytest.mark.parametrize(
-    ("outcome", "event"),
-    [
-        (Outcome(200), Event.ANSWERED),
-        (Outcome(500), Event.ANSWERED),
-        (Outcome(failure=Failure.CONNECTION_RESET), Event.FAILED),
-        (Outcome(failure=Failure.UNFETCHABLE_URL), Event.FAILED),
-        (Outcome(failure=Failure.HOST_SKIPPED), Event.FAILED),
-        (Outcome(failure=Failure.ROBOTS_DENIED), Event.REFUSED),
-        (Outcome(failure=Failure.REFUSED_BY_CRAWL), Event.REFUSED),
-    ],
-)
-def test_what_a_last_outcome_does_to_its_row(outcome: Outcome, event: Event) -> None:
-    assert final_event(outcome) is event

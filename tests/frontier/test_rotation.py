@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from heapq import heappush
 from itertools import count
 
-from amicrawl.frontier import Offer, Source, Status
-from amicrawl.frontier.packing import WaitingRow, pack
+from amicrawl.frontier.places import order_of, place
 from amicrawl.frontier.rotation import Lane, Rotation
-from amicrawl.seed import Seed
-from amicrawl.urls import UrlKey
 
 NUMBERS = count(1)
 
@@ -23,8 +19,7 @@ def lane(host: int, *priorities: int) -> Lane:
 
 def add(lane: Lane, priority: int) -> None:
     number = next(NUMBERS)
-    offer = Offer(Seed("http://a.test/"), UrlKey(lane.host, number), Source.LINK, priority)
-    heappush(lane.rows, pack(WaitingRow(offer, number, Status.DISCOVERED, 1)))
+    lane.push(place(order_of(priority), number, number))
 
 
 def taken(rotation: Rotation, now: float) -> list[int]:
@@ -142,7 +137,8 @@ def test_a_lane_that_was_emptied_meanwhile_is_passed_over() -> None:
     rotation.wait(moved, 100.0)
     rotation.ready(moved)
     assert rotation.take(0.0) is moved
-    moved.rows.clear()
+    moved.pop(place_of=int)
+    assert not moved
     assert rotation.take(200.0) is None
     assert rotation.first_moment() is None
 

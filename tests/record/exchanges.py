@@ -15,7 +15,7 @@ from warcio.archiveiterator import ArchiveIterator
 from amicrawl.capture import BytesBody, Capture, Failure
 from amicrawl.config import CrawlConfig
 from amicrawl.record import Archive, CaptureItem
-from amicrawl.record.disk import Disk
+from amicrawl.disk import Disk
 from amicrawl.record.warc import RecordIds
 from amicrawl.record.writer import WarcWriter
 from amicrawl.seed import Seed

@@ -1,0 +1,39 @@
+"""`amicrawl frontier`: look into frontier files and directories, and make files of files.
+
+Commands that look change nothing, so a running or killed crawl may be looked at. Those that write leave
+their input alone; a file appears under its name once all of it is on disk.
+"""
+
+from __future__ import annotations
+
+import typer
+
+from amicrawl.cli.frontier.compare import diff
+from amicrawl.cli.frontier.exchange import export, import_dump
+from amicrawl.cli.frontier.files import compact, pack
+from amicrawl.cli.frontier.listing import ls, schedule
+from amicrawl.cli.frontier.lookup import explain, show
+from amicrawl.cli.frontier.summary import inspect, stats
+from amicrawl.cli.frontier.tiling import show_map
+from amicrawl.cli.frontier.verification import verify
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Look into frontier files and directories, and make files of files.",
+)
+app.command()(inspect)
+app.command()(stats)
+app.command()(schedule)
+app.command()(ls)
+app.command()(show)
+app.command()(explain)
+app.command()(verify)
+app.command()(pack)
+app.command()(compact)
+app.command()(export)
+app.command("import")(import_dump)
+app.command()(diff)
+app.command("map")(show_map)

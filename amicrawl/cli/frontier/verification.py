@@ -1,0 +1,166 @@
+"""`amicrawl frontier verify`: read everything and say all that is wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from amicrawl.cli.frontier.output import AnyPath, AsJson, print_lines
+from amicrawl.cli.frontier.source import frontier_directory
+from amicrawl.cli.frontier.words import json_text
+from amicrawl.cli.terminal import harmless
+from amicrawl.disk import Disk
+from amicrawl.errors import DamagedFileError, ExitCode, InputError
+from amicrawl.frontier.format.faults import FrontierFileError
+from amicrawl.frontier.format.reader import FrontierFile
+from amicrawl.frontier.live import load
+from amicrawl.frontier.store.generations import Generations
+from amicrawl.frontier.store.listing import list_directory
+from amicrawl.frontier.store.logs import replay_logs
+from amicrawl.frontier.store.superblock import SUPERBLOCK_SIZE, decode_superblock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
+
+
+def verify(path: AnyPath, *, as_json: AsJson = False) -> None:
+    """Read all of PATH and say what is wrong with it; ends with 5 where anything is.
+
+    Of a directory every snapshot is read, and what they and the logs give together. A note is about what
+    a kill leaves, or what the format allows and a frontier of ours never has.
+    Example: amicrawl frontier verify ami-out
+    """
+    found = Findings()
+    if path.is_dir():
+        _look_into_directory(frontier_directory(path), found)
+    else:
+        _look_into_file(path, found)
+    name = harmless(str(path))
+    if as_json:
+        facts = {"path": str(path), "sound": not found.damage}
+        facts |= {"findings": list(map(_facts, found.damage)), "notes": found.notes}
+        print_lines([json_text(facts)])
+    else:
+        print_lines(harmless(str(error)) for error in found.damage)
+        print_lines(f"note: {harmless(note)}" for note in found.notes)
+        count = len(found.damage)
+        print_lines([f"{name} is damaged: {count} finding(s)" if count else f"{name} is sound"])
+    if found.damage:
+        raise typer.Exit(ExitCode.DAMAGED)
+
+
+@dataclass(slots=True)
+class Findings:
+    """What was found."""
+
+    damage: list[DamagedFileError] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    """Sentences about what is not as it might be, and does no harm."""
+
+
+def _facts(error: DamagedFileError) -> dict[str, Any]:
+    return {
+        "path": str(error.path),
+        "byte": error.offset,
+        "reason": error.reason,
+        "region": getattr(error, "region", None),
+        "fault": getattr(error, "fault", None),
+    }
+
+
+def _look_into_directory(directory: Path, found: Findings) -> None:
+    listing = list_directory(directory)
+    for _, snapshot in sorted(listing.snapshots.items()):
+        _look_into_file(snapshot, found)
+    if listing.superblock is not None:
+        found.damage += _superblock_damage(listing.superblock)
+    try:
+        load(directory)
+    except DamagedFileError as error:
+        found.damage.append(error)
+        return
+    chosen, _ = Generations(directory, disk=Disk()).choose(_check_ends)
+    logs = replay_logs(
+        chosen.logs,
+        first_lsn=chosen.lsn,
+        on_url=_pass_over,
+        on_host=_pass_over,
+        on_intern=_pass_over,
+        on_tombstone=_pass_over,
+    )
+    found.notes += chosen.notes
+    for log in logs.torn:
+        # A kill leaves a frame that is cut short; bytes that changed are another matter.
+        if log.stopped.endswith("cut short"):
+            found.notes.append(f"{log.path} counts up to byte {log.intact_bytes}: there {log.stopped}.")
+        else:
+            found.damage.append(DamagedFileError(log.path, log.intact_bytes, f"log: {log.stopped}"))
+
+
+def _superblock_damage(path: Path) -> list[DamagedFileError]:
+    try:
+        with path.open("rb") as file:
+            _, faults = decode_superblock(file.read(SUPERBLOCK_SIZE))
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}.") from error
+    return [DamagedFileError(path, fault.at, f"superblock: {fault.reason}") for fault in faults]
+
+
+def _check_ends(path: Path) -> None:
+    with FrontierFile.open(path) as file:
+        file.check_regions()
+
+
+def _pass_over(_: bytes) -> None:
+    pass
+
+
+def _look_into_file(path: Path, found: Findings) -> None:
+    """Find what is wrong with a file: of each column and region the first, then of the whole."""
+    try:
+        file = FrontierFile.open(path)
+    except DamagedFileError as error:
+        found.damage.append(error)
+        return
+    with file:
+        try:
+            file.verify()
+        except FrontierFileError as error:
+            damage = list(_damage(file))
+            found.damage += damage
+            if not damage:
+                found.notes.append(str(error))
+
+
+def _damage(file: FrontierFile) -> Iterator[FrontierFileError]:
+    told: list[str] = []
+    for check in _checks(file):
+        try:
+            check()
+        except FrontierFileError as error:
+            # What is wrong with a column is wrong with its region too, and need not be said again.
+            if not any(region.startswith(error.region) for region in told):
+                told.append(error.region)
+                yield error
+
+
+def _checks(file: FrontierFile) -> Iterator[Callable[[], object]]:
+    for name in file.url_columns:
+        yield partial(_read, file.url_pages, name)
+    for name in file.host_columns:
+        yield partial(_read, file.host_pages, name)
+    yield file.schedule
+    yield file.seen_filter
+    yield partial(file.copy_arena, len)
+    yield file.check_regions
+    # Last, as it stops at the first fault: how the rows go together.
+    yield file.partition
+
+
+def _read(pages: Callable[[str], Iterable[object]], name: str) -> None:
+    for _ in pages(name):
+        pass

@@ -1,0 +1,58 @@
+"""From a capture to what the frontier is told of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from amicrawl.frontier import Found, Outcome
+from amicrawl.record import unix_ms, validators_of
+
+if TYPE_CHECKING:
+    from amicrawl.capture import Capture
+    from amicrawl.record import CaptureItem
+
+_LONGEST_WAIT = 7 * 24 * 3600
+
+
+def evidence(capture: Capture) -> Outcome:
+    """Return what *capture* says of its host, which decides whether the URL is asked for again."""
+    # A host that sent one byte, be it of a handshake, is alive, whatever became of the exchange.
+    answered = capture.ttfb_ms is not None or capture.tls is not None
+    return Outcome(status=capture.status, failure=capture.failure, answered=answered)
+
+
+def outcome_of(item: CaptureItem) -> Outcome:
+    """Return what came of the fetch whose capture *item* is, once it is recorded."""
+    capture = item.capture
+    told = evidence(capture)
+    if capture.failure is not None:
+        return told
+    return Outcome(
+        status=told.status,
+        answered=told.answered,
+        found=_found(item),
+        latency_ms=min(capture.ttfb_ms or 0, 0xFFFF),
+        retry_after=_retry_after(capture) if capture.status in {429, 503} else 0,
+    )
+
+
+def _found(item: CaptureItem) -> Found:
+    etag, last_modified = validators_of(item)
+    original = item.original
+    if original is None:
+        return Found(item.digest, etag, last_modified, captured_at=unix_ms(item.capture.started))
+    return Found(
+        item.digest,
+        etag,
+        last_modified,
+        # The next revisit must point at the record with the payload, never at this one.
+        captured_at=original.captured_at,
+        original_url=original.url if original.url != item.capture.url else "",
+        unchanged=item.unchanged,
+    )
+
+
+def _retry_after(capture: Capture) -> int:
+    """Return the seconds that the server asks to be left alone for; 0 where it names none in digits."""
+    value = (capture.header(b"retry-after") or b"").strip()
+    return min(int(value), _LONGEST_WAIT) if value.isdigit() and len(value) < 10 else 0

@@ -1,0 +1,76 @@
+"""Keeping: the frontier's changes written to disk while the crawl runs.
+
+What was written outlives the process, what was forced to disk outlives the power. Writing is cheap and
+happens many times a second; forcing is for the disk to take its time over, and happens on a thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Self
+
+from scrapy import signals
+
+from amicrawl.config import Durability
+from amicrawl.crawl.run import Run, run_of
+from amicrawl.errors import AmicrawlError
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    from scrapy.crawler import Crawler
+
+_WRITE_EVERY = 0.05
+_FORCE_EVERY = {Durability.NONE: float("inf"), Durability.NORMAL: 1.0, Durability.FULL: 0.0}
+
+
+class Keeping:
+    """Writes the journal of the frontier, and a snapshot when the journal has grown long."""
+
+    def __init__(self, crawler: Crawler, run: Run) -> None:
+        self._run = run
+        self._timer: asyncio.TimerHandle | None = None
+        self._thread = ThreadPoolExecutor(1, "amicrawl-journal")
+        self._forcing: Future[None] | None = None
+        self._force_every = _FORCE_EVERY[run.config.durability]
+        self._forced_at = run.clock()
+        crawler.signals.connect(self._opened, signals.spider_opened)
+        crawler.signals.connect(self._closed, signals.spider_closed)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """Build it for *crawler*."""
+        return cls(crawler, run_of(crawler))
+
+    def _opened(self) -> None:
+        self._tick()
+
+    def _tick(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(_WRITE_EVERY, self._tick)
+        if not self._run.has_frontier or self._run.recorder.fault is not None:
+            return
+        try:
+            self._keep()
+        except AmicrawlError as fault:
+            # The crawl stops as it does when a record cannot be written.
+            self._run.recorder.fault = fault
+
+    def _keep(self) -> None:
+        """Do what is due; raises OutputError where the disk fails."""
+        frontier, now = self._run.frontier, self._run.clock()
+        frontier.flush()
+        if self._forcing is not None and self._forcing.done():
+            forcing, self._forcing = self._forcing, None
+            forcing.result()
+        if self._forcing is None and now - self._forced_at >= self._force_every:
+            self._forced_at = now
+            self._forcing = self._thread.submit(frontier.sync)
+        frontier.partition.poll()
+        if frontier.partition.snapshot_is_due:
+            frontier.snapshot()
+
+    def _closed(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._thread.shutdown(wait=True)

@@ -1,0 +1,205 @@
+"""Resuming: the frontier and the index made to agree after a crawl that was killed.
+
+Each is written in its own time, so either may know of something that the other does not. The index is
+right about what was captured, since a row counts only with its record:
+
+    in the index, not settled in the frontier     settled, as the row of the index says
+    settled in the frontier, not in the index     due again
+    a redirect whose target was never offered     the target is offered
+
+Only what happened since the last snapshot of the frontier is looked at; a snapshot is written when
+everything before it has long reached the disk. After a clean end there is nothing to look at.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.dataset as ds
+
+from amicrawl.capture import Failure
+from amicrawl.frontier import DurableFrontier, Found, Offer, Outcome, Source, Status
+from amicrawl.politeness import Gates, HostBreaker, InflightLimit
+from amicrawl.record import TABLE_NAME
+from amicrawl.seed import Seed
+from amicrawl.urls import Refused, UrlKey, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from amicrawl.frontier import LivePartition
+
+    KeyOf = Callable[[str], UrlKey | Refused]
+    Ours = Callable[[int], bool]
+
+logger = logging.getLogger(__name__)
+
+_MS_PER_HOUR = 3_600_000
+_COLUMNS = [
+    "url",
+    "status",
+    "error",
+    "fetched_at",
+    "duration_ms",
+    "digest",
+    "etag",
+    "last_modified",
+    "unchanged",
+    "meta_json",
+]
+_SETTLED = frozenset({Status.CRAWLED, Status.GONE})
+_DONE = _SETTLED | {Status.EXCLUDED, Status.TRAPPED}
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """How a crawl found its frontier."""
+
+    found: bool = False
+    """Whether there was one before."""
+    done: int = 0
+    """URLs that are settled."""
+    in_flight: int = 0
+    """URLs that had been handed out when the crawl before died; they are pending now."""
+    pending: int = 0
+    """URLs that are due."""
+    later: int = 0
+    """URLs to be tried again that are not due yet."""
+    settled_by_index: int = 0
+    """URLs whose captures the frontier had not heard of."""
+    lost: int = 0
+    """URLs whose captures never arrived; they are pending again."""
+
+    def sentence(self) -> str:
+        """Say what was found, for the operator."""
+        parts = [
+            f"{self.done:,} URLs done",
+            f"{self.in_flight:,} in flight",
+            f"{self.pending:,} pending",
+        ]
+        if self.later:
+            parts.append(f"{self.later:,} to be tried again later")
+        text = "resuming: " + ", ".join(parts)
+        if self.settled_by_index:
+            text += f"; {self.settled_by_index:,} were captured without the frontier knowing"
+        if self.lost:
+            text += f"; the captures of {self.lost:,} never arrived, they are fetched again"
+        return text
+
+
+def reconcile(
+    partition: LivePartition, directory: Path, *, lost_urls: list[str], key_of: KeyOf, ours: Ours
+) -> Resumed:
+    """Make *partition* agree with the index in *directory*, before a frontier is built on it.
+
+    *lost_urls* are those whose rows were dropped from the index when it was repaired. *key_of* gives the
+    key of a URL or a Refused, *ours* tells whether a host key belongs to this crawl.
+    """
+    opened = partition.opened
+    for note in opened.notes:
+        logger.warning("Frontier: %s", note)
+    if not opened.touched and not lost_urls:
+        return Resumed()
+    frontier = DurableFrontier(
+        partition, Gates(0, 1), HostBreaker(1, max_retries=0), InflightLimit(1, 1, 1), wall=time.time
+    )
+    captured: set[UrlKey] = set()
+    settled = 0
+    for url, outcome, hour, meta_json in _captures_since(directory, opened.since):
+        key = key_of(url)
+        if not isinstance(key, Refused):
+            captured.add(key)
+            settled += _settle(frontier, key, Seed(url, meta_json=meta_json), outcome, hour)
+    lost = _bring_back_lost(frontier, captured, lost_urls, key_of)
+    _offer_targets(frontier, key_of, ours)
+    frontier.flush()
+    return Resumed(in_flight=frontier.lapsed, settled_by_index=settled, lost=lost)
+
+
+def resumed(frontier: DurableFrontier, mended: Resumed) -> Resumed:
+    """Return how *frontier* was found, given what was *mended* in it before."""
+    if frontier.partition.opened.is_new:
+        return Resumed()
+    counts = frontier.counts
+    return replace(
+        mended,
+        found=True,
+        done=sum(counts[status] for status in _DONE),
+        in_flight=mended.in_flight or frontier.lapsed,
+        pending=frontier.queued,
+        later=frontier.later,
+    )
+
+
+def _settle(frontier: DurableFrontier, key: UrlKey, seed: Seed, outcome: Outcome, hour: int) -> bool:
+    """Have the row at *key* settled by *outcome*; False where the frontier knows of it already."""
+    if frontier.partition.find(*key) is None:
+        frontier.offer(Offer(seed, key, Source.MANUAL))
+    return frontier.settle_found(key, outcome, hour)
+
+
+def _bring_back_lost(
+    frontier: DurableFrontier, captured: set[UrlKey], lost_urls: list[str], key_of: KeyOf
+) -> int:
+    """Have every URL fetched again whose capture is not there; return how many."""
+    partition = frontier.partition
+    lost = 0
+    for number in partition.opened.touched:
+        row = partition.get(number)
+        key = UrlKey(row.host, row.path)
+        if row.status in _SETTLED and key not in captured:
+            lost += frontier.due_again(key)
+    for url in lost_urls:
+        wanted = key_of(url)
+        if isinstance(wanted, Refused) or wanted in captured:
+            continue
+        lost += frontier.due_again(wanted) or frontier.offer(Offer(Seed(url), wanted, Source.MANUAL))
+    return lost
+
+
+def _offer_targets(frontier: DurableFrontier, key_of: KeyOf, ours: Ours) -> None:
+    """Offer the target of every redirect that was noted since the snapshot, unless it is known."""
+    partition = frontier.partition
+    for number in partition.opened.touched:
+        row = partition.get(number)
+        if not row.redirect_ref:
+            continue
+        target = text_of(partition.texts_at(row.redirect_ref)[0])
+        key = key_of(target)
+        if not isinstance(key, Refused) and ours(key.host):
+            hops = row.depth + 1
+            extra = {"redirect_times": hops}
+            frontier.offer(Offer(Seed(target), key, Source.REDIRECT, row.priority, hops, extra))
+
+
+def _captures_since(directory: Path, hour: int) -> Iterator[tuple[str, Outcome, int, str]]:
+    """Yield URL, outcome, hour and `meta_json` of the rows of the index since *hour*."""
+    table = directory / TABLE_NAME
+    if not table.exists():
+        return
+    since = ds.field("fetched_at") >= hour * _MS_PER_HOUR
+    for batch in ds.dataset(table, format="parquet").to_batches(columns=_COLUMNS, filter=since):
+        for row in batch.to_pylist():
+            yield row["url"], _outcome(row), row["fetched_at"] // _MS_PER_HOUR, row["meta_json"] or ""
+
+
+def _outcome(row: dict[str, Any]) -> Outcome:
+    """Return what a row of the index says came of the fetch."""
+    if not row["status"]:
+        name = row["error"].split(":")[0]
+        failure = Failure(name) if name in set(Failure) else Failure.OTHER
+        return Outcome(failure=failure)
+    return Outcome(
+        status=row["status"],
+        found=Found(
+            digest=row["digest"],
+            etag=row["etag"],
+            last_modified=row["last_modified"],
+            captured_at=row["fetched_at"] - row["duration_ms"],
+            unchanged=row["unchanged"],
+        ),
+    )

@@ -1,0 +1,246 @@
+"""The disk, as every room uses it: files that are sealed or not there, errors that say what to do.
+
+A file is written under a name that ends in `.open`, forced to disk, and renamed; then its directory is
+forced to disk too. Every OSError becomes an OutputError. After one the file is never trusted again: it
+keeps its `.open` name, and `repair` decides what of it counts. (A failed fsync may have dropped the very
+pages it was asked to write, and a second one would report success.)
+
+`Disk` is the list of calls that change anything; tests hand in one whose calls fail or stop coming.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import tempfile
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING
+
+from amicrawl.errors import OutputError, UsageError
+
+if TYPE_CHECKING:
+    import hashlib
+    from collections.abc import Iterator
+    from pathlib import Path
+    from types import TracebackType
+    from typing import Self
+
+OPEN_SUFFIX = ".open"
+
+
+class Disk:
+    """The operating system's calls, one a method; each raises OSError."""
+
+    def create(self, path: Path) -> int:
+        """Open the new file *path* for writing and return its descriptor."""
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+
+    def write(self, descriptor: int, block: bytes | memoryview) -> int:
+        """Write some of *block* and return how much."""
+        return os.write(descriptor, block)
+
+    def write_at(self, descriptor: int, block: bytes | memoryview, offset: int) -> int:
+        """Write some of *block* over what lies at *offset* and return how much."""
+        return os.pwrite(descriptor, block, offset)
+
+    def sync(self, descriptor: int) -> None:
+        """Force what was written to disk."""
+        os.fsync(descriptor)
+
+    def truncate(self, path: Path, size: int) -> None:
+        """Cut *path* to *size* bytes and force that to disk."""
+        descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            os.ftruncate(descriptor, size)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def rename(self, source: Path, target: Path) -> None:
+        """Give *source* the name *target*, replacing what bears it."""
+        source.replace(target)
+
+    def remove(self, path: Path) -> None:
+        """Remove the file *path*."""
+        path.unlink()
+
+    def sync_directory(self, directory: Path) -> None:
+        """Force the names in *directory* to disk."""
+        descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def reserve(self, descriptor: int, at: int, length: int) -> None:
+        """See to it that *length* bytes from *at* on can be written without running out of space."""
+        os.posix_fallocate(descriptor, at, length)
+
+    def temporary(self, directory: Path) -> IO[bytes]:
+        """Return a file in *directory* that has no name and is gone once it is closed."""
+        return tempfile.TemporaryFile(dir=directory)
+
+
+class OutputFile:
+    """A file being written, under its name with `.open` behind it, until `seal` gives it its own."""
+
+    def __init__(self, path: Path, *, disk: Disk, digest: hashlib._Hash | None = None) -> None:
+        """Create `path`.open; OutputError where that fails, or where there is one.
+
+        *digest* is given every byte that is written.
+        """
+        self.path = path
+        self._digest = digest
+        self.open_path = path.with_name(path.name + OPEN_SUFFIX)
+        self._disk = disk
+        self._size = 0
+        self._name_is_durable = False
+        with explained(self.open_path, "created"):
+            self._descriptor = disk.create(self.open_path)
+
+    @classmethod
+    def replacing(cls, path: Path, *, disk: Disk, digest: hashlib._Hash | None = None) -> Self:
+        """Begin the next version of *path*, in place of one that was begun and given up."""
+        open_path = path.with_name(path.name + OPEN_SUFFIX)
+        with explained(open_path, "removed"):
+            if open_path.exists():
+                disk.remove(open_path)
+        return cls(path, disk=disk, digest=digest)
+
+    def tell(self) -> int:
+        """Return how many bytes were written."""
+        return self._size
+
+    def write(self, block: bytes | memoryview) -> int:
+        """Write the whole of *block*."""
+        rest = memoryview(block)
+        with explained(self.open_path, "written to"):
+            while rest:
+                written = self._disk.write(self._descriptor, rest)
+                self._size += written
+                rest = rest[written:]
+        if self._digest is not None:
+            self._digest.update(block)
+        return len(block)
+
+    def write_at(self, offset: int, block: bytes) -> None:
+        """Write *block* over what was written at *offset*; ValueError where a digest is being taken."""
+        if self._digest is not None or offset + len(block) > self._size:
+            raise ValueError("only what was written, and not summed up, can be written over")
+        rest = memoryview(block)
+        with explained(self.open_path, "written to"):
+            while rest:
+                written = self._disk.write_at(self._descriptor, rest, offset)
+                offset += written
+                rest = rest[written:]
+
+    def sync(self) -> None:
+        """Force what was written to disk, and the first time the file's name too."""
+        with explained(self.open_path, "forced to disk"):
+            self._disk.sync(self._descriptor)
+            if not self._name_is_durable:
+                self._disk.sync_directory(self.path.parent)
+                self._name_is_durable = True
+
+    def seal(self) -> None:
+        """Force it to disk, close it and give it its name, replacing what bears it."""
+        with explained(self.open_path, "forced to disk"):
+            self._disk.sync(self._descriptor)
+        self.close()
+        rename_durably(self.open_path, self.path, disk=self._disk)
+
+    def close(self) -> None:
+        """Close it as it is; its name keeps the `.open`."""
+        if self._descriptor >= 0:
+            descriptor, self._descriptor = self._descriptor, -1
+            os.close(descriptor)
+
+
+def rename_durably(source: Path, target: Path, *, disk: Disk) -> None:
+    """Give *source* the name *target* in the same directory, and force that to disk."""
+    with explained(source, f"renamed to {target.name}"):
+        disk.rename(source, target)
+        disk.sync_directory(target.parent)
+
+
+def remove_durably(path: Path, *, disk: Disk) -> None:
+    """Remove *path* and force that to disk."""
+    with explained(path, "removed"):
+        disk.remove(path)
+        disk.sync_directory(path.parent)
+
+
+@contextmanager
+def explained(path: Path, action: str) -> Iterator[None]:
+    """Turn an OSError into the OutputError that says what happened to *path* and what to do."""
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(
+            f"{path} cannot be {action}: {error.strerror or error}. Make room or mend the disk, then "
+            "start the crawl again with the same output directory: it repairs what is there and goes on."
+        ) from error
+
+
+class Trust:
+    """Whether what was written to a directory may still be added to: until the first failure."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._failure: OutputError | None = None
+
+    def check(self) -> None:
+        """Raise the failure again, if there was one."""
+        if self._failure is not None:
+            raise self._failure
+
+    @contextmanager
+    def at_stake(self) -> Iterator[None]:
+        """Check; an error that leaves the block ends the trust: it is not known how much was written."""
+        self.check()
+        try:
+            yield
+        except BaseException as error:
+            self._failure = (
+                error
+                if isinstance(error, OutputError)
+                else OutputError(
+                    f"Writing to {self._directory} was broken off by {type(error).__name__}. Start the "
+                    "crawl again with the same output directory: it repairs what is there and goes on."
+                )
+            )
+            raise
+
+
+class DirectoryLock:
+    """A claim on a directory, so that one process writes there at a time; a killed one gives it up."""
+
+    def __init__(self, directory: Path) -> None:
+        """Take the claim; UsageError while another process, or another crawl of this one, has it."""
+        with explained(directory, "opened"):
+            self._descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            self.release()
+            raise UsageError(
+                f"Another crawl is writing to {directory}. Wait until it has ended, or choose another "
+                "directory with AMICRAWL_OUT or AMICRAWL_RUN_ID."
+            ) from error
+        except OSError:
+            # Some network file systems have no locks. Their users are not kept from crawling.
+            pass
+
+    def release(self) -> None:
+        """Give the claim up."""
+        if self._descriptor >= 0:
+            descriptor, self._descriptor = self._descriptor, -1
+            os.close(descriptor)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()

@@ -1,0 +1,125 @@
+"""Annexes: what a row has no column for, as JSON behind its strings in the arena.
+
+Behind the URL stands what its producer said, once and for all; behind the ETag, what the last capture
+that had a new payload was. An annex is an entry of the arena like any other, marked by its first two
+octets; other software never looks there, since no reference leads to it.
+
+    behind the URL   {"x": extra, "j": meta_json, "d": digest, "e": etag, "m": last_modified,
+                      "t": captured_at, "u": original_url}
+    behind the ETag  {"d": digest, "m": last_modified, "t": captured_at, "u": original_url}
+
+Only what there is is said; a URL of which nothing more is known has no annex.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from amicrawl.errors import AmicrawlError
+from amicrawl.frontier.arena import entry_of
+from amicrawl.frontier.format.strings import ANNEX_MARK
+from amicrawl.frontier.row import Found
+from amicrawl.seed import Seed
+from amicrawl.urls import octets, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from amicrawl.frontier.row import Offer
+
+
+def offered_entries(offer: Offer) -> bytes:
+    """Return the arena entries of *offer*: its URL, and the annex if there is more to say."""
+    seed = offer.seed
+    url = entry_of(octets(seed.url))
+    if not (
+        offer.extra
+        or seed.meta_json
+        or seed.digest
+        or seed.etag
+        or seed.last_modified
+        or seed.captured_at
+    ):
+        return url
+    return url + _annex(
+        x=dict(offer.extra) if offer.extra else None,
+        j=seed.meta_json,
+        d=seed.digest,
+        e=seed.etag,
+        m=seed.last_modified,
+        t=seed.captured_at,
+        u=seed.original_url,
+    )
+
+
+def found_entries(found: Found) -> bytes:
+    """Return the arena entries of what a response brought: its ETag, and the annex."""
+    etag = entry_of(octets(found.etag))
+    return etag + _annex(
+        d=found.digest, m=found.last_modified, t=found.captured_at, u=found.original_url
+    )
+
+
+def offered(url: bytes, annex: bytes) -> tuple[Seed, Mapping[str, object] | None]:
+    """Return the seed and the `extra` that `offered_entries` was given; *annex* may be no annex."""
+    said = _said(annex)
+    if not said:
+        return Seed(text_of(url)), None
+    seed = Seed(
+        text_of(url),
+        digest=_text(said, "d"),
+        etag=_text(said, "e"),
+        last_modified=_text(said, "m"),
+        captured_at=_number(said, "t"),
+        original_url=_text(said, "u"),
+        meta_json=_text(said, "j"),
+    )
+    extra = said.get("x")
+    return seed, extra if isinstance(extra, dict) else None
+
+
+def found(etag: bytes, annex: bytes) -> Found:
+    """Return what `found_entries` was given; of files of other software, the ETag alone."""
+    said = _said(annex)
+    return Found(
+        digest=_text(said, "d"),
+        etag=text_of(etag),
+        last_modified=_text(said, "m"),
+        captured_at=_number(said, "t"),
+        original_url=_text(said, "u"),
+    )
+
+
+def _annex(**said: object) -> bytes:
+    given = {name: value for name, value in said.items() if value}
+    if not given:
+        return b""
+    try:
+        # Escaped to ASCII: half a surrogate pair in what a producer said survives so.
+        text = json.dumps(given, separators=(",", ":"))
+    except (TypeError, ValueError) as error:
+        raise AmicrawlError(
+            f"What a request carries cannot be kept in the frontier: {error}."
+        ) from error
+    return entry_of(ANNEX_MARK + text.encode("ascii"))
+
+
+def _said(annex: bytes) -> dict[str, Any]:
+    if not annex.startswith(ANNEX_MARK):
+        return {}
+    try:
+        said = json.loads(annex[len(ANNEX_MARK) :])
+    except ValueError:
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
+def _text(said: Mapping[str, Any], name: str) -> str:
+    value = said.get(name, "")
+    return value if isinstance(value, str) else ""
+
+
+def _number(said: Mapping[str, Any], name: str) -> int:
+    value = said.get(name, 0)
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0

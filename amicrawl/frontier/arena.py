@@ -1,0 +1,122 @@
+"""The strings of a live partition: appended, never changed, found again by their offset.
+
+Laid out as in a frontier file: a uvarint length and the octets, one behind the other, the first at
+offset 1. They lie in a file without a name; what is not yet in it waits in memory.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from typing import TYPE_CHECKING
+
+from amicrawl.disk import explained
+from amicrawl.errors import AmicrawlError
+from amicrawl.frontier.format.partition import EMPTY_ARENA
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from amicrawl.disk import Disk
+
+_WAITING = 1024**2
+_GLANCE = 512
+"""Octets read at first: most URLs, with what stands behind them, are shorter."""
+
+
+def entry_of(text: bytes) -> bytes:
+    """Return *text* behind its length."""
+    length = len(text)
+    if length < 0x80:
+        return bytes((length,)) + text
+    head = bytearray()
+    while length >= 0x80:
+        head.append(length & 0x7F | 0x80)
+        length >>= 7
+    head.append(length)
+    return bytes(head) + text
+
+
+class StringArena:
+    """The arena of one partition."""
+
+    def __init__(self, *, directory: Path, disk: Disk) -> None:
+        self._directory = directory
+        self._disk = disk
+        with explained(directory, "written to"):
+            self._file = disk.temporary(directory)
+        self._written = 0
+        self._waiting = bytearray(EMPTY_ARENA)
+
+    def __len__(self) -> int:
+        return self._written + len(self._waiting)
+
+    def append(self, entries: bytes) -> int:
+        """Add *entries*, whole ones, and return the offset of the first; OutputError on a full disk."""
+        offset = self._written + len(self._waiting)
+        self._waiting += entries
+        if len(self._waiting) > _WAITING:
+            self.write_out()
+        return offset
+
+    def load(self, copy: Callable[[Callable[[bytes], object]], object]) -> None:
+        """Begin anew with the arena of a file; *copy* is given what takes its blocks."""
+        self._waiting = bytearray()
+        copy(self.append)
+        # A block of a file may end within an entry; only what is written out is read across blocks.
+        self.write_out()
+
+    def texts_at(self, reference: int) -> tuple[bytes, bytes]:
+        """Return the string at *reference* and the one behind it; empty where there is none.
+
+        Raises AmicrawlError where *reference* leads nowhere: the rows were checked when they came in.
+        """
+        text, end = self._entry(reference)
+        if end >= len(self):
+            return text, b""
+        return text, self._entry(end)[0]
+
+    def mapped(self, length: int) -> memoryview:
+        """Return the first *length* octets, all of which must be written out, mapped read-only."""
+        return memoryview(mmap.mmap(self._file.fileno(), length, access=mmap.ACCESS_READ))
+
+    def write_out(self) -> None:
+        """Write what waits in memory to the file."""
+        block = memoryview(self._waiting)
+        with explained(self._directory, "written to"):
+            while block:
+                done = self._disk.write(self._file.fileno(), block)
+                self._written += done
+                block = block[done:]
+        self._waiting = bytearray()
+
+    def close(self) -> None:
+        """Give the file up."""
+        self._file.close()
+
+    def _entry(self, offset: int) -> tuple[bytes, int]:
+        """Return the string at *offset* and the offset behind it."""
+        block = self._read(offset, _GLANCE)
+        length = shift = at = 0
+        while True:
+            if at == len(block) or shift > 63:
+                raise AmicrawlError(f"No string of the frontier begins at offset {offset}.")
+            octet = block[at]
+            length |= (octet & 0x7F) << shift
+            at += 1
+            if octet < 0x80:
+                break
+            shift += 7
+        if at + length > len(block):
+            block = self._read(offset, at + length)
+            if len(block) < at + length:
+                raise AmicrawlError(f"The string of the frontier at offset {offset} has no end.")
+        return block[at : at + length], offset + at + length
+
+    def _read(self, offset: int, length: int) -> bytes:
+        if offset >= self._written:
+            start = offset - self._written
+            return bytes(self._waiting[start : start + length])
+        # An entry is added in one piece, so it never lies partly here and partly there.
+        return os.pread(self._file.fileno(), length, offset)

@@ -1,0 +1,387 @@
+"""The frontier: rows in a live partition, and the queue of those that are due.
+
+    offer   row, journal, queue                          settle  event, row, journal, due wheel
+    next    queue, or due wheel -> queue; row in flight  flush   the journal to disk
+
+Which rows are due is known when the partition is opened (the backlog) and from then on by the wheel; no
+row is ever looked for. A list crawl takes what waits; a recrawl also takes what was settled and has
+fallen due again. What is in flight when the process dies is due again when the partition is opened.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from amicrawl.errors import AmicrawlError
+from amicrawl.frontier.annex import found, found_entries, offered, offered_entries
+from amicrawl.frontier.arena import entry_of
+from amicrawl.frontier.backlog import Backlog
+from amicrawl.frontier.hosts import HostTally
+from amicrawl.frontier.judgement import judge
+from amicrawl.frontier.outcomes import event_of, settled
+from amicrawl.frontier.places import order_of, place
+from amicrawl.frontier.queue import Queue
+from amicrawl.frontier.revisits import Revisits
+from amicrawl.frontier.row import Dispatch, Offer, Settled, Source
+from amicrawl.frontier.states import RESTING, WAITING, Event, Status, after
+from amicrawl.frontier.url_row import UrlRow
+from amicrawl.frontier.wheel import DueWheel
+from amicrawl.politeness import Verdict, backoff
+from amicrawl.urls import UrlKey, octets
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from amicrawl.frontier.live import LivePartition
+    from amicrawl.frontier.row import Outcome
+    from amicrawl.politeness import Gates, HostBreaker, InflightLimit
+
+_HOUR = 3600
+_FARTHEST = 0xFFFF
+_STATUSES = {int(status): status for status in Status}
+_SOURCES = {int(source): source for source in Source}
+
+
+class _Flight:
+    """A row that is handed out."""
+
+    __slots__ = ("again", "dispatch", "evidence", "number", "row")
+
+    def __init__(self, dispatch: Dispatch, number: int, row: UrlRow) -> None:
+        self.dispatch = dispatch
+        self.number = number
+        self.row = row
+        """The row, in flight."""
+        self.evidence: tuple[object, ...] = ()
+        """The part of the outcome that `again` was decided for; empty before."""
+        self.again = False
+
+
+class DurableFrontier:
+    """A `Frontier` whose rows outlive the process.
+
+    It shares *gates*, *breaker* and *limit* with the crawl, which may use them for requests of its own,
+    and is the one listener of *gates*. *wall* gives Unix seconds. With *recrawl_before*, an hour since
+    1970, rows that were settled are handed out again if they are due at that hour or before; and from
+    then on as they fall due.
+    """
+
+    def __init__(
+        self,
+        partition: LivePartition,
+        gates: Gates,
+        breaker: HostBreaker,
+        limit: InflightLimit,
+        *,
+        wall: Callable[[], float],
+        recrawl_before: int | None = None,
+        revisits: Revisits | None = None,
+    ) -> None:
+        self.partition = partition
+        self._breaker = breaker
+        self._limit = limit
+        self._gates = gates
+        self._wall = wall
+        self._hour = int(wall() // _HOUR)
+        self._recrawls = recrawl_before is not None
+        self._revisits = revisits or Revisits()
+        self._hosts = HostTally(partition)
+        self._wheel = DueWheel(self._hour + 1)
+        self._flights: dict[UrlKey, _Flight] = {}
+        self._attempts: dict[int, int] = {}
+        """The number of the next attempt, by row, for those that failed since the crawl began."""
+        self._counts = dict.fromkeys(Status, 0)
+        self.lapsed = 0
+        """How many rows were found in flight: the crawl before died with them."""
+        backlog = self._take_stock(self._hour if recrawl_before is None else recrawl_before)
+        self._queue = Queue(gates, breaker, backlog=backlog, place_of=self._place_of)
+
+    def __len__(self) -> int:
+        return len(self.partition)
+
+    @property
+    def queued(self) -> int:
+        """How many rows are due and still to be handed out, later attempts included."""
+        return len(self._queue)
+
+    @property
+    def later(self) -> int:
+        """How many rows wait that are not due yet; settled ones are among them in a recrawl only."""
+        return len(self._wheel)
+
+    @property
+    def in_flight(self) -> int:
+        """How many rows are handed out and not settled."""
+        return len(self._flights)
+
+    @property
+    def counts(self) -> Mapping[Status, int]:
+        """How many rows stand where; a copy, with every status."""
+        return dict(self._counts)
+
+    def has_pending(self) -> bool:
+        """Tell whether a row is due or in flight; takes constant time."""
+        return bool(self._flights) or len(self._queue) > 0
+
+    def offer(self, offer: Offer) -> bool:
+        """Take *offer* as a new row; return False, and change nothing, if its key is known."""
+        host, path = offer.key
+        number = self.partition.claim(host, path)
+        if number is None:
+            return False
+        priority = float(offer.priority)
+        row = UrlRow(
+            host,
+            path,
+            Status.SCHEDULED,
+            priority,
+            min(offer.hops, _FARTHEST),
+            offer.source,
+            first_seen=self._hour,
+        )
+        self._hosts.offered(host, offer.seed.url)
+        reference = self.partition.fill(number, row, offered_entries(offer))
+        self._counts[Status.SCHEDULED] += 1
+        self._queue.push(host, place(order_of(priority), reference, number))
+        return True
+
+    def next(self, now: float) -> Dispatch | None:
+        """Hand out the row that comes next, or None where nothing may start at *now*."""
+        if len(self._flights) >= self._limit.limit:
+            return None
+        self._turn_wheel()
+        taken = self._queue.take(now)
+        return None if taken is None else self._hand_out(taken.number, skip=taken.skip)
+
+    def will_retry(self, dispatch: Dispatch, outcome: Outcome) -> bool:
+        """Tell, and thereby decide, whether *dispatch* is to be handed out again after *outcome*."""
+        return self._decide(self._flight(dispatch.key), outcome)
+
+    def settle(self, key: UrlKey, outcome: Outcome, now: float) -> Settled:
+        """Note what came of the row in flight at *key*.
+
+        Raises AmicrawlError where it is not in flight.
+        """
+        flight = self._flight(key)
+        again = self._decide(flight, outcome)
+        if again:
+            attempt = flight.dispatch.attempt
+            self._attempts[flight.number] = attempt + 1
+            row = self._move(flight, Event.POSTPONED)
+            self._queue.postpone(key[0], self._place(row, flight.number), until=now + backoff(attempt))
+        else:
+            self._settle(flight, outcome, self._hour)
+        self._leave(flight, now)
+        return Settled.AGAIN if again else Settled.DONE
+
+    def release(self, key: UrlKey, now: float) -> None:
+        """Take back the row in flight at *key* that was never fetched; it may be handed out again.
+
+        Raises AmicrawlError where it is not in flight.
+        """
+        flight = self._flight(key)
+        if flight.dispatch.attempt > 1:
+            self._attempts[flight.number] = flight.dispatch.attempt
+        row = self._move(flight, Event.RELEASED)
+        self._queue.push(key[0], self._place(row, flight.number))
+        self._leave(flight, now)
+
+    def next_moment(self, now: float) -> float | None:
+        """Return the earliest moment at which `next` may answer, *now* included; for one timer."""
+        if len(self._flights) >= self._limit.limit:
+            return None
+        return self._queue.next_moment(now)
+
+    def flush(self) -> None:
+        """Write every change to the journal: from here on they outlive the process."""
+        self._hosts.hand_over()
+        self.partition.flush()
+
+    def sync(self) -> None:
+        """Force what was flushed to disk; may run on another thread."""
+        self.partition.sync()
+
+    def snapshot(self) -> None:
+        """Begin to write the partition as it stands; it goes on on a thread of its own."""
+        self._hosts.hand_over()
+        self.partition.snapshot(self._hour)
+
+    def close(self) -> None:
+        """Write everything down and give the partition up."""
+        self._hosts.hand_over()
+        self.partition.close(self._hour)
+
+    def settle_found(self, key: UrlKey, outcome: Outcome, hour: int) -> bool:
+        """Settle the row at *key* with an *outcome*, of the hour *hour*, that was recorded elsewhere.
+
+        False, and nothing changes, where the frontier knows of it: the row was settled at that hour or
+        later. The row may still be handed out by this frontier, but not by the next one over the same
+        partition: mend first, then crawl. Raises AmicrawlError for an unknown key.
+        """
+        number = self.partition.find(*key)
+        if number is None:
+            raise AmicrawlError(f"URL key {key[0]:016x}:{key[1]:016x} is not in the frontier.")
+        row = self.partition.get(number)
+        if _STATUSES[row.status] not in WAITING or row.next_due > hour:
+            return False
+        self._counts[_STATUSES[row.status]] -= 1
+        self._counts[Status.IN_FLIGHT] += 1
+        row = row._replace(status=Status.IN_FLIGHT)
+        self._settle(_Flight(Dispatch(self._offer_of(row)), number, row), outcome, hour)
+        return True
+
+    def due_again(self, key: UrlKey) -> bool:
+        """Have the settled row at *key* handed out once more, and at once; False if there is none.
+
+        For a row whose capture turned out to be lost.
+        """
+        number = self.partition.find(*key)
+        if number is None or key in self._flights:
+            return False
+        row = self.partition.get(number)
+        status = _STATUSES[row.status]
+        if status in WAITING and row.next_due <= self._hour:
+            return False
+        self._counts[status] -= 1
+        self._counts[Status.SCHEDULED] += 1
+        row = row._replace(status=Status.SCHEDULED, next_due=0)
+        self.partition.put(number, row)
+        self._queue.push(key.host, self._place(row, number))
+        return True
+
+    def _take_stock(self, hour: int) -> Backlog:
+        """Count the rows, file those due later in the wheel, and return the backlog at *hour*."""
+        rows = self.partition.state.rows.view()
+        statuses, dues = rows["status"].copy(), rows["next_due"].copy()
+        if self.partition.state.removed:
+            statuses[np.fromiter(self.partition.state.removed, np.int64)] = Status.TRAPPED
+        for number in np.flatnonzero(statuses == Status.IN_FLIGHT).tolist():
+            row = self.partition.get(number)
+            self.partition.put(number, row._replace(status=after(Status.IN_FLIGHT, Event.LAPSED)))
+            statuses[number] = Status.SCHEDULED
+            self.lapsed += 1
+        for status, count in enumerate(np.bincount(statuses, minlength=len(Status)).tolist()):
+            if status in _STATUSES:
+                self._counts[_STATUSES[status]] = count
+        waiting = np.isin(statuses, [int(status) for status in WAITING])
+        if self._recrawls:
+            waiting |= np.isin(statuses, [int(status) for status in RESTING]) & (dues > 0)
+        numbers = np.flatnonzero(waiting).astype(np.uint32)
+        dues = dues[numbers]
+        later = dues > hour
+        self._wheel.add_many(numbers[later], dues[later])
+        return Backlog(rows, numbers[~later])
+
+    def _turn_wheel(self) -> None:
+        """Queue the rows that have fallen due since the last look."""
+        hour = int(self._wall() // _HOUR)
+        if hour <= self._hour:
+            return
+        self._hour = hour
+        for number in self._wheel.fire(hour).tolist():
+            row = self.partition.get(number)
+            status = _STATUSES[row.status]
+            # A row that was settled meanwhile stands in the wheel once more, at its new hour.
+            if 0 < row.next_due <= hour and (
+                status in WAITING or (status in RESTING and self._recrawls)
+            ):
+                self._queue.push(row.host, self._place(row, number))
+
+    def _hand_out(self, number: int, *, skip: bool) -> Dispatch:
+        partition = self.partition
+        row = partition.get(number)
+        status = _STATUSES[row.status]
+        self._counts[status] -= 1
+        self._counts[Status.IN_FLIGHT] += 1
+        if status in RESTING:
+            status = after(status, Event.FELL_DUE)
+        row = row._replace(status=after(status, Event.DISPATCHED))
+        partition.put(number, row)
+        dispatch = Dispatch(self._offer_of(row), self._attempts.pop(number, 1), skip)
+        self._flights[dispatch.key] = _Flight(dispatch, number, row)
+        return dispatch
+
+    def _offer_of(self, row: UrlRow) -> Offer:
+        """Return what was offered as *row*; its seed knows of the last capture."""
+        seed, extra = offered(*self.partition.texts_at(row.url_ref))
+        if row.etag_ref:
+            seed = self._revisits.seed_with(seed, found(*self.partition.texts_at(row.etag_ref)))
+        priority = int(row.priority) if row.priority.is_integer() else row.priority
+        return Offer(seed, UrlKey(row.host, row.path), _SOURCES[row.source], priority, row.depth, extra)
+
+    def _flight(self, key: UrlKey) -> _Flight:
+        flight = self._flights.get(key)
+        if flight is None:
+            raise AmicrawlError(
+                f"URL key {key[0]:016x}:{key[1]:016x} is not in flight: settle or release a row once, "
+                "after it was handed out."
+            )
+        return flight
+
+    def _decide(self, flight: _Flight, outcome: Outcome) -> bool:
+        """Tell whether *flight* is to be tried again, judging *outcome* the first time."""
+        evidence = (outcome.status, outcome.failure, outcome.answered)
+        if flight.evidence != evidence:
+            flight.evidence = evidence
+            host, attempt = flight.row.host, flight.dispatch.attempt
+            verdict = judge(host, outcome, attempt=attempt, breaker=self._breaker, limit=self._limit)
+            flight.again = verdict is Verdict.RETRY
+            if verdict is Verdict.COUNT and self._breaker.is_open(host):
+                self._queue.give_up(host)
+        return flight.again
+
+    def _settle(self, flight: _Flight, outcome: Outcome, hour: int) -> None:
+        row, number = flight.row, flight.number
+        event = event_of(outcome, in_a_row=row.retry_count)
+        row = settled(row, event, outcome, hour)
+        if event in {Event.CAPTURED, Event.UNCHANGED, Event.REDIRECTED}:
+            row = self._note_what_was_found(row, flight, outcome)
+            host = self._hosts.row(row.host)
+            row = self._revisits.scheduled(row, outcome, host, hour)
+        self._hosts.settled(row.host, outcome)
+        self._counts[Status.IN_FLIGHT] -= 1
+        self._counts[_STATUSES[row.status]] += 1
+        self.partition.put(number, row)
+        if row.next_due and (row.status == Status.SCHEDULED or self._recrawls):
+            self._wheel.add(number, row.next_due)
+
+    def _note_what_was_found(self, row: UrlRow, flight: _Flight, outcome: Outcome) -> UrlRow:
+        """Return *row* with the validators and the redirect of *outcome*; only what is new is kept."""
+        partition = self.partition
+        known = flight.dispatch.offer.seed
+        what = outcome.found
+        if what is not None and (
+            not row.etag_ref
+            or (what.digest, what.etag, what.last_modified)
+            != (known.digest, known.etag, known.last_modified)
+        ):
+            row = row._replace(etag_ref=partition.intern(found_entries(what)))
+        if outcome.redirect:
+            target = octets(outcome.redirect)
+            if not row.redirect_ref or partition.texts_at(row.redirect_ref)[0] != target:
+                row = row._replace(redirect_ref=partition.intern(entry_of(target)))
+        elif row.redirect_ref:
+            row = row._replace(redirect_ref=0)
+        return row
+
+    def _move(self, flight: _Flight, event: Event) -> UrlRow:
+        """Bring the row of *flight* back to those that wait, by *event*, and return it."""
+        status = after(Status.IN_FLIGHT, event)
+        self._counts[Status.IN_FLIGHT] -= 1
+        self._counts[status] += 1
+        row = flight.row._replace(status=status)
+        self.partition.put(flight.number, row)
+        return row
+
+    def _place_of(self, number: int) -> int:
+        return self._place(self.partition.get(number), number)
+
+    def _place(self, row: UrlRow, number: int) -> int:
+        return place(order_of(row.priority), row.url_ref, number)
+
+    def _leave(self, flight: _Flight, now: float) -> None:
+        del self._flights[flight.dispatch.key]
+        if not flight.dispatch.skip:
+            self._gates.end(flight.row.host, now)

@@ -1,0 +1,77 @@
+"""Dictionaries: the distinct values of a page by first appearance, then a packed code for each value.
+
+LEB128 count of entries | entries | u8 width of a code | codes
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from amicrawl.frontier.format.bits import pack_bits, packed_size, read_width, unpack_narrow
+from amicrawl.frontier.format.faults import Malformed
+from amicrawl.frontier.format.varints import read_uvarint, write_uvarint
+
+_BLOCK: Final = 1 << 14
+"""Codes that are looked up at once: numpy widens each to eight bytes for that."""
+
+
+def _code_width(entries: int) -> int:
+    """Return the bits of a code: none where there is no choice."""
+    return (entries - 1).bit_length() if entries else 0
+
+
+def encode_dictionary(words: np.ndarray) -> bytes:
+    """Return unsigned *words*, contiguous, as a dictionary and codes."""
+    # Arrow's hash table keeps the order of appearance; `np.unique` would sort, for five times as long.
+    column = pa.Array.from_buffers(
+        pa.from_numpy_dtype(words.dtype), len(words), [None, pa.py_buffer(words.data)]
+    )
+    coded = column.dictionary_encode()
+    entries = coded.dictionary.to_numpy()
+    width = _code_width(len(entries))
+    codes = pack_bits(coded.indices.to_numpy().view(np.uint32), width)
+    return b"".join((write_uvarint(len(entries)), entries.tobytes(), bytes((width,)), codes))
+
+
+def dictionary_size(words: np.ndarray) -> int:
+    """Return the length of what `encode_dictionary` makes of *words*, one or more."""
+    if words.itemsize <= 2:
+        present = np.zeros(1 << 8 * words.itemsize, np.bool)
+        present[words] = True
+        entries = int(np.count_nonzero(present))
+    else:
+        ordered = np.sort(words)
+        entries = 1 + int(np.count_nonzero(ordered[1:] != ordered[:-1]))
+    codes = packed_size(_code_width(entries), len(words))
+    return len(write_uvarint(entries)) + entries * words.itemsize + 1 + codes
+
+
+def decode_dictionary(payload: bytes | memoryview, count: int, dtype: np.dtype) -> np.ndarray:
+    """Return the *count* values of *dtype* whose entries and codes fill *payload*.
+
+    Raises `Malformed` where they do not, a code names no entry, or codes are wider or narrower than the
+    number of entries calls for.
+    """
+    size, begin = read_uvarint(payload, 0)
+    if size > (len(payload) - begin) // dtype.itemsize:
+        message = f"{size} dictionary entries in {len(payload)} bytes"
+        raise Malformed(message)
+    at = begin + size * dtype.itemsize
+    width = read_width(payload, at)
+    if width != _code_width(size):
+        message = f"codes of {width} bits for {size} dictionary entries"
+        raise Malformed(message, at=at)
+    if count and not size:
+        raise Malformed("dictionary without entries")
+    codes = unpack_narrow(payload, width, count, at=at + 1)
+    if count and size < 1 << width and int(codes.max()) >= size:
+        message = f"code {codes.max()} among {size} dictionary entries"
+        raise Malformed(message, at=at + 1)
+    entries = np.frombuffer(payload, dtype, size, begin)
+    values = np.empty(count, dtype)
+    for first in range(0, count, _BLOCK):
+        values[first : first + _BLOCK] = entries.take(codes[first : first + _BLOCK])
+    return values

@@ -1,0 +1,208 @@
+"""Manifest: which frontier file holds which host keys, as one small file.
+
+    "MGM1" | uvarint number of entries | entries | u32 CRC-32C of all before | "MGM1"
+
+    entry: u32 partition | uvarint length, file name | u64 lowest key | u64 highest key | u64 URL rows
+           u64 host rows | u32 earliest due | f32 bytes per URL | u32 CRC-32C of the file's footer
+           u32 created | u32 epoch
+
+All numbers are little-endian. Entries are sorted by lowest key, then partition. Reading is strict: what
+`encode_manifest` would not have written is refused.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, NamedTuple
+
+from amicrawl.disk import OutputFile
+from amicrawl.errors import InputError
+from amicrawl.frontier.format.checksum import crc32c
+from amicrawl.frontier.format.faults import Fault, FrontierFileError, Malformed
+from amicrawl.frontier.format.varints import read_uvarint, write_uvarint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from amicrawl.disk import Disk
+
+_MAGIC = b"MGM1"
+_SHORTEST = 12
+_CHECKSUM = struct.Struct("<I")
+_PARTITION = struct.Struct("<I")
+_REST = struct.Struct("<QQQQIfIII")
+_KEYS = 1 << 64
+
+MOST_BYTES = 256 << 20
+"""A manifest that is larger is not read; one of four million files is as large."""
+
+
+class ManifestEntry(NamedTuple):
+    """What a manifest says of one frontier file."""
+
+    partition_id: int
+    file: bytes
+    """Its name, relative to the manifest's directory; octets, as nothing says they are text."""
+    host_key_lo: int
+    host_key_hi: int
+    url_rows: int
+    host_rows: int
+    due_min: int
+    """The earliest time at which a row is due, in hours since 1970; 0 where none is."""
+    bytes_per_url: float
+    footer_crc32c: int
+    created: int
+    """Hours since 1970."""
+    epoch: int
+
+
+class Flaw(NamedTuple):
+    """Host keys from *lo* to *hi* that no file of an epoch has, or that several have."""
+
+    lo: int
+    hi: int
+    overlap: bool
+
+
+class Manifest(NamedTuple):
+    """The entries of a manifest, sorted by lowest host key, then partition."""
+
+    entries: tuple[ManifestEntry, ...]
+
+    @classmethod
+    def of(cls, entries: Iterable[ManifestEntry]) -> Manifest:
+        """Return the manifest of *entries* in any order."""
+        return cls(tuple(sorted(entries, key=_order)))
+
+    def owner(self, host_key: int) -> ManifestEntry | None:
+        """Return the last entry that begins at or below *host_key*, if it reaches it."""
+        below = [entry for entry in self.entries if entry.host_key_lo <= host_key]
+        return below[-1] if below and host_key <= below[-1].host_key_hi else None
+
+    def due(self, at: int) -> list[ManifestEntry]:
+        """Return the entries in which a row may be due at *at*, in hours since 1970."""
+        return [entry for entry in self.entries if 0 < entry.due_min <= at]
+
+    def epochs(self) -> list[int]:
+        """Return the epochs that occur, in order."""
+        return sorted({entry.epoch for entry in self.entries})
+
+    def flaws(self, epoch: int) -> Iterator[Flaw]:
+        """Yield where the files of *epoch* leave host keys out or share them, from the lowest key on."""
+        expected = 0
+        for entry in self.entries:
+            if entry.epoch != epoch or entry.host_key_hi < entry.host_key_lo:
+                continue
+            if entry.host_key_lo > expected:
+                yield Flaw(expected, entry.host_key_lo - 1, overlap=False)
+            elif entry.host_key_lo < expected:
+                # Beyond the last key `expected` is 2^64: a range within one before it is an overlap,
+                # where software that counts in 64 bits sees a gap from 0.
+                yield Flaw(entry.host_key_lo, expected - 1, overlap=True)
+            expected = max(expected, entry.host_key_hi + 1)
+        if expected < _KEYS:
+            yield Flaw(expected, _KEYS - 1, overlap=False)
+
+
+def _order(entry: ManifestEntry) -> tuple[int, int]:
+    return entry.host_key_lo, entry.partition_id
+
+
+def encode_manifest(manifest: Manifest) -> bytes:
+    """Return *manifest* exactly as its file lies on disk."""
+    body = bytearray(_MAGIC + write_uvarint(len(manifest.entries)))
+    for entry in manifest.entries:
+        body += _PARTITION.pack(entry.partition_id) + write_uvarint(len(entry.file)) + entry.file
+        body += _REST.pack(*entry[2:])
+    return bytes(body) + _CHECKSUM.pack(crc32c(memoryview(body))) + _MAGIC
+
+
+def decode_manifest(octets: bytes) -> Manifest:
+    """Return the manifest in *octets*; raises Malformed."""
+    if len(octets) < _SHORTEST or not octets.startswith(_MAGIC):
+        raise Malformed("it is no manifest: it does not begin with MGM1", fault=Fault.BAD_MAGIC)
+    end = len(octets) - _CHECKSUM.size - len(_MAGIC)
+    if not octets.endswith(_MAGIC):
+        raise Malformed(
+            "it does not end with MGM1, so it was cut or added to",
+            fault=Fault.BAD_MAGIC,
+            at=len(octets) - len(_MAGIC),
+        )
+    if _CHECKSUM.unpack_from(octets, end)[0] != crc32c(octets[:end]):
+        raise Malformed("its checksum does not fit its bytes", fault=Fault.CHECKSUM, at=end)
+    return _Reader(octets, end).manifest()
+
+
+class _Reader:
+    """The body of a manifest whose frame and checksum hold."""
+
+    def __init__(self, octets: bytes, end: int) -> None:
+        self._octets = octets
+        self._at = len(_MAGIC)
+        self._end = end
+
+    def manifest(self) -> Manifest:
+        count = self._uvarint()
+        entries: list[ManifestEntry] = []
+        # Each takes its bytes from the file, so that a wrong count ends with those.
+        for _ in range(count):
+            begin = self._at
+            entry = self._entry()
+            if entries and _order(entry) < _order(entries[-1]):
+                raise Malformed("its entries are not sorted", fault=Fault.NOT_SORTED, at=begin)
+            entries.append(entry)
+        if self._at != self._end:
+            raise Malformed(f"{self._end - self._at} bytes follow its last entry", at=self._at)
+        return Manifest(tuple(entries))
+
+    def _entry(self) -> ManifestEntry:
+        (partition_id,) = _PARTITION.unpack(self._take(_PARTITION.size))
+        file = self._take(self._uvarint())
+        return ManifestEntry(partition_id, file, *_REST.unpack(self._take(_REST.size)))
+
+    def _take(self, size: int) -> bytes:
+        if size > self._end - self._at:
+            raise Malformed("an entry reaches beyond its end", at=self._at)
+        self._at += size
+        return self._octets[self._at - size : self._at]
+
+    def _uvarint(self) -> int:
+        begin = self._at
+        try:
+            number, self._at = read_uvarint(self._octets[begin : min(begin + 10, self._end)], 0)
+        except Malformed as error:
+            raise Malformed(error.reason, at=begin) from error
+        self._at += begin
+        if self._at - begin != len(write_uvarint(number)):
+            raise Malformed("a number is written longer than it need be", at=begin)
+        return number
+
+
+def read_manifest(path: Path) -> Manifest:
+    """Return the manifest in *path*; raises FrontierFileError, or InputError where it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            octets = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be read: {error.strerror or error}. Check path and permissions."
+        ) from error
+    if len(octets) > MOST_BYTES:
+        raise FrontierFileError(
+            path, MOST_BYTES, "manifest", "it is too large for one", fault=Fault.CORRUPT
+        )
+    try:
+        return decode_manifest(octets)
+    except Malformed as error:
+        raise FrontierFileError(path, error.at, "manifest", error.reason, fault=error.fault) from error
+
+
+def write_manifest(manifest: Manifest, path: Path, *, disk: Disk) -> None:
+    """Write *manifest* to *path*, replacing what is there once all of it is on disk."""
+    file = OutputFile.replacing(path, disk=disk)
+    try:
+        file.write(encode_manifest(manifest))
+        file.seal()
+    finally:
+        file.close()

@@ -1,0 +1,157 @@
+"""What can be done to whole partitions: compact, split, merge, extract.
+
+Each returns new partitions with an arena of their own, in which every content lies once: first the
+strings of the URL rows (URL, ETag and redirect of each row in turn), then those of the host rows (host,
+registrable domain, robots.txt). The same input gives the same octets, on every machine. Seen-set filters
+are not carried over: each was made for other rows. How a result is written is up to whoever writes it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from amicrawl.frontier.format.faults import Fault, Malformed
+from amicrawl.frontier.format.partition import Partition
+from amicrawl.frontier.format.schema import HOST_COLUMNS, URL_COLUMNS
+from amicrawl.frontier.format.strings import ArenaBuilder
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from amicrawl.frontier.format.partition import Columns
+    from amicrawl.frontier.format.schema import Column
+
+GONE = 6
+"""The status of a URL that is not there any more."""
+
+_URL_REFS = ("url_ref", "etag_ref", "redirect_ref")
+_HOST_REFS = ("host_ref", "registrable_ref", "robots_ref")
+
+
+def compact(
+    partition: Partition, *, drop_gone: bool = True, gone_before: int | None = None
+) -> Partition:
+    """Return *partition* without the strings that nothing refers to, and without its gone rows.
+
+    With *gone_before*, in hours since 1970, only those are dropped that were last crawled before it. All
+    hosts stay.
+    """
+    if not drop_gone:
+        return _with_rows(partition, None, None)
+    gone = partition.urls["status"] == GONE
+    if gone_before is not None:
+        gone &= partition.urls["last_crawled"] < gone_before
+    return _with_rows(partition, ~gone, None)
+
+
+def split(partition: Partition, at: int) -> tuple[Partition, Partition]:
+    """Return what lies below the host key *at*, and what lies there and above."""
+    # As many as the keys below it: sorted rows are cut, not picked.
+    urls = slice(0, int(np.searchsorted(partition.urls["host_key"], np.uint64(at))))
+    hosts = slice(0, int(np.searchsorted(partition.hosts["host_key"], np.uint64(at))))
+    low = _with_rows(partition, urls, hosts)
+    high = _with_rows(partition, slice(urls.stop, None), slice(hosts.stop, None))
+    low.host_key_hi = max(at - 1, 0)
+    high.host_key_lo = at
+    return low, high
+
+
+def merge(*partitions: Partition) -> Partition:
+    """Return the rows of *partitions*, one or more of distinct hosts, in any order, as one partition.
+
+    Raises Malformed where their rows do not follow upon each other. What is said of the whole is said by
+    the one that begins lowest.
+    """
+    parts = sorted(partitions, key=lambda part: part.host_key_lo)
+    merged = _gathered(
+        parts[0],
+        [part.arena for part in parts],
+        [part.urls for part in parts],
+        [part.hosts for part in parts],
+    )
+    merged.host_key_hi = max(part.host_key_hi for part in parts)
+    _check_order(merged)
+    return merged
+
+
+def extract(partition: Partition, hosts: Collection[int]) -> tuple[Partition, Partition]:
+    """Return what belongs to the host keys *hosts*, and the rest; each ranges over the hosts it has."""
+    wanted = np.array(sorted(hosts), np.uint64)
+    urls = np.isin(partition.urls["host_key"], wanted)
+    rows = np.isin(partition.hosts["host_key"], wanted)
+    out, rest = _with_rows(partition, urls, rows), _with_rows(partition, ~urls, ~rows)
+    for part in (out, rest):
+        keys = part.hosts["host_key"]
+        part.host_key_lo = int(keys.min()) if len(keys) else 0
+        part.host_key_hi = int(keys.max()) if len(keys) else 0
+    return out, rest
+
+
+def _with_rows(
+    partition: Partition, urls: np.ndarray | slice | None, hosts: np.ndarray | slice | None
+) -> Partition:
+    """Return some rows of both tables; all for None."""
+    return _gathered(
+        partition,
+        [partition.arena],
+        [_selected(partition.urls, URL_COLUMNS, urls)],
+        [_selected(partition.hosts, HOST_COLUMNS, hosts)],
+    )
+
+
+def _selected(table: Columns, columns: Sequence[Column], rows: np.ndarray | slice | None) -> Columns:
+    return table if rows is None else {column.name: table[column.name][rows] for column in columns}
+
+
+def _gathered(
+    like: Partition,
+    arenas: Sequence[bytes | memoryview],
+    urls: Sequence[Columns],
+    hosts: Sequence[Columns],
+) -> Partition:
+    """Return the rows of tables one behind the other, with a new arena; the rest is as in *like*."""
+    builder = ArenaBuilder()
+    url_refs = [_carried(builder, *given, _URL_REFS) for given in zip(arenas, urls, strict=True)]
+    host_refs = [_carried(builder, *given, _HOST_REFS) for given in zip(arenas, hosts, strict=True)]
+    return Partition(
+        urls=_joined(urls, URL_COLUMNS, url_refs),
+        hosts=_joined(hosts, HOST_COLUMNS, host_refs),
+        arena=builder.arena(),
+        partition_id=like.partition_id,
+        created=like.created,
+        host_key_lo=like.host_key_lo,
+        host_key_hi=like.host_key_hi,
+        meta=like.meta,
+    )
+
+
+def _carried(
+    builder: ArenaBuilder, arena: bytes | memoryview, table: Columns, names: Sequence[str]
+) -> dict[str, np.ndarray]:
+    refs = np.stack([table[name] for name in names], axis=1)
+    carried = builder.carry(arena, refs.ravel()).reshape(refs.shape)
+    return {name: np.ascontiguousarray(carried[:, at]) for at, name in enumerate(names)}
+
+
+def _joined(
+    tables: Sequence[Columns], columns: Sequence[Column], refs: Sequence[Columns]
+) -> dict[str, np.ndarray]:
+    return {
+        column.name: np.concatenate(
+            [new.get(column.name, table[column.name]) for table, new in zip(tables, refs, strict=True)]
+        )
+        for column in columns
+    }
+
+
+def _check_order(partition: Partition) -> None:
+    hosts, paths = partition.urls["host_key"], partition.urls["path_key"]
+    urls_fall = (hosts[1:] < hosts[:-1]) | ((hosts[1:] == hosts[:-1]) & (paths[1:] < paths[:-1]))
+    keys = partition.hosts["host_key"]
+    if urls_fall.any() or (keys[1:] < keys[:-1]).any():
+        raise Malformed(
+            "the partitions share a range of host keys, so their rows cannot follow upon each other",
+            fault=Fault.NOT_SORTED,
+        )

@@ -1,0 +1,119 @@
+"""The columns of a frontier file: the two tables, field by field, in the order of the file.
+
+Times are hours since 1970 unless the name says otherwise, 0 meaning never; a `_ref` is an offset into
+the string arena, 0 meaning none. `ROW` and `HOST_ROW` are the same fields as one packed record: the
+octets of a row in a journal are its key followed by its value, in just this order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+
+
+class Encoding(IntEnum):
+    """How the values of a page are written."""
+
+    RAW = 0
+    DICT = 1
+    DELTA = 2
+    FOR = 3
+    RLE = 4
+    DELTA_FOR = 6
+
+
+class Codec(IntEnum):
+    """How a page is compressed."""
+
+    NONE = 0
+    ZSTD = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One field of a table."""
+
+    id: int
+    name: str
+    kind: str
+    """The numpy type of its values, little-endian."""
+    nominal: Encoding
+    """The encoding that is tried; a page is written raw where that is no larger."""
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The type of its values."""
+        return np.dtype(self.kind)
+
+    @property
+    def width(self) -> int:
+        """Bytes of a value."""
+        return self.dtype.itemsize
+
+    @property
+    def has_zones(self) -> bool:
+        """Whether its least and greatest value are noted: for all integers."""
+        return self.dtype.kind == "u"
+
+
+def _columns(*given: tuple[str, str, Encoding]) -> tuple[Column, ...]:
+    return tuple(Column(number, *rest) for number, rest in enumerate(given))
+
+
+_E = Encoding
+
+URL_COLUMNS = _columns(
+    ("host_key", "<u8", _E.RLE),
+    ("path_key", "<u8", _E.DELTA_FOR),
+    ("status", "u1", _E.DICT),
+    ("priority", "<f4", _E.DICT),
+    ("depth", "<u2", _E.FOR),
+    ("source", "u1", _E.DICT),
+    ("url_ref", "<u8", _E.DELTA),
+    ("first_seen", "<u4", _E.DELTA),
+    ("last_crawled", "<u4", _E.DELTA),
+    ("last_changed", "<u4", _E.DELTA),
+    ("next_due", "<u4", _E.DELTA),
+    ("lambda", "<f4", _E.DICT),
+    ("crawl_count", "<u4", _E.FOR),
+    ("change_count", "<u4", _E.FOR),
+    ("no_change_streak", "<u2", _E.FOR),
+    ("etag_ref", "<u8", _E.DELTA),
+    ("last_modified", "<u4", _E.DELTA),
+    ("content_fp", "<u8", _E.RAW),
+    ("simhash", "<u8", _E.RAW),
+    ("http_status", "<u2", _E.DICT),
+    ("redirect_ref", "<u8", _E.RLE),
+    ("retry_count", "u1", _E.FOR),
+    ("error_count", "<u2", _E.FOR),
+)
+
+HOST_COLUMNS = _columns(
+    ("host_key", "<u8", _E.DELTA_FOR),
+    ("host_ref", "<u8", _E.DELTA),
+    ("grouping", "u1", _E.DICT),
+    ("registrable_ref", "<u8", _E.DELTA),
+    ("resolved_ip", "V16", _E.RAW),  # IPv4 as IPv4-mapped; all zero: not resolved
+    ("ip_expiry", "<u4", _E.DELTA),
+    ("robots_fetched", "<u4", _E.DELTA),
+    ("robots_expiry", "<u4", _E.DELTA),
+    ("robots_ref", "<u8", _E.DELTA),
+    ("crawl_delay", "<u2", _E.DICT),  # tenths of a second
+    ("host_next_eligible", "<u4", _E.DELTA),  # seconds since 1970
+    ("ip_next_eligible", "<u4", _E.DELTA),  # seconds since 1970
+    ("url_budget", "<u4", _E.FOR),
+    ("url_count", "<u4", _E.FOR),
+    ("depth_cap", "<u2", _E.DICT),
+    ("host_score", "<f4", _E.DICT),
+    ("crawl_total", "<u4", _E.FOR),
+    ("error_total", "<u4", _E.FOR),
+    ("avg_latency", "<u2", _E.FOR),  # milliseconds
+    ("flags", "<u2", _E.DICT),
+)
+
+ROW = np.dtype([(column.name, column.kind) for column in URL_COLUMNS])
+"""A row of the URL table as 103 octets."""
+HOST_ROW = np.dtype([(column.name, column.kind) for column in HOST_COLUMNS])
+"""A row of the host table as 97 octets."""

@@ -1,0 +1,136 @@
+"""Whether a whole frontier file is sound: what shows only when all of it was read.
+
+`check_rows` demands what the format does: rows in the order of their keys, a schedule and statistics
+that agree with the times of the rows. `verify` demands what a frontier of ours never lacks besides.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from amicrawl.frontier.format.faults import Malformed
+from amicrawl.frontier.format.footer import RegionId
+from amicrawl.frontier.format.layout import check_sums
+from amicrawl.frontier.format.order import KeyOrder
+from amicrawl.frontier.format.schedule import Schedule, ScheduleCheck
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from amicrawl.frontier.format.partition import Columns, Partition
+    from amicrawl.frontier.format.reader import FrontierFile
+
+    Pages = Callable[[str], Iterator[tuple[int, np.ndarray]]]
+
+_ROWS_AT_ONCE = 1 << 16
+
+_URL_REFERENCES = ("url_ref", "etag_ref", "redirect_ref")
+_HOST_REFERENCES = ("host_ref", "registrable_ref", "robots_ref")
+
+
+def check_rows(file: FrontierFile, partition: Partition) -> None:
+    """Raise FrontierFileError where *partition*, all that was read from *file*, is not as the format demands."""
+    _check(file, _slices(partition.urls), _slices(partition.hosts), equal_keys=True)
+    _check_sums(file)
+
+
+def verify(file: FrontierFile) -> None:
+    """Read all of *file* page by page; FrontierFileError where it is not sound."""
+    file.check_regions()
+    # Key columns and times are read when they are compared, the others only to see that they can be.
+    for name in file.url_columns:
+        if name not in {"host_key", "path_key", "next_due"}:
+            _exhaust(file.url_pages(name))
+    for name in file.host_columns:
+        if name != "host_key":
+            _exhaust(file.host_pages(name))
+    _check_filter(file)
+    arena_length = file.copy_arena(lambda _: None)
+    _check(file, file.url_pages, file.host_pages, equal_keys=False)
+    _check_references(file, arena_length)
+    _check_sums(file)
+
+
+def _exhaust(pages: Iterator[tuple[int, np.ndarray]]) -> None:
+    for _ in pages:
+        pass
+
+
+def _slices(columns: Columns) -> Pages:
+    def pages(name: str) -> Iterator[tuple[int, np.ndarray]]:
+        column = columns[name]
+        for first in range(0, len(column), _ROWS_AT_ONCE):
+            yield first, column[first : first + _ROWS_AT_ONCE]
+
+    return pages
+
+
+def _check(file: FrontierFile, urls: Pages, hosts: Pages, *, equal_keys: bool) -> None:
+    url_region, host_region = file.regions[:2]
+    with file.placed(url_region.offset, f"{url_region.name}.path_key"):
+        order = KeyOrder("URL", equal_keys=equal_keys)
+        for (_, host_keys), (_, path_keys) in zip(urls("host_key"), urls("path_key"), strict=True):
+            order.add(host_keys, path_keys)
+    with file.placed(host_region.offset, f"{host_region.name}.host_key"):
+        order = KeyOrder("host", equal_keys=equal_keys)
+        for _, host_keys in hosts("host_key"):
+            order.add(host_keys)
+    _check_times(file, urls)
+
+
+def _check_times(file: FrontierFile, urls: Pages) -> None:
+    """Check statistics and schedule against the column they are about."""
+    least, greatest = 0, 0
+    schedule = file.schedule()
+    check = ScheduleCheck(Schedule(*schedule)) if schedule is not None else None
+    place = next((region for region in file.regions if region.id == RegionId.SCHEDULE), file.regions[0])
+    for first, due in urls("next_due"):
+        scheduled = due[due != 0]
+        if len(scheduled):
+            least = min(least or int(scheduled.min()), int(scheduled.min()))
+            greatest = max(greatest, int(scheduled.max()))
+        if check is not None:
+            with file.placed(place.offset, place.name):
+                check.add(first, due)
+    if (file.stats.due_min, file.stats.due_max) != (least, greatest):
+        with file.placed(file.header.footer_offset, "footer"):
+            raise Malformed(
+                f"statistics: due from {file.stats.due_min}, but the rows are from {least} to {greatest}"
+            )
+
+
+def _check_sums(file: FrontierFile) -> None:
+    with file.placed(file.header.footer_offset, "footer"):
+        check_sums(file.footer, file.header)
+
+
+def _check_references(file: FrontierFile, arena_length: int) -> None:
+    """Check that no reference points behind the arena; where it is nothing, readers see no string."""
+    tables = (file.url_columns, _URL_REFERENCES), (file.host_columns, _HOST_REFERENCES)
+    for region, (columns, names) in zip(file.regions, tables, strict=False):
+        for name in names:
+            entry = columns[name]
+            if entry.zone is not None and entry.zone[1] and entry.zone[1] >= arena_length:
+                with file.placed(entry.first_page_offset, f"{region.name}.{name}"):
+                    raise Malformed(
+                        f"reference to byte {entry.zone[1]} of {arena_length} bytes of strings"
+                    )
+
+
+def _check_filter(file: FrontierFile) -> None:
+    """Check that the blob of the seen-set is as long as its own head says; its bits prove nothing."""
+    blob = file.seen_filter()
+    if not blob:
+        return
+    region = next(region for region in file.regions if region.id == RegionId.SEEN_SET)
+    with file.placed(region.offset, region.name):
+        if blob[:2] == b"\1\0" and len(blob) >= 32:
+            expected = 32 + 64 * int.from_bytes(blob[8:16], "little")
+        elif blob[:2] == b"\1\1" and len(blob) >= 24:
+            expected = 24 + (blob[2] * int.from_bytes(blob[16:24], "little") + 7) // 8
+        else:
+            raise Malformed("the seen-set is no filter")
+        if len(blob) != expected:
+            raise Malformed(f"a seen-set of {len(blob)} bytes instead of {expected}")

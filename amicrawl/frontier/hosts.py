@@ -1,0 +1,80 @@
+"""What is counted per host, gathered in memory and handed to the partition with each flush.
+
+The row of a busy host changes with every page; of all those states only the last need reach the journal.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from amicrawl.frontier.arena import entry_of
+from amicrawl.frontier.url_row import HostRow
+from amicrawl.urls import host_group, octets
+
+if TYPE_CHECKING:
+    from amicrawl.frontier.live import LivePartition
+    from amicrawl.frontier.row import Outcome
+
+_MOST = 0xFFFF_FFFF
+_LONGEST = 0xFFFF
+_ERRORS = frozenset({429, *range(500, 600)})
+
+
+class HostTally:
+    """The host rows of one partition."""
+
+    def __init__(self, partition: LivePartition, *, crawl_delay: int = 10) -> None:
+        """*crawl_delay*, in tenths of a second, is what new hosts are noted to ask for."""
+        self._partition = partition
+        self._crawl_delay = crawl_delay
+        self._offered: dict[int, int] = {}
+        """URLs offered since the last hand-over, by host."""
+        self._changed: dict[int, HostRow] = {}
+
+    def row(self, host: int) -> HostRow | None:
+        """Return the row of *host*; URLs offered since the last hand-over may be missing from it."""
+        return self._changed.get(host) or self._partition.host(host)
+
+    def offered(self, host: int, url: str) -> None:
+        """Count *url*, new, among those of *host*."""
+        offered = self._offered
+        count = offered.get(host)
+        if count is None:
+            if self.row(host) is None:
+                self._begin(host, url)
+            offered[host] = 1
+        else:
+            offered[host] = count + 1
+
+    def settled(self, host: int, outcome: Outcome) -> None:
+        """Count *outcome* for *host*."""
+        row = self.row(host)
+        if row is None:
+            return
+        latency = min(outcome.latency_ms, _LONGEST)
+        if latency and row.avg_latency:
+            latency = (3 * row.avg_latency + latency) // 4
+        failed = outcome.failure is not None or outcome.status in _ERRORS
+        self._changed[host] = row._replace(
+            crawl_total=min(row.crawl_total + (outcome.status > 0), _MOST),
+            error_total=min(row.error_total + failed, _MOST),
+            avg_latency=latency or row.avg_latency,
+        )
+
+    def hand_over(self) -> None:
+        """Give the partition the rows that have changed."""
+        for host, count in self._offered.items():
+            row = self.row(host)
+            if row is not None:
+                self._changed[host] = row._replace(url_count=min(row.url_count + count, _MOST))
+        self._offered.clear()
+        for row in self._changed.values():
+            self._partition.put_host(row)
+        self._changed.clear()
+
+    def _begin(self, host: int, url: str) -> None:
+        group = host_group(url)
+        reference = self._partition.intern(entry_of(octets(group)))
+        self._changed[host] = HostRow(
+            host, host_ref=reference, registrable_ref=reference, crawl_delay=self._crawl_delay
+        )

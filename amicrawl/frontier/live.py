@@ -1,0 +1,276 @@
+"""A live partition: opened, changed row by row, kept on disk whatever happens, closed.
+
+Every change is a frame of the journal. A snapshot now and then keeps the journal short; it is written
+while the crawl goes on. What is on disk when a process dies, by whatever cause, is a snapshot and the
+journals behind it, and opening the directory puts them together again: rows that were in flight are
+found in flight, a torn tail is cut off, and a damaged snapshot is made up for by the one before it.
+
+One thread changes a partition; `sync` may run on another. `load` only reads.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from amicrawl.disk import DirectoryLock, Disk, explained
+from amicrawl.errors import UsageError
+from amicrawl.frontier.snapshot import Copies, SnapshotTask, freeze, partition_at, write
+from amicrawl.frontier.state import IDENTITY, PartitionState
+from amicrawl.frontier.store.frames import host_frame, intern_frame, url_frame
+from amicrawl.frontier.store.generations import Generations
+from amicrawl.frontier.store.journal import Journal
+from amicrawl.frontier.url_row import HostRow, UrlRow
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from amicrawl.frontier.format.partition import Partition
+    from amicrawl.frontier.store.logs import ReplayedLogs
+
+_LONG = 64 * 1024**2
+"""Octets of journal that are worth a snapshot however few rows there are."""
+_FRAME = 121
+
+
+@dataclass(slots=True)
+class Opened:
+    """What was found when a partition was opened."""
+
+    is_new: bool = False
+    """Whether there was none before."""
+    frames: int = 0
+    """How many frames of journals were replayed: 0 after a clean end."""
+    touched: set[int] = field(default_factory=set)
+    """Numbers of the rows that those changed."""
+    since: int = 0
+    """The hour since 1970 at which the snapshot was taken that they follow."""
+    notes: tuple[str, ...] = ()
+    """Sentences about what was damaged and what was done about it."""
+
+
+class LivePartition:
+    """The rows of one frontier, in *directory*.
+
+    A row is addressed by its number, which it keeps as long as the partition is open.
+    """
+
+    def __init__(self, directory: Path, *, disk: Disk, hour: int, meta: Mapping[bytes, bytes]) -> None:
+        """Open the partition in *directory*, or begin one with *meta* there at *hour*.
+
+        Raises DamagedFileError where what is there cannot be read, OutputError where nothing can be
+        written, and UsageError where it was made with another identity than *meta* says.
+        """
+        self._disk = disk
+        self.directory = directory
+        with explained(directory, "made"):
+            directory.mkdir(exist_ok=True)
+        self._lock = DirectoryLock(directory)
+        try:
+            self._open(hour, meta)
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def _open(self, hour: int, meta: Mapping[bytes, bytes]) -> None:
+        directory, disk = self.directory, self._disk
+        self._generations = Generations(directory, disk=disk)
+        self.state, self.opened, replayed = _read(self._generations, directory, disk=disk)
+        self._lsn = replayed.next_lsn
+        self._generations.mend(replayed)
+        _check_identity(self.state, meta, directory)
+        self.state.meta.update(meta)
+        if self.opened.is_new:
+            self.state.created = hour
+        self._journal = Journal(self._generations.begin_log(), disk=disk)
+        self._frames = self.opened.frames
+        self._snapshot: SnapshotTask | None = None
+        if self.opened.is_new:
+            # Identity and identifier must be on disk before the first row is.
+            self.snapshot(hour)
+            self._end_snapshot()
+
+    def __len__(self) -> int:
+        return len(self.state.rows) - len(self.state.removed)
+
+    def find(self, host: int, path: int) -> int | None:
+        """Return the number of the row with this key, if there is one."""
+        return self.state.find(host, path)
+
+    def claim(self, host: int, path: int) -> int | None:
+        """Return the number that a new row with this key gets, or None if the key is known.
+
+        `fill` must follow at once: from here on the key leads to that row.
+        """
+        number = len(self.state.rows)
+        known = self.state.add(host, path, number)
+        if known is None:
+            return number
+        return known if known in self.state.removed else None
+
+    def fill(self, number: int, row: UrlRow, texts: bytes) -> int:
+        """Make *row* the row that was claimed as *number*; return its `url_ref`, which is filled in.
+
+        Its URL is the first of the arena entries *texts*.
+        """
+        reference = self.intern(texts)
+        row = row._replace(url_ref=reference)
+        if number < len(self.state.rows):
+            self.state.removed.discard(number)
+            self.put(number, row)
+            return reference
+        packed = row.packed()
+        self.state.rows.append(packed)
+        self._append(url_frame(self._lsn, packed))
+        return reference
+
+    def get(self, number: int) -> UrlRow:
+        """Return row *number*."""
+        return UrlRow.unpacked(self.state.rows.read(number))
+
+    def put(self, number: int, row: UrlRow) -> None:
+        """Put *row* in the place of row *number*."""
+        packed = row.packed()
+        self.state.rows.write(number, packed)
+        self._append(url_frame(self._lsn, packed))
+
+    def intern(self, entries: bytes) -> int:
+        """Add *entries* to the string arena; return the offset of the first."""
+        self._append(intern_frame(self._lsn, entries))
+        return self.state.arena.append(entries)
+
+    def texts_at(self, reference: int) -> tuple[bytes, bytes]:
+        """Return the string at *reference* and the entry behind it, which may be its annex."""
+        return self.state.arena.texts_at(reference)
+
+    def host(self, host: int) -> HostRow | None:
+        """Return the row of *host*, if it has one."""
+        number = self.state.host_numbers.get(host)
+        return None if number is None else HostRow.unpacked(self.state.hosts.read(number))
+
+    def put_host(self, row: HostRow) -> None:
+        """Have *row* be that of its host."""
+        state, packed = self.state, row.packed()
+        number = state.host_numbers.get(row.host)
+        if number is None:
+            state.host_numbers[row.host] = state.hosts.append(packed)
+        else:
+            state.hosts.write(number, packed)
+        self._append(host_frame(self._lsn, packed))
+
+    def flush(self) -> None:
+        """Write all changes to the journal: from here on they outlive the process."""
+        if self._journal.pending:
+            self._journal.flush()
+
+    def sync(self) -> None:
+        """Force what was flushed to disk; may run on another thread than everything else."""
+        self._journal.sync()
+
+    @property
+    def snapshot_is_due(self) -> bool:
+        """Whether the journal has grown so long that reading it would take longer than a snapshot."""
+        return (
+            self._snapshot is None
+            and self._journal.size > _LONG
+            and self._journal.size > len(self.state.rows) * _FRAME // 2
+        )
+
+    def snapshot(self, hour: int) -> None:
+        """Begin to write the partition as it stands at *hour*; it goes on on a thread of its own."""
+        self._end_snapshot()
+        state, generations, disk = self.state, self._generations, self._disk
+        begun, lsn = generations.begin_generation(), self._lsn
+        journal = self._journal = Journal(begun.log, disk=disk, after=self._journal)
+        moment = freeze(state, hour=hour)
+        self._frames = 0
+
+        def work() -> None:
+            with Copies(self.directory, disk) as copies:
+                write(partition_at(state, moment, copies=copies), begun.snapshot, disk=disk)
+            generations.commit(begun, journal, lsn=lsn, arena_length=moment.arena)
+
+        self._snapshot = SnapshotTask(work)
+
+    def poll(self) -> None:
+        """Raise what went wrong with a snapshot that has ended since."""
+        if self._snapshot is not None and not self._snapshot.running:
+            self._end_snapshot()
+
+    def close(self, hour: int) -> None:
+        """Write everything, with a snapshot if anything has changed since the last, and give it up."""
+        self._end_snapshot()
+        if self._frames:
+            self.snapshot(hour)
+            self._end_snapshot()
+        self._journal.sync()
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Give everything up as it is; the next to open the directory finds what was flushed.
+
+        A snapshot that is being written is waited for: it works on what would be given up.
+        """
+        if self._snapshot is not None:
+            self._snapshot.wait()
+        self._journal.close()
+        self.state.close()
+        self._lock.release()
+
+    def _end_snapshot(self) -> None:
+        task, self._snapshot = self._snapshot, None
+        if task is not None:
+            task.join()
+
+    def _append(self, frame: bytes) -> None:
+        self._journal.append(frame)
+        self._lsn += 1
+        self._frames += 1
+
+
+def load(directory: Path) -> Partition:
+    """Return the partition in *directory* as it stands on disk, journals included; writes nothing there.
+
+    Raises DamagedFileError or InputError where it cannot be read.
+    """
+    disk = Disk()
+    work = Path(tempfile.gettempdir())
+    state, _, _ = _read(Generations(directory, disk=disk), work, disk=disk)
+    try:
+        moment = freeze(state, hour=state.created)
+        # The copies stay mapped for as long as the partition is used.
+        return partition_at(state, moment, copies=Copies(work, disk))
+    finally:
+        state.close()
+
+
+def _read(
+    generations: Generations, work: Path, *, disk: Disk
+) -> tuple[PartitionState, Opened, ReplayedLogs]:
+    """Return the state on disk, with working files in *work*, and what was found on the way."""
+    candidate, state = generations.choose(
+        lambda path: PartitionState.of_file(path, directory=work, disk=disk)
+    )
+    if state is None:
+        state = PartitionState(directory=work, disk=disk)
+    opened = Opened(is_new=candidate.snapshot is None and not candidate.logs)
+    try:
+        replayed = state.replay(candidate.logs, first_lsn=candidate.lsn, touched=opened.touched)
+    except BaseException:
+        state.close()
+        raise
+    opened.frames = sum(log.frames for log in replayed.logs)
+    opened.since = state.created
+    opened.notes = (*candidate.notes, *replayed.notes)
+    return state, opened, replayed
+
+
+def _check_identity(state: PartitionState, meta: Mapping[bytes, bytes], directory: Path) -> None:
+    made_with, wanted = state.meta.get(IDENTITY), meta.get(IDENTITY)
+    if made_with is not None and made_with != wanted:
+        raise UsageError(
+            f"The frontier in {directory} tells URLs apart by AMICRAWL_IDENTITY = "
+            f"{made_with.decode('ascii', 'replace')}: give that, or another output directory."
+        )

@@ -1,0 +1,99 @@
+"""What an outcome makes of a row: which event it is, and what the row says afterwards. Pure.
+
+    2xx                       captured, or unchanged  back by its rate of change
+    304                       unchanged               back by its rate of change
+    3xx                       redirected              as captured; the edge is kept
+    401, 403, 404, other 4xx  missing                 back after 2, 4, 8 ... weeks, up to a year
+    410                       withdrawn               back after a year
+    408, 425, 429, 5xx        busy                    back after 1, 2, 4 ... hours, or Retry-After
+    no response               failed                  back after 1, 2, 4 ... hours
+    the fifth busy or failed  exhausted               back after 2 weeks
+    robots.txt                refused by robots       back after 1, 2 ... weeks
+    a rule of the crawl       refused                 not again
+
+The pauses are those of `states.RETURNS`. Times are hours since 1970.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from amicrawl.capture import Failure
+from amicrawl.frontier.states import MANY, RETURNS, Event, Status, after
+
+if TYPE_CHECKING:
+    from amicrawl.frontier.row import Outcome
+    from amicrawl.frontier.url_row import UrlRow
+
+_NOT_NOW = frozenset({408, 425, 429})
+_NEVER = frozenset({Failure.REFUSED_BY_CRAWL, Failure.UNFETCHABLE_URL, Failure.ADDRESS_REFUSED})
+_MANY_SMALL = 0xFF
+_MANY_ERRORS = 0xFFFF
+_LONGEST_WAIT = 7 * 24
+"""Hours beyond which no server's wish to be left alone is heeded."""
+
+
+def event_of(outcome: Outcome, *, in_a_row: int) -> Event:
+    """Return what *outcome*, on which no further attempt follows, does to its row.
+
+    *in_a_row* is how often before the row came to nothing, without an answer between.
+    """
+    failure = outcome.failure
+    if failure is None:
+        event = _event_of_status(outcome)
+    elif failure is Failure.ROBOTS_DENIED:
+        event = Event.REFUSED_BY_ROBOTS
+    elif failure in _NEVER:
+        event = Event.REFUSED
+    else:
+        event = Event.FAILED
+    if event in {Event.BUSY, Event.FAILED} and in_a_row + 1 >= MANY:
+        return Event.EXHAUSTED
+    return event
+
+
+def _event_of_status(outcome: Outcome) -> Event:
+    status = outcome.status
+    if status in _NOT_NOW or 500 <= status <= 599:
+        return Event.BUSY
+    if status == 410:
+        return Event.WITHDRAWN
+    if 400 <= status <= 499:
+        return Event.MISSING
+    if status == 304 or (outcome.found is not None and outcome.found.unchanged):
+        return Event.UNCHANGED
+    return Event.REDIRECTED if 300 <= status <= 399 else Event.CAPTURED
+
+
+def settled(row: UrlRow, event: Event, outcome: Outcome, hour: int) -> UrlRow:
+    """Return what *row*, in flight, says after *event*, which *outcome* was, at *hour*.
+
+    What was captured, and when that is due by its rate of change, `revisits` notes.
+    """
+    status = after(Status.IN_FLIGHT, event)
+    if event in {Event.CAPTURED, Event.UNCHANGED, Event.REDIRECTED}:
+        return row._replace(
+            status=status,
+            http_status=outcome.status & 0xFFFF,
+            next_due=hour + RETURNS[event].first,
+            retry_count=0,
+        )
+    in_a_row = min(row.retry_count + 1, _MANY_SMALL)
+    is_error = event is not Event.REFUSED and event is not Event.REFUSED_BY_ROBOTS
+    return row._replace(
+        status=status,
+        http_status=outcome.status & 0xFFFF,
+        next_due=_back_at(event, in_a_row, outcome, hour),
+        retry_count=in_a_row,
+        error_count=min(row.error_count + is_error, _MANY_ERRORS),
+    )
+
+
+def _back_at(event: Event, in_a_row: int, outcome: Outcome, hour: int) -> int:
+    """Return the hour at which a row is due again after an *event* that is no capture; 0 for never."""
+    back = RETURNS.get(event)
+    if back is None:
+        return 0
+    # What is exhausted was counted up to that; its pauses begin anew with the first.
+    asked = min(-(-outcome.retry_after // 3600), _LONGEST_WAIT)
+    return hour + max(back.hours(in_a_row - MANY + 1 if event is Event.EXHAUSTED else in_a_row), asked)

@@ -1,0 +1,93 @@
+"""When a captured page is asked for again, and what is said then about the capture there is.
+
+A page that was captured once comes back after a week; from its second capture on, by the rate at which
+it was found to change (see `freshness`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from amicrawl.frontier.freshness import DEFAULTS, FreshnessParams, host_share
+from amicrawl.frontier.history import History, Visit, observe, recrawl
+
+if TYPE_CHECKING:
+    from amicrawl.frontier.row import Found, Outcome
+    from amicrawl.frontier.url_row import HostRow, UrlRow
+    from amicrawl.seed import Seed
+
+LEVEL = 1.0
+"""The water level where there is no budget to move it: pages that change between once an hour and once
+in ten days or so are asked for several times per change, rarer and busier ones every two weeks."""
+
+
+class Revisits:
+    """The rules of one crawl."""
+
+    def __init__(self, *, level: float = LEVEL, params: FreshnessParams = DEFAULTS) -> None:
+        self._level = level
+        self._params = params
+
+    def seed_with(self, seed: Seed, last: Found) -> Seed:
+        """Return *seed* with what is known of the last capture in place of what its producer knew."""
+        return replace(
+            seed,
+            digest=last.digest,
+            etag=last.etag,
+            last_modified=last.last_modified,
+            captured_at=last.captured_at,
+            original_url=last.original_url,
+        )
+
+    def scheduled(self, row: UrlRow, outcome: Outcome, host: HostRow | None, hour: int) -> UrlRow:
+        """Return *row* with the visit at *hour* that *outcome* was, and when it is due again."""
+        found = outcome.found
+        digest = found.digest if found is not None else ""
+        visit = Visit(
+            fetched_at=hour,
+            not_modified=outcome.status == 304 or (found is not None and found.unchanged),
+            content_fp=fingerprint_of(digest),
+            simhash=None,
+        )
+        before = History(
+            first_seen=row.first_seen,
+            last_crawled=row.last_crawled,
+            last_changed=row.last_changed,
+            crawl_count=row.crawl_count,
+            change_count=row.change_count,
+            no_change_streak=row.no_change_streak,
+            content_fp=row.content_fp,
+            simhash=row.simhash,
+        )
+        after = observe(before, visit)
+        row = row._replace(
+            last_crawled=after.last_crawled,
+            last_changed=after.last_changed,
+            crawl_count=after.crawl_count,
+            change_count=after.change_count,
+            no_change_streak=after.no_change_streak,
+            content_fp=after.content_fp,
+            simhash=after.simhash,
+        )
+        if after.crawl_count < 2:
+            return row
+        share = host_share(host.crawl_delay, host.url_count) if host is not None else float("inf")
+        again = recrawl(
+            after,
+            priority=row.priority,
+            path_key=row.path,
+            now=hour,
+            level=self._level,
+            share=share,
+            params=self._params,
+        )
+        return row._replace(rate=again.rate, next_due=again.due)
+
+
+def fingerprint_of(digest: str) -> int:
+    """Return the fingerprint of a payload: the first 64 bits of its SHA-1 (hex); 0 where not known."""
+    try:
+        return int(digest[:16], 16)
+    except ValueError:
+        return 0

@@ -1,0 +1,53 @@
+"""Soft 404s: error pages that a server sends with status 200.
+
+A host that shows the same payload under many URLs shows its template for pages that are not there. The
+first few of them are taken at face value; from then on the payload is known, under whatever URL.
+
+What is gathered lives in memory only and is bounded: of the payloads of which fewer have been seen, and
+of the templates, those met longest ago are forgotten first, and would have to be found out again.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from struct import Struct
+
+from amicrawl.frontier.tally import DistinctTally
+
+_pack = Struct("<QQ").pack
+
+
+class Soft404Detector:
+    """Payloads by host, and which of them are templates.
+
+    *limit* bounds either kind; with both full it takes some 370 bytes for each: 24 MB by default.
+    """
+
+    THRESHOLD = 8
+    """URLs of one host that show one payload before it counts as a template."""
+    LIMIT = 65_536
+
+    __slots__ = ("_limit", "_tally", "_templates")
+
+    def __init__(self, *, threshold: int = THRESHOLD, limit: int = LIMIT) -> None:
+        self._tally = DistinctTally(threshold, limit=limit)
+        self._templates: OrderedDict[bytes, None] = OrderedDict()
+        self._limit = limit
+
+    def observe(self, host: int, content_fp: int, *, path: int) -> bool:
+        """Note that the URL keyed (*host*, *path*) shows *content_fp*; tell whether that is a template.
+
+        A fingerprint of 0 stands for no payload, and is none.
+        """
+        if not content_fp:
+            return False
+        subject = _pack(host, content_fp)
+        if subject in self._templates:
+            self._templates.move_to_end(subject)
+            return True
+        if not self._tally.add(subject, path):
+            return False
+        self._templates[subject] = None
+        if len(self._templates) > self._limit:
+            self._templates.popitem(last=False)
+        return True

@@ -1,0 +1,167 @@
+"""The state of a live partition: its tables, its strings, and how a key is found among them.
+
+Rows that came from a snapshot are sorted and searched where they lie, behind the snapshot's seen-set
+filter, which answers for nearly every key that is not there. Rows that came since are found in an index
+in memory. Both answers are exact, so a key is never taken for known because a filter erred.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from amicrawl.frontier.arena import StringArena
+from amicrawl.frontier.format.faults import Malformed
+from amicrawl.frontier.format.reader import FrontierFile
+from amicrawl.frontier.format.schema import HOST_COLUMNS, HOST_ROW, ROW, URL_COLUMNS
+from amicrawl.frontier.seen import BlockedBloom, KeyIndex, SortedKeys, read_filter, sound_sizing
+from amicrawl.frontier.store.logs import ReplayedLogs, replay_logs
+from amicrawl.frontier.table import RowTable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    import numpy as np
+
+    from amicrawl.disk import Disk
+
+IDENTITY = b"amicrawl.identity"
+"""The metadata key that names what makes two URLs one row: `exact` or `canonical`."""
+_PAGE = 65_536
+
+
+class PartitionState:
+    """Rows, hosts and strings of one partition."""
+
+    def __init__(self, *, directory: Path, disk: Disk, rows: int = 0, hosts: int = 0) -> None:
+        """Begin empty, with room for *rows* and *hosts*; working files are made in *directory*."""
+        self.rows = RowTable(ROW, directory=directory, disk=disk, rows=rows)
+        self.hosts = RowTable(HOST_ROW, directory=directory, disk=disk, rows=hosts)
+        self.arena = StringArena(directory=directory, disk=disk)
+        self.meta: dict[bytes, bytes] = {}
+        self.partition_id = 0
+        self.created = 0
+        self.base = 0
+        """How many rows, from number 0 on, are sorted by key: those of the snapshot."""
+        self._base_keys: SortedKeys | None = None
+        self._filter: BlockedBloom | None = None
+        self._new = KeyIndex()
+        self.host_numbers: dict[int, int] = {}
+        """The number of each host's row, by host key."""
+        self.removed: set[int] = set()
+        """Rows that a log of other software deleted; they are left out of the next snapshot."""
+
+    @classmethod
+    def of_file(cls, path: Path, *, directory: Path, disk: Disk) -> PartitionState:
+        """Read the snapshot *path*; DamagedFileError, or OutputError where *directory* is full."""
+        with FrontierFile.open(path) as file:
+            state = cls(directory=directory, disk=disk, rows=file.url_rows, hosts=file.host_rows)
+            try:
+                state._read(file)
+            except BaseException:
+                state.close()
+                raise
+        return state
+
+    def find(self, host: int, path: int) -> int | None:
+        """Return the number of the row with this key, if there is one."""
+        number = self._new.get(host, path)
+        if number is None:
+            number = self._find_in_base(host, path)
+        return None if self.removed and number in self.removed else number
+
+    def add(self, host: int, path: int, number: int) -> int | None:
+        """Have the key lead to row *number*, about to be appended; return the row that it leads to."""
+        known = self._find_in_base(host, path)
+        if known is None:
+            known = self._new.add(host, path, number)
+        return known
+
+    def replay(self, logs: Sequence[Path], *, first_lsn: int | None, touched: set[int]) -> ReplayedLogs:
+        """Take over what *logs* say; the numbers of the rows that they change go to *touched*."""
+        return replay_logs(
+            logs,
+            first_lsn=first_lsn,
+            on_url=lambda packed: touched.add(self._put(packed)),
+            on_host=self._put_host,
+            on_intern=self.arena.append,
+            on_tombstone=self._remove,
+        )
+
+    def close(self) -> None:
+        """Give the working files up."""
+        self.rows.close()
+        self.hosts.close()
+        self.arena.close()
+
+    def _find_in_base(self, host: int, path: int) -> int | None:
+        if self._base_keys is None or not self._filter.maybe(host, path):  # type: ignore[union-attr]
+            return None
+        return self._base_keys.find(host, path)
+
+    def _put(self, packed: bytes) -> int:
+        host, path = int.from_bytes(packed[:8], "little"), int.from_bytes(packed[8:16], "little")
+        number = self.add(host, path, len(self.rows))
+        if number is None:
+            return self.rows.append(packed)
+        self.removed.discard(number)
+        self.rows.write(number, packed)
+        return number
+
+    def _put_host(self, packed: bytes) -> None:
+        host = int.from_bytes(packed[:8], "little")
+        number = self.host_numbers.get(host)
+        if number is None:
+            self.host_numbers[host] = self.hosts.append(packed)
+        else:
+            self.hosts.write(number, packed)
+
+    def _remove(self, key: bytes) -> None:
+        if len(key) == 16:
+            number = self.find(int.from_bytes(key[:8], "little"), int.from_bytes(key[8:], "little"))
+            if number is not None:
+                self.removed.add(number)
+
+    def _read(self, file: FrontierFile) -> None:
+        header = file.header
+        self.partition_id, self.created = header.partition_id, header.created
+        self.meta = dict(file.meta)
+        self.arena.load(file.copy_arena)
+        rows = self.rows.fill(file.url_rows)
+        for column in URL_COLUMNS:
+            file.read_url_column_into(column.name, rows[column.name])
+        del rows  # what is mapped can grow only while nobody looks at it
+        hosts = self.hosts.fill(file.host_rows)
+        for column in HOST_COLUMNS:
+            file.read_host_column_into(column.name, hosts[column.name])
+        self.host_numbers = dict(zip(hosts["host_key"].tolist(), range(len(hosts)), strict=True))
+        del hosts
+        self.base = file.url_rows
+        if self.base:
+            self._look_up_base(file)
+
+    def _look_up_base(self, file: FrontierFile) -> None:
+        view = self.rows.view()
+        self._base_keys = SortedKeys(view["host_key"], view["path_key"])
+        self._filter = self._stored_filter(file) or self._filter_of(view)
+
+    def _stored_filter(self, file: FrontierFile) -> BlockedBloom | None:
+        """Return the filter of *file*, if it is one of ours for just these rows.
+
+        One that leaves a key out would have the crawl take a known URL for new; of those that other
+        software wrote, nothing says that they do not.
+        """
+        if IDENTITY not in self.meta:
+            return None
+        try:
+            stored = read_filter(file.seen_filter())
+        except Malformed:
+            return None
+        return stored if isinstance(stored, BlockedBloom) and stored.added == self.base else None
+
+    def _filter_of(self, view: np.ndarray) -> BlockedBloom:
+        filter_ = BlockedBloom(*sound_sizing(self.base))
+        for at in range(0, self.base, _PAGE):
+            page = view[at : at + _PAGE]
+            filter_.add_many(page["host_key"].copy(), page["path_key"].copy())
+        return filter_

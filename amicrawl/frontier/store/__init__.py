@@ -1,0 +1,1 @@
+"""The directory of a live partition: a snapshot, the journal since, and which of them count."""

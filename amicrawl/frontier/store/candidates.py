@@ -1,0 +1,153 @@
+"""Candidates: the states that a partition's directory can be opened in, the best first. Reads only.
+
+The superblock says which generation counts. Where it is damaged or gone, or a snapshot is, the next
+best state is found from the files themselves; it is the same state wherever this software wrote the
+directory, since the logs are kept from the older generation on. What was wrong is said in the notes. A
+directory that has ever had a snapshot never counts as empty.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from amicrawl.errors import DamagedFileError, InputError
+from amicrawl.frontier.store.frames import FIRST_LSN
+from amicrawl.frontier.store.listing import SUPERBLOCK_NAME, list_directory, log_name, snapshot_name
+from amicrawl.frontier.store.logs import replay_logs
+from amicrawl.frontier.store.superblock import SUPERBLOCK_SIZE, decode_superblock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from amicrawl.frontier.store.listing import Listing
+    from amicrawl.frontier.store.superblock import Slot
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One state that a directory can be opened in: a snapshot and the logs behind it."""
+
+    generation: int
+    """0 for the state before the first snapshot."""
+    snapshot: Path | None
+    logs: tuple[Path, ...]
+    """To be replayed in this order."""
+    lsn: int | None
+    """The LSN of the first frame to replay; None where no slot says it, and the first frame has it."""
+    arena_length: int | None
+    """Octets of the string arena in the snapshot; None where no slot says it."""
+    notes: tuple[str, ...] = ()
+    """What was wrong with better candidates, a sentence each."""
+
+
+def candidates(directory: Path) -> Iterator[Candidate]:
+    """Yield the states of *directory*, the best first.
+
+    Raises DamagedFileError at the end of the candidates, and so at once if there is none; InputError
+    where the directory or a file cannot be read.
+    """
+    listing = list_directory(directory)
+    if listing.superblock is None and not listing.snapshots:
+        yield _without_snapshot(directory, listing)
+        return
+    notes: list[str] = []
+    slots = _slots(directory, listing, notes)
+    for generation in _ranked(directory, listing, slots, notes):
+        slot = slots.get(generation)
+        logs = listing.logs_from(generation + 1)
+        if slot is None and logs and generation + 1 not in listing.logs:
+            notes.append(
+                f"{listing.snapshots[generation]} was passed over: {log_name(generation + 1)} is "
+                f"missing while {logs[0].name} is there, so it cannot be told what happened in between."
+            )
+            continue
+        lsn, arena_length = (None, None) if slot is None else (slot.lsn, slot.arena_length)
+        snapshot = listing.snapshots[generation]
+        yield Candidate(generation, snapshot, logs, lsn, arena_length, tuple(notes))
+    if _logs_tell_all(listing, slots):
+        yield Candidate(0, None, listing.logs_from(1), FIRST_LSN, None, tuple(notes))
+    notes.append(
+        f"Nothing in {directory} can be opened. Restore a snapshot and the logs behind it from a copy."
+    )
+    raise DamagedFileError(listing.superblock or max(listing.snapshots.items())[1], 0, " ".join(notes))
+
+
+def _without_snapshot(directory: Path, listing: Listing) -> Candidate:
+    """Return the state of a directory that is new, or that no snapshot was made of yet."""
+    if listing.logs and 1 not in listing.logs:
+        first = listing.logs[min(listing.logs)]
+        raise DamagedFileError(
+            first, 0, f"the snapshot that it follows is missing from {directory}. Restore it from a copy"
+        )
+    return Candidate(0, None, listing.logs_from(1), FIRST_LSN, None)
+
+
+def _slots(directory: Path, listing: Listing, notes: list[str]) -> dict[int, Slot]:
+    """Return the slots that are whole by generation; what is wrong with the others goes to *notes*."""
+    if listing.superblock is None:
+        notes.append(
+            f"{directory / SUPERBLOCK_NAME} is missing: it was lost, or a process ended while it made "
+            "the first snapshot. The snapshots and logs were looked at."
+        )
+        return {}
+    try:
+        with listing.superblock.open("rb") as file:
+            found, faults = decode_superblock(file.read(SUPERBLOCK_SIZE))
+    except OSError as error:
+        raise InputError(f"{listing.superblock} cannot be read: {error.strerror or error}.") from error
+    notes += [
+        f"{listing.superblock}, byte {fault.at}: a slot is damaged, {fault.reason}; it was passed over."
+        for fault in faults
+    ]
+    slots = {}
+    for slot in found:
+        if slot.snapshot == snapshot_name(slot.generation) and slot.log == log_name(slot.generation + 1):
+            slots[slot.generation] = slot
+        else:
+            # The names are never followed anywhere: the superblock may be an attacker's.
+            notes.append(
+                f"{listing.superblock}: the slot of generation {slot.generation} names the files of "
+                "another; it was passed over."
+            )
+    return slots
+
+
+def _ranked(directory: Path, listing: Listing, slots: dict[int, Slot], notes: list[str]) -> list[int]:
+    """Return the generations whose snapshot is there, the best first."""
+    newest_file = max([0, *listing.snapshots, *(number - 1 for number in listing.logs)])
+
+    def has_its_log(generation: int) -> bool:
+        return generation + 1 in listing.logs or generation >= newest_file
+
+    newest = max(slots, default=0)
+    if newest and newest not in listing.snapshots:
+        notes.append(f"{directory / snapshot_name(newest)} is missing though the superblock names it.")
+    # A slot whose log is gone while later files are there is of a generation that was given up: there
+    # only because its successor's slot is damaged. The files of the successor know more.
+    return sorted(
+        listing.snapshots,
+        key=lambda number: (number in slots and has_its_log(number), number),
+        reverse=True,
+    )
+
+
+def _logs_tell_all(listing: Listing, slots: dict[int, Slot]) -> bool:
+    """Return whether the logs alone, from the first frame on, say all that the lost snapshots said."""
+    newest = max((slot.lsn for slot in slots.values()), default=0)
+    if newest <= FIRST_LSN or 1 not in listing.logs:
+        return False
+    chain = replay_logs(
+        listing.logs_from(1),
+        first_lsn=FIRST_LSN,
+        on_url=_not_looked_at,
+        on_host=_not_looked_at,
+        on_intern=_not_looked_at,
+        on_tombstone=_not_looked_at,
+    )
+    return chain.next_lsn >= newest
+
+
+def _not_looked_at(_: bytes) -> None:
+    pass

@@ -1,0 +1,247 @@
+"""Frames: the unit of a journal that is appended, checked and replayed.
+
+    +--------+------+------------+--------------+-----+-------+---------------------------+
+    | LSN    | kind | key length | value length | key | value | CRC32C of all before it   |
+    | u64 LE | u8   | u8         | u32 LE       |     |       | u32 LE                    |
+    +--------+------+------------+--------------+-----+-------+---------------------------+
+
+A frame is the whole new state of a URL or host (key and value are the octets of `schema.ROW` or
+`schema.HOST_ROW`), the removal of one (bit 7 of the kind, no value), or the octets that were appended
+to the string arena. LSNs count frames from 1 and never skip one: a frame is intact only if it is the
+next, so that nothing is ever replayed behind a hole. This module turns bytes into bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from struct import Struct
+from typing import TYPE_CHECKING, Final
+
+from google_crc32c import value as crc32c
+
+from amicrawl.frontier.format.faults import Fault, Malformed
+from amicrawl.frontier.format.schema import HOST_ROW, ROW
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from mmap import mmap
+
+
+class Kind(IntEnum):
+    """What a frame is about."""
+
+    URL = 0
+    HOST = 1
+    INTERN = 2
+    """Octets appended to the string arena."""
+
+
+TOMBSTONE: Final = 0x80
+"""The bit of the kind octet that says: this key is gone."""
+FIRST_LSN: Final = 1
+MAX_LSN: Final = 2**63 - 1
+"""More frames than anybody writes; a greater number is damage."""
+
+_KEY_LENGTHS: Final = {Kind.URL: 16, Kind.HOST: 8, Kind.INTERN: 0}
+_ROW_LENGTHS: Final = {Kind.URL: ROW.itemsize, Kind.HOST: HOST_ROW.itemsize}
+_HEAD: Final = Struct("<QBBI")
+_HEAD_SIZE: Final = _HEAD.size
+_CRC: Final = Struct("<I")
+# A frame with its own CRC behind it has always this one, so one pass both computes and compares.
+_INTACT: Final = 0x48674BC7
+
+_pack_head, _pack_crc = _HEAD.pack, _CRC.pack
+_URL_VALUE: Final = ROW.itemsize - 16
+_HOST_VALUE: Final = HOST_ROW.itemsize - 8
+
+
+def url_frame(lsn: int, row: bytes) -> bytes:
+    """Return the frame of a URL's new state; *row* is one `schema.ROW`, 103 octets."""
+    covered = _pack_head(lsn, 0, 16, _URL_VALUE) + row
+    return covered + _pack_crc(crc32c(covered))
+
+
+def host_frame(lsn: int, row: bytes) -> bytes:
+    """Return the frame of a host's new state; *row* is one `schema.HOST_ROW`, 97 octets."""
+    covered = _pack_head(lsn, 1, 8, _HOST_VALUE) + row
+    return covered + _pack_crc(crc32c(covered))
+
+
+def intern_frame(lsn: int, entry: bytes) -> bytes:
+    """Return the frame that appends *entry*, length octets included, to the string arena."""
+    covered = _pack_head(lsn, 2, 0, len(entry)) + entry
+    return covered + _pack_crc(crc32c(covered))
+
+
+def tombstone_frame(lsn: int, key: bytes) -> bytes:
+    """Return the frame that removes a URL (*key* of 16 octets) or a host (of 8)."""
+    kind = Kind.URL if len(key) == 16 else Kind.HOST
+    return frame(lsn, kind | TOMBSTONE, key, key_length=len(key))
+
+
+def frame(lsn: int, kind: int, body: bytes, *, key_length: int) -> bytes:
+    """Return any frame; *body* is key and value in one, *kind* may have the `TOMBSTONE` bit."""
+    covered = _pack_head(lsn, kind, key_length, len(body) - key_length) + body
+    return covered + _pack_crc(crc32c(covered))
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A frame that was read and found intact."""
+
+    offset: int
+    """Where it begins, in bytes."""
+    length: int
+    """Its bytes, checksum included."""
+    lsn: int
+    kind: Kind
+    tombstone: bool
+    body: bytes
+    """Key and value in one; of a tombstone the key alone."""
+
+
+def frame_at(block: bytes | mmap, offset: int, *, next_lsn: int | None = None) -> Frame:
+    """Return the frame at *offset*, which must have *next_lsn*, or with None any.
+
+    Raises Malformed where the frame is not intact; its reason is a clause for people.
+    """
+    if offset + _HEAD_SIZE + _CRC.size > len(block):
+        raise Malformed("the frame is cut short", fault=Fault.SHORT, at=offset)
+    lsn, kind_octet, key_length, value_length = _HEAD.unpack_from(block, offset)
+    _check_shape(kind_octet, key_length, value_length, offset)
+    body_end = offset + _HEAD_SIZE + key_length + value_length
+    end = body_end + _CRC.size
+    if end > len(block):
+        raise Malformed("the frame is cut short", fault=Fault.SHORT, at=offset)
+    if crc32c(block[offset:end]) != _INTACT:
+        raise Malformed("the frame's checksum is wrong", fault=Fault.CHECKSUM, at=offset)
+    if not (lsn == next_lsn if next_lsn is not None else FIRST_LSN <= lsn <= MAX_LSN):
+        raise Malformed(f"frame {lsn} stands where {next_lsn or 'another'} should", at=offset)
+    kind = Kind(kind_octet & ~TOMBSTONE)
+    body = bytes(block[offset + _HEAD_SIZE : body_end])
+    return Frame(offset, end - offset, lsn, kind, bool(kind_octet & TOMBSTONE), body)
+
+
+def _check_shape(kind_octet: int, key_length: int, value_length: int, offset: int) -> None:
+    kind, tombstone = kind_octet & ~TOMBSTONE, kind_octet & TOMBSTONE
+    if kind not in _KEY_LENGTHS or (kind == Kind.INTERN and tombstone):
+        raise Malformed(f"no frame is of kind {kind_octet}", at=offset)
+    wanted = _KEY_LENGTHS[Kind(kind)]
+    if tombstone:
+        sound = value_length == 0
+    else:
+        sound = kind == Kind.INTERN or wanted + value_length == _ROW_LENGTHS[Kind(kind)]
+    if key_length != wanted or not sound:
+        raise Malformed(
+            f"no {Kind(kind).name} frame has a key of {key_length} and a value of {value_length} octets",
+            at=offset,
+        )
+
+
+def read_frames(block: bytes | mmap, *, next_lsn: int | None = None) -> Iterator[Frame]:
+    """Yield the intact frames of *block* up to the first that is not; for people to look at."""
+    offset = 0
+    while offset < len(block):
+        try:
+            found = frame_at(block, offset, next_lsn=next_lsn)
+        except Malformed:
+            return
+        yield found
+        offset += found.length
+        next_lsn = found.lsn + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """How far a log could be replayed."""
+
+    intact_bytes: int
+    next_lsn: int | None
+    """The LSN after the last intact frame; None where none was asked for and none was found."""
+    frames: int
+    stopped: str
+    """Why the frame at `intact_bytes` does not count, as a clause; empty where the log ends there."""
+
+
+def replay(
+    block: bytes | mmap,
+    *,
+    first_lsn: int | None,
+    on_url: Callable[[bytes], object],
+    on_host: Callable[[bytes], object],
+    on_intern: Callable[[bytes], object],
+    on_tombstone: Callable[[bytes], object],
+) -> Replayed:
+    """Hand on what the intact frames of *block* say, in order, and say how far they go.
+
+    The first must have *first_lsn*; with None it may have any. `on_url` is handed 103 octets,
+    `on_host` 97, `on_intern` the octets to append, `on_tombstone` a key of 16 (URL) or 8 (host).
+    """
+    next_lsn = first_lsn
+    if next_lsn is None and len(block) >= _HEAD_SIZE:
+        found_lsn = _HEAD.unpack_from(block, 0)[0]
+        next_lsn = found_lsn if FIRST_LSN <= found_lsn <= MAX_LSN else None
+    if next_lsn is None:
+        intact, frames = 0, 0
+    else:
+        intact, frames = _replay(
+            block,
+            next_lsn,
+            on_url=on_url,
+            on_host=on_host,
+            on_intern=on_intern,
+            on_tombstone=on_tombstone,
+        )
+    stopped = ""
+    if intact < len(block):
+        try:
+            frame_at(block, intact, next_lsn=None if next_lsn is None else next_lsn + frames)
+        except Malformed as error:
+            stopped = error.reason
+    if frames:
+        assert next_lsn is not None
+        first_lsn = next_lsn + frames
+    return Replayed(intact, first_lsn, frames, stopped)
+
+
+def _replay(
+    block: bytes | mmap,
+    first_lsn: int,
+    *,
+    on_url: Callable[[bytes], object],
+    on_host: Callable[[bytes], object],
+    on_intern: Callable[[bytes], object],
+    on_tombstone: Callable[[bytes], object],
+) -> tuple[int, int]:
+    """Return the bytes and the number of the intact frames.
+
+    One loop without calls of its own: a journal has millions of frames, and a crawl waits for this.
+    """
+    # Kind and key length as one number: the loop then compares once.
+    unpack, checksum, intact = Struct("<QHI").unpack_from, crc32c, _INTACT
+    url, host, intern, url_gone, host_gone = 0x1000, 0x0801, 0x0002, 0x1080, 0x0881
+    body, url_value, host_value = slice(_HEAD_SIZE, -_CRC.size), _URL_VALUE, _HOST_VALUE
+    least = _HEAD_SIZE + _CRC.size
+    offset, lsn, last = 0, first_lsn, len(block) - least
+    while offset <= last:
+        found_lsn, shape, length = unpack(block, offset)
+        end = offset + least + (shape >> 8) + length
+        if found_lsn != lsn or end > last + least:
+            break
+        whole = block[offset:end]
+        if checksum(whole) != intact:
+            break
+        if shape == url and length == url_value:
+            on_url(whole[body])
+        elif shape == intern:
+            on_intern(whole[body])
+        elif shape == host and length == host_value:
+            on_host(whole[body])
+        elif shape in (url_gone, host_gone) and length == 0:
+            on_tombstone(whole[body])
+        else:
+            break
+        offset = end
+        lsn += 1
+    return offset, lsn - first_lsn

@@ -1,0 +1,116 @@
+"""A table of packed rows that lies on disk and is mapped into memory.
+
+Its file has no name and is gone with the process: what a crawl needs after a crash is in the snapshots
+and journals. The system keeps in memory what is in use and may write out the rest, so a table may be
+larger than memory. A row keeps its number for as long as the table lives.
+
+While a table is frozen, the octets that a row had at that moment are put aside before it is first
+written to, so that another thread can copy the table as it was without anybody waiting.
+"""
+
+from __future__ import annotations
+
+import mmap
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from amicrawl.disk import explained
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from amicrawl.disk import Disk
+
+_STEP = 1024
+"""Rows by which a table grows at least."""
+
+
+class RowTable:
+    """Rows of type *record*, numbered from 0."""
+
+    def __init__(self, record: np.dtype, *, directory: Path, disk: Disk, rows: int = 0) -> None:
+        """Make a table with room for *rows*, in *directory*; OutputError where that is full."""
+        self._record = record
+        self._width = record.itemsize
+        self._directory = directory
+        self._disk = disk
+        with explained(directory, "written to"):
+            self._file = disk.temporary(directory)
+        self._rows = 0
+        self._capacity = 0
+        self._map: mmap.mmap | None = None
+        self._frozen_rows = 0
+        self._before: dict[int, bytes] = {}
+        self._reserve(max(_STEP, rows))
+
+    def __len__(self) -> int:
+        return self._rows
+
+    def append(self, packed: bytes) -> int:
+        """Add a row and return its number; OutputError where the disk is full."""
+        number = self._rows
+        if number == self._capacity:
+            self._reserve(max(_STEP, number // 4))
+        at = number * self._width
+        assert self._map is not None
+        self._map[at : at + self._width] = packed
+        self._rows = number + 1
+        return number
+
+    def read(self, number: int) -> bytes:
+        """Return row *number*."""
+        at = number * self._width
+        assert self._map is not None
+        return self._map[at : at + self._width]
+
+    def write(self, number: int, packed: bytes) -> None:
+        """Put *packed* in the place of row *number*."""
+        at = number * self._width
+        rows = self._map
+        assert rows is not None
+        if number < self._frozen_rows and number not in self._before:
+            self._before[number] = rows[at : at + self._width]
+        rows[at : at + self._width] = packed
+
+    def fill(self, rows: int) -> np.ndarray:
+        """Make the table *rows* long and return them, to be written to and let go of at once."""
+        assert self._map is not None
+        assert rows <= self._capacity
+        self._rows = rows
+        return np.frombuffer(self._map, self._record, rows)
+
+    def view(self) -> np.ndarray:
+        """Return the rows as they are and will be, read-only, in a mapping of their own."""
+        if not self._rows:
+            return np.empty(0, self._record)
+        mapped = mmap.mmap(self._file.fileno(), self._rows * self._width, access=mmap.ACCESS_READ)
+        return np.frombuffer(mapped, self._record, self._rows)
+
+    def freeze(self) -> int:
+        """Begin to put aside what is about to be overwritten; return how many rows there are."""
+        self._before = {}
+        self._frozen_rows = self._rows
+        return self._rows
+
+    def thaw(self) -> dict[int, bytes]:
+        """End that; return the rows that were overwritten since, as they were when it began."""
+        self._frozen_rows = 0
+        before, self._before = self._before, {}
+        return before
+
+    def close(self) -> None:
+        """Give the file up; the space is free once nobody looks at its rows any more."""
+        self._map = None
+        self._file.close()
+
+    def _reserve(self, more: int) -> None:
+        # Space is reserved before it is mapped: writing to a page that has none would kill the process.
+        at, length = self._capacity * self._width, more * self._width
+        with explained(self._directory, "written to"):
+            self._disk.reserve(self._file.fileno(), at, length)
+            if self._map is None:
+                self._map = mmap.mmap(self._file.fileno(), length)
+            else:
+                self._map.resize(at + length)
+        self._capacity += more

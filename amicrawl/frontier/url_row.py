@@ -1,0 +1,89 @@
+"""The row of a URL and the row of a host, as tuples of Python numbers and as packed octets.
+
+The octets are those of a frontier file's journal: a key and its value, little-endian, without gaps; they
+are also what a table of rows holds. Fields and units are those of `format.schema`.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import NamedTuple
+
+from amicrawl.frontier.format.schema import HOST_ROW, ROW
+
+_URL = Struct("<QQBfHBQIIIIfIIHQIQQHQBH")
+_HOST = Struct("<QQBQ16sIIIQHIIIIHfIIHH")
+assert _URL.size == ROW.itemsize
+assert _HOST.size == HOST_ROW.itemsize
+
+
+class UrlRow(NamedTuple):
+    """What the frontier knows of one URL."""
+
+    host: int
+    path: int
+    status: int
+    priority: float = 0.0
+    depth: int = 0
+    source: int = 0
+    url_ref: int = 0
+    first_seen: int = 0
+    last_crawled: int = 0
+    last_changed: int = 0
+    next_due: int = 0
+    rate: float = 0.0
+    """Changes an hour, estimated; the format calls it lambda."""
+    crawl_count: int = 0
+    change_count: int = 0
+    no_change_streak: int = 0
+    etag_ref: int = 0
+    last_modified: int = 0
+    content_fp: int = 0
+    simhash: int = 0
+    http_status: int = 0
+    redirect_ref: int = 0
+    retry_count: int = 0
+    error_count: int = 0
+
+    def packed(self) -> bytes:
+        """Return the row as octets."""
+        return _URL.pack(*self)
+
+    @classmethod
+    def unpacked(cls, octets: bytes | memoryview) -> UrlRow:
+        """Return the row that *octets* hold."""
+        return cls._make(_URL.unpack(octets))
+
+
+class HostRow(NamedTuple):
+    """What the frontier knows of one host group."""
+
+    host: int
+    host_ref: int = 0
+    grouping: int = 0
+    registrable_ref: int = 0
+    resolved_ip: bytes = bytes(16)
+    ip_expiry: int = 0
+    robots_fetched: int = 0
+    robots_expiry: int = 0
+    robots_ref: int = 0
+    crawl_delay: int = 0
+    host_next_eligible: int = 0
+    ip_next_eligible: int = 0
+    url_budget: int = 0
+    url_count: int = 0
+    depth_cap: int = 0
+    host_score: float = 0.0
+    crawl_total: int = 0
+    error_total: int = 0
+    avg_latency: int = 0
+    flags: int = 0
+
+    def packed(self) -> bytes:
+        """Return the row as octets."""
+        return _HOST.pack(*self)
+
+    @classmethod
+    def unpacked(cls, octets: bytes | memoryview) -> HostRow:
+        """Return the row that *octets* hold."""
+        return cls._make(_HOST.unpack(octets))

@@ -1,0 +1,495 @@
+"""`amicrawl frontier`: files and directories looked into, made, compared; damage named; output harmless."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from frontier.format.golden_dumps import FULL, WITH_FULL, golden_files, selected
+from typer.testing import CliRunner
+
+from amicrawl.cli import app
+from amicrawl.config import Identity
+from amicrawl.disk import Disk
+from amicrawl.errors import AmicrawlError, DamagedFileError, InputError, OutputError, UsageError
+from amicrawl.frontier.format.partition import Partition, columns_of, empty_partition
+from amicrawl.frontier.format.schema import HOST_ROW, ROW, Codec
+from amicrawl.frontier.format.strings import ArenaBuilder, pack_robots
+from amicrawl.frontier.format.writer import WriteOptions, write_partition
+from amicrawl.urls import UrlKey, host_key, seed_key, url_key
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+NOW = 480_000
+URL = "https://example.com/a?b=1"
+SEEDED = "http://Example.com/Seeded"
+EXACT = "https://example.com/a?utm_source=x"
+HOSTILE = "https://example.com/\x1b[2J\u202e"
+
+
+def run(*arguments: object) -> str:
+    """Return what the command prints; an error of ours is raised."""
+    result = CliRunner().invoke(app, ["frontier", *map(str, arguments)])
+    if isinstance(result.exception, AmicrawlError):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def as_json(*arguments: object) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(run(*arguments, "--json"))
+    return found
+
+
+def rows_of(*arguments: object) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in run(*arguments, "--json").splitlines()]
+
+
+def _row(strings: ArenaBuilder, url: str, key: UrlKey, **fields: float) -> np.ndarray:
+    row = np.zeros(1, ROW)
+    row["host_key"], row["path_key"] = key
+    annex = b'{"x":{"tag":"news"}}' if url == URL else None
+    row["url_ref"] = strings.add(url.encode("utf-8", "surrogateescape"), annex)
+    for name, value in fields.items():
+        row[name] = value
+    return row
+
+
+def crawled() -> Partition:
+    """Return five rows of a host: one crawled, one gone, one seeded by other software, two waiting."""
+    strings = ArenaBuilder()
+    found = [
+        _row(
+            strings, URL, url_key(URL, Identity.CANONICAL), status=4, next_due=NOW + 100, crawl_count=3
+        ),
+        _row(strings, SEEDED, seed_key(SEEDED), status=1, next_due=0),
+        _row(strings, EXACT, url_key(EXACT, Identity.EXACT), status=6, last_crawled=NOW - 24 * 100),
+        _row(strings, HOSTILE, UrlKey(host_key("example.com"), 5), status=1, next_due=NOW - 3),
+        _row(strings, "https://example.com/t", UrlKey(host_key("example.com"), 9), status=8),
+    ]
+    found[0]["last_crawled"] = NOW - 68
+    found[0]["http_status"] = 200
+    found[0]["priority"] = 0.7
+    rows = np.sort(np.concatenate(found), order=["host_key", "path_key"])
+    host = np.zeros(1, HOST_ROW)
+    host["host_key"] = host_key("example.com")
+    host["host_ref"] = host["registrable_ref"] = strings.add(b"example.com")
+    host["robots_ref"] = strings.add(pack_robots(b"User-agent: *\nDisallow: /x", Codec.ZSTD))
+    host["robots_fetched"], host["robots_expiry"] = NOW - 1, NOW + 23
+    host["crawl_delay"], host["flags"], host["url_count"] = 15, 2, 5
+    host["host_next_eligible"] = NOW * 3600 + 90
+    partition = empty_partition()
+    partition.urls, partition.hosts, partition.arena = (
+        columns_of(rows),
+        columns_of(host),
+        strings.arena(),
+    )
+    partition.meta = ((b"amicrawl.identity", b"canonical"), (b"note\x1b", b"\xff\n"))
+    partition.created = NOW
+    return partition
+
+
+def write(partition: Partition, path: Path, **options: Any) -> Path:
+    write_partition(partition, path, options=WriteOptions(codec=Codec.NONE, **options), disk=Disk())
+    return path
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return write(crawled(), tmp_path / "f.meguri", schedule=True)
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    """Return a crawl's output directory."""
+    (tmp_path / "ami-out" / "frontier").mkdir(parents=True)
+    write(crawled(), tmp_path / "ami-out" / "frontier" / "snap-1.meguri", schedule=True)
+    return tmp_path / "ami-out"
+
+
+def test_inspect_prints_what_the_reference_prints_and_the_dates(file: Path) -> None:
+    lines = run("inspect", file).splitlines()
+    assert lines[0] == "meguri v1.0  partition 0"
+    assert "  urls           5" in lines
+    assert "  flags          sorted|schedule|blob" in lines
+    assert "    note\\x1b = \\\\xff\\n" in lines
+    assert "  made           2024-10-04T00:00:00Z" in lines
+    found = as_json("inspect", file)
+    assert (found["urls"], found["codec"], found["next_due_hours"]) == (5, "none", [NOW - 3, NOW + 100])
+
+
+@WITH_FULL
+def test_inspect_agrees_with_every_golden_file() -> None:
+    for path, said, _ in golden_files():
+        assert run("inspect", path).startswith(said["inspect"])
+
+
+def test_inspect_of_a_directory_lists_its_files(directory: Path) -> None:
+    shown = run("inspect", directory)
+    assert "snap-1.meguri:\nmeguri v1.0" in shown
+    found = as_json("inspect", directory)
+    assert list(found["files"]) == ["snap-1.meguri"]
+    assert found["snapshot"]["urls"] == 5
+
+
+def test_stats_count_a_file_by_state(file: Path) -> None:
+    lines = run("stats", file).splitlines()
+    assert lines[0] == f"partition {file} (cold, footer summary)"
+    assert "  urls           5" in lines
+    assert "  scheduled      2" in lines
+    assert "  schedule index true   seen filter false" in lines
+    assert as_json("stats", file)["by_status"] == {"scheduled": 2, "crawled": 1, "gone": 1, "trapped": 1}
+
+
+def test_stats_of_a_directory_say_what_is_due(directory: Path) -> None:
+    lines = run("stats", directory, "--at", NOW).splitlines()
+    assert lines[0] == f"partition {directory} (live)"
+    assert lines[1:6] == [
+        "  urls           5",
+        "  hosts          1",
+        "  pending        2",
+        "  due now        2",
+        f"  next due       hour {NOW + 100} (2024-10-08T04:00:00Z)",
+    ]
+
+
+def test_schedule_of_a_file_shows_every_row_with_a_time(file: Path) -> None:
+    lines = run("schedule", file, "--before", NOW).splitlines()
+    assert lines[0] == (
+        f"schedule {file} (cold, durable schedule wheel (near buckets only)) due at or before hour {NOW}: 1"
+    )
+    assert lines[1].startswith(f"  0x{host_key('example.com'):016x}:0x0000000000000005  hour {NOW - 3}")
+    assert len(rows_of("schedule", file, "--before", NOW + 100)) == 2
+    assert rows_of("schedule", file, "--before", NOW, "--host", "0x5") == []
+    plain = write(crawled(), file.with_name("plain.meguri"))
+    assert "(cold, next_due column scan)" in run("schedule", plain, "--before", NOW)
+
+
+def test_schedule_of_a_directory_shows_what_a_crawl_would_take(directory: Path) -> None:
+    lines = run("schedule", directory, "--before", NOW).splitlines()
+    assert lines[0] == f"schedule {directory} (live) due at or before hour {NOW}: 2 shown"
+    assert lines[1] == f"  hour 0         {SEEDED}"
+    assert lines[2].startswith(f"  hour {NOW - 3}    https://example.com/")
+    assert len(run("schedule", directory, "--before", NOW + 200, "--limit", 1).splitlines()) == 3
+
+
+def test_ls_can_be_narrowed(directory: Path, file: Path) -> None:
+    for path in (file, directory):
+        assert len(run("ls", path).splitlines()) == 5
+        (line,) = run("ls", path, "--status", "gone").splitlines()
+        assert line == f"gone             no time               {EXACT}"
+        assert len(rows_of("ls", path, "--host", host_key("example.com"))) == 4
+        assert run("ls", path, "--limit", 2).endswith(
+            "... and 3 more; --limit says how many are shown\n"
+        )
+    with pytest.raises(UsageError, match="no state of a row"):
+        run("ls", file, "--status", "lost")
+    with pytest.raises(UsageError, match="no host key"):
+        run("ls", file, "--host", "example.com")
+
+
+@pytest.mark.parametrize(
+    ("url", "convention"),
+    [
+        (URL, "canonical form"),
+        ("HTTPS://EXAMPLE.com:443/a?b=1#top", "canonical form"),
+        (EXACT, "URL as written"),
+        (SEEDED, "host and remainder, cut but not normalised"),
+    ],
+)
+def test_show_finds_a_url_by_every_convention_and_says_by_which(
+    file: Path, directory: Path, url: str, convention: str
+) -> None:
+    for path in (file, directory):
+        found = as_json("show", path, url)
+        assert found["matched_by"] == convention
+        assert f"matched by its {convention}\n" in run("show", path, url)
+
+
+def test_show_decodes_every_field(file: Path) -> None:
+    found = as_json("show", file, URL)
+    row, host = found["row"], found["host"]
+    assert set(ROW.names or ()) <= set(row)
+    assert set(HOST_ROW.names or ()) <= set(host)
+    assert (row["url"], row["status_name"], row["priority"]) == (URL, "crawled", 0.7)
+    assert (row["next_due"], row["next_due_at"]) == (NOW + 100, "2024-10-08T04:00:00Z")
+    assert row["url_annex"] == {"x": {"tag": "news"}}
+    assert (host["host"], host["flag_names"]) == ("example.com", ["robots.txt missing"])
+    assert host["robots"] == "User-agent: *\nDisallow: /x"
+    shown = run("show", file, URL)
+    assert "  next_due              480100  (2024-10-08T04:00:00Z)" in shown
+    assert "  robots                User-agent: *\\nDisallow: /x" in shown
+
+
+def test_a_url_that_is_not_there_is_said_with_the_keys_looked_for(file: Path) -> None:
+    with pytest.raises(
+        InputError, match=r"has no row for .*0x[0-9a-f]{16}:0x[0-9a-f]{16} \(canonical form\)"
+    ):
+        run("show", file, "https://example.com/none")
+
+
+@pytest.mark.parametrize(
+    ("url", "due", "says"),
+    [
+        (URL, False, "It is crawled and due at hour 480100 (2024-10-08T04:00:00Z), in 4 days: not yet."),
+        (URL, False, "It was crawled 3 times, last 2024-10-01T04:00:00Z, answered with 200."),
+        (URL, False, "The host's gate is shut until 2024-10-04T00:01:30Z."),
+        (URL, False, "Between two requests to it 1.5 s must pass."),
+        (
+            URL,
+            False,
+            "Its robots.txt was fetched 2024-10-03T23:00:00Z and expires 2024-10-04T23:00:00Z.",
+        ),
+        (SEEDED, True, "It is scheduled without a time, so it is due at once."),
+        (SEEDED, True, "Its canonical form is http://example.com/Seeded."),
+        (EXACT, False, "It is gone and has no time to come back, so it is not handed out again."),
+        ("https://example.com/none", False, "There is no row for it, under any reading"),
+        ("mailto:x@y", False, "It has no canonical form: its scheme is neither http nor https."),
+    ],
+)
+def test_explain_says_why_a_url_is_or_is_not_due(
+    directory: Path, file: Path, url: str, due: bool, says: str
+) -> None:
+    for path in (file, directory):
+        assert says in run("explain", path, url, "--at", NOW)
+        found = as_json("explain", path, url, "--at", NOW)
+        assert found["due"] is due
+        assert len(found["keys"]) == 3
+
+
+def test_nothing_in_a_file_reaches_the_terminal_raw(file: Path, directory: Path) -> None:
+    commands: Sequence[Sequence[object]] = (
+        ("ls",),
+        ("schedule", "--before", NOW),
+        ("inspect",),
+        ("stats",),
+        ("verify",),
+    )
+    for path in (file, directory):
+        for name, *options in commands:
+            for json_option in ((), ("--json",)):
+                shown = run(name, path, *options, *json_option)
+                assert "\x1b" not in shown
+                assert "\u202e" not in shown
+
+
+def test_a_sound_file_is_called_sound(file: Path, directory: Path) -> None:
+    assert run("verify", file) == f"{file} is sound\n"
+    assert f"{directory} is sound\n" in run("verify", directory)
+    assert as_json("verify", file) == {"path": str(file), "sound": True, "findings": [], "notes": []}
+
+
+def test_what_the_format_allows_and_ours_never_have_is_a_note(tmp_path: Path) -> None:
+    partition = crawled()
+    partition.urls = {name: np.repeat(column, 2) for name, column in partition.urls.items()}
+    path = write(partition, tmp_path / "twice.meguri", equal_keys=True)
+    shown = run("verify", path)
+    assert shown.startswith(f"note: {path}, byte ")
+    assert shown.endswith(" is sound\n")
+
+
+def test_every_finding_is_named_with_file_byte_and_region(file: Path) -> None:
+    octets = bytearray(file.read_bytes())
+    for at in (100, 2000):
+        octets[at] ^= 1
+    file.write_bytes(octets)
+    result = CliRunner().invoke(app, ["frontier", "verify", str(file)])
+    assert result.exit_code == 5
+    *findings, last = result.output.splitlines()
+    assert len(findings) == 2
+    assert findings[0].startswith(f"{file}, byte ")
+    assert ": url_table.host_key: " in findings[0]
+    assert ": host_table." in findings[1]
+    assert last == f"{file} is damaged: 2 finding(s)"
+    result = CliRunner().invoke(app, ["frontier", "verify", str(file), "--json"])
+    told = json.loads(result.output)
+    assert (told["sound"], [found["fault"] for found in told["findings"]]) == (False, ["checksum"] * 2)
+
+
+def test_a_torn_log_is_a_note_and_a_changed_one_is_damage(directory: Path) -> None:
+    log = directory / "frontier" / "log-2"
+    log.write_bytes(b"\1\2\3")
+    assert f"note: {log} counts up to byte 0" in run("verify", directory)
+    (directory / "frontier" / "snap-1.meguri").write_bytes(b"MEG1")
+    result = CliRunner().invoke(app, ["frontier", "verify", str(directory)])
+    assert result.exit_code == 5
+    assert "snap-1.meguri, byte 0: header: " in result.output
+
+
+def test_pack_makes_one_file_of_a_directory(directory: Path, tmp_path: Path) -> None:
+    out = tmp_path / "packed.meguri"
+    assert (
+        run("pack", directory, "-o", out)
+        == f"packed {directory} -> {out} ({out.stat().st_size} bytes)\n"
+    )
+    found = as_json("inspect", out)
+    assert (found["urls"], found["codec"]) == (5, "zstd")
+    assert "schedule" in found["flags"]
+    assert as_json("pack", directory)["path"] == str(directory / "pack.meguri")
+    with pytest.raises(InputError, match="is not a directory"):
+        run("pack", out)
+
+
+def test_compact_keeps_gone_rows_unless_asked(file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "compact.meguri"
+    assert run("compact", file) == (
+        f"compacted 1 file(s) -> {out}: 5 urls, {out.stat().st_size} bytes "
+        "(use --gc to drop Gone tombstones)\n"
+    )
+    assert "seen_filter" not in run("diff", file, out)
+    gone = tmp_path / "gc.meguri"
+    assert f"{gone}: 4 urls (1 Gone dropped), " in run("compact", file, "--gc", "-o", gone)
+    (facts,) = rows_of("diff", file, gone)
+    assert (facts["what"], facts["name"]) == ("removed", EXACT)
+
+
+def test_compact_forgets_only_what_went_before_the_horizon(file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "o.meguri"
+    assert as_json("compact", file, "--gc", "--older-than", 10**5, "-o", out)["gone_dropped"] == 0
+    assert as_json("compact", file, "--gc", "--older-than", 10, "-o", out)["gone_dropped"] == 1
+    with pytest.raises(UsageError, match="--gc"):
+        run("compact", file, "--older-than", 10)
+
+
+def test_files_that_share_hosts_are_not_made_one(file: Path) -> None:
+    with pytest.raises(InputError, match="share a range of host keys"):
+        run("compact", file, file)
+
+
+def test_export_and_import_give_the_same_bytes(file: Path, tmp_path: Path) -> None:
+    dump, again = tmp_path / "dump.json", tmp_path / "again.meguri"
+    assert run("export", file, "-o", dump) == ""
+    assert run("export", file) == dump.read_text()
+    said = run("import", dump, "-o", again, "--codec", "none", "--schedule")
+    assert said == f"imported 5 urls, 1 hosts into {again}, {again.stat().st_size} bytes\n"
+    assert again.read_bytes() == file.read_bytes()
+    assert run("diff", file, again) == "no difference\n"
+
+
+def test_a_selected_golden_dump_imports_as_its_file(tmp_path: Path) -> None:
+    said = selected("golden-none-sched.meguri")
+    (tmp_path / "d.json").write_text(json.dumps(said["dump"]))
+    run("import", tmp_path / "d.json", "-o", tmp_path / "f", "--codec", "none", "--schedule")
+    assert (tmp_path / "f").stat().st_size == 5611
+    run("export", tmp_path / "f", "-o", tmp_path / "e.json")
+    assert json.loads((tmp_path / "e.json").read_text()) == said["dump"]
+
+
+@WITH_FULL
+def test_every_golden_file_goes_out_and_in(tmp_path: Path) -> None:
+    dump, again = tmp_path / "d.json", tmp_path / "f.meguri"
+    for path, said, expected in golden_files():
+        run("export", path, "-o", dump)
+        assert json.loads(dump.read_text()) == expected, path.name
+        given = said["write_options"]
+        options = ["--schedule"] if given["schedule"] else []
+        options += ["--codec", Codec(given["codec"]).name.lower()]
+        run("import", dump, "-o", again, "--max-page-rows", given["max_page_rows"], *options)
+        if given["codec"] == 0:
+            assert again.read_bytes() == path.read_bytes(), path.name
+        else:
+            assert run("diff", path, again) == "no difference\n"
+
+
+def test_diff_shows_what_changed_in_words(file: Path, tmp_path: Path) -> None:
+    changed = crawled()
+    at = changed.urls["status"].tolist().index(4)
+    changed.urls["depth"][at] = 3  # type: ignore[index]
+    changed.partition_id = 7
+    other = write(changed, tmp_path / "other.meguri")
+    key = f"0x{host_key('example.com'):016x}:0x{url_key(URL, Identity.CANONICAL).path:016x}"
+    assert run("diff", file, other).splitlines() == [
+        "head: partition_id 0 -> 7",
+        f"changed URL row {key} {URL}",
+        "  depth: 0 -> 3",
+        "0 added, 0 removed, 1 changed",
+    ]
+    assert rows_of("diff", file, other)[1]["fields"] == {"depth": [0, 3]}
+
+
+def test_map_shows_a_directory_and_its_manifest_alike(tmp_path: Path) -> None:
+    partition = crawled()
+    partition.host_key_hi = 2**63
+    write(partition, tmp_path / "p1.meguri")
+    manifest = tmp_path / "manifest"
+    shown = run("map", tmp_path, "-o", manifest)
+    assert shown.splitlines()[0] == "partition map (1 partitions)"
+    assert "p1.meguri" in shown
+    assert shown.endswith("  coverage gap [0x8000000000000001, 0xffffffffffffffff]\n")
+    assert run("map", manifest) == shown
+    assert run("map", manifest, "--host", "5") == "host 0x0000000000000005 -> partition 0 (p1.meguri)\n"
+    assert run("map", manifest, "--host", hex(2**64 - 1)).endswith("-> no owning partition\n")
+    assert as_json("map", manifest)["flaws"][0]["lo"] == "0x8000000000000001"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ("inspect {empty}/none.meguri", InputError),
+        ("export {empty}", InputError),
+        ("map {empty}", InputError),
+        ("import {empty}/none.json -o {empty}/x", InputError),
+        ("export {file} -o {empty}/nowhere/x.json", OutputError),
+        ("import {dump} -o {empty}/nowhere/x", OutputError),
+        ("import {dump} -o {empty}/x --codec lz4", UsageError),
+        ("ls {cut}/f.meguri", DamagedFileError),
+        ("map {cut}", DamagedFileError),
+        ("map {cut}/f.meguri", DamagedFileError),
+    ],
+)
+def test_each_failure_is_of_its_kind(
+    file: Path, tmp_path: Path, arguments: str, error: type[AmicrawlError]
+) -> None:
+    dump, cut, empty = (tmp_path / name for name in ("dump.json", "cut", "empty"))
+    run("export", file, "-o", dump)
+    cut.mkdir()
+    empty.mkdir()
+    (cut / "f.meguri").write_bytes(file.read_bytes()[:-1])
+    with pytest.raises(error):
+        run(*(word.format(file=file, dump=dump, cut=cut, empty=empty) for word in arguments.split()))
+
+
+@WITH_FULL
+def test_golden_damage_ends_with_a_sentence_that_names_file_byte_and_region() -> None:
+    lines = (FULL / "damaged" / "damaged.jsonl").read_text().splitlines()
+    refused = 0
+    for line in lines:
+        said = json.loads(line)
+        path = FULL / "damaged" / said["file"]
+        if said["class"] == "manifest" or said["error_class"] == "none":
+            continue
+        result = CliRunner().invoke(app, ["frontier", "verify", str(path)])
+        assert result.exit_code == 5, path.name
+        assert result.output.startswith(f"{path}, byte "), path.name
+        refused += 1
+    assert refused > 50
+
+
+@WITH_FULL
+def test_directories_of_the_reference_can_be_looked_into() -> None:
+    for directory in sorted((FULL / "store").iterdir()):
+        recorded = as_json("stats", directory)
+        assert len(rows_of("ls", directory, "--limit", 0)) == recorded["urls"]
+
+
+def test_the_command_itself_ends_with_the_code_and_a_sentence(file: Path, tmp_path: Path) -> None:
+    command = Path(sys.executable).with_name("amicrawl")
+    cut = tmp_path / "cut.meguri"
+    cut.write_bytes(file.read_bytes()[:-1])
+    for arguments, code, says in (
+        (("stats", file), 0, ""),
+        (("inspect", cut), 5, f"amicrawl: {cut}, byte "),
+        (("export", tmp_path / "none"), 3, "amicrawl: "),
+    ):
+        done = subprocess.run(
+            [command, "frontier", *map(str, arguments)], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == code
+        assert done.stderr.startswith(says)
+        assert "Traceback" not in done.stderr
