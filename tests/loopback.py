@@ -103,12 +103,30 @@ def command(
     settings: Mapping[str, str] | None = None,
 ) -> list[str]:
     """Return the command line of a crawl of *file* into *out*."""
-    line = [sys.executable, "-m", "scrapy", "crawl", "seeds", "-a", f"file={file}", "-a", f"out={out}"]
+    return _spider("seeds", [f"file={file}", f"out={out}", *arguments], settings)
+
+
+def _spider(name: str, arguments: Sequence[str], settings: Mapping[str, str] | None) -> list[str]:
+    line = [sys.executable, "-m", "scrapy", "crawl", name]
     for argument in arguments:
         line += ["-a", argument]
-    for name, value in {**QUICK, **(settings or {})}.items():
-        line += ["-s", f"{name}={value}"]
+    for setting, value in {**QUICK, **(settings or {})}.items():
+        line += ["-s", f"{setting}={value}"]
     return line
+
+
+def recrawl(
+    out: Path, *, arguments: Sequence[str] = (), settings: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Fetch again what is due in *out* and return how it ended, with what it said."""
+    return _run(recrawl_command(out, arguments=arguments, settings=settings))
+
+
+def recrawl_command(
+    out: Path, *, arguments: Sequence[str] = (), settings: Mapping[str, str] | None = None
+) -> list[str]:
+    """Return the command line that fetches again what is due in *out*."""
+    return _spider("recrawl", [f"dir={out}", *arguments], settings)
 
 
 def crawl(
@@ -120,8 +138,12 @@ def crawl(
     stdin: bytes | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Crawl *file* into *out* and return how it ended, with what it said."""
+    return _run(command(file, out, arguments=arguments, settings=settings), stdin=stdin)
+
+
+def _run(line: list[str], *, stdin: bytes | None = None) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(
-        command(file, out, arguments=arguments, settings=settings),
+        line,
         cwd=PROJECT,
         env=environment(),
         capture_output=True,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Self
 
 from amicrawl.errors import UsageError
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 _TRUE = frozenset({"1", "true", "yes", "on"})
 _FALSE = frozenset({"0", "false", "no", "off", ""})
 # Given by scrapyd to every job; named so that it is not taken for a slip of the pen.
+_LAST_HOUR = 0xFFFF_FFFF
 _FROM_SCRAPYD = frozenset({"_job", "_version"})
 
 
@@ -42,7 +44,7 @@ class SeedArguments:
     def parse(cls, given: Mapping[str, object]) -> Self:
         """Check *given*. Raises UsageError, naming the nearest known argument for an unknown one."""
         values = {name: str(value) for name, value in given.items() if name not in _FROM_SCRAPYD}
-        _refuse_unknown(values, list(cls.__dataclass_fields__))
+        _refuse_unknown(values, list(cls.__dataclass_fields__), spider="seeds")
         if not values.get("file"):
             raise UsageError(
                 "The spider `seeds` needs a seed list: give it one with -a file=seeds.jsonl "
@@ -66,12 +68,49 @@ class SeedArguments:
         )
 
 
-def _refuse_unknown(values: Mapping[str, str], known: list[str]) -> None:
+@dataclass(frozen=True, slots=True)
+class RecrawlArguments:
+    """The arguments of the spider `recrawl`."""
+
+    dir: str
+    """The directory that was crawled into; what is fetched is added there."""
+    before: int
+    """What is due up to this hour since 1970 is fetched."""
+
+    @classmethod
+    def parse(cls, given: Mapping[str, object]) -> Self:
+        """Check *given*. Raises UsageError, naming the nearest known argument for an unknown one."""
+        values = {name: str(value) for name, value in given.items() if name not in _FROM_SCRAPYD}
+        _refuse_unknown(values, list(cls.__dataclass_fields__), spider="recrawl")
+        if not values.get("dir"):
+            raise UsageError(
+                "The spider `recrawl` needs the directory of an earlier crawl: give it, -a dir=ami-out."
+            )
+        return cls(dir=values["dir"], before=_hour(values.get("before", "")))
+
+
+def _hour(text: str) -> int:
+    """Return the hour since 1970 that *text* names: a date, a moment, or nothing for now."""
+    try:
+        moment = datetime.fromisoformat(text) if text else datetime.now(UTC)
+    except ValueError:
+        raise UsageError(
+            f"Argument before={text!r} is no date: give one like 2027-01-31 or 2027-01-31T18:00Z."
+        ) from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    hour = int(moment.timestamp() // 3600)
+    if not 0 < hour <= _LAST_HOUR:
+        raise UsageError(f"Argument before={text!r} is outside what a frontier can name.")
+    return hour
+
+
+def _refuse_unknown(values: Mapping[str, str], known: list[str], *, spider: str) -> None:
     for name in values:
         if name not in known:
             nearest = difflib.get_close_matches(name, known, n=1)
             hint = f"Did you mean {nearest[0]}?" if nearest else f"Known are {', '.join(known)}."
-            raise UsageError(f"Unknown argument {name} for the spider `seeds`. {hint}")
+            raise UsageError(f"Unknown argument {name} for the spider `{spider}`. {hint}")
 
 
 def _number(values: Mapping[str, str], name: str, default: int) -> int:

@@ -61,7 +61,7 @@ class LivePartition:
         """Open the partition in *directory*, or begin one with *meta* there at *hour*.
 
         Raises DamagedFileError where what is there cannot be read, OutputError where nothing can be
-        written, and UsageError where it was made with another identity than *meta* says.
+        written, and UsageError where it was made with another identity than *meta* says, if it says any.
         """
         self._disk = disk
         self.directory = directory
@@ -240,8 +240,9 @@ def load(directory: Path) -> Partition:
     state, _, _ = _read(Generations(directory, disk=disk), work, disk=disk)
     try:
         moment = freeze(state, hour=state.created)
-        # The copies stay mapped for as long as the partition is used.
-        return partition_at(state, moment, copies=Copies(work, disk))
+        # What is copied stays mapped for as long as the partition is used.
+        with Copies(work, disk) as copies:
+            return partition_at(state, moment, copies=copies)
     finally:
         state.close()
 
@@ -269,8 +270,9 @@ def _read(
 
 def _check_identity(state: PartitionState, meta: Mapping[bytes, bytes], directory: Path) -> None:
     made_with, wanted = state.meta.get(IDENTITY), meta.get(IDENTITY)
-    if made_with is not None and made_with != wanted:
-        raise UsageError(
-            f"The frontier in {directory} tells URLs apart by AMICRAWL_IDENTITY = "
-            f"{made_with.decode('ascii', 'replace')}: give that, or another output directory."
-        )
+    if made_with is None or wanted is None or made_with == wanted:
+        return
+    raise UsageError(
+        f"The frontier in {directory} tells URLs apart by AMICRAWL_IDENTITY = "
+        f"{made_with.decode('ascii', 'replace')}: give that, or another output directory."
+    )

@@ -16,7 +16,7 @@ from pathlib import Path
 sys.path[:0] = [str(Path(__file__).resolve().parents[1]), str(Path(__file__).resolve().parents[2])]
 
 try:
-    import atheris
+    import atheris  # type: ignore[import-untyped, import-not-found, unused-ignore]
 except ImportError:
     sys.exit("atheris is missing: pip install atheris (on most platforms it needs clang too).")
 

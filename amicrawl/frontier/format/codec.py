@@ -8,7 +8,7 @@ long as the zstd library stays the same; another version may compress differentl
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Final, cast
 
 import zstandard
 
@@ -113,7 +113,7 @@ def _opened(frame: _Frame) -> Iterator[bytes]:
     """Yield the content of *frame* in pieces of limited size, however well it is compressed."""
     opener = zstandard.ZstdDecompressor(max_window_size=MOST_WINDOW)
     try:
-        with opener.stream_reader(frame, closefd=False) as content:
+        with opener.stream_reader(cast("IO[bytes]", frame), closefd=False) as content:
             while piece := content.read(_PIECE):
                 yield piece
     except zstandard.ZstdError as error:
@@ -139,7 +139,7 @@ class _Frame:
         """Bytes of content, if the frame says."""
 
     def read(self, most: int = _PIECE) -> bytes:
-        """Return the next bytes, *most* at most, none at the end; Malformed where that is not the frame's."""
+        """Return the next bytes, *most* at most, none at the end; Malformed where the frame is not."""
         if not self._unread:
             self._unread = next(self._blocks, b"")
             if not self._unread:

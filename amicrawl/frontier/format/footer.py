@@ -9,16 +9,18 @@ with the header and with each other is for `layout` to say.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 
 from amicrawl.frontier.format.faults import Malformed
 from amicrawl.frontier.format.page import HEADER_SIZE, Zone
 from amicrawl.frontier.format.varints import read_uvarint, write_uvarint
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
 
 class RegionId(IntEnum):
@@ -31,7 +33,7 @@ class RegionId(IntEnum):
     STRINGS = 4
 
 
-REGION_NAMES: Final = {
+REGION_NAMES: Final[dict[int, str]] = {
     RegionId.URL_TABLE: "url_table",
     RegionId.HOST_TABLE: "host_table",
     RegionId.SCHEDULE: "schedule",
@@ -63,6 +65,8 @@ class Tag(IntEnum):
     META = 8
 
 
+_KNOWN_TAGS: Final[frozenset[int]] = frozenset(Tag)
+
 _REGION: Final = struct.Struct("<BQQIB")
 _COLUMN_TOTALS: Final = struct.Struct("<QQQ")
 _COLUMN_REST: Final = struct.Struct("<BBBQIBQQ")
@@ -81,9 +85,7 @@ class Region:
     @property
     def name(self) -> str:
         """What `inspect` and errors call it."""
-        return (
-            REGION_NAMES.get(RegionId(self.id), "") if self.id in iter(RegionId) else f"region_{self.id}"
-        )
+        return REGION_NAMES.get(self.id, f"region_{self.id}")
 
     @property
     def end(self) -> int:
@@ -280,7 +282,7 @@ def _sections(block: memoryview) -> dict[int, _Cursor]:
         length, at = read_uvarint(block, at)
         if length > len(block) - at:
             raise Malformed(f"section {tag} of {length} bytes, where {len(block) - at} follow", at=begin)
-        if tag in iter(Tag):
+        if tag in _KNOWN_TAGS:
             if tag in sections:
                 raise Malformed(f"section {tag} comes twice", at=begin)
             sections[tag] = _Cursor(block, at, at + length)

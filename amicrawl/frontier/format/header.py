@@ -96,7 +96,8 @@ class Header:
         _check_known("codec", codec, tuple(Codec), at=15)
         if flags & ~sum(Flag):
             raise Malformed(f"unknown flags {flags:#06x}", fault=Fault.UNSUPPORTED, at=12)
-        if lo > hi:
+        # What is left of a range that was divided at its very end is empty, and so is the file.
+        if lo > hi and (urls or hosts):
             raise Malformed(f"host keys from {lo:#018x} to {hi:#018x}", at=16)
         return cls(partition, flags, Codec(codec), lo, hi, urls, hosts, footer, created, minor)
 
@@ -112,7 +113,7 @@ def pack_trailer(footer: bytes) -> bytes:
 
 
 def unpack_trailer(block: bytes) -> tuple[int, int]:
-    """Return length and checksum of the footer from *block*, the last 12 bytes; Malformed for another magic."""
+    """Return length and checksum of the footer from the last 12 bytes; Malformed for another magic."""
     length, checksum, magic = _TRAILER.unpack(block)
     if magic != MAGIC:
         raise Malformed(

@@ -8,6 +8,7 @@ allows. Whether the pages hold what is said here shows when they are read.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -35,7 +36,7 @@ BLOB_FREE: Final = 1 << 26
 BLOB_PER_BYTE: Final = 1 << 10
 """A blob of n compressed bytes has at most `BLOB_FREE` + 1024 n bytes: URLs do not compress that far."""
 
-FLAG_OF_REGION: Final = {
+FLAG_OF_REGION: Final[dict[int, Flag]] = {
     RegionId.SCHEDULE: Flag.SCHEDULE,
     RegionId.SEEN_SET: Flag.SEEN_SET,
     RegionId.STRINGS: Flag.STRINGS,
@@ -65,9 +66,7 @@ def check_header(header: Header, footer: Footer, *, size: int) -> None:
             raise Malformed(f"{name} {rows} in a file of {size} bytes", at=at)
     flags = Flag.SORTED
     for region in footer.regions:
-        flags |= (
-            FLAG_OF_REGION.get(RegionId(region.id), Flag(0)) if region.id in iter(RegionId) else Flag(0)
-        )
+        flags |= FLAG_OF_REGION.get(region.id, Flag(0))
     tolerated = Flag.RIBBON if flags & Flag.SEEN_SET else Flag(0)
     if header.flags & ~tolerated != flags:
         raise Malformed(f"flags {header.flags:#04x} instead of {flags:#04x}", at=12)
@@ -83,7 +82,7 @@ def check_footer(footer: Footer, header: Header) -> None:
     )
     _check_due(footer)
     keys = [key for key, _ in footer.meta]
-    if any(left >= right for left, right in zip(keys, keys[1:], strict=False)):
+    if any(left >= right for left, right in pairwise(keys)):
         raise Malformed("metadata is not sorted by key")
 
 
@@ -170,8 +169,8 @@ def _check_pages(entry: ColumnEntry, extent: int) -> None:
     if int(rows.sum()) != entry.rows or (len(pages) > 1 and int(lengths.sum()) != extent):
         fewer = int(rows.sum()) < entry.rows and int(lengths.sum()) < extent
         raise Malformed(
-            f"{len(pages)} pages of {lengths.sum()} bytes and {rows.sum()} rows, where there are {extent} "
-            f"bytes up to the next column and {entry.rows} rows",
+            f"{len(pages)} pages of {lengths.sum()} bytes and {rows.sum()} rows, where there are "
+            f"{extent} bytes up to the next column and {entry.rows} rows",
             # The checksum of the column is that of more pages than are listed.
             fault=Fault.CHECKSUM if fewer else Fault.CORRUPT,
         )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import TYPE_CHECKING
 
 from amicrawl.frontier.format.faults import Fault, Malformed
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 class KeyOrder:
@@ -17,10 +20,9 @@ class KeyOrder:
         self._rows = 0
 
     def add(self, host_keys: np.ndarray, path_keys: np.ndarray | None = None) -> None:
-        """Take the next keys in; Malformed where one is below the one before it, or the same unless
-        allowed.
+        """Take the next keys in; Malformed where one is below the one before it, or the same.
 
-        A table without *path_keys* is ordered by its host keys alone.
+        The same are let pass where they were allowed. Without *path_keys* host keys are all there is.
         """
         if not len(host_keys):
             return

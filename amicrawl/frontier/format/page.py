@@ -1,9 +1,9 @@
 """Pages: the smallest unit of a frontier file that is written, checked and skipped.
 
-    +------+----------+-------+-------+--------+--------------+------------+-----------+------+----------+
-    | kind | encoding | codec | flags | values | uncompressed | compressed | first row | base | CRC-32C  |
-    | u8   | u8       | u8    | u8, 0 | u32    | size, u32    | size, u32  | u32       | u64  | u32      |
-    +------+----------+-------+-------+--------+--------------+------------+-----------+------+----------+
+    +------+----------+-------+-------+--------+--------------+------------+-----------+------+-------+
+    | kind | encoding | codec | flags | values | uncompressed | compressed | first row | base | CRC   |
+    | u8   | u8       | u8    | u8, 0 | u32    | size, u32    | size, u32  | u32       | u64  | -32C  |
+    +------+----------+-------+-------+--------+--------------+------------+-----------+------+-------+
 
 and then the payload, compressed; the checksum is of the payload as it lies there. A column's values are
 written raw, or in the encoding of the column where that makes the page shorter.
@@ -128,7 +128,7 @@ def encode_page(
 def _shortest(
     column: Column, rows: np.ndarray, compressor: Compressor
 ) -> tuple[Encoding, int, bytes | memoryview, int]:
-    """Return encoding, base, compressed payload and uncompressed size of the shorter page; ties are raw."""
+    """Return encoding, base, compressed payload and full size of the shorter page; ties are raw."""
     nominal, codec = column.nominal, compressor.codec
     raw_size = len(rows) * column.width
     candidate: tuple[Encoding, int, bytes | memoryview, int] | None = None
@@ -138,14 +138,14 @@ def _shortest(
         candidate = (nominal, base, compressed, len(encoded))
         if len(compressed) < fewest_bytes(codec, raw_size):
             return candidate  # without finding out how short the raw page is
-    raw = compressor.compress(memoryview(rows.view(np.uint8)).cast("B") if raw_size else b"")
+    raw = compressor.compress(rows.view(np.uint8).data if raw_size else b"")
     if candidate is not None and len(candidate[2]) < len(raw):
         return candidate
     return Encoding.RAW, 0, raw, raw_size
 
 
 def zone_of(column: Column, rows: np.ndarray) -> Zone | None:
-    """Return the least and the greatest of *rows*; None where none are noted for *column*, or no rows."""
+    """Return the least and the greatest of *rows*, or None where none are noted or there are no rows."""
     if not column.has_zones or not len(rows):
         return None
     least, greatest = int(rows[0]), int(rows[0])

@@ -205,9 +205,9 @@ class FrontierFile:
         return self._confirmed(self._schedule(), at)
 
     def _confirmed(self, schedule: Schedule, at: int) -> np.ndarray:
-        candidates = schedule.candidates(at).astype(np.int64)
+        candidates = schedule.candidates(at)
         due = self._urls.take("next_due", candidates)
-        return candidates[(due != 0) & (due <= at)]
+        return np.compress((due != 0) & (due <= at), candidates)
 
     def host_range(self, lo: int, hi: int) -> np.ndarray:
         """Return the URL rows whose host key is from *lo* to *hi*, both included, in their order."""
@@ -217,7 +217,7 @@ class FrontierFile:
         return np.concatenate([np.empty(0, np.int64), *found])
 
     def pages_of_host_range(self, lo: int, hi: int) -> tuple[int, int]:
-        """Return how many pages of a key column `host_range` reads, and how many there are; 0, 0 where unsplit."""
+        """Return how many pages `host_range` reads, and of how many; 0, 0 where there is only one."""
         total = len(self._urls.first_rows)
         return (len(self._pages_of_hosts(lo, hi)), total) if total > 1 else (0, 0)
 
@@ -335,8 +335,7 @@ class FrontierFile:
                     raise Malformed("the region has another checksum", fault=Fault.CHECKSUM)
 
     def verify(self) -> None:
-        """Read everything and raise FrontierFileError at the first thing that a frontier's file may not
-        have.
+        """Read everything; FrontierFileError at the first thing that a file of a frontier may not have.
 
         That is more than the format demands, and `partition` puts up with: a key that comes twice, a
         reference to a string that is not there, a filter that is none. Memory is needed for a page, and

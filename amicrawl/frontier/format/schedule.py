@@ -51,7 +51,8 @@ _BUCKET_OF_HOUR: Final = np.repeat(
 
 def bucket_of(offsets: np.ndarray) -> np.ndarray:
     """Return the bucket of each of *offsets*, unsigned hours after the base, as uint16."""
-    return _BUCKET_OF_HOUR.take(np.minimum(offsets, _OVERFLOW))
+    buckets: np.ndarray = _BUCKET_OF_HOUR.take(np.minimum(offsets, _OVERFLOW))
+    return buckets
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,11 +67,11 @@ class Schedule:
     """283 arrays of row numbers, each ascending."""
 
     def candidates(self, at: int) -> np.ndarray:
-        """Return the rows of all buckets that begin at hour *at* or before, in the order of the buckets."""
+        """Return the rows of all buckets that begin at hour *at* or before, bucket by bucket."""
         if at < self.base:
-            return np.empty(0, np.uint64)
+            return np.empty(0, np.int64)
         begun = int(np.searchsorted(_STARTS, at - self.base, side="right"))
-        return np.concatenate(self.buckets[:begun])
+        return np.concatenate(self.buckets[:begun]).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +181,7 @@ class ScheduleCheck:
             self._bucket_of_row[rows] = number
 
     def add(self, first_row: int, due: np.ndarray) -> None:
-        """Compare a page of `next_due`; Malformed where a row is in the wrong bucket, or in none, or twice."""
+        """Compare a page of `next_due`; Malformed where a row is in a wrong bucket, or none, or two."""
         base = due.dtype.type(self._schedule.base)
         scheduled = due != 0
         wanted = np.where(scheduled, bucket_of(due - base), np.uint16(BUCKETS))

@@ -62,7 +62,7 @@ class Source:
 
     @contextmanager
     def placed(self, offset: int, region: str) -> Iterator[None]:
-        """Turn a `Malformed` into the error that names the file and the place: *offset* and what is added to it."""
+        """Turn a `Malformed` into the error that names file and place; it counts from *offset* on."""
         try:
             yield
         except Malformed as fault:

@@ -131,7 +131,7 @@ class TableReader:
         return target
 
     def take(self, name: str, rows: np.ndarray) -> np.ndarray:
-        """Return the values of *rows* of a column, in their order, reading only the pages they stand in."""
+        """Return the values of *rows* of a column, as ordered, reading only the pages they stand in."""
         taken = np.empty(len(rows), self.columns[name].dtype)
         order = np.argsort(rows, kind="stable")
         ascending = rows[order]

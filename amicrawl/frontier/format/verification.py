@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from amicrawl.frontier.format.faults import Malformed
 from amicrawl.frontier.format.footer import RegionId
 from amicrawl.frontier.format.layout import check_sums
@@ -18,6 +16,8 @@ from amicrawl.frontier.format.schedule import Schedule, ScheduleCheck
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    import numpy as np
 
     from amicrawl.frontier.format.partition import Columns, Partition
     from amicrawl.frontier.format.reader import FrontierFile
@@ -31,7 +31,7 @@ _HOST_REFERENCES = ("host_ref", "registrable_ref", "robots_ref")
 
 
 def check_rows(file: FrontierFile, partition: Partition) -> None:
-    """Raise FrontierFileError where *partition*, all that was read from *file*, is not as the format demands."""
+    """Raise FrontierFileError where *partition*, all of *file*, is not as the format demands."""
     _check(file, _slices(partition.urls), _slices(partition.hosts), equal_keys=True)
     _check_sums(file)
 

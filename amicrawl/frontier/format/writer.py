@@ -11,12 +11,13 @@ The same partition gives the same bytes, under Zstandard as long as its library 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from amicrawl.disk import OutputFile
+from amicrawl.disk import OutputFile, remove_durably
 from amicrawl.errors import InputError
 from amicrawl.frontier.format.checksum import crc32c, joined_crc32c
 from amicrawl.frontier.format.codec import Compressor
@@ -108,6 +109,9 @@ def write_partition(
         try:
             _Writer(output, partition, options, breathe or _hold_breath).write()
             output.seal()
+        except Malformed:
+            remove_durably(output.open_path, disk=disk)
+            raise
         finally:
             output.close()
     except Malformed as fault:
@@ -116,7 +120,7 @@ def write_partition(
 
 
 def encode_partition(partition: Partition, options: WriteOptions) -> bytes:
-    """Return *partition* as the bytes of a file; raises `Malformed` where `write_partition` would refuse."""
+    """Return *partition* as the bytes of a file; `Malformed` where `write_partition` would refuse."""
     _check(partition, options)
     memory = _Memory()
     _Writer(memory, partition, options, _hold_breath).write()
@@ -152,11 +156,13 @@ def _check(partition: Partition, options: WriteOptions) -> None:
     for blob, name in ((partition.arena, "strings"), (partition.seen_filter, "seen-set")):
         if memoryview(blob).nbytes > MOST_BYTES:
             raise Malformed(
-                f"its {name} of {memoryview(blob).nbytes} bytes are more than the 4 GiB a file can hold; divide it"
+                f"its {name} of {memoryview(blob).nbytes} bytes are more than the 4 GiB that a file "
+                "can hold; divide the partition"
             )
     if len({key for key, _ in partition.meta}) < len(partition.meta):
         raise Malformed("a key of its metadata comes twice")
-    if partition.host_key_lo > partition.host_key_hi:
+    rows = len(partition.urls["host_key"]) + len(partition.hosts["host_key"])
+    if rows and partition.host_key_lo > partition.host_key_hi:
         raise Malformed("its host keys end before they begin")
 
 
@@ -203,12 +209,8 @@ class _Writer:
         ):
             size = memoryview(blob).nbytes
             if size:
-                values = len(partition.urls["host_key"]) if kind is Kind.FILTER else size
-                self._blob(
-                    number,
-                    lambda blob=blob: pieces(blob),
-                    PageHeader(kind, 0, 0, 0, values, size, 0, 0, 0, 0),
-                )
+                values = urls[0].rows if kind is Kind.FILTER else size
+                self._blob(number, partial(pieces, blob), _unfinished(kind, values, size))
         self._finish(urls, hosts)
 
     def _table(
@@ -268,7 +270,7 @@ class _Writer:
         size = sum(map(len, plan.blocks()))
         if size > MOST_BYTES:
             raise Malformed("its schedule is more than the 4 GiB a file can hold; divide it")
-        header = PageHeader(Kind.SCHEDULE, 0, 0, 0, len(plan.rows), size, 0, 0, plan.base, 0)
+        header = _unfinished(Kind.SCHEDULE, len(plan.rows), size, base=plan.base)
         self._blob(RegionId.SCHEDULE, plan.blocks, header)
 
     def _blob(
@@ -285,19 +287,10 @@ class _Writer:
             self.breathe()
         if length > MOST_BYTES or header.uncompressed_size > most_blob(length):
             raise Malformed(
-                f"a blob of {header.uncompressed_size} bytes becomes {length}, which no reader would open"
+                f"a blob of {header.uncompressed_size} bytes becomes {length}: no reader would open that"
             )
-        packed = PageHeader(
-            kind=header.kind,
-            encoding=0,
-            codec=self.options.codec,
-            flags=0,
-            values=header.values,
-            uncompressed_size=header.uncompressed_size,
-            compressed_size=length,
-            first_row=0,
-            base=header.base,
-            payload_crc32c=checksum,
+        packed = replace(
+            header, codec=self.options.codec, compressed_size=length, payload_crc32c=checksum
         ).pack()
         self.sink.write_at(offset, packed)
         self.regions.append(
@@ -335,7 +328,7 @@ class _Writer:
             )
         flags = Flag.SORTED
         for region in self.regions:
-            flags |= FLAG_OF_REGION.get(RegionId(region.id), Flag(0))
+            flags |= FLAG_OF_REGION.get(region.id, Flag(0))
         header = Header(
             partition_id=partition.partition_id,
             flags=flags,
@@ -348,6 +341,22 @@ class _Writer:
             created=partition.created,
         )
         self.sink.write_at(0, header.pack())
+
+
+def _unfinished(kind: Kind, values: int, size: int, *, base: int = 0) -> PageHeader:
+    """Return the header of a page that is about to be compressed."""
+    return PageHeader(
+        kind=kind,
+        encoding=0,
+        codec=0,
+        flags=0,
+        values=values,
+        uncompressed_size=size,
+        compressed_size=0,
+        first_row=0,
+        base=base,
+        payload_crc32c=0,
+    )
 
 
 def _zone_of_pages(pages: np.ndarray) -> Zone | None:

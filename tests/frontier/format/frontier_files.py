@@ -25,7 +25,7 @@ DAMAGED = FULL / "damaged"
 
 
 def stored(directory: Path) -> list[dict[str, Any]]:
-    """Return the lines of the index in *directory* whose files are there; none where there is no index."""
+    """Return the lines of the index in *directory* whose files are there; none without an index."""
     index = directory / "index.jsonl"
     if not index.exists():
         return []

@@ -32,7 +32,7 @@ class Sound:
     slots: tuple[tuple[int, int, int], ...]
 
     def changed(self, changes: Iterable[tuple[int, bytes]], *, repair: bool = True) -> bytes:
-        """Return the file with *changes* written over it, all checksums right again unless told otherwise."""
+        """Return the file with *changes* written over it, its checksums put right if *repair*."""
         octets = bytearray(self.octets)
         for offset, block in changes:
             fitting = block[: len(octets) - offset]
@@ -53,7 +53,7 @@ def sound(partition: Partition, options: WriteOptions) -> Sound:
 
 
 def _slots(file: FrontierFile, octets: bytes) -> Iterable[tuple[int, int, int]]:
-    """Yield the place of each checksum and the bytes that it covers; those that cover others come later."""
+    """Yield the place of each checksum and the bytes it covers; those that cover others come later."""
     footer = file.header.footer_offset
     columns = []
     for table, region in ((file.url_columns, file.regions[0]), (file.host_columns, file.regions[1])):

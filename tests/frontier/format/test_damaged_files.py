@@ -17,6 +17,7 @@ from amicrawl.frontier.format.inspection import inspect
 from amicrawl.frontier.format.reader import FrontierFile, read_partition
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 READ_LIKE_THE_REFERENCE = {
@@ -29,12 +30,10 @@ REFUSED_BY_VERIFY_ALONE = {
 }
 
 CORRUPT_WHERE_THE_REFERENCE_IS_LENIENT = frozenset(
-    # fmt: off
-    """073 075 078 081 085 086 094 098 099 110 111 114 121 122 123 124 125 130 131 132 133 134 135 137 138 139
-    140 146 147 148 152 153 154""".split()  # noqa: SIM905
-    # fmt: on
+    """073 075 078 081 085 086 094 098 099 110 111 114 121 122 123 124 125 130 131 132 133 134 135 137
+    138 139 140 146 147 148 152 153 154""".split()  # noqa: SIM905
 )
-"""It ignores flags, kinds, counts, sums, zones and schedules, bytes left over and bytes that are missing."""
+"""It ignores flags, kinds, counts, sums, zones, schedules, bytes left over and bytes missing."""
 
 UNSUPPORTED_WHERE_THE_REFERENCE_IS_LENIENT = frozenset(("070", "071", "072", "074"))
 """It ignores which checksum, codec and flags the header names."""
@@ -84,7 +83,8 @@ def test_a_damaged_file_is_refused_for_what_is_wrong_with_it(path: Path, line: d
     assert refused.value.path == path
     assert 0 <= refused.value.offset <= max(line["size"], 0)
     assert refused.value.region
-    assert str(refused.value).startswith(f"{path}, byte {refused.value.offset}: {refused.value.region}: ")
+    place = f"{path}, byte {refused.value.offset}: {refused.value.region}: "
+    assert str(refused.value).startswith(place)
     if number not in REFUSED_BY_VERIFY_ALONE:
         with pytest.raises(FrontierFileError) as unread:
             read_partition(path)
@@ -92,11 +92,11 @@ def test_a_damaged_file_is_refused_for_what_is_wrong_with_it(path: Path, line: d
 
 
 @pytest.mark.parametrize(("path", "line"), CASES, ids=IDS)
-def test_queries_on_a_damaged_file_answer_rightly_or_not_at_all(path: Path, line: dict[str, Any]) -> None:
+def test_queries_on_a_damaged_file_answer_rightly_or_not(path: Path, line: dict[str, Any]) -> None:
     """A query that does not meet the damage may answer; what it answers is what the sound file says."""
-    with FrontierFile.open(DAMAGED / f"base-{line['base']}.meguri" if DAMAGED.exists() else path) as base:
-        if not DAMAGED.exists():
-            pytest.skip("the sound files are not at hand")
+    if not DAMAGED.exists():
+        pytest.skip("the sound files are not at hand")
+    with FrontierFile.open(DAMAGED / f"base-{line['base']}.meguri") as base:
         wanted = answers(base)
     try:
         with FrontierFile.open(path) as file:
@@ -110,8 +110,8 @@ def test_queries_on_a_damaged_file_answer_rightly_or_not_at_all(path: Path, line
 
 def answers(file: FrontierFile) -> dict[str, object]:
     """Return what the file answers to some queries, None for those it refuses."""
-    queries = {
-        "keys": lambda: [half.tolist() for half in file.keys()]  # noqa: SIM118,
+    queries: dict[str, Callable[[], object]] = {
+        "keys": lambda: [half.tolist() for half in file.keys()],  # noqa: SIM118
         "due": lambda: file.due(0xFFFF_FFFF).tolist(),
         "due_by_schedule": lambda: file.due_by_schedule(0xFFFF_FFFF).tolist(),
         "host_range": lambda: file.host_range(0, (1 << 64) - 1).tolist(),

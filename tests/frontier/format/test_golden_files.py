@@ -20,8 +20,10 @@ from frontier.format.frontier_files import (
     same_values,
     stored,
 )
+from urls.vectors import FULL
 
 from amicrawl.frontier.format.checksum import crc32c
+from amicrawl.frontier.format.faults import Malformed
 from amicrawl.frontier.format.inspection import inspect, inspection_text
 from amicrawl.frontier.format.page import HEADER_SIZE, PageHeader
 from amicrawl.frontier.format.partition import Partition, columns_of, empty_columns
@@ -73,7 +75,7 @@ def test_rows_and_strings_are_those_of_the_dump(golden: tuple[Path, dict[str, An
 
 
 def check_rows(dump: dict[str, Any], kind: str, schema: Sequence[Column], columns: Any) -> None:
-    """Compare a table with all rows of a dump, or with the first and last and checksums of the columns."""
+    """Compare a table with all rows of a dump, or with the first, the last and checksums of columns."""
     whole = f"{kind}s" in dump
     rows = dump[f"{kind}s"] if whole else dump[f"first_{kind}s"] + dump[f"last_{kind}s"]
     expected = records(rows, schema)
@@ -243,7 +245,7 @@ def test_what_was_read_is_written_again(golden: tuple[Path, dict[str, Any]], tmp
 
 
 def test_compressed_and_plain_files_say_the_same(golden: tuple[Path, dict[str, Any]]) -> None:
-    """Written plain, what a compressed file says has the bytes of the plain file that the reference made."""
+    """Written plain, what a compressed file says has the bytes of the reference's plain file."""
     path, dump = golden
     partition = read_partition(path)
     if dump["case"] == "robots":
@@ -362,3 +364,24 @@ def test_every_combination_of_options_reads_back(tmp_path: Path) -> None:
         with FrontierFile.open(path) as file:
             file.verify()
             assert same_partition(file.partition(), small())
+
+
+def test_only_a_file_without_rows_may_have_a_range_that_ends_before_it_begins(tmp_path: Path) -> None:
+    """So are the halves of a partition that was divided at its end."""
+    partition = small()
+    partition.host_key_lo, partition.host_key_hi = 5, 4
+    with pytest.raises(Malformed, match="end before they begin"):
+        encode_partition(partition, WriteOptions())
+    partition.urls, partition.hosts = empty_columns(URL_COLUMNS), empty_columns(HOST_COLUMNS)
+    path = tmp_path / "empty.meguri"
+    path.write_bytes(encode_partition(partition, WriteOptions()))
+    assert read_partition(path).host_key_lo == 5
+
+
+@pytest.mark.parametrize("path", sorted(FULL.glob("[os][pt]*/**/*.meguri")), ids=lambda path: path.stem)
+def test_files_that_operations_and_stores_leave_behind_are_read(path: Path) -> None:
+    with FrontierFile.open(path) as file:
+        partition, options = file.partition(), file.options()
+        assert (
+            options.codec is not Codec.NONE or encode_partition(partition, options) == path.read_bytes()
+        )

@@ -143,7 +143,7 @@ def claiming(rows: int) -> bytes:
     ]
     per_url = float(np.float32(len(octets)) / np.float32(rows))
     statistics = Statistics(rows, 0, 0, 5, 0, 0, 0, totals[0], totals[1], per_url)
-    footer = encode_footer(Footer(tuple(regions), *tables, statistics))
+    footer = encode_footer(Footer(tuple(regions), tables[0], tables[1], statistics))
     octets[:64] = Header(1, 1, Codec.NONE, 0, 5, rows, 0, len(octets), 0).pack()
     return bytes(octets) + footer + pack_trailer(footer)
 
@@ -200,12 +200,13 @@ def test_what_no_reader_would_open_is_not_written(tmp_path: Path) -> None:
     path = tmp_path / "alike.meguri"
     with pytest.raises(InputError, match="choose smaller pages"):
         write_partition(alike, path, options=WriteOptions(), disk=Disk())
+    assert not list(tmp_path.iterdir())
     write_partition(alike, path, options=WriteOptions(max_page_rows=1 << 16), disk=Disk())
     with FrontierFile.open(path) as file:
         assert file.url_rows == len(urls)
     repeated = made_up(1)
     repeated.arena = bytes(80_000_000)
-    with pytest.raises(Malformed, match="no reader would open"):
+    with pytest.raises(Malformed, match="no reader would open that"):
         encode_partition(repeated, WriteOptions())
 
 

@@ -1,0 +1,54 @@
+"""`scrapy crawl recrawl -a dir=ami-out`: fetch again what is due, and store what has changed."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Self
+
+from scrapy import Spider
+
+from amicrawl.crawl.arguments import RecrawlArguments
+from amicrawl.crawl.run import run_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+
+class RecrawlSpider(Spider):
+    """Fetches what is due of an earlier crawl. Arguments: `amicrawl.crawl.arguments.RecrawlArguments`.
+
+    Each request says what is known of the last capture (`ETag`, `Last-Modified`). An answer that brings
+    nothing new becomes a revisit record, which points at the record that holds the payload.
+    """
+
+    name = "recrawl"
+
+    reads_responses = False
+    """Whether `parse` looks at responses; see `SeedsSpider`."""
+
+    def __init__(self, *, arguments: RecrawlArguments, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.recrawl_before = arguments.before
+        self.asked = {name: str(value) for name, value in asdict(arguments).items()}
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
+        """Check the arguments. Raises UsageError."""
+        arguments = RecrawlArguments.parse(kwargs)
+        crawler.settings.set("AMICRAWL_OUT", arguments.dir, "cmdline")
+        crawler.settings.set("AMICRAWL_RUN_ID", "", "cmdline")
+        return super().from_crawler(crawler, *args, arguments=arguments)
+
+    async def start(self) -> AsyncIterator[Any]:
+        """Offer nothing: the frontier knows what is due."""
+        run_of(self.crawler).tally.seeds_ended = True
+        # An empty loop makes this the asynchronous generator that Scrapy asks for.
+        nothing: tuple[Any, ...] = ()
+        for item in nothing:
+            yield item
+
+    def parse(self, response: Response, **_: Any) -> None:
+        """Do nothing: the page is archived by now."""

@@ -1,0 +1,140 @@
+"""Recrawls: what is due is asked for again, with what is known of it, and only news is stored."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from archive_reading import check_sealed, record, rows
+from loopback import RawServer, crawl, page, recrawl, write_lines
+
+from amicrawl.errors import ExitCode
+from amicrawl.frontier.live import load
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FAR = "before=2100-01-01"
+
+
+def path_of(head: bytes) -> str:
+    return head.split(b" ")[1].decode()
+
+
+def by_path(out: Path) -> dict[str, list[dict[str, Any]]]:
+    """The rows of the index by path, oldest first."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in sorted(rows(out), key=lambda row: row["fetched_at"]):
+        found.setdefault("/" + row["url"].split("/", 3)[3], []).append(row)
+    return found
+
+
+def frontier_rows(out: Path) -> dict[str, dict[str, int]]:
+    """The rows of the frontier by path."""
+    partition = load(out / "frontier")
+    arena = bytes(partition.arena)
+    found = {}
+    for number, reference in enumerate(partition.urls["url_ref"].tolist()):
+        length = arena[reference]
+        url = arena[reference + 1 : reference + 1 + length].decode()
+        found["/" + url.split("/", 3)[3]] = {
+            name: column[number].item() for name, column in partition.urls.items()
+        }
+    return found
+
+
+def answer(head: bytes) -> bytes:
+    path = path_of(head)
+    if path == "/etag":
+        if b'If-None-Match: "v1"' in head:
+            return b'HTTP/1.1 304 Not Modified\r\nETag: "v1"\r\n\r\n'
+        return page(b"with a tag", 'ETag: "v1"')
+    if path == "/dated":
+        if b"If-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT" in head:
+            return b"HTTP/1.1 304 Not Modified\r\n\r\n"
+        return page(b"with a date", "Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT")
+    if path == "/missing":
+        return page(b"no", status="404 Not Found")
+    return page(b"always the same")
+
+
+def test_what_has_not_changed_becomes_a_revisit_of_the_first_capture_however_often(
+    tmp_path: Path,
+) -> None:
+    out = tmp_path / "out"
+    with RawServer(answer) as server:
+        urls = [f"{server.url}/{name}" for name in ("etag", "dated", "same", "missing")]
+        assert crawl(write_lines(tmp_path / "s.txt", urls), out).returncode == ExitCode.DONE
+        for _ in range(2):
+            done = recrawl(out, arguments=[FAR])
+            assert done.returncode == ExitCode.DONE, done.stderr
+    for path, captures in by_path(out).items():
+        first, *later = captures
+        original, _ = record(out, first)
+        assert len(later) == 2
+        for row in later:
+            fields, _ = record(out, row)
+            if path == "/missing":
+                assert fields["WARC-Type"] == "response"
+                continue
+            assert fields["WARC-Type"] == "revisit", path
+            assert fields["WARC-Refers-To-Date"] == original["WARC-Date"]
+            assert fields["WARC-Refers-To-Target-URI"] == original["WARC-Target-URI"]
+            assert row["unchanged"]
+            assert row["digest"] == first["digest"]
+    for file in out.glob("*.warc.gz"):
+        check_sealed(file)
+    known = frontier_rows(out)
+    assert known["/etag"]["crawl_count"] == 3
+    assert known["/etag"]["no_change_streak"] == 2
+    assert known["/same"]["change_count"] == 0
+
+
+def test_what_has_changed_is_stored_and_counted_as_a_change(tmp_path: Path) -> None:
+    with RawServer(lambda _: page(b"take %d" % len(server.requests))) as server:
+        out = tmp_path / "out"
+        crawl(write_lines(tmp_path / "s.txt", [f"{server.url}/a"]), out)
+        recrawl(out, arguments=[FAR])
+        recrawl(out, arguments=[FAR])
+    assert [record(out, row)[0]["WARC-Type"] for row in by_path(out)["/a"]] == ["response"] * 3
+    row = frontier_rows(out)["/a"]
+    assert (row["crawl_count"], row["change_count"], row["no_change_streak"]) == (3, 2, 0)
+
+
+def test_nothing_is_asked_for_before_it_is_due(tmp_path: Path) -> None:
+    with RawServer(answer) as server:
+        out = tmp_path / "out"
+        crawl(write_lines(tmp_path / "s.txt", [f"{server.url}/same"]), out)
+        asked = len(server.requests)
+        done = recrawl(out)
+        assert done.returncode == ExitCode.DONE, done.stderr
+        assert len(server.requests) == asked
+    assert '"pending": 0' in done.stderr
+
+
+def test_the_target_of_a_redirect_is_due_on_its_own(tmp_path: Path) -> None:
+    def answer(head: bytes) -> bytes:
+        if path_of(head) == "/old":
+            return page(b"", "Location: /new", status="301 Moved Permanently")
+        return page(b"here")
+
+    with RawServer(answer) as server:
+        out = tmp_path / "out"
+        crawl(write_lines(tmp_path / "s.txt", [f"{server.url}/old"]), out)
+        recrawl(out, arguments=[FAR])
+    assert {path: len(captures) for path, captures in by_path(out).items()} == {"/old": 2, "/new": 2}
+    known = frontier_rows(out)
+    assert known["/old"]["redirect_ref"] != 0
+    assert known["/new"]["source"] == 3
+
+
+def test_a_directory_without_a_frontier_is_refused(tmp_path: Path) -> None:
+    done = recrawl(tmp_path / "nothing")
+    assert done.returncode == ExitCode.INPUT
+    assert "holds no frontier" in done.stderr
+    assert not (tmp_path / "nothing").exists()
+
+
+def test_a_date_that_is_none_is_refused(tmp_path: Path) -> None:
+    done = recrawl(tmp_path, arguments=["before=soon"])
+    assert done.returncode == ExitCode.USAGE
+    assert "before='soon' is no date" in done.stderr

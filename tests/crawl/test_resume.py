@@ -1,0 +1,151 @@
+"""Resuming: a crawl goes on where the last one into its directory ended."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from typing import TYPE_CHECKING
+
+from archive_reading import check_sealed, rows
+from loopback import PROJECT, RawServer, command, crawl, environment, page, write_lines
+
+from amicrawl.errors import ExitCode
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ONE_BY_ONE = {"AMICRAWL_PER_HOST": "1", "AMICRAWL_DELAY": "0.05"}
+
+
+def resumed(stderr: str) -> dict[str, int]:
+    """What a crawl said about what it found."""
+    for line in stderr.splitlines():
+        if line.startswith("{") and json.loads(line).get("event") == "resumed":
+            return json.loads(line)
+    raise AssertionError(stderr)
+
+
+def paths(out: Path) -> list[str]:
+    return sorted("/" + row["url"].split("/", 3)[3] for row in rows(out))
+
+
+def test_a_finished_crawl_has_nothing_left_to_do(tmp_path: Path) -> None:
+    with RawServer(lambda _: page(b"ok")) as server:
+        seeds = write_lines(tmp_path / "s.txt", [f"{server.url}/{n}" for n in range(5)])
+        assert "resumed" not in crawl(seeds, tmp_path / "out").stderr
+        asked = len(server.requests)
+        done = crawl(seeds, tmp_path / "out")
+        assert len(server.requests) == asked
+    assert done.returncode == ExitCode.DONE
+    found = resumed(done.stderr)
+    assert (found["done"], found["in_flight"], found["pending"]) == (5, 0, 0)
+    assert len(rows(tmp_path / "out")) == 5
+
+
+def test_new_seeds_of_a_second_crawl_are_fetched_and_the_known_ones_are_not(tmp_path: Path) -> None:
+    with RawServer(lambda _: page(b"ok")) as server:
+        crawl(write_lines(tmp_path / "a.txt", [f"{server.url}/{n}" for n in range(3)]), tmp_path / "out")
+        crawl(write_lines(tmp_path / "b.txt", [f"{server.url}/{n}" for n in range(5)]), tmp_path / "out")
+    assert paths(tmp_path / "out") == ["/0", "/1", "/2", "/3", "/4"]
+
+
+def test_a_stopped_crawl_goes_on_without_its_seed_list(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with RawServer(lambda _: page(b"ok")) as server:
+        seeds = write_lines(tmp_path / "s.txt", [f"{server.url}/{n}" for n in range(60)])
+        child = _start(command(seeds, out, settings=ONE_BY_ONE))
+        while len(server.requests) < 10:
+            time.sleep(0.01)
+        child.send_signal(signal.SIGTERM)
+        assert child.wait(30) == ExitCode.STOPPED
+        done = crawl(write_lines(tmp_path / "one.txt", [f"{server.url}/0"]), out)
+        asked = len(server.requests)
+    assert done.returncode == ExitCode.DONE, done.stderr
+    found = resumed(done.stderr)
+    assert found["done"] + found["pending"] == 60
+    assert found["in_flight"] == 0
+    assert asked == 60
+    assert len(set(paths(out))) == 60
+
+
+def test_after_a_kill_only_what_was_in_flight_is_asked_for_twice(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    settings = {"AMICRAWL_INFLIGHT_MAX": "4", "AMICRAWL_PER_HOST": "4", "AMICRAWL_DURABILITY": "none"}
+    with RawServer(lambda _: page(b"ok"), pause=0.02) as server:
+        seeds = write_lines(tmp_path / "s.txt", [f"{server.url}/{n}" for n in range(300)])
+        child = _start(command(seeds, out, settings=settings))
+        while len(server.requests) < 100:
+            time.sleep(0.01)
+        child.kill()
+        child.wait(30)
+        done = crawl(seeds, out, settings=settings)
+        asked = len(server.requests)
+    assert done.returncode == ExitCode.DONE, done.stderr
+    found = resumed(done.stderr)
+    assert found["done"] + found["pending"] == 300
+    assert 90 <= found["done"] <= 110
+    assert len(set(paths(out))) == 300
+    assert len(rows(out)) <= 304
+    assert asked <= 308
+    for file in out.glob("*.warc.gz"):
+        check_sealed(file)
+
+
+def test_a_frontier_that_is_lost_is_not_made_up_for_in_silence(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with RawServer(lambda _: page(b"ok")) as server:
+        seeds = write_lines(tmp_path / "s.txt", [f"{server.url}/{n}" for n in range(5)])
+        crawl(seeds, out)
+        for file in (out / "frontier").glob("snap-*.meguri"):
+            file.write_bytes(b"MEG1 and nothing more")
+        done = crawl(seeds, out)
+    assert done.returncode == ExitCode.DAMAGED
+    assert "snap-" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_damaged_snapshot_is_made_up_for_by_the_one_before_and_that_is_said(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with RawServer(lambda _: page(b"ok")) as server:
+        seeds = write_lines(tmp_path / "s.txt", [f"{server.url}/{n}" for n in range(5)])
+        crawl(seeds, out)
+        newest = max((out / "frontier").glob("snap-*.meguri"), key=lambda path: path.name)
+        spoiled = bytearray(newest.read_bytes())
+        spoiled[200] ^= 1
+        newest.write_bytes(spoiled)
+        asked = len(server.requests)
+        done = crawl(seeds, out)
+        assert len(server.requests) == asked
+    assert done.returncode == ExitCode.DONE, done.stderr
+    assert newest.name in done.stderr
+    assert resumed(done.stderr)["done"] == 5
+
+
+def test_a_fresh_crawl_refuses_a_directory_that_holds_one(tmp_path: Path) -> None:
+    with RawServer(lambda _: page(b"ok")) as server:
+        seeds = write_lines(tmp_path / "s.txt", [f"{server.url}/a"])
+        assert crawl(seeds, tmp_path / "out", arguments=["fresh=1"]).returncode == ExitCode.DONE
+        before = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()}
+        done = crawl(seeds, tmp_path / "out", arguments=["fresh=1"])
+    assert done.returncode == ExitCode.USAGE
+    assert "fresh=1" in done.stderr
+    assert {
+        path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()
+    } == before
+
+
+def test_a_frontier_of_another_identity_is_refused(tmp_path: Path) -> None:
+    with RawServer(lambda _: page(b"ok")) as server:
+        seeds = write_lines(tmp_path / "s.txt", [f"{server.url}/a"])
+        crawl(seeds, tmp_path / "out")
+        done = crawl(seeds, tmp_path / "out", settings={"AMICRAWL_IDENTITY": "canonical"})
+    assert done.returncode == ExitCode.USAGE
+    assert "AMICRAWL_IDENTITY = exact" in done.stderr
+
+
+def _start(line: list[str]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        line, cwd=PROJECT, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
