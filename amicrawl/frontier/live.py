@@ -15,8 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from amicrawl.config import Identity
 from amicrawl.disk import DirectoryLock, Disk, explained
 from amicrawl.errors import UsageError
+from amicrawl.frontier.adoption import adopted
 from amicrawl.frontier.snapshot import Copies, SnapshotTask, freeze, partition_at, write
 from amicrawl.frontier.state import IDENTITY, PartitionState
 from amicrawl.frontier.store.frames import host_frame, intern_frame, url_frame
@@ -81,16 +83,30 @@ class LivePartition:
         self._lsn = replayed.next_lsn
         self._generations.mend(replayed)
         _check_identity(self.state, meta, directory)
+        is_foreign = IDENTITY not in self.state.meta and not self.opened.is_new
+        if is_foreign:
+            self._adopt(Identity(meta.get(IDENTITY, b"canonical").decode("ascii")))
         self.state.meta.update(meta)
         if self.opened.is_new:
             self.state.created = hour
         self._journal = Journal(self._generations.begin_log(), disk=disk)
         self._frames = self.opened.frames
         self._snapshot: SnapshotTask | None = None
-        if self.opened.is_new:
-            # Identity and identifier must be on disk before the first row is.
+        if self.opened.is_new or is_foreign:
+            # What is in no journal must be on disk before the first row is.
             self.snapshot(hour)
             self._end_snapshot()
+
+    def _adopt(self, identity: Identity) -> None:
+        """Put a partition of ours in the place of one that other software made."""
+        theirs = self.state
+        self.state, note = adopted(theirs, identity, directory=self.directory, disk=self._disk)
+        theirs.close()
+        self.state.meta[IDENTITY] = identity.value.encode("ascii")
+        self.opened.notes = (*self.opened.notes, note)
+        self.opened.touched.clear()
+        # No journal tells of this: what follows must never be replayed onto what was there before.
+        self._lsn += 1
 
     def __len__(self) -> int:
         return len(self.state.rows) - len(self.state.removed)

@@ -1,0 +1,124 @@
+"""Adoption: a partition that other software made becomes one of ours.
+
+Other software keys a URL in two ways, depending on whether it was seeded (host as written, and a path
+half of what follows it) or found as a link (registrable domain, and a path half of the canonical URL),
+so one page may have two rows, under two hosts that are asked independently. All rows are keyed anew by
+the crawl's identity; of rows that fall together, the one that knows most stays. Hosts are made anew
+from their names, with the longest delay that was noted for any of them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from amicrawl.config import Identity
+from amicrawl.frontier.arena import entry_of
+from amicrawl.frontier.state import PartitionState
+from amicrawl.frontier.url_row import HostRow, UrlRow
+from amicrawl.urls import UrlKey, host_group, seed_key, text_of, url_key
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from amicrawl.disk import Disk
+
+
+def adopted(
+    state: PartitionState, identity: Identity, *, directory: Path, disk: Disk
+) -> tuple[PartitionState, str]:
+    """Return what *state* is under *identity*, and a sentence about how its rows were keyed.
+
+    Working files are made in *directory*. A row whose URL cannot be read is left out, and counted.
+    """
+    new = PartitionState(directory=directory, disk=disk, rows=len(state.rows))
+    new.partition_id, new.created = state.partition_id, state.created
+    kinds: Counter[str] = Counter()
+    # In the order in which the URLs were offered, as the arena tells it.
+    order = np.argsort(state.rows.view()["url_ref"], kind="stable").tolist()
+    for number in order:
+        if number not in state.removed:
+            _adopt_row(state, new, UrlRow.unpacked(state.rows.read(number)), identity, kinds)
+    _adopt_hosts(state, new)
+    return new, (
+        f"The frontier was made by other software: {kinds['seeded']:,} URLs keyed as it keys seeds, "
+        f"{kinds['canonical']:,} by their canonical form, {kinds['other']:,} otherwise. They were keyed "
+        f"anew ({identity.value}); {kinds['twice']:,} were there twice, {kinds['nameless']:,} nameless."
+    )
+
+
+def _adopt_row(
+    state: PartitionState, new: PartitionState, row: UrlRow, identity: Identity, kinds: Counter[str]
+) -> None:
+    if not 0 < row.url_ref < len(state.arena):
+        kinds["nameless"] += 1
+        return
+    octets = state.arena.texts_at(row.url_ref)[0]
+    url = text_of(octets)
+    kinds[_kind(UrlKey(row.host, row.path), url)] += 1
+    key = url_key(url, identity)
+    number = len(new.rows)
+    known = new.add(key.host, key.path, number)
+    if known is not None:
+        kinds["twice"] += 1
+        there = UrlRow.unpacked(new.rows.read(known))
+        if (row.crawl_count, row.last_crawled) <= (there.crawl_count, there.last_crawled):
+            return
+    moved = row._replace(
+        host=key.host,
+        path=key.path,
+        url_ref=new.arena.append(entry_of(octets)),
+        etag_ref=_carried(state, new, row.etag_ref),
+        redirect_ref=_carried(state, new, row.redirect_ref),
+    ).packed()
+    if known is None:
+        new.rows.append(moved)
+    else:
+        new.rows.write(known, moved)
+
+
+def _kind(key: UrlKey, url: str) -> str:
+    if key == url_key(url, Identity.CANONICAL):
+        return "canonical"
+    return "seeded" if key == seed_key(url) else "other"
+
+
+def _carried(state: PartitionState, new: PartitionState, reference: int) -> int:
+    """Return the reference in *new* to the string at *reference*; 0 where that leads nowhere."""
+    if not 0 < reference < len(state.arena):
+        return 0
+    return new.arena.append(entry_of(state.arena.texts_at(reference)[0]))
+
+
+def _adopt_hosts(state: PartitionState, new: PartitionState) -> None:
+    """Make a row for every host of the rows of *new*."""
+    view = new.rows.view()
+    hosts, first, counts = np.unique(view["host_key"], return_index=True, return_counts=True)
+    delays = _delays(state)
+    for host, number, count in zip(hosts.tolist(), first.tolist(), counts.tolist(), strict=True):
+        url = text_of(new.arena.texts_at(UrlRow.unpacked(new.rows.read(number)).url_ref)[0])
+        group = host_group(url)
+        reference = new.arena.append(entry_of(group.encode("utf-8", "replace")))
+        new.host_numbers[host] = new.hosts.append(
+            HostRow(
+                host,
+                host_ref=reference,
+                registrable_ref=reference,
+                crawl_delay=delays.get(group, 10),
+                url_count=count,
+            ).packed()
+        )
+
+
+def _delays(state: PartitionState) -> dict[str, int]:
+    """Return the longest delay, in tenths of a second, noted for any host of a group."""
+    delays: dict[str, int] = {}
+    for number in range(len(state.hosts)):
+        row = HostRow.unpacked(state.hosts.read(number))
+        if 0 < row.host_ref < len(state.arena):
+            name = text_of(state.arena.texts_at(row.host_ref)[0])
+            group = host_group(f"http://{name}/")
+            delays[group] = max(delays.get(group, 0), row.crawl_delay)
+    return delays

@@ -1,0 +1,125 @@
+"""The backlog: rows of many hosts, host by host, each in the order in which it is to come."""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from amicrawl.frontier.backlog import Backlog, Run
+from amicrawl.frontier.format.schema import ROW
+from amicrawl.frontier.places import order_of
+
+HOSTS = st.one_of(st.integers(0, 4), st.sampled_from([2**63 - 1, 2**63, 2**64 - 1]))
+PRIORITIES = st.sampled_from([0.0, 0.0, 0.0, -0.0, 1.0, -1.0, 2.5, float("inf"), -1e30])
+Row = tuple[int, float, int]
+
+
+def records(rows: list[Row]) -> np.ndarray:
+    """Return records of host key, priority and offset."""
+    made = np.zeros(len(rows), ROW)
+    for number, (host, priority, reference) in enumerate(rows):
+        made[number]["host_key"] = host
+        made[number]["priority"] = priority
+        made[number]["url_ref"] = reference
+    return made
+
+
+def numbers(*values: int) -> np.ndarray:
+    return np.array(values, np.uint32)
+
+
+def all_of(run: Run) -> list[int]:
+    taken = []
+    while (number := run.take()) is not None:
+        assert len(run) >= 0
+        taken.append(number)
+    assert len(run) == 0
+    return taken
+
+
+def expected(rows: list[Row], due: list[int]) -> dict[int, list[int]]:
+    """Return the numbers of *due* by host, sorted in the plainest way."""
+    ranked = sorted(due, key=lambda number: (rows[number][0], -rows[number][1], rows[number][2]))
+    return {host: list(of) for host, of in groupby(ranked, lambda number: rows[number][0])}
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> tuple[list[Row], list[int]]:
+    """Rows with references that are all different, and the numbers of those that are due."""
+    drawn = draw(st.lists(st.tuples(HOSTS, PRIORITIES), max_size=40))
+    if draw(st.booleans()):
+        # As a snapshot of a plain list has them: by host, and of one priority.
+        drawn = [(host, 0.0) for host, _ in sorted(drawn)]
+    base = draw(st.sampled_from([1, 2**40 - 20, 2**50]))
+    references = draw(st.permutations(range(base, base + len(drawn))))
+    rows = [(*row, reference) for row, reference in zip(drawn, references, strict=True)]
+    due = [number for number in range(len(rows)) if draw(st.booleans())]
+    return rows, due
+
+
+@settings(max_examples=200, deadline=None)
+@given(tables())
+def test_rows_come_by_host_then_priority_then_offset(table: tuple[list[Row], list[int]]) -> None:
+    rows, due = table
+    backlog, wanted = Backlog(records(rows), numbers(*due)), expected(rows, due)
+    assert len(backlog) == len(due)
+    heads = []
+    while (order := backlog.first_order()) is not None:
+        host, run = backlog.take_first()
+        assert len(run) == len(wanted[host])
+        taken = all_of(run)
+        assert taken == wanted.pop(host)
+        assert order == order_of(rows[taken[0]][1])
+        heads.append((order, rows[taken[0]][2]))
+    assert not wanted
+    assert heads == sorted(heads)
+
+
+@settings(max_examples=100, deadline=None)
+@given(tables(), st.lists(HOSTS, max_size=8))
+def test_a_host_can_be_taken_out_of_turn_and_once(
+    table: tuple[list[Row], list[int]], asked: list[int]
+) -> None:
+    rows, due = table
+    backlog, wanted = Backlog(records(rows), numbers(*due)), expected(rows, due)
+    for at, host in enumerate(asked):
+        run = backlog.take(host)
+        found = wanted.pop(host, None)
+        assert found == (None if run is None else all_of(run))
+        if at % 3 == 2 and backlog.first_order() is not None:
+            first, run = backlog.take_first()
+            assert all_of(run) == wanted.pop(first)
+    while backlog.first_order() is not None:
+        first, run = backlog.take_first()
+        assert all_of(run) == wanted.pop(first)
+    assert not wanted
+    assert all(backlog.take(host) is None for host in {row[0] for row in rows})
+
+
+def test_an_empty_backlog_has_nothing() -> None:
+    backlog = Backlog(records([]), numbers())
+    assert len(backlog) == 0
+    assert backlog.first_order() is None
+    assert backlog.take(1) is None
+
+
+def test_of_rows_none_may_be_due() -> None:
+    backlog = Backlog(records([(1, 0.0, 1)]), numbers())
+    assert backlog.first_order() is None
+    assert backlog.take(1) is None
+
+
+def test_a_host_that_is_not_there_is_not_found() -> None:
+    backlog = Backlog(records([(2, 0.0, 1), (5, 0.0, 2)]), numbers(0, 1))
+    assert [backlog.take(host) for host in (0, 3, 2**64 - 1)] == [None] * 3
+
+
+@pytest.mark.parametrize("reference", [2**40 - 1, 2**40, 2**63])
+def test_offsets_of_any_size_keep_their_order(reference: int) -> None:
+    rows = [(1, 0.0, reference), (1, 0.0, reference - 1), (2, 0.0, 1)]
+    _, run = Backlog(records(rows), numbers(0, 1)).take_first()
+    assert all_of(run) == [1, 0]

@@ -1,0 +1,183 @@
+"""A table of rows: it gives back what it was given, grows, and can be copied while it changes."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from frontier.live.disks import CountingDisk, FailingDisk, ReadOnlyDisk
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from amicrawl.disk import Disk
+from amicrawl.errors import OutputError
+from amicrawl.frontier.table import RowTable
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RECORD = np.dtype([("number", "<u4"), ("first", "<u8"), ("second", "<u8"), ("third", "u1")])
+WIDTH = RECORD.itemsize
+MANY = 40_000
+
+
+def packed(number: int, version: int = 0) -> bytes:
+    return np.array((number, version, version, version % 256), RECORD).tobytes()
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("tables")
+
+
+def table_in(directory: Path, rows: int = 0, *, disk: Disk | None = None) -> RowTable:
+    table = RowTable(RECORD, directory=directory, disk=disk or CountingDisk())
+    for number in range(rows):
+        assert table.append(packed(number)) == number
+    return table
+
+
+def test_a_new_table_has_no_rows_and_no_name(directory: Path) -> None:
+    table = table_in(directory)
+    assert len(table) == len(table.view()) == 0
+    assert list(directory.iterdir()) == []
+    table.close()
+
+
+@settings(max_examples=60, deadline=None)
+@given(steps=st.lists(st.tuples(st.integers(0, 30), st.binary(min_size=WIDTH, max_size=WIDTH))))
+def test_rows_read_as_they_were_written(directory: Path, steps: list[tuple[int, bytes]]) -> None:
+    table, model = table_in(directory), list[bytes]()
+    for number, octets in steps:
+        if number < len(model):
+            table.write(number, octets)
+            model[number] = octets
+        else:
+            assert table.append(octets) == len(model)
+            model.append(octets)
+    assert [table.read(number) for number in range(len(model))] == model
+    assert table.view().tobytes() == b"".join(model)
+    table.close()
+
+
+def test_a_table_grows_and_keeps_what_it_has(directory: Path) -> None:
+    disk = CountingDisk()
+    table = table_in(directory, MANY, disk=disk)
+    assert 1 < disk.calls.count("reserve") < 40
+    assert np.array_equal(table.view()["number"], np.arange(MANY))
+    table.close()
+
+
+def test_a_table_can_have_room_from_the_start(directory: Path) -> None:
+    disk = CountingDisk()
+    table = RowTable(RECORD, directory=directory, disk=disk, rows=MANY)
+    table.fill(MANY)["number"] = np.arange(MANY)
+    assert disk.calls.count("reserve") == 1
+    assert table.read(MANY - 1) == packed(MANY - 1)
+    assert table.append(packed(7)) == MANY
+    assert table.read(MANY - 1) == packed(MANY - 1)
+    table.close()
+
+
+def test_a_view_sees_what_is_written_and_outlives_growth_and_the_table(directory: Path) -> None:
+    table = table_in(directory, 3)
+    view = table.view()
+    table.write(1, packed(1, 9))
+    for number in range(3, MANY):
+        table.append(packed(number))
+    table.write(2, packed(2, 8))
+    assert view["first"].tolist() == [0, 9, 8]
+    table.close()
+    assert view["first"].tolist() == [0, 9, 8]
+
+
+def test_a_view_cannot_be_written_to(directory: Path) -> None:
+    table = table_in(directory, 1)
+    with pytest.raises(ValueError, match="read-only"):
+        table.view()["first"] = 1
+    table.close()
+
+
+def test_of_a_frozen_table_the_first_state_of_each_row_is_put_aside(directory: Path) -> None:
+    table = table_in(directory, 3)
+    table.write(0, packed(0, 1))
+    assert table.freeze() == 3
+    table.write(0, packed(0, 2))
+    table.write(0, packed(0, 3))
+    table.append(packed(3))
+    table.write(3, packed(3, 4))
+    assert table.thaw() == {0: packed(0, 1)}
+    assert table.read(0) == packed(0, 3)
+    assert table.read(3) == packed(3, 4)
+    table.close()
+
+
+def test_nothing_is_put_aside_before_and_after(directory: Path) -> None:
+    table = table_in(directory, 3)
+    table.write(0, packed(0, 1))
+    table.freeze()
+    assert table.thaw() == {}
+    table.write(1, packed(1, 1))
+    table.freeze()
+    table.write(2, packed(2, 2))
+    assert table.freeze() == 3  # a snapshot that failed thaws nothing
+    assert table.thaw() == {}
+    table.close()
+
+
+def test_another_thread_copies_a_frozen_table_as_it_was(directory: Path) -> None:
+    """Row by row it may see either state, or half of both; what was put aside makes up for that."""
+    rows, rounds = 5000, 12
+    table = table_in(directory, rows)
+    for version in range(1, rounds + 1):
+        copies: list[np.ndarray] = []
+        frozen = table.freeze()
+        begun = threading.Event()
+
+        def copy(frozen: int = frozen, begun: threading.Event = begun, into: list = copies) -> None:
+            view = table.view()
+            begun.set()
+            copied = np.concatenate([view[at : at + 100].copy() for at in range(0, frozen, 100)])
+            for number, octets in table.thaw().items():
+                copied[number] = np.frombuffer(octets, RECORD)[0]
+            into.append(copied)
+
+        thread = threading.Thread(target=copy)
+        thread.start()
+        begun.wait()
+        for number in range(rows):
+            table.write(number, packed(number, version))
+        table.append(packed(0, version))
+        thread.join()
+        assert np.array_equal(copies[0]["number"][:rows], np.arange(rows))
+        for name in ("first", "second", "third"):
+            assert set(copies[0][name][:rows].tolist()) == {version - 1}
+        assert len(copies[0]) == rows + version - 1
+    table.close()
+
+
+def test_where_the_disk_is_full_a_table_keeps_what_it_has_and_grows_later(directory: Path) -> None:
+    table = table_in(directory, disk=FailingDisk(3))
+    with pytest.raises(OutputError, match="No space left"):
+        for number in range(MANY):
+            table.append(packed(number))
+    rows = len(table)
+    assert [table.read(number) for number in range(rows)] == [packed(each) for each in range(rows)]
+    assert table.append(packed(rows)) == rows
+    assert table.read(rows) == packed(rows)
+    table.close()
+
+
+@pytest.mark.parametrize("disk", [ReadOnlyDisk(), FailingDisk(1), FailingDisk(2)])
+def test_a_table_that_cannot_be_made_leaves_nothing_open(directory: Path, disk: Disk) -> None:
+    with pytest.raises(OutputError, match=str(directory)):
+        table_in(directory, disk=disk)
+
+
+def test_space_is_really_reserved(directory: Path) -> None:
+    table = RowTable(RECORD, directory=directory, disk=Disk(), rows=MANY)
+    assert os.fstat(table._file.fileno()).st_blocks * 512 >= MANY * WIDTH
+    table.close()

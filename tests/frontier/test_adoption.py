@@ -1,0 +1,100 @@
+"""Partitions that other software made: recognised, keyed anew, and crawled on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from urls.vectors import FULL
+
+from amicrawl.config import Identity
+from amicrawl.disk import Disk
+from amicrawl.frontier import LivePartition
+from amicrawl.frontier.arena import entry_of
+from amicrawl.frontier.format.partition import Partition, columns_of
+from amicrawl.frontier.format.schema import HOST_ROW, ROW
+from amicrawl.frontier.format.writer import WriteOptions, write_partition
+from amicrawl.frontier.url_row import HostRow, UrlRow
+from amicrawl.urls import UrlKey, host_key, seed_key, url_key
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HOUR = 490_000
+SEEDED = ["http://www.a.test/x?b=2&a=1", "http://A.test/y#z"]
+LINKED = ["http://www.a.test/x?a=1&b=2", "http://b.test/"]
+
+
+def foreign(directory: Path, urls: list[tuple[UrlKey, str]], **fields: int) -> None:
+    """Write a partition file with *urls* as other software would, as a first snapshot in *directory*."""
+    arena, rows = bytearray(b"\0"), []
+    for key, url in urls:
+        row = UrlRow(*key, 1, 0.5, url_ref=len(arena), **fields)
+        arena += entry_of(url.encode())
+        rows.append(row.packed())
+    hosts = []
+    for name in ("www.a.test", "A.test", "a.test", "b.test"):
+        hosts.append(HostRow(host_key(name), host_ref=len(arena), crawl_delay=len(name)).packed())
+        arena += entry_of(name.encode())
+    records = np.sort(np.frombuffer(b"".join(rows), ROW), order=["host_key", "path_key"])
+    host_records = np.sort(np.frombuffer(b"".join(hosts), HOST_ROW), order="host_key")
+    partition = Partition(
+        columns_of(records), columns_of(host_records), bytes(arena), created=HOUR - 100
+    )
+    directory.mkdir()
+    write_partition(partition, directory / "snap-1.meguri", options=WriteOptions(), disk=Disk())
+
+
+@pytest.mark.parametrize("identity", Identity)
+def test_rows_of_both_conventions_are_keyed_anew_and_fall_together(
+    tmp_path: Path, identity: Identity
+) -> None:
+    urls = [(seed_key(url), url) for url in SEEDED]
+    urls += [(url_key(url, Identity.CANONICAL), url) for url in LINKED]
+    foreign(tmp_path / "p", urls)
+    meta = {b"amicrawl.identity": identity.value.encode()}
+    partition = LivePartition(tmp_path / "p", disk=Disk(), hour=HOUR, meta=meta)
+    note = partition.opened.notes[-1]
+    assert "2 URLs keyed as it keys seeds, 2 by their canonical form" in note
+    wanted = {url_key(url, identity) for url in SEEDED + LINKED}
+    assert {UrlKey(*partition.get(number)[:2]) for number in range(len(partition))} == wanted
+    assert len(wanted) == (4 if identity is Identity.EXACT else 3)
+    host = partition.host(host_key("a.test"))
+    assert host is not None
+    assert host.crawl_delay == len("www.a.test")
+    assert host.url_count == len(wanted) - 1
+    partition.close(HOUR)
+    again = LivePartition(tmp_path / "p", disk=Disk(), hour=HOUR, meta=meta)
+    assert len(again) == len(wanted)
+    assert not again.opened.notes
+    again.abandon()
+
+
+def test_of_two_rows_for_one_page_the_one_that_was_crawled_stays(tmp_path: Path) -> None:
+    url = "http://www.a.test/x"
+    foreign(tmp_path / "p", [(seed_key(url), url)], crawl_count=3, last_crawled=HOUR - 1)
+    partition = LivePartition(tmp_path / "p", disk=Disk(), hour=HOUR, meta={})
+    number = partition.find(*url_key(url, Identity.CANONICAL))
+    assert number is not None
+    assert partition.get(number).crawl_count == 3
+    assert partition.state.meta == {b"amicrawl.identity": b"canonical"}
+    partition.abandon()
+
+
+def test_the_directories_of_the_reference_become_ours(tmp_path: Path) -> None:
+    source = FULL / "store" / "snapshot-and-tail"
+    if not source.is_dir():
+        pytest.skip(f"{source} is not there")
+    directory = tmp_path / "p"
+    directory.mkdir()
+    for path in source.iterdir():
+        (directory / path.name).write_bytes(path.read_bytes())
+    partition = LivePartition(directory, disk=Disk(), hour=HOUR, meta={})
+    assert len(partition) > 0
+    assert "made by other software" in partition.opened.notes[-1]
+    rows = len(partition)
+    partition.close(HOUR)
+    again = LivePartition(directory, disk=Disk(), hour=HOUR, meta={})
+    assert len(again) == rows
+    again.abandon()
