@@ -264,8 +264,9 @@ def fetch(frontier: DurableFrontier, outcomes: list[Outcome]) -> int:
     """Hand out a row for each of *outcomes*, some at once, and settle them so; return how many."""
     flights: deque[tuple[UrlKey, Outcome]] = deque()
     for each in outcomes:
-        dispatch = frontier.next(0.0)
-        assert dispatch is not None
+        while (dispatch := frontier.next(0.0)) is None:
+            # Few hosts are left, and each of them has a request in flight.
+            frontier.settle(*flights.popleft(), 0.0)
         flights.append((dispatch.key, each))
         if len(flights) == IN_FLIGHT:
             frontier.settle(*flights.popleft(), 0.0)

@@ -122,6 +122,7 @@ class Run:
             self.breaker,
             self.limit,
             wall=time.time,
+            now=self.clock(),
             recrawl_before=self.recrawl_before,
         )
         self.resumed = resumed(frontier, mended)

@@ -14,6 +14,7 @@ Only what there is is said; a URL of which nothing more is known has no annex.
 from __future__ import annotations
 
 import json
+from json.encoder import encode_basestring_ascii
 from typing import TYPE_CHECKING, Any
 
 from amicrawl.errors import AmicrawlError
@@ -92,17 +93,25 @@ def found(etag: bytes, annex: bytes) -> Found:
 
 
 def _annex(**said: object) -> bytes:
-    given = {name: value for name, value in said.items() if value}
-    if not given:
+    pairs = [f'"{name}":{_json(value)}' for name, value in said.items() if value]
+    if not pairs:
         return b""
+    return entry_of(ANNEX_MARK + b"{%b}" % ",".join(pairs).encode("ascii"))
+
+
+def _json(value: object) -> str:
+    # Escaped to ASCII: half a surrogate pair in what a producer said survives so.
+    if isinstance(value, str):
+        # `dumps` takes four times as long, and nearly all values are these.
+        return encode_basestring_ascii(value)
+    if type(value) is int:
+        return str(value)
     try:
-        # Escaped to ASCII: half a surrogate pair in what a producer said survives so.
-        text = json.dumps(given, separators=(",", ":"))
-    except (TypeError, ValueError) as error:
+        return json.dumps(value, separators=(",", ":"))
+    except (TypeError, ValueError, RecursionError) as error:
         raise AmicrawlError(
             f"What a request carries cannot be kept in the frontier: {error}."
         ) from error
-    return entry_of(ANNEX_MARK + text.encode("ascii"))
 
 
 def _said(annex: bytes) -> dict[str, Any]:
@@ -110,7 +119,7 @@ def _said(annex: bytes) -> dict[str, Any]:
         return {}
     try:
         said = json.loads(annex[len(ANNEX_MARK) :])
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return said if isinstance(said, dict) else {}
 

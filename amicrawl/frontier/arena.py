@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _WAITING = 1024**2
 _GLANCE = 512
 """Octets read at first: most URLs, with what stands behind them, are shorter."""
+_LONGEST_HEAD = 10
 
 
 def entry_of(text: bytes) -> bytes:
@@ -72,10 +73,11 @@ class StringArena:
 
         Raises AmicrawlError where *reference* leads nowhere: the rows were checked when they came in.
         """
-        text, end = self._entry(reference)
+        block = self._read(reference, _GLANCE)
+        text, end = self._entry(reference, block)
         if end >= len(self):
             return text, b""
-        return text, self._entry(end)[0]
+        return text, self._entry(end, block[end - reference :])[0]
 
     def mapped(self, length: int) -> memoryview:
         """Return the first *length* octets, all of which must be written out, mapped read-only."""
@@ -83,34 +85,31 @@ class StringArena:
 
     def write_out(self) -> None:
         """Write what waits in memory to the file."""
-        block = memoryview(self._waiting)
         with explained(self._directory, "written to"):
-            while block:
-                done = self._disk.write(self._file.fileno(), block)
+            while self._waiting:
+                # What is written waits no longer, whatever becomes of the rest: no offset may shift.
+                with memoryview(self._waiting) as block:
+                    done = self._disk.write(self._file.fileno(), block)
                 self._written += done
-                block = block[done:]
-        self._waiting = bytearray()
+                del self._waiting[:done]
 
     def close(self) -> None:
         """Give the file up."""
         self._file.close()
 
-    def _entry(self, offset: int) -> tuple[bytes, int]:
-        """Return the string at *offset* and the offset behind it."""
-        block = self._read(offset, _GLANCE)
-        length = shift = at = 0
-        while True:
-            if at == len(block) or shift > 63:
-                raise AmicrawlError(f"No string of the frontier begins at offset {offset}.")
-            octet = block[at]
-            length |= (octet & 0x7F) << shift
-            at += 1
-            if octet < 0x80:
-                break
-            shift += 7
+    def _entry(self, offset: int, block: bytes) -> tuple[bytes, int]:
+        """Return the string at *offset* and the offset behind it; *block* is what was read from there."""
+        head = _head(block)
+        if head is None:
+            block = self._read(offset, _GLANCE)
+            head = _head(block)
+        if head is None:
+            raise AmicrawlError(f"No string of the frontier begins at offset {offset}.")
+        length, at = head
         if at + length > len(block):
-            block = self._read(offset, at + length)
-            if len(block) < at + length:
+            whole = at + length
+            block = self._read(offset, whole) if whole <= len(self) - offset else b""
+            if len(block) < whole:
                 raise AmicrawlError(f"The string of the frontier at offset {offset} has no end.")
         return block[at : at + length], offset + at + length
 
@@ -120,3 +119,13 @@ class StringArena:
             return bytes(self._waiting[start : start + length])
         # An entry is added in one piece, so it never lies partly here and partly there.
         return os.pread(self._file.fileno(), length, offset)
+
+
+def _head(block: bytes) -> tuple[int, int] | None:
+    """Return the length that *block* begins with, and where that ends; None if it does not end there."""
+    length = 0
+    for at, octet in enumerate(block[:_LONGEST_HEAD]):
+        length |= (octet & 0x7F) << 7 * at
+        if octet < 0x80:
+            return length, at + 1
+    return None

@@ -10,6 +10,7 @@ fallen due again. What is in flight when the process dies is due again when the 
 
 from __future__ import annotations
 
+from math import ceil, inf
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,7 +27,7 @@ from amicrawl.frontier.queue import Queue
 from amicrawl.frontier.revisits import Revisits
 from amicrawl.frontier.row import Dispatch, Offer, Settled, Source
 from amicrawl.frontier.states import RESTING, WAITING, Event, Status, after
-from amicrawl.frontier.url_row import UrlRow
+from amicrawl.frontier.url_row import UrlRow, priority_and_reference
 from amicrawl.frontier.wheel import DueWheel
 from amicrawl.politeness import Verdict, backoff
 from amicrawl.urls import UrlKey, octets
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
 _HOUR = 3600
 _FARTHEST = 0xFFFF
+_LONGEST_WAIT = 24 * _HOUR
+"""Seconds that what is noted of a host can keep its gate shut: clocks may have been wrong."""
 _STATUSES = {int(status): status for status in Status}
 _SOURCES = {int(source): source for source in Source}
 
@@ -63,7 +66,8 @@ class DurableFrontier:
     """A `Frontier` whose rows outlive the process.
 
     It shares *gates*, *breaker* and *limit* with the crawl, which may use them for requests of its own,
-    and is the one listener of *gates*. *wall* gives Unix seconds. With *recrawl_before*, an hour since
+    and is the one listener of *gates*. *wall* gives Unix seconds, *now* is the moment on the clock of the
+    gates at which the frontier is opened. With *recrawl_before*, an hour since
     1970, rows that were settled are handed out again if they are due at that hour or before; and from
     then on as they fall due.
     """
@@ -76,6 +80,7 @@ class DurableFrontier:
         limit: InflightLimit,
         *,
         wall: Callable[[], float],
+        now: float = 0.0,
         recrawl_before: int | None = None,
         revisits: Revisits | None = None,
     ) -> None:
@@ -97,6 +102,7 @@ class DurableFrontier:
         """How many rows were found in flight: the crawl before died with them."""
         backlog = self._take_stock(self._hour if recrawl_before is None else recrawl_before)
         self._queue = Queue(gates, breaker, backlog=backlog, place_of=self._place_of)
+        self._keep_gates_shut(now)
 
     def __len__(self) -> int:
         return len(self.partition)
@@ -174,6 +180,8 @@ class DurableFrontier:
         else:
             self._settle(flight, outcome, self._hour)
         self._leave(flight, now)
+        if not again:
+            self._hosts.settled(key[0], outcome, opens=self._opens_at(key[0], now))
         return Settled.AGAIN if again else Settled.DONE
 
     def release(self, key: UrlKey, now: float) -> None:
@@ -274,6 +282,19 @@ class DurableFrontier:
         self._wheel.add_many(numbers[later], dues[later])
         return Backlog(rows, numbers[~later])
 
+    def _opens_at(self, host: int, now: float) -> int:
+        """Return the Unix second from which *host* may be asked; 0 where it may be asked at *now*."""
+        wait = self._gates.opens_at(host) - now
+        return ceil(self._wall() + wait) if 0 < wait < inf else 0
+
+    def _keep_gates_shut(self, now: float) -> None:
+        """Shut the gates that were not yet open when the crawl before ended."""
+        wall = self._wall()
+        hosts = self.partition.state.hosts.view()
+        for number in np.flatnonzero(hosts["host_next_eligible"] > wall).tolist():
+            wait = min(int(hosts["host_next_eligible"][number]) - wall, _LONGEST_WAIT)
+            self._gates.keep_shut(int(hosts["host_key"][number]), now + wait)
+
     def _turn_wheel(self) -> None:
         """Queue the rows that have fallen due since the last look."""
         hour = int(self._wall() // _HOUR)
@@ -297,7 +318,7 @@ class DurableFrontier:
         self._counts[Status.IN_FLIGHT] += 1
         if status in RESTING:
             status = after(status, Event.FELL_DUE)
-        row = row._replace(status=after(status, Event.DISPATCHED))
+        row = row.with_status(after(status, Event.DISPATCHED))
         partition.put(number, row)
         dispatch = Dispatch(self._offer_of(row), self._attempts.pop(number, 1), skip)
         self._flights[dispatch.key] = _Flight(dispatch, number, row)
@@ -338,9 +359,8 @@ class DurableFrontier:
         row = settled(row, event, outcome, hour)
         if event in {Event.CAPTURED, Event.UNCHANGED, Event.REDIRECTED}:
             row = self._note_what_was_found(row, flight, outcome)
-            host = self._hosts.row(row.host)
+            host = self._hosts.row(row.host) if row.crawl_count else None
             row = self._revisits.scheduled(row, outcome, host, hour)
-        self._hosts.settled(row.host, outcome)
         self._counts[Status.IN_FLIGHT] -= 1
         self._counts[_STATUSES[row.status]] += 1
         self.partition.put(number, row)
@@ -371,12 +391,13 @@ class DurableFrontier:
         status = after(Status.IN_FLIGHT, event)
         self._counts[Status.IN_FLIGHT] -= 1
         self._counts[status] += 1
-        row = flight.row._replace(status=status)
+        row = flight.row.with_status(status)
         self.partition.put(flight.number, row)
         return row
 
     def _place_of(self, number: int) -> int:
-        return self._place(self.partition.get(number), number)
+        priority, reference = priority_and_reference(self.partition.state.rows.read(number))
+        return place(order_of(priority), reference, number)
 
     def _place(self, row: UrlRow, number: int) -> int:
         return place(order_of(row.priority), row.url_ref, number)

@@ -6,7 +6,6 @@ when it is tried again, is decided elsewhere.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from amicrawl.frontier.content import Change, change_between
@@ -22,8 +21,7 @@ _MOST_VISITS = 0xFFFF_FFFF
 _LONGEST_STREAK = 0xFFFF
 
 
-@dataclass(frozen=True, slots=True)
-class Visit:
+class Visit(NamedTuple):
     """What a visit that was answered showed of a page."""
 
     fetched_at: int
@@ -40,8 +38,7 @@ class Visit:
     """The payload is what this host shows for pages that are not there."""
 
 
-@dataclass(frozen=True, slots=True)
-class History:
+class History(NamedTuple):
     """What is remembered of a page; times in hours since 1970, 0 for never."""
 
     first_seen: int = 0

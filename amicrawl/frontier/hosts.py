@@ -40,14 +40,14 @@ class HostTally:
         offered = self._offered
         count = offered.get(host)
         if count is None:
-            if self.row(host) is None:
+            if host not in self._changed and not self._partition.knows_host(host):
                 self._begin(host, url)
             offered[host] = 1
         else:
             offered[host] = count + 1
 
-    def settled(self, host: int, outcome: Outcome) -> None:
-        """Count *outcome* for *host*."""
+    def settled(self, host: int, outcome: Outcome, *, opens: int) -> None:
+        """Count *outcome* for *host*, which may be asked again from *opens* on (Unix seconds)."""
         row = self.row(host)
         if row is None:
             return
@@ -59,6 +59,7 @@ class HostTally:
             crawl_total=min(row.crawl_total + (outcome.status > 0), _MOST),
             error_total=min(row.error_total + failed, _MOST),
             avg_latency=latency or row.avg_latency,
+            host_next_eligible=opens,
         )
 
     def hand_over(self) -> None:

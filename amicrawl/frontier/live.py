@@ -11,6 +11,7 @@ One thread changes a partition; `sync` may run on another. `load` only reads.
 from __future__ import annotations
 
 import tempfile
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -70,16 +71,16 @@ class LivePartition:
         with explained(directory, "made"):
             directory.mkdir(exist_ok=True)
         self._lock = DirectoryLock(directory)
-        try:
-            self._open(hour, meta)
-        except BaseException:
-            self._lock.release()
-            raise
+        with ExitStack() as undo:
+            undo.callback(self._lock.release)
+            self._open(hour, meta, undo)
+            undo.pop_all()
 
-    def _open(self, hour: int, meta: Mapping[bytes, bytes]) -> None:
+    def _open(self, hour: int, meta: Mapping[bytes, bytes], undo: ExitStack) -> None:
         directory, disk = self.directory, self._disk
         self._generations = Generations(directory, disk=disk)
         self.state, self.opened, replayed = _read(self._generations, directory, disk=disk)
+        undo.callback(lambda: self.state.close())
         self._lsn = replayed.next_lsn
         self._generations.mend(replayed)
         _check_identity(self.state, meta, directory)
@@ -90,6 +91,7 @@ class LivePartition:
         if self.opened.is_new:
             self.state.created = hour
         self._journal = Journal(self._generations.begin_log(), disk=disk)
+        undo.callback(lambda: self._journal.close())
         self._frames = self.opened.frames
         self._snapshot: SnapshotTask | None = None
         if self.opened.is_new or is_foreign:
@@ -132,7 +134,7 @@ class LivePartition:
         Its URL is the first of the arena entries *texts*.
         """
         reference = self.intern(texts)
-        row = row._replace(url_ref=reference)
+        row = row.with_reference(reference)
         if number < len(self.state.rows):
             self.state.removed.discard(number)
             self.put(number, row)
@@ -160,6 +162,10 @@ class LivePartition:
     def texts_at(self, reference: int) -> tuple[bytes, bytes]:
         """Return the string at *reference* and the entry behind it, which may be its annex."""
         return self.state.arena.texts_at(reference)
+
+    def knows_host(self, host: int) -> bool:
+        """Tell whether *host* has a row."""
+        return host in self.state.host_numbers
 
     def host(self, host: int) -> HostRow | None:
         """Return the row of *host*, if it has one."""
@@ -197,6 +203,8 @@ class LivePartition:
     def snapshot(self, hour: int) -> None:
         """Begin to write the partition as it stands at *hour*; it goes on on a thread of its own."""
         self._end_snapshot()
+        # From here on `flush` looks at the next journal only.
+        self.flush()
         state, generations, disk = self.state, self._generations, self._disk
         begun, lsn = generations.begin_generation(), self._lsn
         journal = self._journal = Journal(begun.log, disk=disk, after=self._journal)
@@ -272,13 +280,15 @@ def _read(
     )
     if state is None:
         state = PartitionState(directory=work, disk=disk)
-    opened = Opened(is_new=candidate.snapshot is None and not candidate.logs)
+    opened = Opened()
     try:
         replayed = state.replay(candidate.logs, first_lsn=candidate.lsn, touched=opened.touched)
     except BaseException:
         state.close()
         raise
     opened.frames = sum(log.frames for log in replayed.logs)
+    # One that was begun and never got as far as its first snapshot is new still.
+    opened.is_new = candidate.snapshot is None and not opened.frames
     opened.since = state.created
     opened.notes = (*candidate.notes, *replayed.notes)
     return state, opened, replayed

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amicrawl.frontier.freshness import DEFAULTS, FreshnessParams, host_share
-from amicrawl.frontier.history import History, Visit, observe, recrawl
+from amicrawl.frontier.history import History, Recrawl, Visit, observe, recrawl
 
 if TYPE_CHECKING:
     from amicrawl.frontier.row import Found, Outcome
@@ -61,20 +61,25 @@ class Revisits:
             simhash=row.simhash,
         )
         after = observe(before, visit)
-        row = row._replace(
+        rate, due = row.rate, row.next_due
+        if after.crawl_count > 1:
+            rate, due = self._again(row, after, host, hour)
+        return row._replace(
             last_crawled=after.last_crawled,
             last_changed=after.last_changed,
+            next_due=due,
+            rate=rate,
             crawl_count=after.crawl_count,
             change_count=after.change_count,
             no_change_streak=after.no_change_streak,
             content_fp=after.content_fp,
             simhash=after.simhash,
         )
-        if after.crawl_count < 2:
-            return row
+
+    def _again(self, row: UrlRow, history: History, host: HostRow | None, hour: int) -> Recrawl:
         share = host_share(host.crawl_delay, host.url_count) if host is not None else float("inf")
-        again = recrawl(
-            after,
+        return recrawl(
+            history,
             priority=row.priority,
             path_key=row.path,
             now=hour,
@@ -82,7 +87,6 @@ class Revisits:
             share=share,
             params=self._params,
         )
-        return row._replace(rate=again.rate, next_due=again.due)
 
 
 def fingerprint_of(digest: str) -> int:

@@ -7,6 +7,7 @@ in memory. Both answers are exact, so a key is never taken for known because a f
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from amicrawl.frontier.arena import StringArena
@@ -36,8 +37,12 @@ class PartitionState:
     def __init__(self, *, directory: Path, disk: Disk, rows: int = 0, hosts: int = 0) -> None:
         """Begin empty, with room for *rows* and *hosts*; working files are made in *directory*."""
         self.rows = RowTable(ROW, directory=directory, disk=disk, rows=rows)
-        self.hosts = RowTable(HOST_ROW, directory=directory, disk=disk, rows=hosts)
-        self.arena = StringArena(directory=directory, disk=disk)
+        with ExitStack() as undo:
+            undo.callback(self.rows.close)
+            self.hosts = RowTable(HOST_ROW, directory=directory, disk=disk, rows=hosts)
+            undo.callback(self.hosts.close)
+            self.arena = StringArena(directory=directory, disk=disk)
+            undo.pop_all()
         self.meta: dict[bytes, bytes] = {}
         self.partition_id = 0
         self.created = 0

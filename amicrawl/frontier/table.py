@@ -42,7 +42,11 @@ class RowTable:
         self._map: mmap.mmap | None = None
         self._frozen_rows = 0
         self._before: dict[int, bytes] = {}
-        self._reserve(max(_STEP, rows))
+        try:
+            self._reserve(max(_STEP, rows))
+        except BaseException:
+            self.close()
+            raise
 
     def __len__(self) -> int:
         return self._rows

@@ -49,10 +49,27 @@ class UrlRow(NamedTuple):
         """Return the row as octets."""
         return _URL.pack(*self)
 
+    def with_status(self, status: int) -> UrlRow:
+        """Return the row with another status; `_replace` takes three times as long."""
+        return UrlRow(self[0], self[1], status, *self[3:])
+
+    def with_reference(self, reference: int) -> UrlRow:
+        """Return the row with another `url_ref`."""
+        return UrlRow(*self[:6], reference, *self[7:])
+
     @classmethod
     def unpacked(cls, octets: bytes | memoryview) -> UrlRow:
         """Return the row that *octets* hold."""
         return cls._make(_URL.unpack(octets))
+
+
+_priority_and_reference = Struct("<17xf3xQ").unpack_from
+
+
+def priority_and_reference(octets: bytes) -> tuple[float, int]:
+    """Return `priority` and `url_ref` of the row that *octets* hold: all that its place depends on."""
+    priority, reference = _priority_and_reference(octets)
+    return priority, reference
 
 
 class HostRow(NamedTuple):

@@ -35,12 +35,16 @@ class Death(Enum):
 
 
 def durable(
-    gates: Gates, breaker: HostBreaker, limit: InflightLimit, directory: Path | None = None
+    gates: Gates,
+    breaker: HostBreaker,
+    limit: InflightLimit,
+    directory: Path | None = None,
+    now: float = 0.0,
 ) -> DurableFrontier:
     """A frontier in *directory*, or one of its own, whose wall clock stands still."""
     directory = directory or Path(tempfile.mkdtemp(prefix="amicrawl-contract-"))
     partition = LivePartition(directory, disk=Disk(), hour=HOUR, meta=META)
-    return DurableFrontier(partition, gates, breaker, limit, wall=lambda: NOW)
+    return DurableFrontier(partition, gates, breaker, limit, wall=lambda: NOW, now=now)
 
 
 FRONTIERS: list[Maker] = [durable]
@@ -61,8 +65,8 @@ class World:
             self.frontier.partition.abandon()
             shutil.rmtree(self.frontier.partition.directory)
 
-    def reborn(self, death: Death) -> World:
-        """End this world's process in the way of *death*, and return the next one's."""
+    def reborn(self, death: Death, now: float) -> World:
+        """End this world's process in the way of *death* at *now*, and return the next one's."""
         frontier = self.frontier
         assert isinstance(frontier, DurableFrontier)
         frontier.flush()
@@ -72,7 +76,9 @@ class World:
             if death is Death.KILLED_IN_A_SNAPSHOT:
                 frontier.partition.snapshot(HOUR)
             frontier.partition.abandon()
-        return make_world(partial(durable, directory=frontier.partition.directory), **self.rules)
+        return make_world(
+            partial(durable, directory=frontier.partition.directory, now=now), **self.rules
+        )
 
 
 def make_world(

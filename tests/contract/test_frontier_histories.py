@@ -190,7 +190,7 @@ class History(RuleBasedStateMachine):
     @rule(death=st.sampled_from(Death))
     def die(self, death: Death) -> None:
         """What was offered is there again, what was settled stays so, what was in flight is due."""
-        self.world = self.world.reborn(death)
+        self.world = self.world.reborn(death, self.now)
         self.frontier = self.world.frontier
         for row in self.rows.values():
             row.flight, row.due, row.attempt = None, -inf, 1

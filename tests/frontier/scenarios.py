@@ -1,12 +1,12 @@
-"""Scheduling scenarios, played by our frontier: a hand-moved clock, and the crawl's part played by the test."""
+"""Scheduling scenarios, played by our frontier with a hand-moved clock; the test plays the crawl."""
 
 from __future__ import annotations
 
 import json
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 from frontier.store.partitions import QuickDisk
@@ -78,7 +78,7 @@ class Rules:
     whole_seconds: bool = True
     """Delays as the reference keeps them, rounded down; otherwise as they were asked for."""
     buckets: bool = False
-    """Give the priority's bucket for the priority: then what shares one comes in the order of the offers."""
+    """Offer with the bucket of a priority in its place: what shares one keeps the order of the offers."""
     in_flight: int = 1000
     weekly: bool = False
     """A crawl that goes on, over weeks, and asks for each page once a week."""
@@ -96,9 +96,9 @@ class World:
         self.directory = directory
         times = [step["now"] for step in line["steps"] if "now" in step]
         self.clock = float(times[0] if times else 0)
-        self.warm: dict[UrlKey, Line] = {
-            key_in(step["key"]): step for step in line["steps"] if step["op"] == "warm"
-        }
+        # What is known of a page comes with its seed; once it was crawled, nothing more is taken.
+        warm = [step for step in line["steps"] if step["op"] == "warm"]
+        self.warm: dict[UrlKey, Line] = {key_in(step["key"]): step for step in reversed(warm)}
         self.fetches: Fetches = []
         self.refused_reports = 0
         self._open()
@@ -196,7 +196,7 @@ class World:
         target = said.get("redirect_target", "")
         form = canonicalize(target, base=seed.url) if target else None
         if isinstance(form, Canonical):
-            outcome = Outcome(outcome.status, found=outcome.found, redirect=form.url)
+            outcome = replace(outcome, redirect=form.url)
             self._offer_redirect(form.url, key)
         if self.rules.retry_after and outcome.retry_after:
             self.gates.keep_shut(key.host, self.clock + outcome.retry_after)
@@ -283,13 +283,33 @@ pages; `Last-Modified` is kept as it was sent, behind the ETag; rates are compar
 estimated at all."""
 
 
+class Worlds:
+    """The worlds of one test, each in a directory of its own; closed whatever happens."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._open: list[World] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        for world in self._open:
+            world.end()
+
+    def __call__(self, line: Line, rules: Rules = Rules()) -> World:
+        world = World(self._directory / str(len(self._open)), line, rules)
+        self._open.append(world)
+        return world
+
+
 def digest_of(fingerprint: str) -> str:
     """Return a digest of a payload with this fingerprint."""
     return f"{int(fingerprint, 0):016x}".ljust(40, "0")
 
 
 def outcome_of(said: Line, seed: Seed) -> Outcome:
-    """Return what the vectors say of a fetch as the crawl would tell it; *seed* is what was asked with."""
+    """Return what the vectors say of a fetch as the crawl would; *seed* is what was asked with."""
     if not said["http_status"]:
         return Outcome(failure=Failure.CONNECT_TIMEOUT)
     unchanged = bool(said.get("not_modified"))
@@ -443,5 +463,3 @@ def least_distance(fetches: Fetches) -> float:
         (later - earlier for moments in times.values() for earlier, later in pairwise(moments)),
         default=float("inf"),
     )
-
-

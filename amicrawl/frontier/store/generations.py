@@ -106,8 +106,14 @@ class Generations:
 
         What is cut off is kept beside the log, under its name with `.tail` behind it.
         """
-        for log in replayed.torn:
-            self._cut(log)
+        for log in replayed.logs:
+            if log.intact_bytes < log.size:
+                self._cut(log)
+            elif log.size:
+                # Who wrote it may have been killed before it was forced to disk, and what is in the logs
+                # to come counts only behind it.
+                with explained(log.path, "forced to disk"):
+                    self._disk.truncate(log.path, log.size)
         self._remove(list_directory(self.directory).unfinished)
 
     def _cut(self, log: ReplayedLog) -> None:

@@ -130,3 +130,11 @@ def test_what_contains_itself_is_refused() -> None:
     extra["a"] = extra
     with pytest.raises(AmicrawlError, match="cannot be kept in the frontier"):
         offered_entries(offer(Seed("http://a.test/"), extra))
+
+
+def test_what_is_nested_without_end_is_refused() -> None:
+    extra: dict[str, Any] = {}
+    for _ in range(100_000):
+        extra = {"a": extra}
+    with pytest.raises(AmicrawlError, match="cannot be kept in the frontier"):
+        offered_entries(offer(Seed("http://a.test/"), extra))

@@ -445,7 +445,7 @@ def test_whatever_call_fails_or_is_the_last_what_was_acknowledged_is_there(
         assert {*kept, 1000, 1001} <= set(numbers_in(check_whole(directory)))
         seen.add(disk.failed_at.split()[0])
         shutil.rmtree(directory)
-    assert seen == {"create", "write", "sync", "rename", "remove", "sync_directory"}
+    assert seen == {"create", "write", "sync", "truncate", "rename", "remove", "sync_directory"}
 
 
 def check_whole(directory: Path) -> SmallPartition:
