@@ -10,6 +10,7 @@ SEEDS ?=
 PYTHON ?=
 ROUNDS ?=
 PAGES ?=
+SECONDS ?=
 export SEEDS OUT PYTHON
 
 BIN := .venv/bin
@@ -46,6 +47,10 @@ bench: environment-dev ## Measure pages per CPU second beside other crawlers [PA
 .PHONY: crash-test
 crash-test: environment-dev ## Kill a crawl at random moments and check that nothing is lost [ROUNDS=200]
 	AMICRAWL_CRASH_ROUNDS=$(or $(ROUNDS),200) $(BIN)/python -m pytest tests/crash --timeout 0
+
+.PHONY: fuzz
+fuzz: environment-dev ## Feed hostile frontier files to the reader, where atheris is installed [SECONDS=300]
+	$(BIN)/python tests/fuzz/fuzz_frontier_file.py -max_total_time=$(or $(SECONDS),300)
 
 .PHONY: clean
 clean: ## Remove what the other targets made, except what was archived

@@ -98,7 +98,7 @@ class StringArena:
         self._file.close()
 
     def _entry(self, offset: int, block: bytes) -> tuple[bytes, int]:
-        """Return the string at *offset* and the offset behind it; *block* is what was read from there."""
+        """Return the string at *offset* and the offset behind it; *block* was read from there."""
         head = _head(block)
         if head is None:
             block = self._read(offset, _GLANCE)

@@ -134,10 +134,12 @@ class DurableFrontier:
     def offer(self, offer: Offer) -> bool:
         """Take *offer* as a new row; return False, and change nothing, if its key is known."""
         host, path = offer.key
+        priority = float(offer.priority)
+        # What cannot be kept is refused before the key is claimed, which would lead to no row.
+        order, texts = order_of(priority), offered_entries(offer)
         number = self.partition.claim(host, path)
         if number is None:
             return False
-        priority = float(offer.priority)
         row = UrlRow(
             host,
             path,
@@ -148,9 +150,9 @@ class DurableFrontier:
             first_seen=self._hour,
         )
         self._hosts.offered(host, offer.seed.url)
-        reference = self.partition.fill(number, row, offered_entries(offer))
+        reference = self.partition.fill(number, row, texts)
         self._counts[Status.SCHEDULED] += 1
-        self._queue.push(host, place(order_of(priority), reference, number))
+        self._queue.push(host, place(order, reference, number))
         return True
 
     def next(self, now: float) -> Dispatch | None:
@@ -273,6 +275,7 @@ class DurableFrontier:
         for status, count in enumerate(np.bincount(statuses, minlength=len(Status)).tolist()):
             if status in _STATUSES:
                 self._counts[_STATUSES[status]] = count
+        self._counts[Status.TRAPPED] -= len(self.partition.state.removed)
         waiting = np.isin(statuses, [int(status) for status in WAITING])
         if self._recrawls:
             waiting |= np.isin(statuses, [int(status) for status in RESTING]) & (dues > 0)

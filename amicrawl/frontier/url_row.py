@@ -55,7 +55,7 @@ class UrlRow(NamedTuple):
 
     def with_reference(self, reference: int) -> UrlRow:
         """Return the row with another `url_ref`."""
-        return UrlRow(*self[:6], reference, *self[7:])
+        return UrlRow._make((*self[:6], reference, *self[7:]))
 
     @classmethod
     def unpacked(cls, octets: bytes | memoryview) -> UrlRow:

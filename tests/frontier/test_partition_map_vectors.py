@@ -78,7 +78,7 @@ def test_buckets_begin_at_the_same_hours() -> None:
 
 
 def test_the_levels_of_a_priority_have_no_counterpart() -> None:
-    """`quantize` is called by nothing in the reference either; the bucket beside it is compared elsewhere."""
+    """`quantize` is called by nothing in the reference either; the bucket is compared elsewhere."""
     golden = list(lines(FULL, "keys.jsonl", kind="priority_bucket"))
     assert golden
     assert all(line.keys() >= {"bucket", "quantize"} for line in golden)

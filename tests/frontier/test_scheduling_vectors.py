@@ -1,4 +1,4 @@
-"""The scheduling scenarios of the reference, each played by our frontier: what agrees, what not, and why.
+"""The scheduling scenarios of the reference, each played by our frontier: what agrees, or not, and why.
 
 `SCENARIOS` has an entry for every one: the comparison, whose docstring says what holds for both, and a
 sentence on what differs.
@@ -168,7 +168,7 @@ def gone_at_once(line: Line, open_world: Worlds) -> None:
 
 
 def five_attempts(line: Line, open_world: Worlds) -> None:
-    """As many attempts and the same row at the end; between them, the hours that are only noted there."""
+    """As many attempts and the same row at the end; between them, the hours that are only noted."""
     world = seeded(open_world(line), line)
     ours = world.drive(answers_of(line), within=100 * HOUR)
     theirs = fetches_of_the_reference(line)
@@ -612,7 +612,9 @@ SCENARIOS = {
         "the rule is not applied to rows: an error page is a capture as any other",
     ),
     "recovery in mid-crawl": Scenario(
-        recovery, "gates are not kept: a process takes longer to start than a host has to be left alone"
+        recovery,
+        "when a host may be asked again is written down with the answer, so that a host whose request was "
+        "in flight when the process ended may be asked at once",
     ),
     "validators": Scenario(validators, "see the comparison"),
     "age promotion": Scenario(no_starving, "there is no bound on active hosts, so none waits for it"),

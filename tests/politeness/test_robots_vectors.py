@@ -7,6 +7,7 @@ reader. `DIFFERENT` and `DIFFERENT_SITEMAPS` name every case that comes out othe
 from __future__ import annotations
 
 import base64
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -31,7 +32,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 COMPARED = {"robots", "sitemap", "sitemap_cap"}
-NOT_ADAPTED = "the delay of a host does not follow its latency and errors; robots.txt lengthens it"
+NOT_ADAPTED = "the delay of a host does not follow its latency and errors"
 NOT_BUILT = {
     "lastmod": "what a sitemap says of a page goes into its row as text; nothing is reckoned with it",
     "politeness_config": NOT_ADAPTED,
@@ -43,9 +44,8 @@ NOT_BUILT = {
 DIFFERENT = {
     "disallow all": "a URL without a path has the path /",
     "two groups for one agent are not merged": "groups of one agent are one group (RFC 9309, 2.2.1)",
-    "lone dollar blocks everything": "a rule that does not begin with / or * matches nothing by itself",
-    "pattern without a slash": "likewise; a path begins with /",
-    "wildcards": "one path that is asked about does not begin with /, as every path of a URL does",
+    "lone dollar blocks everything": "a lone $ is the end of an empty path, which no URL has",
+    "pattern without a slash": "all that it forbids is a path without a slash, which no URL has",
     "lone CR is not a line end": "CR ends a line (RFC 9309, 2.2)",
     "missing colon and empty field": "white space may stand for a colon that was forgotten",
     "percent escapes are literal": "escapes are compared by what they stand for (RFC 9309, 2.2.2)",
@@ -107,11 +107,10 @@ def test_robots_txt_forbids_the_same_but_for_what_is_told() -> None:
 
 def read(blocks: Iterable[bytes], base: str) -> list[Entry]:
     """Return the entries that could be read, and have an address."""
-    entries = []
-    try:
-        entries.extend(entries_of(blocks, base=base))
-    except (NotASeedError, InputError):
-        pass
+    entries: list[Entry] = []
+    with suppress(NotASeedError, InputError):
+        for entry in entries_of(blocks, base=base):
+            entries.append(entry)  # noqa: PERF402  # what came before an error counts
     return [entry for entry in entries if entry.url]
 
 

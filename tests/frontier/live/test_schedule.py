@@ -1,0 +1,405 @@
+"""When a row comes back: within the run, after a restart, and in a recrawl; never earlier."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from frontier.live.crawls import (
+    HOUR,
+    Clock,
+    fetched,
+    frontier_on,
+    offer_of,
+    opened,
+    statuses_in,
+    taken,
+)
+
+from amicrawl.capture import Failure
+from amicrawl.errors import AmicrawlError
+from amicrawl.frontier import DurableFrontier, Found, Offer, Outcome, Source, Status
+from amicrawl.frontier.states import MANY
+from amicrawl.seed import Seed
+from amicrawl.urls import UrlKey
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+WEEK = 168
+YEAR = 8760
+DIGEST = "0123456789abcdef" + "0" * 24
+FOUND = Found(DIGEST, '"one"', "Mon, 01 Jan 2024 00:00:00 GMT", 1_700_000_000_123)
+OK = Outcome(200, found=FOUND, latency_ms=120)
+BUSY = Outcome(503)
+MISSING = Outcome(404)
+TIMEOUT = Outcome(failure=Failure.RESPONSE_TIMEOUT)
+
+
+class Crawl:
+    """A frontier in a directory, restarted as often as a test likes; its clock goes on."""
+
+    def __init__(self, directory: Path) -> None:
+        self.clock = Clock()
+        self._directory = directory
+        self.frontier = self._open(None)
+
+    def restart(self, *, recrawl_before: int | None = None, clean: bool = True) -> DurableFrontier:
+        """End the process, or kill it, and begin the next."""
+        if clean:
+            self.frontier.close()
+        else:
+            self.frontier.flush()
+            self.frontier.partition.abandon()
+        self.frontier = self._open(recrawl_before)
+        return self.frontier
+
+    def recrawl(self, *, clean: bool = True) -> DurableFrontier:
+        """Begin the next process as a recrawl of what is due now."""
+        return self.restart(recrawl_before=self.clock.hour, clean=clean)
+
+    def _open(self, recrawl_before: int | None) -> DurableFrontier:
+        partition = opened(self._directory, hour=self.clock.hour)
+        return frontier_on(partition, self.clock, recrawl_before=recrawl_before)
+
+
+@pytest.fixture
+def crawl(tmp_path: Path) -> Iterator[Crawl]:
+    made = Crawl(tmp_path)
+    yield made
+    made.frontier.partition.abandon()
+
+
+def due_of(frontier: DurableFrontier, key: tuple[int, int]) -> int:
+    number = frontier.partition.find(*key)
+    assert number is not None
+    return frontier.partition.get(number).next_due
+
+
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize("outcome", [BUSY, TIMEOUT])
+def test_what_came_to_nothing_comes_back_after_its_hours_within_the_run_and_after_a_restart(
+    crawl: Crawl, outcome: Outcome, clean: bool
+) -> None:
+    crawl.frontier.offer(offer_of(1, 1))
+    for in_a_row, restarts in [(1, False), (2, True), (3, False), (4, True)]:
+        frontier = crawl.frontier
+        assert fetched(frontier, outcome) == [(1, 1)]
+        assert (frontier.later, frontier.queued, frontier.has_pending()) == (1, 0, False)
+        pause = 2 ** (in_a_row - 1)
+        for hours in range(pause):
+            if restarts:
+                frontier = crawl.restart(clean=clean)
+            assert (frontier.next(0.0), frontier.later) == (None, 1), hours
+            crawl.clock.hour += 1
+        if restarts:
+            frontier = crawl.restart(clean=clean)
+            assert frontier.queued == 1
+    assert fetched(crawl.frontier, outcome) == [(1, 1)]
+    assert statuses_in(crawl.frontier.partition) == {(1, 1): Status.GONE}
+    crawl.clock.hour += 2 * YEAR
+    assert crawl.frontier.next(0.0) is None
+
+
+def test_retry_after_is_heeded_after_a_restart_too(crawl: Crawl) -> None:
+    crawl.frontier.offer(offer_of(1, 1))
+    fetched(crawl.frontier, Outcome(503, retry_after=5 * 3600))
+    crawl.clock.hour += 4
+    assert crawl.restart(clean=False).next(0.0) is None
+    crawl.clock.hour += 1
+    assert set(taken(crawl.frontier)) == {(1, 1)}
+
+
+@pytest.mark.parametrize("outcome", [OK, MISSING, Outcome(410), Outcome(301, redirect="http://b.test/")])
+def test_a_settled_row_comes_back_in_a_recrawl_only(crawl: Crawl, outcome: Outcome) -> None:
+    crawl.frontier.offer(offer_of(1, 1))
+    fetched(crawl.frontier, outcome)
+    due = due_of(crawl.frontier, (1, 1))
+    crawl.clock.hour = due - 1
+    assert crawl.frontier.next(0.0) is None
+    assert crawl.restart().next(0.0) is None
+    frontier = crawl.recrawl()
+    assert (frontier.next(0.0), frontier.later, frontier.queued) == (None, 1, 0)
+    crawl.clock.hour = due
+    assert crawl.restart().next(0.0) is None
+    frontier = crawl.recrawl()
+    assert frontier.queued == 1
+    assert set(taken(frontier)) == {(1, 1)}
+
+
+def test_a_recrawl_goes_on_as_rows_fall_due(crawl: Crawl) -> None:
+    crawl.frontier.offer(offer_of(1, 1))
+    fetched(crawl.frontier, OK)
+    frontier = crawl.recrawl()
+    for _ in range(4):
+        assert frontier.next(0.0) is None
+        due = due_of(frontier, (1, 1))
+        crawl.clock.hour = due - 1
+        assert frontier.next(0.0) is None
+        crawl.clock.hour = due
+        assert fetched(frontier, replace(OK, found=replace(FOUND, unchanged=True))) == [(1, 1)]
+
+
+def test_a_row_that_a_rule_left_out_never_comes_back(crawl: Crawl) -> None:
+    crawl.frontier.offer(offer_of(1, 1))
+    fetched(crawl.frontier, Outcome(failure=Failure.REFUSED_BY_CRAWL))
+    crawl.clock.hour += 10 * YEAR
+    frontier = crawl.recrawl()
+    assert (frontier.next(0.0), frontier.later, frontier.queued) == (None, 0, 0)
+    assert frontier.counts[Status.EXCLUDED] == 1
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_recrawl_of_an_earlier_hour_takes_what_was_due_then_and_the_rest_later(
+    crawl: Crawl, clean: bool
+) -> None:
+    for path in range(3):
+        crawl.frontier.offer(offer_of(1, path))
+        fetched(crawl.frontier, OK)
+        crawl.clock.hour += 10
+    assert [due_of(crawl.frontier, (1, path)) - HOUR for path in range(3)] == [168, 178, 188]
+    crawl.clock.hour = HOUR + 180
+    frontier = crawl.restart(recrawl_before=HOUR + 170, clean=clean)
+    assert (frontier.queued, frontier.later) == (1, 2)
+    assert set(taken(frontier)) == {(1, 0)}
+    crawl.clock.hour = HOUR + 188
+    assert set(taken(frontier)) == {(1, 1), (1, 2)}
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_recrawl_ahead_of_time_that_dies_is_due_again_at_once(crawl: Crawl, clean: bool) -> None:
+    """What was in flight is leased, not lost: its old hour, still to come, must not hold it back."""
+    crawl.frontier.offer(offer_of(1, 1))
+    crawl.frontier.offer(offer_of(1, 2))
+    fetched(crawl.frontier, OK)
+    ahead = HOUR + 2 * WEEK
+    frontier = crawl.restart(recrawl_before=ahead)
+    one = frontier.next(0.0)
+    assert one is not None
+    assert frontier.next(0.0) is not None
+    frontier.release(one.key, 0.0)
+    frontier = crawl.restart(clean=clean)
+    assert frontier.lapsed == 1
+    assert set(taken(frontier)) == {(1, 1), (1, 2)}
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_what_the_last_capture_was_comes_back_with_the_dispatch(crawl: Crawl, clean: bool) -> None:
+    given = Seed("http://a.test/é", meta_json='{"a":1}')
+    key = UrlKey(1, 1)
+    crawl.frontier.offer(Offer(given, key, Source.SITEMAP, 2.5, 3, {"depth": 3}))
+    assert fetched(crawl.frontier, OK) == [key]
+    crawl.clock.hour += WEEK
+    dispatch = taken(crawl.recrawl(clean=clean))[key]
+    seed = replace(
+        given,
+        digest=FOUND.digest,
+        etag=FOUND.etag,
+        last_modified=FOUND.last_modified,
+        captured_at=FOUND.captured_at,
+    )
+    assert dispatch.offer == Offer(seed, key, Source.SITEMAP, 2.5, 3, {"depth": 3})
+
+
+def test_what_the_producer_knew_gives_way_to_what_was_captured(crawl: Crawl) -> None:
+    seed = Seed("http://a.test/", "f" * 40, '"theirs"', "Tue", 5, '{"a":1}', "http://b.test/")
+    key = UrlKey(1, 1)
+    crawl.frontier.offer(Offer(seed, key, Source.SEED))
+    assert taken(crawl.restart())[key].offer.seed == seed
+    assert taken(crawl.restart(clean=False))[key].offer.seed == seed
+    crawl.frontier.settle(key, OK, 0.0)
+    crawl.clock.hour += WEEK
+    found = taken(crawl.recrawl())[key].offer.seed
+    assert (found.digest, found.etag, found.original_url) == (DIGEST, '"one"', "")
+    assert found.meta_json == '{"a":1}'
+
+
+def test_unchanged_pages_do_not_grow_the_arena(crawl: Crawl) -> None:
+    """Nor do they over restarts: a page asked for every day for a year costs what it did at first."""
+    for path in range(5):
+        crawl.frontier.offer(offer_of(1, path))
+    fetched(crawl.frontier, OK)
+    size = len(crawl.frontier.partition.state.arena)
+    for visit in range(6):
+        crawl.clock.hour += 12 * WEEK
+        frontier = crawl.recrawl(clean=bool(visit % 2))
+        outcome = [Outcome(304, found=replace(FOUND, unchanged=True)), OK][visit % 2]
+        assert len(fetched(frontier, outcome)) == 5
+    assert len(crawl.frontier.partition.state.arena) == size
+    crawl.clock.hour += 12 * WEEK
+    changed = replace(OK, found=replace(FOUND, etag='"two"', digest="9" * 40))
+    assert len(fetched(crawl.recrawl(), changed)) == 5
+    assert len(crawl.frontier.partition.state.arena) > size
+    crawl.clock.hour += 12 * WEEK
+    seeds = [dispatch.offer.seed for dispatch in taken(crawl.recrawl()).values()]
+    assert {(seed.etag, seed.digest) for seed in seeds} == {('"two"', "9" * 40)}
+
+
+def test_the_history_of_a_page_is_kept(crawl: Crawl) -> None:
+    crawl.frontier.offer(offer_of(1, 1))
+    fetched(crawl.frontier, OK)
+    digests = ["1" * 40, "1" * 40, "2" * 40]
+    for visit, digest in enumerate(digests):
+        crawl.clock.hour += 12 * WEEK
+        frontier = crawl.recrawl(clean=bool(visit % 2))
+        outcome = replace(OK, found=replace(FOUND, digest=digest))
+        assert fetched(frontier, outcome) == [(1, 1)]
+    row = crawl.frontier.partition.get(0)
+    assert (row.crawl_count, row.change_count, row.no_change_streak) == (4, 2, 0)
+    assert (row.first_seen, row.last_crawled) == (HOUR, HOUR + 36 * WEEK)
+    assert row.last_changed == HOUR + 36 * WEEK
+    assert row.content_fp == 0x2222_2222_2222_2222
+    assert row.rate > 0
+    assert row.next_due > crawl.clock.hour
+
+
+def test_a_redirect_is_kept_and_forgotten_when_there_is_none_any_more(crawl: Crawl) -> None:
+    crawl.frontier.offer(offer_of(1, 1))
+    target = "http://b.test/é\udc80"
+    fetched(crawl.frontier, Outcome(301, redirect=target))
+    size = len(crawl.frontier.partition.state.arena)
+    for outcome, kept in [(Outcome(302, redirect=target), True), (MISSING, True), (OK, False)]:
+        crawl.clock.hour += YEAR
+        frontier = crawl.recrawl()
+        row = frontier.partition.get(0)
+        text = frontier.partition.texts_at(row.redirect_ref)[0]
+        assert text.decode("utf-8", "surrogateescape") == target
+        assert len(frontier.partition.state.arena) == size
+        assert fetched(frontier, outcome) == [(1, 1)]
+        assert bool(frontier.partition.get(0).redirect_ref) is kept
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_the_order_of_rows_survives_a_restart(crawl: Crawl, clean: bool) -> None:
+    priorities = [0, 5, -5, 0, 5, 300, 0.5, -0.0]
+    for path, priority in enumerate(priorities):
+        crawl.frontier.offer(offer_of(1, path, priority=priority))
+    crawl.restart(clean=clean)
+    crawl.frontier.offer(offer_of(1, 8, priority=5))
+    crawl.frontier.offer(offer_of(1, 9))
+    assert [path for _, path in fetched(crawl.frontier, OK)] == [5, 1, 4, 8, 6, 0, 3, 7, 9, 2]
+
+
+def test_a_row_that_comes_back_keeps_its_place(crawl: Crawl) -> None:
+    for path in range(3):
+        crawl.frontier.offer(offer_of(1, path))
+    one = crawl.frontier.next(0.0)
+    assert one is not None
+    crawl.frontier.settle(one.key, BUSY, 0.0)
+    crawl.clock.hour += 1
+    assert [path for _, path in fetched(crawl.frontier, OK)] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_what_is_counted_per_host_goes_on_over_restarts(crawl: Crawl, clean: bool) -> None:
+    for path in range(4):
+        crawl.frontier.offer(offer_of(1, path))
+    crawl.frontier.offer(offer_of(2, 9))
+    crawl.frontier.offer(offer_of(1, 0))
+    crawl.restart(clean=clean)
+    assert fetched(crawl.frontier, OK)[:2] == [(1, 0), (2, 9)]
+    crawl.frontier.offer(offer_of(1, 4))
+    crawl.restart(clean=clean)
+    fetched(crawl.frontier, TIMEOUT)
+    crawl.restart(clean=clean)
+    host = crawl.frontier.partition.host(1)
+    assert host is not None
+    assert (host.url_count, host.crawl_total, host.error_total) == (5, 4, 1)
+    assert (host.avg_latency, host.crawl_delay) == (120, 10)
+    assert crawl.frontier.partition.texts_at(host.host_ref)[0] == b"host-1.test"
+    other = crawl.frontier.partition.host(2)
+    assert other is not None
+    assert (other.url_count, other.crawl_total, other.error_total) == (1, 1, 0)
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_lapsed_rows_are_counted_once(crawl: Crawl, clean: bool) -> None:
+    for path in range(5):
+        crawl.frontier.offer(offer_of(1, path))
+    assert crawl.frontier.lapsed == 0
+    for _ in range(3):
+        crawl.frontier.next(0.0)
+    frontier = crawl.restart(clean=clean)
+    assert (frontier.lapsed, frontier.queued, frontier.in_flight) == (3, 5, 0)
+    assert frontier.counts[Status.SCHEDULED] == 5
+    assert crawl.restart(clean=clean).lapsed == 0
+
+
+def test_a_wall_clock_that_goes_back_hands_out_nothing_early(crawl: Crawl) -> None:
+    crawl.frontier.offer(offer_of(1, 1))
+    fetched(crawl.frontier, BUSY)
+    crawl.clock.hour -= 5
+    assert crawl.frontier.next(0.0) is None
+    crawl.clock.hour += 6
+    assert fetched(crawl.frontier, OK) == [(1, 1)]
+
+
+def test_hours_that_were_slept_through_bring_each_row_once(crawl: Crawl) -> None:
+    for path in range(6):
+        crawl.frontier.offer(offer_of(1, path))
+    for hours in range(3):
+        for outcome in (BUSY, TIMEOUT):
+            dispatch = crawl.frontier.next(0.0)
+            assert dispatch is not None
+            after = replace(outcome, retry_after=hours * 3600)
+            crawl.frontier.settle(dispatch.key, after, 0.0)
+    crawl.clock.hour += 10_000_000
+    assert len(taken(crawl.frontier)) == 6
+    assert crawl.frontier.later == 0
+
+
+def test_a_lost_capture_is_due_again_and_handed_out_once(crawl: Crawl) -> None:
+    for path in range(2):
+        crawl.frontier.offer(offer_of(1, path))
+    fetched(crawl.frontier, OK)
+    for recrawls in (False, True):
+        crawl.clock.hour += YEAR
+        frontier = crawl.recrawl() if recrawls else crawl.restart()
+        assert frontier.due_again(UrlKey(1, 0))
+        assert not frontier.due_again(UrlKey(1, 7))
+        keys = set(taken(frontier))
+        assert keys == ({(1, 0), (1, 1)} if recrawls else {(1, 0)})
+        for key in keys:
+            frontier.settle(key, OK, 0.0)
+
+
+def test_a_row_asked_for_before_its_hour_is_handed_out_once_when_the_hour_comes(crawl: Crawl) -> None:
+    """It stands in the wheel twice then: at its old hour, and at that of its last settling."""
+    crawl.frontier.offer(offer_of(1, 1))
+    fetched(crawl.frontier, Outcome(503, retry_after=5 * 3600))
+    assert crawl.frontier.due_again(UrlKey(1, 1))
+    assert fetched(crawl.frontier, Outcome(503, retry_after=7 * 3600)) == [(1, 1)]
+    crawl.clock.hour += 100
+    assert list(taken(crawl.frontier)) == [(1, 1)]
+
+
+def test_what_the_index_says_is_settled_once(crawl: Crawl) -> None:
+    crawl.frontier.offer(offer_of(1, 1))
+    assert crawl.frontier.settle_found(UrlKey(1, 1), OK, HOUR)
+    assert not crawl.frontier.settle_found(UrlKey(1, 1), OK, HOUR)
+    with pytest.raises(AmicrawlError, match="not in the frontier"):
+        crawl.frontier.settle_found(UrlKey(1, 2), OK, HOUR)
+    frontier = crawl.restart()
+    assert (frontier.counts[Status.CRAWLED], frontier.queued) == (1, 0)
+
+
+@pytest.mark.parametrize("fault", [{"extra": {"a": object()}}, {"priority": 1e39}])
+def test_an_offer_that_cannot_be_kept_leaves_nothing_behind(crawl: Crawl, fault: dict[str, Any]) -> None:
+    """Its key must be free still, and lead to no other row."""
+    with pytest.raises((AmicrawlError, OverflowError)):
+        crawl.frontier.offer(replace(offer_of(1, 1), **fault))
+    assert crawl.frontier.partition.find(1, 1) is None
+    assert len(crawl.frontier) == crawl.frontier.queued == 0
+    assert crawl.frontier.offer(offer_of(2, 2))
+    assert crawl.frontier.offer(offer_of(1, 1))
+    assert set(taken(crawl.frontier)) == {(1, 1), (2, 2)}
+
+
+def test_a_row_is_given_up_after_as_many_runs_as_it_may_fail(crawl: Crawl) -> None:
+    crawl.frontier.offer(offer_of(1, 1))
+    for _ in range(MANY):
+        assert fetched(crawl.restart(clean=False), TIMEOUT) == [(1, 1)]
+        crawl.clock.hour += WEEK
+    assert crawl.restart().counts[Status.GONE] == 1
