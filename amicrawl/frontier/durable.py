@@ -92,12 +92,13 @@ class DurableFrontier:
         self._hour = int(wall() // _HOUR)
         self._recrawls = recrawl_before is not None
         self._revisits = revisits or Revisits()
-        self._hosts = HostTally(partition)
+        self._hosts = HostTally(partition, crawl_delay=round(gates.delay * 10))
         self._wheel = DueWheel(self._hour + 1)
         self._flights: dict[UrlKey, _Flight] = {}
         self._attempts: dict[int, int] = {}
         """The number of the next attempt, by row, for those that failed since the crawl began."""
         self._counts = dict.fromkeys(Status, 0)
+        self._lapsed_hosts: set[int] = set()
         self.lapsed = 0
         """How many rows were found in flight: the crawl before died with them."""
         backlog = self._take_stock(self._hour if recrawl_before is None else recrawl_before)
@@ -180,7 +181,7 @@ class DurableFrontier:
             row = self._move(flight, Event.POSTPONED)
             self._queue.postpone(key[0], self._place(row, flight.number), until=now + backoff(attempt))
         else:
-            self._settle(flight, outcome, self._hour)
+            self._settle(flight, outcome, int(self._wall() // _HOUR))
         self._leave(flight, now)
         if not again:
             self._hosts.settled(key[0], outcome, opens=self._opens_at(key[0], now))
@@ -245,7 +246,8 @@ class DurableFrontier:
     def due_again(self, key: UrlKey) -> bool:
         """Have the settled row at *key* handed out once more, and at once; False if there is none.
 
-        For a row whose capture turned out to be lost.
+        For a row whose capture turned out to be lost. A frontier that would hand the row out anyway, now
+        or later, may do so twice; the next one over the same partition does not: mend first, then crawl.
         """
         number = self.partition.find(*key)
         if number is None or key in self._flights:
@@ -268,9 +270,11 @@ class DurableFrontier:
         if self.partition.state.removed:
             statuses[np.fromiter(self.partition.state.removed, np.int64)] = Status.TRAPPED
         for number in np.flatnonzero(statuses == Status.IN_FLIGHT).tolist():
-            row = self.partition.get(number)
-            self.partition.put(number, row._replace(status=after(Status.IN_FLIGHT, Event.LAPSED)))
+            row = self.partition.get(number).with_status(after(Status.IN_FLIGHT, Event.LAPSED))
+            self.partition.put(number, self._due_now(row))
             statuses[number] = Status.SCHEDULED
+            dues[number] = 0
+            self._lapsed_hosts.add(row.host)
             self.lapsed += 1
         for status, count in enumerate(np.bincount(statuses, minlength=len(Status)).tolist()):
             if status in _STATUSES:
@@ -292,6 +296,9 @@ class DurableFrontier:
 
     def _keep_gates_shut(self, now: float) -> None:
         """Shut the gates that were not yet open when the crawl before ended."""
+        for host in self._lapsed_hosts:
+            # Nothing tells when it was asked; a crawl that dies again and again must not press it.
+            self._gates.keep_shut(host, now + self._gates.delay)
         wall = self._wall()
         hosts = self.partition.state.hosts.view()
         for number in np.flatnonzero(hosts["host_next_eligible"] > wall).tolist():
@@ -394,9 +401,13 @@ class DurableFrontier:
         status = after(Status.IN_FLIGHT, event)
         self._counts[Status.IN_FLIGHT] -= 1
         self._counts[status] += 1
-        row = flight.row.with_status(status)
+        row = self._due_now(flight.row.with_status(status))
         self.partition.put(flight.number, row)
         return row
+
+    def _due_now(self, row: UrlRow) -> UrlRow:
+        """Return *row* with no hour to wait for: a recrawl may have taken it ahead of its own."""
+        return row if row.next_due <= self._hour else row._replace(next_due=self._hour)
 
     def _place_of(self, number: int) -> int:
         priority, reference = priority_and_reference(self.partition.state.rows.read(number))

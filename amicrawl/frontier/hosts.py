@@ -23,7 +23,7 @@ _ERRORS = frozenset({429, *range(500, 600)})
 class HostTally:
     """The host rows of one partition."""
 
-    def __init__(self, partition: LivePartition, *, crawl_delay: int = 10) -> None:
+    def __init__(self, partition: LivePartition, *, crawl_delay: int) -> None:
         """*crawl_delay*, in tenths of a second, is what new hosts are noted to ask for."""
         self._partition = partition
         self._crawl_delay = crawl_delay

@@ -171,7 +171,9 @@ def _copied(table: RowTable, order: np.ndarray, target: RowTable) -> Columns:
     source = table.view()
     copied = target.fill(len(order))
     for at in range(0, len(order), _PAGE):
-        copied[at : at + _PAGE] = source[order[at : at + _PAGE]]
+        # Rows are copied whole, and other threads let run: by index, numpy copies field by field, which
+        # takes twenty times as long. No number is out of range, so that nothing is clipped.
+        np.take(source, order[at : at + _PAGE], out=copied[at : at + _PAGE], mode="clip")
     before = list(table.thaw().items())
     if before:
         # Rows that were written to while they were copied, some of them perhaps half.

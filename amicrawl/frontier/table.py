@@ -86,10 +86,11 @@ class RowTable:
 
     def view(self) -> np.ndarray:
         """Return the rows as they are and will be, read-only, in a mapping of their own."""
-        if not self._rows:
+        rows = self._rows  # read once: another thread may append meanwhile
+        if not rows:
             return np.empty(0, self._record)
-        mapped = mmap.mmap(self._file.fileno(), self._rows * self._width, access=mmap.ACCESS_READ)
-        return np.frombuffer(mapped, self._record, self._rows)
+        mapped = mmap.mmap(self._file.fileno(), rows * self._width, access=mmap.ACCESS_READ)
+        return np.frombuffer(mapped, self._record, rows)
 
     def freeze(self) -> int:
         """Begin to put aside what is about to be overwritten; return how many rows there are."""

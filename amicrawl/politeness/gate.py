@@ -59,6 +59,11 @@ class Gates:
         """Return how many gates are held in memory."""
         return len(self._gates)
 
+    @property
+    def delay(self) -> float:
+        """Seconds between two requests to a host for which `set_delay` said nothing."""
+        return self._delay
+
     def may_start(self, host: int, now: float) -> bool:
         """Tell whether a request to *host* may start at *now*."""
         return self.opens_at(host) <= now

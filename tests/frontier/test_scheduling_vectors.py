@@ -613,8 +613,8 @@ SCENARIOS = {
     ),
     "recovery in mid-crawl": Scenario(
         recovery,
-        "when a host may be asked again is written down with the answer, so that a host whose request was "
-        "in flight when the process ended may be asked at once",
+        "when a host may be asked again is written down with the answer: one that was being asked "
+        "when the process ended may be asked at once",
     ),
     "validators": Scenario(validators, "see the comparison"),
     "age promotion": Scenario(no_starving, "there is no bound on active hosts, so none waits for it"),

@@ -64,6 +64,17 @@ def test_every_stats_key_in_the_code_is_documented() -> None:
     assert used == told
 
 
+def test_every_test_that_a_page_names_is_there() -> None:
+    """A page that says what shows a claim must not outlive it."""
+    text = (PROJECT / "docs" / "frontier.md").read_text()
+    code = "".join(path.read_text() for path in (PROJECT / "tests").rglob("*.py"))
+    names = re.findall(r"`(test_[a-z0-9_]+)`", text)
+    assert len(names) > 20
+    assert [name for name in names if f"def {name}(" not in code] == []
+    paths = re.findall(r"`(tests/[a-z0-9_/.]+)`", text)
+    assert [path for path in paths if not (PROJECT / path).exists()] == []
+
+
 @pytest.mark.parametrize(
     "page",
     ["README.md", "docs/tutorial.md", "docs/output.md", "docs/settings.md", "docs/architecture.md"],

@@ -204,7 +204,14 @@ def test_what_the_last_capture_was_comes_back_with_the_dispatch(crawl: Crawl, cl
 
 
 def test_what_the_producer_knew_gives_way_to_what_was_captured(crawl: Crawl) -> None:
-    seed = Seed("http://a.test/", "f" * 40, '"theirs"', "Tue", 5, '{"a":1}', "http://b.test/")
+    seed = Seed(
+        "http://a.test/",
+        digest="f" * 40,
+        etag='"theirs"',
+        captured_at=5,
+        original_url="http://b.test/",
+        meta_json='{"a":1}',
+    )
     key = UrlKey(1, 1)
     crawl.frontier.offer(Offer(seed, key, Source.SEED))
     assert taken(crawl.restart())[key].offer.seed == seed
@@ -350,29 +357,21 @@ def test_hours_that_were_slept_through_bring_each_row_once(crawl: Crawl) -> None
     assert crawl.frontier.later == 0
 
 
-def test_a_lost_capture_is_due_again_and_handed_out_once(crawl: Crawl) -> None:
-    for path in range(2):
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_lost_capture_is_due_again_at_once_and_once(crawl: Crawl, clean: bool) -> None:
+    """Whatever became of the row: settled, to be tried again later, or due anyway."""
+    outcomes = [OK, MISSING, Outcome(503, retry_after=5 * 3600)]
+    for path, outcome in enumerate(outcomes):
         crawl.frontier.offer(offer_of(1, path))
-    fetched(crawl.frontier, OK)
-    for recrawls in (False, True):
-        crawl.clock.hour += YEAR
-        frontier = crawl.recrawl() if recrawls else crawl.restart()
-        assert frontier.due_again(UrlKey(1, 0))
-        assert not frontier.due_again(UrlKey(1, 7))
-        keys = set(taken(frontier))
-        assert keys == ({(1, 0), (1, 1)} if recrawls else {(1, 0)})
-        for key in keys:
-            frontier.settle(key, OK, 0.0)
-
-
-def test_a_row_asked_for_before_its_hour_is_handed_out_once_when_the_hour_comes(crawl: Crawl) -> None:
-    """It stands in the wheel twice then: at its old hour, and at that of its last settling."""
-    crawl.frontier.offer(offer_of(1, 1))
-    fetched(crawl.frontier, Outcome(503, retry_after=5 * 3600))
-    assert crawl.frontier.due_again(UrlKey(1, 1))
-    assert fetched(crawl.frontier, Outcome(503, retry_after=7 * 3600)) == [(1, 1)]
-    crawl.clock.hour += 100
-    assert list(taken(crawl.frontier)) == [(1, 1)]
+        fetched(crawl.frontier, outcome)
+    for path in range(len(outcomes)):
+        assert crawl.frontier.due_again(UrlKey(1, path))
+        assert not crawl.frontier.due_again(UrlKey(1, path))
+    assert not crawl.frontier.due_again(UrlKey(1, 7))
+    frontier = crawl.recrawl(clean=clean)
+    assert (frontier.queued, frontier.later) == (3, 0)
+    assert len(taken(frontier)) == 3
+    assert not frontier.due_again(UrlKey(1, 0))
 
 
 def test_what_the_index_says_is_settled_once(crawl: Crawl) -> None:
