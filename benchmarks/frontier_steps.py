@@ -6,6 +6,7 @@ them is left out.
 
 from __future__ import annotations
 
+import gc
 import shutil
 import threading
 import time
@@ -285,6 +286,10 @@ def outcome(number: int) -> Outcome:
 def snapshot_step(_: WebList, work: Path, rows: int) -> Figures:
     """Write a snapshot while the crawl goes on; then let it go on as long without one."""
     frontier = make_frontier(work / "frontier")
+    # As the crawl does; a look at millions of objects is a pause too.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 20)
     fresh = WebList(work, fresh_urls(rows), seed=2)
     batches = (batch[at : at + 10] for batch in fresh.batches() for at in range(0, len(batch), 10))
     began = time.perf_counter()

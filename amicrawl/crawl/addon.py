@@ -84,6 +84,7 @@ class ArchiveAddon(RunHolder):
         self.run = Run(config, config.identity or Identity.CANONICAL)
         spider = self._crawler.spider
         self.run.asked = dict(getattr(spider, "asked", {}))
+        self.run.resumes = bool(getattr(spider, "resumes", False))
         self.run.fresh = bool(getattr(spider, "fresh", False))
         self.run.recrawl_before = getattr(spider, "recrawl_before", None)
         self.run.continues = self.run.recrawl_before is not None

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _BATCH = 500
-_ROOM = 20_000
+_ROOM = 250_000
 """Rows that may wait in the frontier before reading pauses: enough to spread over many hosts."""
 _LOOK_AGAIN = 0.05
 

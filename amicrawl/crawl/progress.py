@@ -76,6 +76,8 @@ class Progress:
         if reason != "finished":
             unread = "" if self._run.tally.seeds_ended else " and the rest of the seed list not read"
             note = f"stopped ({reason}) with {self._run.waiting:,} URLs not fetched{unread}\n"
+        if later := self._run.later:
+            note += f"{later:,} URLs to be tried again when they are due: run the same command then\n"
         where = f"output in {self._run.config.directory}\n"
         self._write(note + summary(self._run.tally, elapsed) + "\n" + where)
 

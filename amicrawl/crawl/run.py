@@ -20,6 +20,7 @@ from amicrawl.crawl.tally import Tally
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, ExitCode, InputError, UsageError
 from amicrawl.frontier import DurableFrontier, LivePartition, Offer, Outcome, Source, belongs, judge
+from amicrawl.frontier.revisits import Revisits
 from amicrawl.frontier.state import IDENTITY
 from amicrawl.politeness import Gates, HostBreaker, InflightLimit
 from amicrawl.record import CaptureItem
@@ -62,6 +63,8 @@ class Run:
         self.shards = 1
         self.fresh = False
         """Whether a directory that holds a frontier is to be refused."""
+        self.resumes = False
+        """Whether known URLs are done; otherwise a spider that asks for one again gets it."""
         self.continues = False
         """Whether there must be a frontier to go on with, whatever its identity is."""
         self.recrawl_before: int | None = None
@@ -124,6 +127,9 @@ class Run:
             wall=time.time,
             now=self.clock(),
             recrawl_before=self.recrawl_before,
+            renews=not self.resumes,
+            # A callback that reads pages has no use for the news that there is none.
+            revisits=Revisits(conditional=self.resumes),
         )
         self.resumed = resumed(frontier, mended)
         return frontier
@@ -139,6 +145,13 @@ class Run:
         if "frontier" not in vars(self):
             return 0
         return self.frontier.queued + self.frontier.in_flight
+
+    @property
+    def later(self) -> int:
+        """How many URLs were busy or did not answer, and are to be tried again when they are due."""
+        if "frontier" not in vars(self) or self.recrawl_before is not None:
+            return 0
+        return self.frontier.later
 
     def _check_directory(self) -> None:
         """Raise UsageError where a frontier is there that should not be, or the other way round."""

@@ -87,9 +87,10 @@ class StringArena:
         """Write what waits in memory to the file."""
         with explained(self._directory, "written to"):
             while self._waiting:
-                # What is written waits no longer, whatever becomes of the rest: no offset may shift.
+                # What is written waits no longer, and what failed is written where it belongs the next
+                # time: no offset may shift.
                 with memoryview(self._waiting) as block:
-                    done = self._disk.write(self._file.fileno(), block)
+                    done = self._disk.write_at(self._file.fileno(), block, self._written)
                 self._written += done
                 del self._waiting[:done]
 

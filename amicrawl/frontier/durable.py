@@ -2,6 +2,7 @@
 
     offer   row, journal, queue                          settle  event, row, journal, due wheel
     next    queue, or due wheel -> queue; row in flight  flush   the journal to disk
+    links   offers, and new priorities for what waits    import  priorities from elsewhere
 
 Which rows are due is known when the partition is opened (the backlog) and from then on by the wheel; no
 row is ever looked for. A list crawl takes what waits; a recrawl also takes what was settled and has
@@ -16,27 +17,32 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from amicrawl.errors import AmicrawlError
-from amicrawl.frontier.annex import found, found_entries, offered, offered_entries
-from amicrawl.frontier.arena import entry_of
-from amicrawl.frontier.backlog import Backlog
+from amicrawl.frontier.annex import offered_entries
+from amicrawl.frontier.appraisal import Appraisal, Link, rows_of
 from amicrawl.frontier.hosts import HostTally
 from amicrawl.frontier.judgement import judge
+from amicrawl.frontier.moves import Moves
 from amicrawl.frontier.outcomes import event_of, settled
 from amicrawl.frontier.places import order_of, place
 from amicrawl.frontier.queue import Queue
 from amicrawl.frontier.revisits import Revisits
-from amicrawl.frontier.row import Dispatch, Offer, Settled, Source
+from amicrawl.frontier.row import Dispatch, Settled
 from amicrawl.frontier.states import RESTING, WAITING, Event, Status, after
+from amicrawl.frontier.stock import due_now, take_stock
+from amicrawl.frontier.texts import offer_of, with_what_was_found
 from amicrawl.frontier.url_row import UrlRow, priority_and_reference
 from amicrawl.frontier.wheel import DueWheel
 from amicrawl.politeness import Verdict, backoff
-from amicrawl.urls import UrlKey, octets
+from amicrawl.urls import UrlKey
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
+    from amicrawl.frontier.admission import Admission
     from amicrawl.frontier.live import LivePartition
-    from amicrawl.frontier.row import Outcome
+    from amicrawl.frontier.ranking import Ranking
+    from amicrawl.frontier.row import Offer, Outcome
+    from amicrawl.frontier.soft404 import Soft404Detector
     from amicrawl.politeness import Gates, HostBreaker, InflightLimit
 
 _HOUR = 3600
@@ -44,7 +50,7 @@ _FARTHEST = 0xFFFF
 _LONGEST_WAIT = 24 * _HOUR
 """Seconds that what is noted of a host can keep its gate shut: clocks may have been wrong."""
 _STATUSES = {int(status): status for status in Status}
-_SOURCES = {int(source): source for source in Source}
+_CAPTURES = frozenset({Event.CAPTURED, Event.UNCHANGED, Event.REDIRECTED, Event.SOFT_404})
 
 
 class _Flight:
@@ -69,7 +75,14 @@ class DurableFrontier:
     and is the one listener of *gates*. *wall* gives Unix seconds, *now* is the moment on the clock of the
     gates at which the frontier is opened. With *recrawl_before*, an hour since
     1970, rows that were settled are handed out again if they are due at that hour or before; and from
-    then on as they fall due.
+    then on as they fall due. With *renews*, a row that was there before counts as new the first time that
+    it is offered.
+
+    Without *ranking*, *admission* and *soft404*, as for a plain list, a row comes up by the priority that
+    it was offered with, and nothing is kept out. With *ranking*, priorities are importance so far, and
+    rows that wait are moved as it changes; with *admission*, what is too much of its host is TRAPPED;
+    with *soft404*, a capture of an error page leaves its row GONE. What those gather is bounded in memory
+    and forgotten with the process; priorities, budgets, scores and flags stand in the rows, and stay.
     """
 
     def __init__(
@@ -82,7 +95,11 @@ class DurableFrontier:
         wall: Callable[[], float],
         now: float = 0.0,
         recrawl_before: int | None = None,
+        renews: bool = False,
         revisits: Revisits | None = None,
+        ranking: Ranking | None = None,
+        admission: Admission | None = None,
+        soft404: Soft404Detector | None = None,
     ) -> None:
         self.partition = partition
         self._breaker = breaker
@@ -91,19 +108,31 @@ class DurableFrontier:
         self._wall = wall
         self._hour = int(wall() // _HOUR)
         self._recrawls = recrawl_before is not None
+        self._renews = renews
+        self._rows_before = len(partition.state.rows)
+        self._renewed: set[int] = set()
         self._revisits = revisits or Revisits()
         self._hosts = HostTally(partition, crawl_delay=round(gates.delay * 10))
+        self._soft404 = soft404
+        self._appraisal = Appraisal(self._hosts, ranking=ranking, admission=admission)
+        self._appraises = self._appraisal.is_needed
         self._wheel = DueWheel(self._hour + 1)
         self._flights: dict[UrlKey, _Flight] = {}
         self._attempts: dict[int, int] = {}
         """The number of the next attempt, by row, for those that failed since the crawl began."""
-        self._counts = dict.fromkeys(Status, 0)
-        self._lapsed_hosts: set[int] = set()
-        self.lapsed = 0
+        due_at = self._hour if recrawl_before is None else recrawl_before
+        stock = take_stock(partition, self._hour, due_at=due_at, recrawls=self._recrawls)
+        self._counts = stock.counts
+        self.lapsed = stock.lapsed
         """How many rows were found in flight: the crawl before died with them."""
-        backlog = self._take_stock(self._hour if recrawl_before is None else recrawl_before)
-        self._queue = Queue(gates, breaker, backlog=backlog, place_of=self._place_of)
-        self._keep_gates_shut(now)
+        self._wheel.add_many(stock.later, stock.later_dues)
+        moves = None
+        if ranking is not None:
+            moves = Moves(self._rows_before, stock.due, self._place_of)
+        if admission is not None:
+            admission.recall(stock.trapped)
+        self._queue = Queue(gates, breaker, backlog=stock.backlog, place_of=self._place_of, moves=moves)
+        self._keep_gates_shut(now, stock.lapsed_hosts)
 
     def __len__(self) -> int:
         return len(self.partition)
@@ -133,14 +162,20 @@ class DurableFrontier:
         return bool(self._flights) or len(self._queue) > 0
 
     def offer(self, offer: Offer) -> bool:
-        """Take *offer* as a new row; return False, and change nothing, if its key is known."""
+        """Take *offer* as a new row; return False, and change nothing, if its key is known.
+
+        False, too, where it is not admitted: it is known from then on, and TRAPPED.
+        """
+        return self._take(offer)
+
+    def _take(self, offer: Offer, link: Link | None = None) -> bool:
         host, path = offer.key
         priority = float(offer.priority)
         # What cannot be kept is refused before the key is claimed, which would lead to no row.
         order, texts = order_of(priority), offered_entries(offer)
         number = self.partition.claim(host, path)
         if number is None:
-            return False
+            return self._renews and self._renew(offer.key)
         row = UrlRow(
             host,
             path,
@@ -151,10 +186,62 @@ class DurableFrontier:
             first_seen=self._hour,
         )
         self._hosts.offered(host, offer.seed.url)
+        if self._appraises:
+            row = self._appraisal.offered(number, row, offer, link=link, hour=self._hour)
+            order = order_of(row.priority)
         reference = self.partition.fill(number, row, texts)
-        self._counts[Status.SCHEDULED] += 1
+        self._counts[_STATUSES[row.status]] += 1
+        if row.status == Status.TRAPPED:
+            return False
         self._queue.push(host, place(order, reference, number))
         return True
+
+    def offer_links(self, source: UrlKey, offers: Sequence[Offer]) -> int:
+        """Offer what the page at *source* links to, all of it; return how many are new and admitted.
+
+        With a ranking, the page's cash is spread over all links, known or new, and priorities follow from
+        that: those of the offers count for nothing, and rows that wait come up accordingly. No links at
+        all: the cash goes to all pages alike. A *source* that is no row has nothing to spread.
+        """
+        if not self._appraisal.ranks:
+            return sum(map(self.offer, offers))
+        page = self.partition.find(*source)
+        link = Link(source.host, 0.0)
+        if page is not None:
+            link = self._appraisal.spread(page, self.partition.get(page), len(offers))
+        new = 0
+        for offer in offers:
+            known = self.partition.find(*offer.key)
+            if known is not None:
+                self._appraisal.linked(known, self.partition.get(known), link)
+                self._rank(known)
+            new += self._take(offer, link)
+        if page is not None:
+            self._rank(page)
+        return new
+
+    def import_scores(self, pages: Mapping[UrlKey, float], hosts: Mapping[int, float]) -> None:
+        """Take over page ranks by URL, and scores by host key, from elsewhere; each replaces the one before.
+
+        Ranks of URLs that are not known are left out; scores of hosts that are not are noted as soon as
+        they are. Rows that wait come up accordingly. Without a ranking nothing is done but to note the
+        scores in the rows of hosts. Looks at every row if there are scores.
+        """
+        appraisal, ranked = self._appraisal, set[int]()
+        if appraisal.ranks:
+            ranked.update(rows_of(self.partition.state.rows.view(), hosts) if hosts else ())
+            appraisal.recall_ranks((number, self.partition.get(number)) for number in ranked)
+            for key, score in pages.items():
+                number = self.partition.find(*key)
+                if number is not None:
+                    appraisal.rated(number, self.partition.get(number), score)
+                    ranked.add(number)
+        for host, score in hosts.items():
+            appraisal.host_scored(host, score)
+        for number in ranked - self.partition.state.removed:
+            status = _STATUSES[self.partition.get(number).status]
+            if status in WAITING or status is Status.IN_FLIGHT:
+                self._rank(number)
 
     def next(self, now: float) -> Dispatch | None:
         """Hand out the row that comes next, or None where nothing may start at *now*."""
@@ -240,8 +327,17 @@ class DurableFrontier:
         self._counts[_STATUSES[row.status]] -= 1
         self._counts[Status.IN_FLIGHT] += 1
         row = row._replace(status=Status.IN_FLIGHT)
-        self._settle(_Flight(Dispatch(self._offer_of(row)), number, row), outcome, hour)
+        dispatch = Dispatch(offer_of(self.partition, row, self._revisits))
+        self._settle(_Flight(dispatch, number, row), outcome, hour)
         return True
+
+    def _renew(self, key: UrlKey) -> bool:
+        """Have a row of an earlier crawl handed out again, the first time that this one offers it."""
+        number = self.partition.find(*key)
+        if number is None or number >= self._rows_before or number in self._renewed:
+            return False
+        self._renewed.add(number)
+        return self.due_again(key)
 
     def due_again(self, key: UrlKey) -> bool:
         """Have the settled row at *key* handed out once more, and at once; False if there is none.
@@ -258,45 +354,21 @@ class DurableFrontier:
             return False
         self._counts[status] -= 1
         self._counts[Status.SCHEDULED] += 1
+        if status is Status.TRAPPED:
+            self._appraisal.released(key.host)
         row = row._replace(status=Status.SCHEDULED, next_due=0)
         self.partition.put(number, row)
         self._queue.push(key.host, self._place(row, number))
         return True
-
-    def _take_stock(self, hour: int) -> Backlog:
-        """Count the rows, file those due later in the wheel, and return the backlog at *hour*."""
-        rows = self.partition.state.rows.view()
-        statuses, dues = rows["status"].copy(), rows["next_due"].copy()
-        if self.partition.state.removed:
-            statuses[np.fromiter(self.partition.state.removed, np.int64)] = Status.TRAPPED
-        for number in np.flatnonzero(statuses == Status.IN_FLIGHT).tolist():
-            row = self.partition.get(number).with_status(after(Status.IN_FLIGHT, Event.LAPSED))
-            self.partition.put(number, self._due_now(row))
-            statuses[number] = Status.SCHEDULED
-            dues[number] = 0
-            self._lapsed_hosts.add(row.host)
-            self.lapsed += 1
-        for status, count in enumerate(np.bincount(statuses, minlength=len(Status)).tolist()):
-            if status in _STATUSES:
-                self._counts[_STATUSES[status]] = count
-        self._counts[Status.TRAPPED] -= len(self.partition.state.removed)
-        waiting = np.isin(statuses, [int(status) for status in WAITING])
-        if self._recrawls:
-            waiting |= np.isin(statuses, [int(status) for status in RESTING]) & (dues > 0)
-        numbers = np.flatnonzero(waiting).astype(np.uint32)
-        dues = dues[numbers]
-        later = dues > hour
-        self._wheel.add_many(numbers[later], dues[later])
-        return Backlog(rows, numbers[~later])
 
     def _opens_at(self, host: int, now: float) -> int:
         """Return the Unix second from which *host* may be asked; 0 where it may be asked at *now*."""
         wait = self._gates.opens_at(host) - now
         return ceil(self._wall() + wait) if 0 < wait < inf else 0
 
-    def _keep_gates_shut(self, now: float) -> None:
+    def _keep_gates_shut(self, now: float, lapsed_hosts: frozenset[int]) -> None:
         """Shut the gates that were not yet open when the crawl before ended."""
-        for host in self._lapsed_hosts:
+        for host in lapsed_hosts:
             # Nothing tells when it was asked; a crawl that dies again and again must not press it.
             self._gates.keep_shut(host, now + self._gates.delay)
         wall = self._wall()
@@ -330,17 +402,24 @@ class DurableFrontier:
             status = after(status, Event.FELL_DUE)
         row = row.with_status(after(status, Event.DISPATCHED))
         partition.put(number, row)
-        dispatch = Dispatch(self._offer_of(row), self._attempts.pop(number, 1), skip)
+        offer = offer_of(partition, row, self._revisits)
+        dispatch = Dispatch(offer, self._attempts.pop(number, 1), skip)
         self._flights[dispatch.key] = _Flight(dispatch, number, row)
         return dispatch
 
-    def _offer_of(self, row: UrlRow) -> Offer:
-        """Return what was offered as *row*; its seed knows of the last capture."""
-        seed, extra = offered(*self.partition.texts_at(row.url_ref))
-        if row.etag_ref:
-            seed = self._revisits.seed_with(seed, found(*self.partition.texts_at(row.etag_ref)))
-        priority = int(row.priority) if row.priority.is_integer() else row.priority
-        return Offer(seed, UrlKey(row.host, row.path), _SOURCES[row.source], priority, row.depth, extra)
+    def _rank(self, number: int) -> None:
+        """Give row *number* the priority that it has by now, and the place if it waits."""
+        row = self.partition.get(number)
+        priority = self._appraisal.priority(number, row)
+        if priority == row.priority:
+            return
+        row = row._replace(priority=priority)
+        flight = self._flights.get(UrlKey(row.host, row.path))
+        if flight is not None:
+            # It keeps its turn, and comes back with what it is worth by then.
+            flight.row = row
+        self.partition.put(number, row)
+        self._queue.move(row.host, self._place(row, number))
 
     def _flight(self, key: UrlKey) -> _Flight:
         flight = self._flights.get(key)
@@ -366,48 +445,31 @@ class DurableFrontier:
     def _settle(self, flight: _Flight, outcome: Outcome, hour: int) -> None:
         row, number = flight.row, flight.number
         event = event_of(outcome, in_a_row=row.retry_count)
+        if self._soft404 is not None and self._soft404.is_error_page(row, event, outcome):
+            event = Event.SOFT_404
         row = settled(row, event, outcome, hour)
-        if event in {Event.CAPTURED, Event.UNCHANGED, Event.REDIRECTED}:
-            row = self._note_what_was_found(row, flight, outcome)
+        if event in _CAPTURES:
+            due, known = row.next_due, flight.dispatch.offer.seed
+            row = with_what_was_found(self.partition, row, known, outcome)
             host = self._hosts.row(row.host) if row.crawl_count else None
             row = self._revisits.scheduled(row, outcome, host, hour)
+            if event is Event.SOFT_404:
+                # However often the error page changes: that is not what was asked for.
+                row = row._replace(next_due=due)
         self._counts[Status.IN_FLIGHT] -= 1
         self._counts[_STATUSES[row.status]] += 1
         self.partition.put(number, row)
         if row.next_due and (row.status == Status.SCHEDULED or self._recrawls):
             self._wheel.add(number, row.next_due)
 
-    def _note_what_was_found(self, row: UrlRow, flight: _Flight, outcome: Outcome) -> UrlRow:
-        """Return *row* with the validators and the redirect of *outcome*; only what is new is kept."""
-        partition = self.partition
-        known = flight.dispatch.offer.seed
-        what = outcome.found
-        if what is not None and (
-            not row.etag_ref
-            or (what.digest, what.etag, what.last_modified)
-            != (known.digest, known.etag, known.last_modified)
-        ):
-            row = row._replace(etag_ref=partition.intern(found_entries(what)))
-        if outcome.redirect:
-            target = octets(outcome.redirect)
-            if not row.redirect_ref or partition.texts_at(row.redirect_ref)[0] != target:
-                row = row._replace(redirect_ref=partition.intern(entry_of(target)))
-        elif row.redirect_ref:
-            row = row._replace(redirect_ref=0)
-        return row
-
     def _move(self, flight: _Flight, event: Event) -> UrlRow:
         """Bring the row of *flight* back to those that wait, by *event*, and return it."""
         status = after(Status.IN_FLIGHT, event)
         self._counts[Status.IN_FLIGHT] -= 1
         self._counts[status] += 1
-        row = self._due_now(flight.row.with_status(status))
+        row = due_now(flight.row.with_status(status), self._hour)
         self.partition.put(flight.number, row)
         return row
-
-    def _due_now(self, row: UrlRow) -> UrlRow:
-        """Return *row* with no hour to wait for: a recrawl may have taken it ahead of its own."""
-        return row if row.next_due <= self._hour else row._replace(next_due=self._hour)
 
     def _place_of(self, number: int) -> int:
         priority, reference = priority_and_reference(self.partition.state.rows.read(number))

@@ -35,6 +35,15 @@ class HostTally:
         """Return the row of *host*; URLs offered since the last hand-over may be missing from it."""
         return self._changed.get(host) or self._partition.host(host)
 
+    def urls(self, host: int) -> int:
+        """Return how many URLs of *host* have been offered; 0 where it has no row."""
+        row = self.row(host)
+        return 0 if row is None else row.url_count + self._offered.get(host, 0)
+
+    def put(self, row: HostRow) -> None:
+        """Have *row*, made from what `row` gave, be that of its host."""
+        self._changed[row.host] = row
+
     def offered(self, host: int, url: str) -> None:
         """Count *url*, new, among those of *host*."""
         offered = self._offered

@@ -86,6 +86,15 @@ class Opic:
         """The number of rows that have been given or have handed on anything."""
         return self._known
 
+    def knows(self, row: int) -> bool:
+        """Tell whether *row* has been given or has handed on anything."""
+        return row < len(self._has_state) and self._has_state[row] != 0
+
+    @property
+    def alike(self) -> float:
+        """What the cash of all pages alike adds to each."""
+        return single(self._pool / self._known) if self._known else 0.0
+
     def seed(self, row: int, cash: float) -> None:
         """Endow *row* with *cash*."""
         self._touch(row)
@@ -117,8 +126,7 @@ class Opic:
         history = cash = 0.0
         if row < len(self._cash):
             history, cash = self._history[row], self._cash[row]
-        pool = single(self._pool / self._known) if self._known else 0.0
-        return single(log(1 + single(single(history + cash) + pool)) / self._log_norm)
+        return single(log(1 + single(single(history + cash) + self.alike)) / self._log_norm)
 
     def _touch(self, row: int) -> None:
         missing = row + 1 - len(self._cash)

@@ -10,8 +10,9 @@
     the fifth busy or failed  exhausted               back after 2 weeks
     robots.txt                refused by robots       back after 1, 2 ... weeks
     a rule of the crawl       refused                 not again
+    2xx with an error page    soft 404                back after 2, 4, 8 ... weeks, up to a year
 
-The pauses are those of `states.RETURNS`. Times are hours since 1970.
+Which pages are error pages `soft404` says, where the frontier asks it. The pauses are those of `states.RETURNS`. Times are hours since 1970.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 _NOT_NOW = frozenset({408, 425, 429})
 _NEVER = frozenset({Failure.REFUSED_BY_CRAWL, Failure.UNFETCHABLE_URL, Failure.ADDRESS_REFUSED})
+_NO_ERRORS = frozenset({Event.REFUSED, Event.REFUSED_BY_ROBOTS, Event.SOFT_404})
 _MANY_SMALL = 0xFF
 _MANY_ERRORS = 0xFFFF
 _LONGEST_WAIT = 7 * 24
@@ -79,7 +81,7 @@ def settled(row: UrlRow, event: Event, outcome: Outcome, hour: int) -> UrlRow:
             retry_count=0,
         )
     in_a_row = min(row.retry_count + 1, _MANY_SMALL)
-    is_error = event is not Event.REFUSED and event is not Event.REFUSED_BY_ROBOTS
+    is_error = event not in _NO_ERRORS
     return row._replace(
         status=status,
         http_status=outcome.status & 0xFFFF,

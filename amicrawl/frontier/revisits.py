@@ -25,7 +25,11 @@ in ten days or so are asked for several times per change, rarer and busier ones 
 class Revisits:
     """The rules of one crawl."""
 
-    def __init__(self, *, level: float = LEVEL, params: FreshnessParams = DEFAULTS) -> None:
+    def __init__(
+        self, *, conditional: bool = True, level: float = LEVEL, params: FreshnessParams = DEFAULTS
+    ) -> None:
+        """*conditional*: whether a server may answer that nothing has changed, instead of the page."""
+        self._conditional = conditional
         self._level = level
         self._params = params
 
@@ -34,8 +38,8 @@ class Revisits:
         return replace(
             seed,
             digest=last.digest,
-            etag=last.etag,
-            last_modified=last.last_modified,
+            etag=last.etag if self._conditional else "",
+            last_modified=last.last_modified if self._conditional else "",
             captured_at=last.captured_at,
             original_url=last.original_url,
         )

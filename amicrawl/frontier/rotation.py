@@ -17,18 +17,25 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from amicrawl.frontier.backlog import Run
+    from amicrawl.frontier.moves import Moves
 
 _STALE_FROM = 64
 
 
 class Lane:
-    """The waiting rows of one host, as places (see `places`): those of a run, and a heap of others."""
+    """The waiting rows of one host, as places (see `places`): those of a run, and a heap of others.
 
-    __slots__ = ("_head", "_places", "_run", "host", "order", "turn")
+    A row that was moved leaves an older place behind. Those are shed when they come first, and all of
+    them once they are a third.
+    """
+
+    __slots__ = ("_head", "_older", "_places", "_run", "host", "order", "turn")
 
     def __init__(self, host: int) -> None:
         self.host = host
         self._places: list[int] = []
+        self._older = 0
+        """How many of the places are those of rows that were moved, or stand there twice."""
         self._run: Run | None = None
         self._head: int | None = None
         """The place of the run's first row; None where it has none left."""
@@ -43,21 +50,44 @@ class Lane:
     @property
     def first_order(self) -> int:
         """The order of its first row; there must be one."""
-        head = self._head
-        if head is None or (self._places and self._places[0] < head):
-            return order_at(self._places[0])
-        return order_at(head)
+        return order_at(self._first)
 
-    def follow(self, run: Run, place_of: Callable[[int], int]) -> None:
-        """Take over the rows of *run*; *place_of* tells the place of a row by its number."""
+    @property
+    def _first(self) -> int:
+        head = self._head
+        return self._places[0] if head is None or (self._places and self._places[0] < head) else head
+
+    def follow(self, run: Run, place_of: Callable[[int], int | None]) -> None:
+        """Take over the rows of *run*.
+
+        *place_of* tells the place of a row by its number; None for one that is to be left out.
+        """
         self._run = run
         self._draw(place_of)
 
-    def push(self, place: int) -> None:
-        """Add a row."""
+    def push(self, place: int, *, older: bool = False) -> None:
+        """Add a row; *older* if it has a place here already, which does not count any more."""
         heappush(self._places, place)
+        self._older += older
 
-    def pop(self, place_of: Callable[[int], int]) -> int:
+    def shed(self, moves: Moves) -> None:
+        """Drop places that do not count any more from the front, and if they are many, wherever."""
+        if not self._older:
+            return
+        if self._older > _STALE_FROM + len(self._places) // 3:
+            self._places = [
+                place for place in set(self._places) if place != self._head and moves.is_current(place)
+            ]
+            heapify(self._places)
+            self._older = 0
+            if self._head is not None and not moves.is_current(self._head):
+                self._draw(moves.drawn)
+            return
+        while self and not moves.is_current(self._first):
+            self.pop(moves.drawn)
+            self._older -= 1
+
+    def pop(self, place_of: Callable[[int], int | None]) -> int:
         """Take out the place of the first row; there must be one."""
         head = self._head
         if head is None or (self._places and self._places[0] < head):
@@ -65,10 +95,12 @@ class Lane:
         self._draw(place_of)
         return head
 
-    def _draw(self, place_of: Callable[[int], int]) -> None:
+    def _draw(self, place_of: Callable[[int], int | None]) -> None:
         assert self._run is not None
-        number = self._run.take()
-        self._head = None if number is None else place_of(number)
+        number, head = self._run.take(), None
+        while number is not None and (head := place_of(number)) is None:
+            number = self._run.take()
+        self._head = head
 
 
 class Rotation:
@@ -103,13 +135,20 @@ class Rotation:
             heappush(self._ready, (lane.order, lane.turn, lane))
             self._count_stale()
 
+    def reorder(self, lane: Lane) -> None:
+        """Move *lane* up or down, among those that are ready, if it has another first row."""
+        if lane.order is not None and lane.first_order != lane.order:
+            lane.order = lane.first_order
+            heappush(self._ready, (lane.order, lane.turn, lane))
+            self._count_stale()
+
     def take(self, now: float) -> Lane | None:
         """Take out the lane whose turn it is at *now*, or return None where none is ready."""
         ready = self._ready
         self._open_gates(now)
         while ready:
-            _, turn, lane = heappop(ready)
-            if lane.turn == turn:
+            order, turn, lane = heappop(ready)
+            if lane.turn == turn and lane.order == order:
                 lane.turn = 0
                 lane.order = None
                 return lane
@@ -120,10 +159,13 @@ class Rotation:
         """Return the order of the lane whose turn it is at *now*, or None where none is ready."""
         ready = self._ready
         self._open_gates(now)
-        while ready and ready[0][2].turn != ready[0][1]:
+        while ready:
+            order, turn, lane = ready[0]
+            if lane.turn == turn and lane.order == order:
+                return order
             heappop(ready)
             self._stale -= 1
-        return ready[0][0] if ready else None
+        return None
 
     def first_moment(self) -> float | None:
         """Return a moment before which `take` has no answer; minus infinity where a lane is ready."""

@@ -11,8 +11,15 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from struct import Struct
+from typing import TYPE_CHECKING
 
+from amicrawl.frontier.revisits import fingerprint_of
+from amicrawl.frontier.states import Event
 from amicrawl.frontier.tally import DistinctTally
+
+if TYPE_CHECKING:
+    from amicrawl.frontier.row import Outcome
+    from amicrawl.frontier.url_row import UrlRow
 
 _pack = Struct("<QQ").pack
 
@@ -51,3 +58,19 @@ class Soft404Detector:
         if len(self._templates) > self._limit:
             self._templates.popitem(last=False)
         return True
+
+    def is_error_page(self, row: UrlRow, event: Event, outcome: Outcome) -> bool:
+        """Tell whether *outcome*, which *event* says was a capture of *row*, in flight, is a soft 404.
+
+        A row that was one stays one while its payload is the same, even if the template is forgotten. A
+        redirect is none, whatever text comes with it.
+        """
+        if event is not Event.CAPTURED and event is not Event.UNCHANGED:
+            return False
+        content_fp = fingerprint_of(outcome.found.digest if outcome.found is not None else "")
+        if not content_fp and event is Event.UNCHANGED:
+            content_fp = row.content_fp
+        # Nothing else leaves a row with an answer that is fine and with visits that came to nothing.
+        was = row.retry_count > 0 and (200 <= row.http_status <= 299 or row.http_status == 304)
+        is_same = was and content_fp == row.content_fp
+        return self.observe(row.host, content_fp, path=row.path) or is_same

@@ -1,7 +1,8 @@
 """The states of a row, and the one table of what leads from which to which, and when it is due again.
 
     offered -> SCHEDULED -- dispatched -> IN_FLIGHT -- captured, unchanged, redirected -> CRAWLED
-                   ^                          |   |--- missing, withdrawn, exhausted ---> GONE
+                   ^                          |   |--- missing, withdrawn, exhausted,
+                   |                          |   |    soft 404 ------------------------> GONE
                    |-- released, lapsed, -----|   |--- refused, refused by robots ------> EXCLUDED
                        postponed, busy, failed
 
@@ -43,7 +44,7 @@ class Status(IntEnum):
     EXCLUDED = 7
     """The crawl decided against it: robots.txt, or a rule of its own."""
     TRAPPED = 8
-    """Taken for one of endlessly many; never handed out."""
+    """Taken for one of endlessly many, or one too many; never handed out."""
 
 
 WAITING = frozenset({Status.DISCOVERED, Status.SCHEDULED, Status.READY, Status.DUE})
@@ -80,6 +81,8 @@ class Event(IntEnum):
     REFUSED_BY_ROBOTS = 13
     REFUSED = 14
     """Left out by a rule of the crawl itself."""
+    SOFT_404 = 15
+    """Captured, and the capture is the page that its host shows for what is not there."""
 
 
 _FROM_FLIGHT: Mapping[Event, Status] = {
@@ -96,6 +99,7 @@ _FROM_FLIGHT: Mapping[Event, Status] = {
     Event.EXHAUSTED: Status.GONE,
     Event.REFUSED_BY_ROBOTS: Status.EXCLUDED,
     Event.REFUSED: Status.EXCLUDED,
+    Event.SOFT_404: Status.GONE,
 }
 
 TRANSITIONS: Mapping[tuple[Status, Event], Status] = {
@@ -134,6 +138,7 @@ RETURNS: Mapping[Event, Return] = {
     Event.FAILED: Return(1, _WEEK),
     Event.EXHAUSTED: Return(2 * _WEEK, _YEAR),
     Event.REFUSED_BY_ROBOTS: Return(_WEEK, _YEAR),
+    Event.SOFT_404: Return(2 * _WEEK, _YEAR),
 }
 """What is not here is not due again."""
 

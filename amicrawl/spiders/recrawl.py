@@ -26,6 +26,9 @@ class RecrawlSpider(Spider):
 
     name = "recrawl"
 
+    resumes = True
+    """Whether a URL that an earlier crawl into the directory has fetched is done."""
+
     reads_responses = False
     """Whether `parse` looks at responses; see `SeedsSpider`."""
 

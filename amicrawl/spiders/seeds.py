@@ -23,6 +23,9 @@ class SeedsSpider(Spider):
 
     name = "seeds"
 
+    resumes = True
+    """Whether a URL that an earlier crawl into the directory has fetched is done."""
+
     reads_responses = False
     """Whether `parse` looks at responses; a subclass with a `parse` of its own says True.
 

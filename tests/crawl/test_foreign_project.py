@@ -57,6 +57,29 @@ def test_the_spider_scrapes_as_before(ran: Ran) -> None:
     ]
 
 
+def test_a_second_run_into_the_same_directory_gets_every_page_again(tmp_path: Path) -> None:
+    def answer_with_tag(head: bytes) -> bytes:
+        assert b"If-None-Match" not in head
+        return answer(head).replace(b"\r\n\r\n", b'\r\nETag: "v"\r\n\r\n', 1)
+
+    titles = []
+    with RawServer(answer_with_tag) as server:
+        for run in ("one", "two"):
+            items = tmp_path / f"{run}.jsonl"
+            done = crawl_foreign(
+                ["-a", f"site={server.url}", "-o", str(items)],
+                settings={"AMICRAWL_OUT": str(tmp_path / "out")},
+            )
+            assert done.returncode == 0, done.stderr
+            titles.append(sorted(json.loads(line)["title"] for line in items.read_text().splitlines()))
+    assert titles[0] == titles[1]
+    assert len(titles[0]) == 5
+    # The frontier holds the front page (the others have callbacks of their own), and knows its digest.
+    fronts = [row for row in rows(tmp_path / "out") if row["url"].endswith("/front")]
+    kinds = [record(tmp_path / "out", row)[0]["WARC-Type"] for row in fronts]
+    assert kinds == ["response", "revisit"]
+
+
 def test_its_own_pipeline_never_meets_a_capture(ran: Ran) -> None:
     assert "KeyError" not in ran[3].stderr
     assert "Traceback" not in ran[3].stderr

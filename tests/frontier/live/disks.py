@@ -1,6 +1,4 @@
-"""Disks of a live partition: one that counts its calls, one that fails or dies at one of them, one whose
-power is cut, one that waits.
-"""
+"""Disks of a live partition: they count their calls, fail or die at one of them, or lose their power."""
 
 from __future__ import annotations
 
@@ -24,11 +22,16 @@ class CountingDisk(Disk):
 
     def __init__(self) -> None:
         self.calls: list[str] = []
+        self.go_on = threading.Event()
+        """While it is not set, no snapshot's file is begun."""
+        self.go_on.set()
 
     def called(self, call: str) -> None:
         self.calls.append(call)
 
     def create(self, path: Path) -> int:
+        if path.name.startswith("snap-"):
+            assert self.go_on.wait(60)
         self.called(f"create {path.name}")
         return super().create(path)
 
@@ -89,18 +92,25 @@ class FailingDisk(CountingDisk):
             os.write(descriptor, block[: len(block) // 2])
         return super().write(descriptor, block)
 
+    def write_at(self, descriptor: int, block: bytes | memoryview, offset: int) -> int:
+        if len(self.calls) + 1 == self._fatal:
+            os.pwrite(descriptor, block[: len(block) // 2], offset)
+        return super().write_at(descriptor, block, offset)
+
 
 class ShortDisk(CountingDisk):
-    """A disk that, at every second write, writes only half: then there is no room for the moment."""
+    """A disk that is nearly full: of what is written over, half is done, every other time reported."""
 
     def __init__(self) -> None:
         super().__init__()
         self._turn = 0
 
-    def write(self, descriptor: int, block: bytes | memoryview) -> int:
+    def write_at(self, descriptor: int, block: bytes | memoryview, offset: int) -> int:
         self._turn += 1
+        half = block[: max(1, len(block) // 2)]
         if self._turn % 2:
-            return super().write(descriptor, block[: max(1, len(block) // 2)])
+            return super().write_at(descriptor, half, offset)
+        os.pwrite(descriptor, half, offset)  # done, and reported as failed
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
@@ -225,16 +235,3 @@ def _after_the_cut(file: _File, dice: random.Random | None) -> bytes:
     kept = file.last[: dice.randint(len(file.forced), len(file.last))]
     # Some file systems grow the file first and fill it later.
     return dice.choice([kept, kept.ljust(len(file.last), b"\0")])
-
-
-class WaitingDisk(CountingDisk):
-    """A disk that does not begin a snapshot's file before it is told to."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.go_on = threading.Event()
-
-    def create(self, path: Path) -> int:
-        if path.name.startswith("snap-"):
-            assert self.go_on.wait(60)
-        return super().create(path)

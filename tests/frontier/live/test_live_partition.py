@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import shutil
 import struct
-from itertools import count
 from typing import TYPE_CHECKING
 
 import pytest
@@ -24,7 +23,7 @@ from frontier.live.crawls import (
     statuses_in,
     taken,
 )
-from frontier.live.disks import CountingDisk, FailingDisk, WaitingDisk
+from frontier.live.disks import CountingDisk, FailingDisk
 from frontier.store.partitions import names_in
 
 from amicrawl.disk import Disk
@@ -201,10 +200,11 @@ def test_two_kills_in_a_row_lose_nothing(directory: Path) -> None:
 
 def test_what_was_appended_before_a_snapshot_began_is_flushed_after(directory: Path) -> None:
     """It goes to the journal before, which the snapshot may never make superfluous."""
-    disk = WaitingDisk()
+    disk = CountingDisk()
     opened(directory).abandon()
     partition = opened(directory, disk=disk)
     add(partition, 1, 1)
+    disk.go_on.clear()
     partition.snapshot(HOUR)
     partition.flush()
     killed = as_killed(directory)
@@ -216,12 +216,13 @@ def test_what_was_appended_before_a_snapshot_began_is_flushed_after(directory: P
 
 def test_a_snapshot_holds_the_moment_it_was_begun_and_the_journal_the_rest(directory: Path) -> None:
     opened(directory).abandon()
-    disk = WaitingDisk()
+    disk = CountingDisk()
     partition = opened(directory, disk=disk)
     for path in range(40):
         add(partition, path % 7, path)
     partition.put_host(HostRow(3, url_count=1))
     then = contents_of(partition)
+    disk.go_on.clear()
     partition.snapshot(HOUR + 1)
     for path in range(0, 40, 3):
         change(partition, path % 7, path, crawl_count=path + 1, status=Status.CRAWLED)
@@ -359,7 +360,7 @@ def test_at_every_cut_of_the_journal_the_whole_frames_count(directory: Path) -> 
     block = (directory / name).read_bytes()
     ends = [0, *(frame.offset + frame.length for frame in read_frames(block))]
     assert len(ends) == 7
-    for cut in range(0, len(block), 5):
+    for cut in range(0, len(block), 9):
         copy = as_killed(directory, "cut")
         (copy / name).write_bytes(block[:cut])
         frames = sum(end <= cut for end in ends) - 1
@@ -394,13 +395,13 @@ def test_at_any_damage_to_the_newest_snapshot_the_previous_one_and_the_logs_say_
     name = newest(directory).name
     size = (directory / name).stat().st_size
     passed_over = 0
-    for at in range(0, size, max(1, size // 60)):
+    for at in range(0, size, size // 40):
         copy = as_killed(directory, "damaged")
         flip(copy / name, at)
         found, notes = reopened(copy)
         assert found == contents
         passed_over += any(f"{name}" in note and "passed over" in note for note in notes)
-    assert passed_over > 50
+    assert passed_over > 30
 
 
 @pytest.mark.parametrize("left", [0, 1, 63, 500])
@@ -453,7 +454,7 @@ def test_with_every_snapshot_damaged_the_partition_is_refused_and_never_empty(di
         lambda path: path.write_bytes(path.read_bytes()[:300]),
         lambda path: flip(path, 8),
         lambda path: flip(path, 264),
-        lambda path: [flip(path, 8), flip(path, 264)],
+        lambda path: path.write_bytes(bytes([1] * 256) + path.read_bytes()[:256]),
         lambda path: path.write_bytes(b"\xff" * 512),
     ],
 )
@@ -504,15 +505,14 @@ def test_a_snapshot_that_fails_is_told_and_costs_nothing(directory: Path) -> Non
 
 def test_a_snapshot_is_due_when_the_journal_is_long(directory: Path) -> None:
     partition = opened(directory)
-    assert not partition.snapshot_is_due
-    partition.intern(entry_of(b"x" * 65_000_000))
-    assert not partition.snapshot_is_due
-    partition.intern(entry_of(b"x" * 3_000_000))
-    assert partition.snapshot_is_due
+    due = []
+    for size in (0, 65_000_000, 3_000_000):
+        partition.intern(entry_of(b"x" * size))
+        due.append(partition.snapshot_is_due)
     partition.snapshot(HOUR)
-    assert not partition.snapshot_is_due
+    due.append(partition.snapshot_is_due)
     partition._end_snapshot()
-    assert not partition.snapshot_is_due
+    assert [*due, partition.snapshot_is_due] == [False, False, True, False, False]
     partition.abandon()
 
 
@@ -627,7 +627,4 @@ def test_what_was_never_finished_is_removed(directory: Path, orphan: str) -> Non
 def test_a_snapshot_that_was_never_committed_does_not_count(directory: Path) -> None:
     _, contents = three_generations(directory)
     shutil.copy(newest(directory), directory / "snap-99.meguri")
-    for _ in count():
-        found, _ = reopened(directory)
-        assert found == contents
-        break
+    assert reopened(directory)[0] == contents

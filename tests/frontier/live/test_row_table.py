@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -137,7 +138,9 @@ def test_another_thread_copies_a_frozen_table_as_it_was(directory: Path) -> None
         frozen = table.freeze()
         begun = threading.Event()
 
-        def copy(frozen: int = frozen, begun: threading.Event = begun, into: list = copies) -> None:
+        def copy(
+            frozen: int = frozen, begun: threading.Event = begun, into: list[np.ndarray] = copies
+        ) -> None:
             view = table.view()
             begun.set()
             copied = np.concatenate([view[at : at + 100].copy() for at in range(0, frozen, 100)])
@@ -161,10 +164,11 @@ def test_another_thread_copies_a_frozen_table_as_it_was(directory: Path) -> None
 
 def test_where_the_disk_is_full_a_table_keeps_what_it_has_and_grows_later(directory: Path) -> None:
     table = table_in(directory, disk=FailingDisk(3))
-    with pytest.raises(OutputError, match="No space left"):
+    with suppress(OutputError):
         for number in range(MANY):
             table.append(packed(number))
     rows = len(table)
+    assert 0 < rows < MANY
     assert [table.read(number) for number in range(rows)] == [packed(each) for each in range(rows)]
     assert table.append(packed(rows)) == rows
     assert table.read(rows) == packed(rows)

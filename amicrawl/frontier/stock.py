@@ -1,0 +1,80 @@
+"""Taking stock of the rows when a frontier is opened: how many stand where, and which are due."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from amicrawl.frontier.backlog import Backlog
+from amicrawl.frontier.states import RESTING, WAITING, Event, Status, after
+
+if TYPE_CHECKING:
+    from amicrawl.frontier.live import LivePartition
+    from amicrawl.frontier.url_row import UrlRow
+
+_REMOVED = 0xFF
+
+
+@dataclass(frozen=True, slots=True)
+class Stock:
+    """What there was."""
+
+    counts: dict[Status, int]
+    """How many rows stand where, with every status."""
+    lapsed: int
+    """How many were found in flight, and wait again."""
+    lapsed_hosts: frozenset[int]
+    """The hosts of those."""
+    due: np.ndarray
+    """The numbers (u4) of the rows that are due."""
+    backlog: Backlog
+    """The same, by host."""
+    later: np.ndarray
+    """The numbers of those that wait and are not due yet."""
+    later_dues: np.ndarray
+    """The hours of those."""
+    trapped: dict[int, int]
+    """How many rows of each host are trapped, by host key, for those that have any."""
+
+
+def take_stock(partition: LivePartition, hour: int, *, due_at: int, recrawls: bool) -> Stock:
+    """Return what there is at *hour*; what is due at *due_at* or before is due.
+
+    With *recrawls*, settled rows are due again. Rows in flight are put back among those that wait.
+    """
+    state = partition.state
+    rows = state.rows.view()
+    statuses, dues = rows["status"].copy(), rows["next_due"].copy()
+    if state.removed:
+        statuses[np.fromiter(state.removed, np.int64)] = _REMOVED
+    lapsed = np.flatnonzero(statuses == Status.IN_FLIGHT)
+    for number in lapsed.tolist():
+        row = partition.get(number).with_status(after(Status.IN_FLIGHT, Event.LAPSED))
+        partition.put(number, due_now(row, hour))
+    statuses[lapsed] = Status.SCHEDULED
+    dues[lapsed] = 0
+    counted = np.bincount(statuses, minlength=len(Status)).tolist()
+    waiting = np.isin(statuses, [int(status) for status in WAITING])
+    if recrawls:
+        waiting |= np.isin(statuses, [int(status) for status in RESTING]) & (dues > 0)
+    numbers = np.flatnonzero(waiting).astype(np.uint32)
+    later = dues[numbers] > due_at
+    due = numbers[~later]
+    trapped = np.unique(rows["host_key"][statuses == Status.TRAPPED], return_counts=True)
+    return Stock(
+        counts={status: counted[status] for status in Status},
+        lapsed=len(lapsed),
+        lapsed_hosts=frozenset(rows["host_key"][lapsed].tolist()),
+        due=due,
+        backlog=Backlog(rows, due),
+        later=numbers[later],
+        later_dues=dues[numbers[later]],
+        trapped=dict(zip(*(column.tolist() for column in trapped), strict=True)),
+    )
+
+
+def due_now(row: UrlRow, hour: int) -> UrlRow:
+    """Return *row* with no hour after *hour* to wait for: a recrawl may have taken it ahead of its own."""
+    return row if row.next_due <= hour else row._replace(next_due=hour)

@@ -1,0 +1,49 @@
+"""What of a row stands in the string arena: what was offered, and what the last capture brought."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from amicrawl.frontier.annex import found, found_entries, offered
+from amicrawl.frontier.arena import entry_of
+from amicrawl.frontier.row import Offer, Source
+from amicrawl.urls import UrlKey, octets
+
+if TYPE_CHECKING:
+    from amicrawl.frontier.live import LivePartition
+    from amicrawl.frontier.revisits import Revisits
+    from amicrawl.frontier.row import Outcome
+    from amicrawl.frontier.url_row import UrlRow
+    from amicrawl.seed import Seed
+
+_SOURCES = {int(source): source for source in Source}
+
+
+def offer_of(partition: LivePartition, row: UrlRow, revisits: Revisits) -> Offer:
+    """Return what was offered as *row*; by *revisits*, its seed knows of the last capture."""
+    seed, extra = offered(*partition.texts_at(row.url_ref))
+    if row.etag_ref:
+        seed = revisits.seed_with(seed, found(*partition.texts_at(row.etag_ref)))
+    priority = int(row.priority) if row.priority.is_integer() else row.priority
+    return Offer(seed, UrlKey(row.host, row.path), _SOURCES[row.source], priority, row.depth, extra)
+
+
+def with_what_was_found(partition: LivePartition, row: UrlRow, known: Seed, outcome: Outcome) -> UrlRow:
+    """Return *row* with the validators and the redirect of *outcome*; only what is new is kept.
+
+    *known* is the seed that it was handed out with.
+    """
+    what = outcome.found
+    if what is not None and (
+        not row.etag_ref
+        or (what.digest, what.etag, what.last_modified)
+        != (known.digest, known.etag, known.last_modified)
+    ):
+        row = row._replace(etag_ref=partition.intern(found_entries(what)))
+    if outcome.redirect:
+        target = octets(outcome.redirect)
+        if not row.redirect_ref or partition.texts_at(row.redirect_ref)[0] != target:
+            row = row._replace(redirect_ref=partition.intern(entry_of(target)))
+    elif row.redirect_ref:
+        row = row._replace(redirect_ref=0)
+    return row
