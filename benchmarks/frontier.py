@@ -8,13 +8,14 @@ steps of a round follow each other on one directory:
     killed           the frontier is opened from that journal, and closed
     reopen           it is opened from the snapshot that closing has left
     known            all URLs are offered again
+    fetch            some URLs are handed out and settled
     snapshot         one is written while offers, fetches and flushes go on, whose pauses are taken
-    fetch            URLs are handed out and settled
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
 import statistics
@@ -104,6 +105,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--work", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.step:
+        # As the crawl does: otherwise the collector looks at all that waits, again and again.
+        gc.freeze()
+        gc.set_threshold(100_000, 20, 20)
         figures = STEPS[options.step](WebList(options.work, options.rows), options.work, options.rows)
         print(json.dumps(figures), flush=True)
         # The end of a process that is killed: nothing is closed or written on the way out.

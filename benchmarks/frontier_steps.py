@@ -6,7 +6,6 @@ them is left out.
 
 from __future__ import annotations
 
-import gc
 import shutil
 import threading
 import time
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from amicrawl.disk import Disk
-from amicrawl.frontier import DurableFrontier, Found, LivePartition, Offer, Outcome, Source
+from amicrawl.frontier import DurableFrontier, Found, LivePartition, Offer, Outcome, Source, Status
 from amicrawl.frontier.arena import entry_of
 from amicrawl.frontier.format.footer import RegionId
 from amicrawl.frontier.format.inspection import inspect
@@ -250,30 +249,32 @@ def known_step(urls: WebList, work: Path, rows: int) -> Figures:
 
 
 def fetch_step(_: WebList, work: Path, rows: int) -> Figures:
-    """Hand out and settle."""
+    """Hand out and settle some."""
     frontier, watch = make_frontier(work / "frontier"), Watch()
-    wanted = left = min(rows, MOST_FETCHES, frontier.queued)
-    while left > 0:
-        outcomes = [outcome(left - number) for number in range(min(left, BATCH))]
+    wanted = min(rows // 4, MOST_FETCHES)
+    for start in range(0, wanted, BATCH):
+        outcomes = [outcome(number) for number in range(start, min(start + BATCH, wanted))]
         with watch:
-            left -= fetch(frontier, outcomes)
+            fetch(frontier, outcomes)
             frontier.flush()
+    assert frontier.counts[Status.CRAWLED] == wanted
     return watch.rates("fetch", wanted)
 
 
-def fetch(frontier: DurableFrontier, outcomes: list[Outcome]) -> int:
-    """Hand out a row for each of *outcomes*, some at once, and settle them so; return how many."""
+def fetch(frontier: DurableFrontier, outcomes: list[Outcome]) -> None:
+    """Hand out a row for each of *outcomes*, if there are so many, and settle it so."""
     flights: deque[tuple[UrlKey, Outcome]] = deque()
     for each in outcomes:
-        while (dispatch := frontier.next(0.0)) is None:
-            # Few hosts are left, and each of them has a request in flight.
+        # Where few hosts are left, each of them may have a request in flight.
+        while (dispatch := frontier.next(0.0)) is None and flights:
             frontier.settle(*flights.popleft(), 0.0)
+        if dispatch is None:
+            break
         flights.append((dispatch.key, each))
         if len(flights) == IN_FLIGHT:
             frontier.settle(*flights.popleft(), 0.0)
     while flights:
         frontier.settle(*flights.popleft(), 0.0)
-    return len(outcomes)
 
 
 def outcome(number: int) -> Outcome:
@@ -286,10 +287,6 @@ def outcome(number: int) -> Outcome:
 def snapshot_step(_: WebList, work: Path, rows: int) -> Figures:
     """Write a snapshot while the crawl goes on; then let it go on as long without one."""
     frontier = make_frontier(work / "frontier")
-    # As the crawl does; a look at millions of objects is a pause too.
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(100_000, 20, 20)
     fresh = WebList(work, fresh_urls(rows), seed=2)
     batches = (batch[at : at + 10] for batch in fresh.batches() for at in range(0, len(batch), 10))
     began = time.perf_counter()
@@ -345,7 +342,7 @@ STEPS: dict[str, Step] = {
     "killed": killed_step,
     "reopen": reopen_step,
     "known": known_step,
-    "snapshot": snapshot_step,
     "fetch": fetch_step,
+    "snapshot": snapshot_step,
 }
 """The steps by name, in their order: from `offer` on, each works on what those before it left."""

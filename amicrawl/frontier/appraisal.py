@@ -14,18 +14,22 @@ import numpy as np
 
 from amicrawl.frontier.admission import BY_NAME
 from amicrawl.frontier.ranking import TRAP_SUSPECT, score_of
-from amicrawl.frontier.states import Status
+from amicrawl.frontier.states import WAITING, Status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from amicrawl.frontier.admission import Admission
     from amicrawl.frontier.hosts import HostTally
+    from amicrawl.frontier.live import LivePartition
     from amicrawl.frontier.ranking import Ranking
     from amicrawl.frontier.row import Offer
     from amicrawl.frontier.url_row import UrlRow
+    from amicrawl.urls import UrlKey
 
 _PAGE = 65_536
+_RANKED = frozenset(map(int, WAITING | {Status.IN_FLIGHT}))
+"""Statuses of rows whose priority decides something before they are met again."""
 
 
 class Link(NamedTuple):
@@ -40,11 +44,17 @@ class Link(NamedTuple):
 class Appraisal:
     """The rules of one frontier, and the host rows that they go by."""
 
-    __slots__ = ("_admission", "_hosts", "_parked_scores", "_ranking")
+    __slots__ = ("_admission", "_hosts", "_parked_scores", "_partition", "_ranking")
 
     def __init__(
-        self, hosts: HostTally, *, ranking: Ranking | None, admission: Admission | None
+        self,
+        partition: LivePartition,
+        hosts: HostTally,
+        *,
+        ranking: Ranking | None,
+        admission: Admission | None,
     ) -> None:
+        self._partition = partition
         self._hosts = hosts
         self._ranking = ranking
         self._admission = admission
@@ -69,7 +79,7 @@ class Appraisal:
         """
         ranking = self._ranking
         if self._parked_scores and row.host in self._parked_scores:
-            self._note(row.host, host_score=self._parked_scores.pop(row.host))
+            self._note_score(row.host, self._parked_scores.pop(row.host))
         if ranking is not None:
             if offer.source in BY_NAME and link is None:
                 ranking.endow(number, row.priority)
@@ -86,47 +96,62 @@ class Appraisal:
         assert self._ranking is not None
         return self._ranking.priority(number, depth=row.depth, host=self._hosts.row(row.host))
 
-    def spread(self, number: int, row: UrlRow, links: int) -> Link:
-        """Take the cash of *row*, a page with so many *links*, and return what each of them is."""
-        self._recall(number, row)
-        assert self._ranking is not None
-        return Link(row.host, self._ranking.spread(number, links))
+    def spread(self, source: UrlKey, links: int) -> tuple[int | None, Link]:
+        """Take the cash of the page at *source*, with so many *links*; return what each of them is.
 
-    def linked(self, number: int, row: UrlRow, link: Link) -> None:
-        """Note a *link* to *row*, which is known."""
-        self._recall(number, row)
+        The number of the page's row comes first; None where there is none, which has nothing to spread.
+        """
+        number = self._partition.find(*source)
+        if number is None:
+            return None, Link(source.host, 0.0)
+        self._recall(number)
+        assert self._ranking is not None
+        return number, Link(source.host, self._ranking.spread(number, links))
+
+    def linked(self, number: int, link: Link) -> None:
+        """Note a *link* to row *number*, which was there before."""
+        host = self._recall(number)
         assert self._ranking is not None
         self._ranking.credit(number, link.weight)
-        self._grant(row.host, link.source)
+        self._grant(host, link.source)
 
-    def rated(self, number: int, row: UrlRow, score: float) -> None:
-        """Note the page rank of *row*, imported."""
-        self._recall(number, row)
-        assert self._ranking is not None
-        self._ranking.rate(number, score)
+    def imported(self, pages: Mapping[UrlKey, float], hosts: Mapping[int, float]) -> list[int]:
+        """Note page ranks by URL and scores by host key; return the rows that may come up otherwise.
 
-    def host_scored(self, host: int, score: float) -> bool:
-        """Note the score of *host*, imported; if it has no row yet, for later, and return False."""
-        if self._hosts.row(host) is None:
-            self._parked_scores[host] = score_of(score)
-            return False
-        self._note(host, host_score=score_of(score))
-        return True
+        Ranks of URLs that are not known are left out, scores of such hosts kept until there is one.
+        """
+        partition, ranking = self._partition, self._ranking
+        ranked: set[int] = set()
+        if ranking is not None:
+            ranked.update(_rows_of(partition.state.rows.view(), hosts) if hosts else ())
+            ranked -= partition.state.removed
+            # Before anything changes: what they were worth until now, they were by the scores until now.
+            for number in ranked:
+                self._recall(number)
+            for key, score in pages.items():
+                known = partition.find(*key)
+                if known is not None:
+                    self._recall(known)
+                    ranking.rate(known, score)
+                    ranked.add(known)
+        for host, score in hosts.items():
+            if self._hosts.row(host) is None:
+                self._parked_scores[host] = score_of(score)
+            else:
+                self._note_score(host, score_of(score))
+        return [number for number in sorted(ranked) if partition.get(number).status in _RANKED]
 
     def released(self, host: int) -> None:
         """Note that a row of *host* is trapped no more."""
         if self._admission is not None:
             self._admission.released(host)
 
-    def recall_ranks(self, rows: Iterable[tuple[int, UrlRow]]) -> None:
-        """Have *rows*, by number, be worth what their priorities say, where nothing else is known."""
-        for number, row in rows:
-            self._recall(number, row)
-
-    def _recall(self, number: int, row: UrlRow) -> None:
+    def _recall(self, number: int) -> int:
+        """Have row *number* be worth what its priority says, if no more is known; return its host."""
         assert self._ranking is not None
-        host = self._hosts.row(row.host)
-        self._ranking.recall(number, row.priority, depth=row.depth, host=host)
+        row = self._partition.get(number)
+        self._ranking.recall(number, row.priority, depth=row.depth, host=self._hosts.row(row.host))
+        return row.host
 
     def _grant(self, host: int, source: int) -> None:
         assert self._ranking is not None
@@ -145,13 +170,13 @@ class Appraisal:
             self._hosts.put(host._replace(flags=host.flags | TRAP_SUSPECT))
         return row if verdict.refusal is None else row.with_status(Status.TRAPPED)
 
-    def _note(self, host: int, *, host_score: float) -> None:
+    def _note_score(self, host: int, score: float) -> None:
         row = self._hosts.row(host)
         assert row is not None
-        self._hosts.put(row._replace(host_score=host_score))
+        self._hosts.put(row._replace(host_score=score))
 
 
-def rows_of(rows: np.ndarray, hosts: Mapping[int, float]) -> list[int]:
+def _rows_of(rows: np.ndarray, hosts: Mapping[int, float]) -> list[int]:
     """Return the numbers of *rows*, the records of a table, that belong to *hosts*; looks at each."""
     wanted = np.fromiter(hosts, np.uint64, len(hosts))
     found: list[int] = []

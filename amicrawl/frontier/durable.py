@@ -14,22 +14,21 @@ from __future__ import annotations
 from math import ceil, inf
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from amicrawl.errors import AmicrawlError
 from amicrawl.frontier.annex import offered_entries
-from amicrawl.frontier.appraisal import Appraisal, Link, rows_of
-from amicrawl.frontier.hosts import HostTally
+from amicrawl.frontier.appraisal import Appraisal, Link
+from amicrawl.frontier.flights import Flight, Flights
+from amicrawl.frontier.hosts import HostTally, keep_gates_shut
 from amicrawl.frontier.judgement import judge
 from amicrawl.frontier.moves import Moves
-from amicrawl.frontier.outcomes import event_of, settled
 from amicrawl.frontier.places import order_of, place
 from amicrawl.frontier.queue import Queue
 from amicrawl.frontier.revisits import Revisits
 from amicrawl.frontier.row import Dispatch, Settled
+from amicrawl.frontier.settling import Settling
 from amicrawl.frontier.states import RESTING, WAITING, Event, Status, after
 from amicrawl.frontier.stock import due_now, take_stock
-from amicrawl.frontier.texts import offer_of, with_what_was_found
+from amicrawl.frontier.texts import offer_of
 from amicrawl.frontier.url_row import UrlRow, priority_and_reference
 from amicrawl.frontier.wheel import DueWheel
 from amicrawl.politeness import Verdict, backoff
@@ -47,42 +46,23 @@ if TYPE_CHECKING:
 
 _HOUR = 3600
 _FARTHEST = 0xFFFF
-_LONGEST_WAIT = 24 * _HOUR
-"""Seconds that what is noted of a host can keep its gate shut: clocks may have been wrong."""
 _STATUSES = {int(status): status for status in Status}
-_CAPTURES = frozenset({Event.CAPTURED, Event.UNCHANGED, Event.REDIRECTED, Event.SOFT_404})
-
-
-class _Flight:
-    """A row that is handed out."""
-
-    __slots__ = ("again", "dispatch", "evidence", "number", "row")
-
-    def __init__(self, dispatch: Dispatch, number: int, row: UrlRow) -> None:
-        self.dispatch = dispatch
-        self.number = number
-        self.row = row
-        """The row, in flight."""
-        self.evidence: tuple[object, ...] = ()
-        """The part of the outcome that `again` was decided for; empty before."""
-        self.again = False
 
 
 class DurableFrontier:
     """A `Frontier` whose rows outlive the process.
 
     It shares *gates*, *breaker* and *limit* with the crawl, which may use them for requests of its own,
-    and is the one listener of *gates*. *wall* gives Unix seconds, *now* is the moment on the clock of the
-    gates at which the frontier is opened. With *recrawl_before*, an hour since
-    1970, rows that were settled are handed out again if they are due at that hour or before; and from
-    then on as they fall due. With *renews*, a row that was there before counts as new the first time that
-    it is offered.
+    and is the one listener of *gates*. *wall* gives Unix seconds, *now* is the moment on the clock of
+    the gates at which the frontier is opened. With *recrawl_before*, an hour since 1970, rows that were
+    settled are handed out again if they are due at that hour or before; and from then on as they fall
+    due. With *renews*, a row that was there before counts as new the first time that it is offered.
 
-    Without *ranking*, *admission* and *soft404*, as for a plain list, a row comes up by the priority that
-    it was offered with, and nothing is kept out. With *ranking*, priorities are importance so far, and
-    rows that wait are moved as it changes; with *admission*, what is too much of its host is TRAPPED;
-    with *soft404*, a capture of an error page leaves its row GONE. What those gather is bounded in memory
-    and forgotten with the process; priorities, budgets, scores and flags stand in the rows, and stay.
+    Without *ranking*, *admission* and *soft404*, as for a plain list, a row comes up by the priority
+    that it was offered with, and nothing is kept out. With *ranking*, priorities are importance so far,
+    and rows that wait are moved as it changes; with *admission*, what is too much of its host is
+    TRAPPED; with *soft404*, a capture of an error page leaves its row GONE. What those gather is bounded
+    in memory and forgotten with the process; priorities, budgets, scores and flags stand in the rows.
     """
 
     def __init__(
@@ -113,11 +93,11 @@ class DurableFrontier:
         self._renewed: set[int] = set()
         self._revisits = revisits or Revisits()
         self._hosts = HostTally(partition, crawl_delay=round(gates.delay * 10))
-        self._soft404 = soft404
-        self._appraisal = Appraisal(self._hosts, ranking=ranking, admission=admission)
+        self._settling = Settling(partition, self._hosts, self._revisits, soft404=soft404)
+        self._appraisal = Appraisal(partition, self._hosts, ranking=ranking, admission=admission)
         self._appraises = self._appraisal.is_needed
         self._wheel = DueWheel(self._hour + 1)
-        self._flights: dict[UrlKey, _Flight] = {}
+        self._flights = Flights()
         self._attempts: dict[int, int] = {}
         """The number of the next attempt, by row, for those that failed since the crawl began."""
         due_at = self._hour if recrawl_before is None else recrawl_before
@@ -132,7 +112,7 @@ class DurableFrontier:
         if admission is not None:
             admission.recall(stock.trapped)
         self._queue = Queue(gates, breaker, backlog=stock.backlog, place_of=self._place_of, moves=moves)
-        self._keep_gates_shut(now, stock.lapsed_hosts)
+        keep_gates_shut(partition, gates, stock.lapsed_hosts, now=now, wall=wall())
 
     def __len__(self) -> int:
         return len(self.partition)
@@ -199,49 +179,35 @@ class DurableFrontier:
     def offer_links(self, source: UrlKey, offers: Sequence[Offer]) -> int:
         """Offer what the page at *source* links to, all of it; return how many are new and admitted.
 
-        With a ranking, the page's cash is spread over all links, known or new, and priorities follow from
-        that: those of the offers count for nothing, and rows that wait come up accordingly. No links at
-        all: the cash goes to all pages alike. A *source* that is no row has nothing to spread.
+        With a ranking, the page's cash is spread over all links, known or new, and priorities follow
+        from that: those of the offers count for nothing, and rows that wait come up accordingly. No
+        links at all: the cash goes to all pages alike. A *source* that is no row has nothing to spread.
         """
         if not self._appraisal.ranks:
             return sum(map(self.offer, offers))
-        page = self.partition.find(*source)
-        link = Link(source.host, 0.0)
-        if page is not None:
-            link = self._appraisal.spread(page, self.partition.get(page), len(offers))
+        page, link = self._appraisal.spread(source, len(offers))
         new = 0
         for offer in offers:
             known = self.partition.find(*offer.key)
-            if known is not None:
-                self._appraisal.linked(known, self.partition.get(known), link)
+            if known is None:
+                new += self._take(offer, link)
+            else:
+                self._appraisal.linked(known, link)
                 self._rank(known)
-            new += self._take(offer, link)
+                new += self._renews and self._renew(offer.key)
         if page is not None:
             self._rank(page)
         return new
 
     def import_scores(self, pages: Mapping[UrlKey, float], hosts: Mapping[int, float]) -> None:
-        """Take over page ranks by URL, and scores by host key, from elsewhere; each replaces the one before.
+        """Take over page ranks by URL and scores by host key; each replaces the one before.
 
         Ranks of URLs that are not known are left out; scores of hosts that are not are noted as soon as
         they are. Rows that wait come up accordingly. Without a ranking nothing is done but to note the
         scores in the rows of hosts. Looks at every row if there are scores.
         """
-        appraisal, ranked = self._appraisal, set[int]()
-        if appraisal.ranks:
-            ranked.update(rows_of(self.partition.state.rows.view(), hosts) if hosts else ())
-            appraisal.recall_ranks((number, self.partition.get(number)) for number in ranked)
-            for key, score in pages.items():
-                number = self.partition.find(*key)
-                if number is not None:
-                    appraisal.rated(number, self.partition.get(number), score)
-                    ranked.add(number)
-        for host, score in hosts.items():
-            appraisal.host_scored(host, score)
-        for number in ranked - self.partition.state.removed:
-            status = _STATUSES[self.partition.get(number).status]
-            if status in WAITING or status is Status.IN_FLIGHT:
-                self._rank(number)
+        for number in self._appraisal.imported(pages, hosts):
+            self._rank(number)
 
     def next(self, now: float) -> Dispatch | None:
         """Hand out the row that comes next, or None where nothing may start at *now*."""
@@ -253,14 +219,14 @@ class DurableFrontier:
 
     def will_retry(self, dispatch: Dispatch, outcome: Outcome) -> bool:
         """Tell, and thereby decide, whether *dispatch* is to be handed out again after *outcome*."""
-        return self._decide(self._flight(dispatch.key), outcome)
+        return self._decide(self._flights.at(dispatch.key), outcome)
 
     def settle(self, key: UrlKey, outcome: Outcome, now: float) -> Settled:
         """Note what came of the row in flight at *key*.
 
         Raises AmicrawlError where it is not in flight.
         """
-        flight = self._flight(key)
+        flight = self._flights.at(key)
         again = self._decide(flight, outcome)
         if again:
             attempt = flight.dispatch.attempt
@@ -279,7 +245,7 @@ class DurableFrontier:
 
         Raises AmicrawlError where it is not in flight.
         """
-        flight = self._flight(key)
+        flight = self._flights.at(key)
         if flight.dispatch.attempt > 1:
             self._attempts[flight.number] = flight.dispatch.attempt
         row = self._move(flight, Event.RELEASED)
@@ -328,7 +294,7 @@ class DurableFrontier:
         self._counts[Status.IN_FLIGHT] += 1
         row = row._replace(status=Status.IN_FLIGHT)
         dispatch = Dispatch(offer_of(self.partition, row, self._revisits))
-        self._settle(_Flight(dispatch, number, row), outcome, hour)
+        self._settle(Flight(dispatch, number, row), outcome, hour)
         return True
 
     def _renew(self, key: UrlKey) -> bool:
@@ -337,6 +303,8 @@ class DurableFrontier:
         if number is None or number >= self._rows_before or number in self._renewed:
             return False
         self._renewed.add(number)
+        if self.partition.get(number).status == Status.TRAPPED:
+            return False
         return self.due_again(key)
 
     def due_again(self, key: UrlKey) -> bool:
@@ -366,17 +334,6 @@ class DurableFrontier:
         wait = self._gates.opens_at(host) - now
         return ceil(self._wall() + wait) if 0 < wait < inf else 0
 
-    def _keep_gates_shut(self, now: float, lapsed_hosts: frozenset[int]) -> None:
-        """Shut the gates that were not yet open when the crawl before ended."""
-        for host in lapsed_hosts:
-            # Nothing tells when it was asked; a crawl that dies again and again must not press it.
-            self._gates.keep_shut(host, now + self._gates.delay)
-        wall = self._wall()
-        hosts = self.partition.state.hosts.view()
-        for number in np.flatnonzero(hosts["host_next_eligible"] > wall).tolist():
-            wait = min(int(hosts["host_next_eligible"][number]) - wall, _LONGEST_WAIT)
-            self._gates.keep_shut(int(hosts["host_key"][number]), now + wait)
-
     def _turn_wheel(self) -> None:
         """Queue the rows that have fallen due since the last look."""
         hour = int(self._wall() // _HOUR)
@@ -404,7 +361,7 @@ class DurableFrontier:
         partition.put(number, row)
         offer = offer_of(partition, row, self._revisits)
         dispatch = Dispatch(offer, self._attempts.pop(number, 1), skip)
-        self._flights[dispatch.key] = _Flight(dispatch, number, row)
+        self._flights[dispatch.key] = Flight(dispatch, number, row)
         return dispatch
 
     def _rank(self, number: int) -> None:
@@ -421,16 +378,7 @@ class DurableFrontier:
         self.partition.put(number, row)
         self._queue.move(row.host, self._place(row, number))
 
-    def _flight(self, key: UrlKey) -> _Flight:
-        flight = self._flights.get(key)
-        if flight is None:
-            raise AmicrawlError(
-                f"URL key {key[0]:016x}:{key[1]:016x} is not in flight: settle or release a row once, "
-                "after it was handed out."
-            )
-        return flight
-
-    def _decide(self, flight: _Flight, outcome: Outcome) -> bool:
+    def _decide(self, flight: Flight, outcome: Outcome) -> bool:
         """Tell whether *flight* is to be tried again, judging *outcome* the first time."""
         evidence = (outcome.status, outcome.failure, outcome.answered)
         if flight.evidence != evidence:
@@ -442,27 +390,16 @@ class DurableFrontier:
                 self._queue.give_up(host)
         return flight.again
 
-    def _settle(self, flight: _Flight, outcome: Outcome, hour: int) -> None:
-        row, number = flight.row, flight.number
-        event = event_of(outcome, in_a_row=row.retry_count)
-        if self._soft404 is not None and self._soft404.is_error_page(row, event, outcome):
-            event = Event.SOFT_404
-        row = settled(row, event, outcome, hour)
-        if event in _CAPTURES:
-            due, known = row.next_due, flight.dispatch.offer.seed
-            row = with_what_was_found(self.partition, row, known, outcome)
-            host = self._hosts.row(row.host) if row.crawl_count else None
-            row = self._revisits.scheduled(row, outcome, host, hour)
-            if event is Event.SOFT_404:
-                # However often the error page changes: that is not what was asked for.
-                row = row._replace(next_due=due)
+    def _settle(self, flight: Flight, outcome: Outcome, hour: int) -> None:
+        known = flight.dispatch.offer.seed
+        row = self._settling.settled(flight.row, known, outcome, hour=hour)
         self._counts[Status.IN_FLIGHT] -= 1
         self._counts[_STATUSES[row.status]] += 1
-        self.partition.put(number, row)
+        self.partition.put(flight.number, row)
         if row.next_due and (row.status == Status.SCHEDULED or self._recrawls):
-            self._wheel.add(number, row.next_due)
+            self._wheel.add(flight.number, row.next_due)
 
-    def _move(self, flight: _Flight, event: Event) -> UrlRow:
+    def _move(self, flight: Flight, event: Event) -> UrlRow:
         """Bring the row of *flight* back to those that wait, by *event*, and return it."""
         status = after(Status.IN_FLIGHT, event)
         self._counts[Status.IN_FLIGHT] -= 1
@@ -478,7 +415,7 @@ class DurableFrontier:
     def _place(self, row: UrlRow, number: int) -> int:
         return place(order_of(row.priority), row.url_ref, number)
 
-    def _leave(self, flight: _Flight, now: float) -> None:
+    def _leave(self, flight: Flight, now: float) -> None:
         del self._flights[flight.dispatch.key]
         if not flight.dispatch.skip:
             self._gates.end(flight.row.host, now)

@@ -7,16 +7,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from amicrawl.frontier.arena import entry_of
 from amicrawl.frontier.url_row import HostRow
 from amicrawl.urls import host_group, octets
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from amicrawl.frontier.live import LivePartition
     from amicrawl.frontier.row import Outcome
+    from amicrawl.politeness import Gates
 
 _MOST = 0xFFFF_FFFF
 _LONGEST = 0xFFFF
+_LONGEST_WAIT = 24 * 3600
+"""Seconds that what is noted of a host can keep its gate shut: clocks may have been wrong."""
 _ERRORS = frozenset({429, *range(500, 600)})
 
 
@@ -76,7 +83,7 @@ class HostTally:
         for host, count in self._offered.items():
             row = self.row(host)
             if row is not None:
-                self._changed[host] = row._replace(url_count=min(row.url_count + count, _MOST))
+                self._changed[host] = row.with_urls(min(row.url_count + count, _MOST))
         self._offered.clear()
         for row in self._changed.values():
             self._partition.put_host(row)
@@ -88,3 +95,20 @@ class HostTally:
         self._changed[host] = HostRow(
             host, host_ref=reference, registrable_ref=reference, crawl_delay=self._crawl_delay
         )
+
+
+def keep_gates_shut(
+    partition: LivePartition, gates: Gates, lapsed_hosts: Iterable[int], *, now: float, wall: float
+) -> None:
+    """Shut the *gates* that were not yet open when the crawl before ended.
+
+    *lapsed_hosts* are those that it had in flight; *now* is the moment on the clock of the gates, and
+    *wall* the same in Unix seconds.
+    """
+    for host in lapsed_hosts:
+        # Nothing tells when it was asked; a crawl that dies again and again must not press it.
+        gates.keep_shut(host, now + gates.delay)
+    hosts = partition.state.hosts.view()
+    for number in np.flatnonzero(hosts["host_next_eligible"] > wall).tolist():
+        wait = min(int(hosts["host_next_eligible"][number]) - wall, _LONGEST_WAIT)
+        gates.keep_shut(int(hosts["host_key"][number]), now + wait)

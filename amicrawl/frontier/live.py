@@ -80,7 +80,8 @@ class LivePartition:
         directory, disk = self.directory, self._disk
         self._generations = Generations(directory, disk=disk)
         self.state, self.opened, replayed = _read(self._generations, directory, disk=disk)
-        undo.callback(lambda: self.state.close())
+        # Adopting exchanges the state, and a snapshot the journal: it is the last that counts.
+        undo.callback(lambda: self.state.close())  # noqa: PLW0108
         self._lsn = replayed.next_lsn
         self._generations.mend(replayed)
         _check_identity(self.state, meta, directory)
@@ -91,7 +92,7 @@ class LivePartition:
         if self.opened.is_new:
             self.state.created = hour
         self._journal = Journal(self._generations.begin_log(), disk=disk)
-        undo.callback(lambda: self._journal.close())
+        undo.callback(lambda: self._journal.close())  # noqa: PLW0108
         self._frames = self.opened.frames
         self._snapshot: SnapshotTask | None = None
         if self.opened.is_new or is_foreign:

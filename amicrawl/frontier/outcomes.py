@@ -12,7 +12,8 @@
     a rule of the crawl       refused                 not again
     2xx with an error page    soft 404                back after 2, 4, 8 ... weeks, up to a year
 
-Which pages are error pages `soft404` says, where the frontier asks it. The pauses are those of `states.RETURNS`. Times are hours since 1970.
+What an error page is `soft404` tells, if the frontier asks it. The pauses are those of `states.RETURNS`.
+Times are hours since 1970.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ class Ranking:
 
     def endow(self, row: int, priority: float) -> None:
         """Give *row*, new and asked for by name with *priority*, its cash."""
-        self._opic.seed(row, _bounded(priority if priority else self.endowment))
+        self._opic.seed(row, _bounded(priority or self.endowment))
 
     def credit(self, row: int, weight: float) -> None:
         """Give *row* what a link to it carries, or nothing where that is not positive."""

@@ -174,15 +174,25 @@ def _copied(table: RowTable, order: np.ndarray, target: RowTable) -> Columns:
         # Rows are copied whole, and other threads let run: by index, numpy copies field by field, which
         # takes twenty times as long. No number is out of range, so that nothing is clipped.
         np.take(source, order[at : at + _PAGE], out=copied[at : at + _PAGE], mode="clip")
-    before = list(table.thaw().items())
-    if before:
-        # Rows that were written to while they were copied, some of them perhaps half.
-        places = np.full(len(source), len(order), np.int64)
-        places[order] = np.arange(len(order))
-        for number, packed in before:
-            if places[number] < len(order):
-                copied[places[number]] = np.frombuffer(packed, copied.dtype)[0]
+    _lay_over(copied, order, table.thaw(), rows=len(source))
     return columns_of(copied)
+
+
+def _lay_over(copied: np.ndarray, order: np.ndarray, before: dict[int, bytes], *, rows: int) -> None:
+    """Put rows right that were written to while they were copied in *order*, some of them perhaps half.
+
+    *before* has, by number, what they were; the table has *rows*.
+    """
+    if not before:
+        return
+    numbers = np.fromiter(before, np.uint32, len(before))
+    written = np.zeros(rows, np.bool_)
+    written[numbers] = True
+    for at in range(0, len(order), _PAGE):
+        found = np.flatnonzero(written[order[at : at + _PAGE]]) + at
+        if len(found):
+            packed = b"".join([before[number] for number in order[found].tolist()])
+            copied[found] = np.frombuffer(packed, copied.dtype)
 
 
 def _key_pages(urls: Columns) -> Iterator[tuple[np.ndarray, np.ndarray]]:

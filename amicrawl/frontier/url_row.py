@@ -100,6 +100,10 @@ class HostRow(NamedTuple):
         """Return the row as octets."""
         return _HOST.pack(*self)
 
+    def with_urls(self, count: int) -> HostRow:
+        """Return the row with another `url_count`."""
+        return HostRow._make((*self[:13], count, *self[14:]))
+
     @classmethod
     def unpacked(cls, octets: bytes | memoryview) -> HostRow:
         """Return the row that *octets* hold."""

@@ -1,7 +1,8 @@
 """A frontier on disk against a plain dictionary: offers, outcomes, hours, kills, damage, restarts.
 
-Nothing is known of files here. What was flushed must be there after a kill, and what was not must be gone
-as if it had never been; what is in flight comes back at once, what was settled by its hours and no sooner.
+Nothing is known of files here. What was flushed must be there after a kill, and what was not must be
+gone as if it had never been; what is in flight comes back at once, what was settled at its hour and no
+sooner.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import shutil
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from threading import Event
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -60,8 +61,27 @@ OUTCOMES = [
 ]
 
 
+@st.composite
+def offers(draw: st.DrawFn) -> Offer:
+    """One of some two hundred URLs on four hosts."""
+    host, path = draw(st.integers(0, 3)), draw(st.integers(0, 50))
+    seed = Seed(f"http://host-{host}.test/{path}", meta_json='{"n":1}' if path % 3 == 0 else "")
+    priority = draw(st.sampled_from([0, 0, 0, 1, -1, 0.5]))
+    extra = draw(st.sampled_from([None, None, {"a": [1, "é"]}]))
+    return Offer(seed, UrlKey(host, path), Source.LINK, priority, path % 4, extra)
+
+
 class QuickDisk(Disk):
-    """A disk that forces nothing: no power is cut here."""
+    """A disk that forces nothing: no power is cut here. A snapshot's file is begun when it may."""
+
+    def __init__(self) -> None:
+        self.go_on = Event()
+        self.go_on.set()
+
+    def create(self, path: Path) -> int:
+        if path.name.startswith("snap-"):
+            assert self.go_on.wait(60)
+        return super().create(path)
 
     def sync(self, descriptor: int) -> None:
         pass
@@ -104,12 +124,14 @@ class PartitionHistory(RuleBasedStateMachine):
         self.kept: Model = {}
         """The rows as they were when they were last flushed."""
 
-    @initialize()
-    def begin(self) -> None:
+    @initialize(offers=st.lists(offers(), min_size=4, max_size=20))
+    def begin(self, offers: list[Offer]) -> None:
         self.open()
+        self.offer(offers)
 
     def open(self) -> None:
-        partition = LivePartition(self.directory, disk=QuickDisk(), hour=self.hour, meta=META)
+        self.disk = QuickDisk()
+        partition = LivePartition(self.directory, disk=self.disk, hour=self.hour, meta=META)
         self.frontier = DurableFrontier(
             partition,
             Gates(0.0, 100),
@@ -133,17 +155,11 @@ class PartitionHistory(RuleBasedStateMachine):
     def due(self) -> list[Row]:
         return [row for row in self.rows.values() if self.is_due(row)]
 
-    @rule(
-        host=st.integers(0, 3),
-        path=st.integers(0, 40),
-        priority=st.sampled_from([0, 0, 0, 1, -1, 0.5]),
-        extra=st.sampled_from([None, None, {"a": [1, "é"]}]),
-    )
-    def offer(self, host: int, path: int, priority: float, extra: dict[str, Any] | None) -> None:
-        seed = Seed(f"http://host-{host}.test/{path}", meta_json='{"n":1}' if path % 3 == 0 else "")
-        offer = Offer(seed, UrlKey(host, path), Source.LINK, priority, path % 4, extra)
-        assert self.frontier.offer(offer) is (offer.key not in self.rows)
-        self.rows.setdefault(offer.key, Row(offer, len(self.rows)))
+    @rule(offers=st.lists(offers(), min_size=1, max_size=12))
+    def offer(self, offers: list[Offer]) -> None:
+        for offer in offers:
+            assert self.frontier.offer(offer) is (offer.key not in self.rows)
+            self.rows.setdefault(offer.key, Row(offer, len(self.rows)))
 
     @rule(count=st.integers(1, 5))
     def next(self, count: int) -> None:
@@ -179,7 +195,20 @@ class PartitionHistory(RuleBasedStateMachine):
     @precondition(lambda self: self.flying())
     @rule(choice=st.integers(0, 20), outcome=st.sampled_from(OUTCOMES))
     def settle(self, choice: int, outcome: Outcome) -> None:
-        row = self.flying()[choice % len(self.flying())]
+        self.end(self.flying()[choice % len(self.flying())], outcome)
+
+    @precondition(lambda self: self.due())
+    @rule(outcomes=st.lists(st.sampled_from(OUTCOMES), min_size=3, max_size=12))
+    def fetch(self, outcomes: list[Outcome]) -> None:
+        for outcome in outcomes:
+            flew = self.flying()
+            self.next(1)
+            for row in self.flying():
+                if row not in flew:
+                    self.end(row, outcome)
+
+    def end(self, row: Row, outcome: Outcome) -> None:
+        """Settle *row* with *outcome*."""
         assert self.frontier.settle(row.offer.key, outcome, 0.0) is Settled.DONE
         row.flies = False
         if outcome.found is not None:
@@ -229,12 +258,15 @@ class PartitionHistory(RuleBasedStateMachine):
 
     @rule()
     def snapshot(self) -> None:
-        """Begin one; what was not flushed before is kept once it is written."""
+        """Write one while the crawl goes on; when it counts, what came meanwhile was flushed too."""
+        self.disk.go_on.clear()
         self.frontier.snapshot()
-        moment = copy.deepcopy(self.rows)
-        self.next(2)
+        try:
+            self.next(2)
+        finally:
+            self.disk.go_on.set()
         self.frontier.partition._end_snapshot()
-        self.kept = moment
+        self.kept = copy.deepcopy(self.rows)
 
     @rule(recrawls=st.booleans())
     def close(self, recrawls: bool) -> None:
@@ -249,17 +281,16 @@ class PartitionHistory(RuleBasedStateMachine):
         self.frontier.partition.abandon()
         self.rows = copy.deepcopy(self.kept)
         self.recrawls = recrawls
-        snapshots = sorted(self.directory.glob("snap-*"), key=lambda path: path.stat().st_mtime_ns)
+        snapshots = list(self.directory.glob("snap-*"))
         if damaged and len(snapshots) > 1:
             newest = max(snapshots, key=lambda path: int(path.stem.removeprefix("snap-")))
             newest.write_bytes(newest.read_bytes()[:-20])
             self.open()
             assert any("passed over" in note for note in self.frontier.partition.opened.notes)
-            # Only one of two is ever damaged here: the next is made from what the other says.
+            # Of two only one is ever damaged here: the next is made from what the other says.
             self.frontier.snapshot()
             self.frontier.partition._end_snapshot()
             self.kept = copy.deepcopy(self.rows)
-            newest.unlink(missing_ok=True)
         else:
             self.open()
             assert self.frontier.partition.opened.notes == ()

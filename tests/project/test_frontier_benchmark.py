@@ -52,6 +52,7 @@ FIGURES = {
     | {"reopen_killed_cpu_s", "reopen_killed_wall_s", "close_cpu_s", "close_wall_s"},
     "reopen": memory("reopened") | {"reopen_cpu_s", "reopen_wall_s"},
     "known": rates("known"),
+    "fetch": rates("fetch"),
     "snapshot": {
         "snapshot_wall_s",
         "snapshot_begin_ms",
@@ -59,7 +60,6 @@ FIGURES = {
         "snapshot_turns",
         "calm_turns",
     },
-    "fetch": rates("fetch"),
 }
 
 

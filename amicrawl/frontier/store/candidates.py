@@ -102,7 +102,9 @@ def _slots(directory: Path, listing: Listing, notes: list[str]) -> dict[int, Slo
         for fault in faults
     ]
     if not found and not faults:
-        notes.append(f"{listing.superblock} holds nothing but zeros; the snapshots and logs were looked at.")
+        notes.append(
+            f"{listing.superblock} holds nothing but zeros; the snapshots and logs were looked at."
+        )
     slots = {}
     for slot in found:
         if slot.snapshot == snapshot_name(slot.generation) and slot.log == log_name(slot.generation + 1):

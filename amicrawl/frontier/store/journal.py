@@ -45,6 +45,7 @@ class Journal:
         self._failed = False
         self._appending = Lock()  # held for the moment that the buffer is changed or exchanged
         self._writing = Lock()
+        self._forcing = Lock()  # held while the disk is waited for, during which `flush` goes on
         with explained(path, "created"):
             self._descriptor = disk.create(path)
 
@@ -75,24 +76,30 @@ class Journal:
 
     def sync(self) -> None:
         """Write what was appended and force it to disk: from here on it outlives the power too."""
-        with self._writing, self._kept():
-            if self._after is not None:
-                self._after.sync()
-            self._write()
-            if not self._name_is_durable or self._forced < self._written:
-                with explained(self.path, "forced to disk"):
-                    self._disk.sync(self._descriptor)
-                    if not self._name_is_durable:
-                        self._disk.sync_directory(self.path.parent)
-                self._name_is_durable = True
-                self._forced = self._written
-            if self._after is not None:
-                self._after.close()
-                self._after = None
+        with self._forcing:
+            self.flush()
+            written = self._written
+            with self._kept():
+                self._force(written)
+
+    def _force(self, written: int) -> None:
+        if self._after is not None:
+            self._after.sync()
+        if not self._name_is_durable or self._forced < written:
+            with explained(self.path, "forced to disk"):
+                self._disk.sync(self._descriptor)
+                if not self._name_is_durable:
+                    self._disk.sync_directory(self.path.parent)
+            self._name_is_durable = True
+            self._forced = written
+        if self._after is not None:
+            with self._writing:
+                after, self._after = self._after, None
+            after.close()
 
     def close(self) -> None:
         """Let go of the log as it is; what was appended and not flushed is gone."""
-        with self._writing:
+        with self._forcing, self._writing:
             if self._after is not None:
                 self._after.close()
             if self._descriptor >= 0:

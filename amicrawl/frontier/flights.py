@@ -1,0 +1,41 @@
+"""Rows that are handed out, until they are settled or released."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from amicrawl.errors import AmicrawlError
+
+if TYPE_CHECKING:
+    from amicrawl.frontier.row import Dispatch
+    from amicrawl.frontier.url_row import UrlRow
+    from amicrawl.urls import UrlKey
+
+
+class Flight:
+    """A row that is handed out."""
+
+    __slots__ = ("again", "dispatch", "evidence", "number", "row")
+
+    def __init__(self, dispatch: Dispatch, number: int, row: UrlRow) -> None:
+        self.dispatch = dispatch
+        self.number = number
+        self.row = row
+        """The row, in flight."""
+        self.evidence: tuple[object, ...] = ()
+        """The part of the outcome that `again` was decided for; empty before."""
+        self.again = False
+
+
+class Flights(dict["UrlKey", Flight]):
+    """All of them, by key."""
+
+    def at(self, key: UrlKey) -> Flight:
+        """Return the flight of *key*; raises AmicrawlError where it is not in flight."""
+        flight = self.get(key)
+        if flight is None:
+            raise AmicrawlError(
+                f"URL key {key[0]:016x}:{key[1]:016x} is not in flight: settle or release a row once, "
+                "after it was handed out."
+            )
+        return flight

@@ -1,0 +1,64 @@
+"""Settling: what a row says once its fetch has come to something, and no further attempt follows.
+
+    outcome -> event (outcomes; an error page, if that is looked for: soft404) -> state, and when again
+            -> of a capture: validators and redirect in the arena, its visit, and its rate of change
+
+Which row it is, and what becomes of it in the queue, is the frontier's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from amicrawl.frontier.outcomes import event_of, settled
+from amicrawl.frontier.states import Event
+from amicrawl.frontier.texts import with_what_was_found
+
+if TYPE_CHECKING:
+    from amicrawl.frontier.hosts import HostTally
+    from amicrawl.frontier.live import LivePartition
+    from amicrawl.frontier.revisits import Revisits
+    from amicrawl.frontier.row import Outcome
+    from amicrawl.frontier.soft404 import Soft404Detector
+    from amicrawl.frontier.url_row import UrlRow
+    from amicrawl.seed import Seed
+
+_CAPTURES = frozenset({Event.CAPTURED, Event.UNCHANGED, Event.REDIRECTED, Event.SOFT_404})
+
+
+class Settling:
+    """The rules of one frontier. Without *soft404*, error pages are captures like any other."""
+
+    __slots__ = ("_hosts", "_partition", "_revisits", "_soft404")
+
+    def __init__(
+        self,
+        partition: LivePartition,
+        hosts: HostTally,
+        revisits: Revisits,
+        *,
+        soft404: Soft404Detector | None,
+    ) -> None:
+        self._partition = partition
+        self._hosts = hosts
+        self._revisits = revisits
+        self._soft404 = soft404
+
+    def settled(self, row: UrlRow, known: Seed, outcome: Outcome, *, hour: int) -> UrlRow:
+        """Return what *row*, in flight, says after *outcome*, of the hour *hour*.
+
+        *known* is the seed that it was handed out with. What it refers to is in the partition; the row
+        is not yet.
+        """
+        event = event_of(outcome, in_a_row=row.retry_count)
+        if self._soft404 is not None and self._soft404.is_error_page(row, event, outcome):
+            event = Event.SOFT_404
+        row = settled(row, event, outcome, hour)
+        if event not in _CAPTURES:
+            return row
+        due = row.next_due
+        row = with_what_was_found(self._partition, row, known, outcome)
+        host = self._hosts.row(row.host) if row.crawl_count else None
+        row = self._revisits.scheduled(row, outcome, host, hour)
+        # An error page comes back as what is missing does, however often the page itself changes.
+        return row if event is not Event.SOFT_404 else row._replace(next_due=due)
