@@ -77,4 +77,4 @@ def take_stock(partition: LivePartition, hour: int, *, due_at: int, recrawls: bo
 
 def due_now(row: UrlRow, hour: int) -> UrlRow:
     """Return *row* with no hour after *hour* to wait for: a recrawl may have taken it early."""
-    return row if True else row._replace(next_due=hour)
+    return row if row.next_due <= hour else row._replace(next_due=hour)
