@@ -106,6 +106,8 @@ class CrawlConfig(BaseModel, frozen=True, extra="forbid"):
     """Who crawls, with a way to reach them; goes into every warcinfo record."""
     robots: Robots = Robots.OBEY
     """Whether robots.txt decides what may be fetched."""
+    max_crawl_delay: float = Field(default=60.0, ge=0)
+    """Longest `Crawl-delay` of a robots.txt that is honoured; one that is longer is logged."""
     headers: Headers = Headers.FAST
     """Which fields a request of a list crawl carries."""
     identity: Identity | None = None
@@ -115,6 +117,12 @@ class CrawlConfig(BaseModel, frozen=True, extra="forbid"):
     """Least time between the starts of two requests to a host key."""
     per_host: int = Field(default=1, ge=1)
     """Requests to a host key that may be in flight at once."""
+    latency_factor: float = Field(default=2.0, ge=0)
+    """Times its own answer took that a slow host is left alone for; 0: as fast as `delay` allows."""
+    backoff_max: float = Field(default=300.0, ge=0)
+    """Longest delay that a host's 429 and 5xx answers lead to; 0: none for that."""
+    retry_after_max: float = Field(default=3600.0, ge=0)
+    """Longest Retry-After that keeps a host from being asked; 0: it does not."""
     inflight_start: int = Field(default=64, ge=1)
     """Requests that may be in flight at the start, over all hosts."""
     inflight_min: int = Field(default=32, ge=1)

@@ -24,6 +24,8 @@ QUICK = {
     "AMICRAWL_DELAY": "0",
     "AMICRAWL_PER_HOST": "8",
     "AMICRAWL_ROBOTS": "ignore",
+    "AMICRAWL_BACKOFF_MAX": "0",
+    "AMICRAWL_RETRY_AFTER_MAX": "0",
 }
 """Settings under which a crawl of a loopback server does not wait for anything."""
 

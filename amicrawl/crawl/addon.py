@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
 from scrapy.downloadermiddlewares.redirect import RedirectMiddleware
+from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.exceptions import NotConfigured
 from scrapy.utils.spider import DefaultSpider
 
@@ -26,6 +27,7 @@ from amicrawl.crawl.pipelines import CapturesPipeline, WarcPipeline
 from amicrawl.crawl.politeness import PolitenessMiddleware
 from amicrawl.crawl.progress import Progress
 from amicrawl.crawl.redirects import AsFoundRedirectMiddleware
+from amicrawl.crawl.robots import RobotsMiddleware
 from amicrawl.crawl.run import Run, RunHolder, reads_responses
 from amicrawl.crawl.trim import trim_to_archiving
 
@@ -124,6 +126,8 @@ def _set_handlers(settings: BaseSettings) -> None:
 
 def _set_components(settings: BaseSettings) -> None:
     place = settings.setdefault_in_component_priority_dict
+    place("DOWNLOADER_MIDDLEWARES", RobotsTxtMiddleware, None)
+    place("DOWNLOADER_MIDDLEWARES", RobotsMiddleware, 100)
     place("DOWNLOADER_MIDDLEWARES", PolitenessMiddleware, 950)
     place("DOWNLOADER_MIDDLEWARES", HttpCompressionMiddleware, None)
     place("DOWNLOADER_MIDDLEWARES", TolerantDecodingMiddleware, 590)

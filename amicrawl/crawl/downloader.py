@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from scrapy import signals
 from scrapy.core.downloader.handlers import DownloadHandlers
 from scrapy.core.downloader.middleware import DownloaderMiddlewareManager
-from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.httpobj import urlparse_cached
@@ -22,7 +21,7 @@ from scrapy.utils.misc import build_from_crawler
 from amicrawl.capture import Failure
 from amicrawl.crawl.reconstruct import ForeignResponses
 from amicrawl.crawl.run import reads_responses, run_of
-from amicrawl.crawl.ticket import NOTHING_MORE, Stopped, Ticket, ticket_of
+from amicrawl.crawl.ticket import NOTHING_MORE, NotYet, RefusedByRobots, Stopped, Ticket, ticket_of
 from amicrawl.errors import AmicrawlError
 from amicrawl.frontier import Outcome
 
@@ -68,7 +67,7 @@ class ArchiveDownloader:
         ticket = ticket_of(request)
         try:
             result = await self.middleware.download_async(self._transfer, request)
-        except (AmicrawlError, Stopped):
+        except (AmicrawlError, Stopped, NotYet):
             raise
         except Exception as error:
             if ticket is not None and ticket.outcome is None:
@@ -109,8 +108,8 @@ class ArchiveDownloader:
         if ticket.dispatch is None:
             return
         failure, detail = Failure.REFUSED_BY_CRAWL, f"{type(error).__name__}: {error}"
-        if isinstance(error, IgnoreRequest) and "robots.txt" in str(error):
-            failure, detail = Failure.ROBOTS_DENIED, ""
+        if isinstance(error, RefusedByRobots):
+            failure, detail = Failure.ROBOTS_DENIED, str(error)
         await self._run.record_unasked(ticket.dispatch.offer.seed, failure, detail)
         ticket.outcome = Outcome(status=0, failure=failure)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from amicrawl.frontier import Found, Outcome
+from amicrawl.politeness import retry_after_seconds
 from amicrawl.record import unix_ms, validators_of
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def outcome_of(item: CaptureItem) -> Outcome:
         answered=told.answered,
         found=_found(item),
         latency_ms=min(capture.ttfb_ms or 0, 0xFFFF),
-        retry_after=_retry_after(capture) if capture.status in {429, 503} else 0,
+        retry_after=_retry_after(capture),
     )
 
 
@@ -52,7 +53,9 @@ def _found(item: CaptureItem) -> Found:
     )
 
 
-def _retry_after(capture: Capture) -> int:
-    """Return the seconds that the server asks to be left alone for; 0 where it names none in digits."""
-    value = (capture.header(b"retry-after") or b"").strip()
-    return min(int(value), _LONGEST_WAIT) if value.isdigit() and len(value) < 10 else 0
+def _retry_after(capture: Capture) -> float:
+    """Return the seconds that the server asks to be left alone for; 0 where it does not."""
+    value = capture.header(b"retry-after") if capture.status >= 400 else None
+    if not value:
+        return 0.0
+    return retry_after_seconds(value, now=capture.started.timestamp(), cap=_LONGEST_WAIT)

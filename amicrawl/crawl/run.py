@@ -22,7 +22,7 @@ from amicrawl.errors import AmicrawlError, ExitCode, InputError, UsageError
 from amicrawl.frontier import DurableFrontier, LivePartition, Offer, Outcome, Source, belongs, judge
 from amicrawl.frontier.revisits import Revisits
 from amicrawl.frontier.state import IDENTITY
-from amicrawl.politeness import Gates, HostBreaker, InflightLimit
+from amicrawl.politeness import Gates, HostBreaker, HostPace, InflightLimit, PaceRules
 from amicrawl.record import CaptureItem
 from amicrawl.urls import Refused, UrlKey, fetchable, url_key
 
@@ -55,6 +55,7 @@ class Run:
         self.identity = identity
         self.clock = clock
         self.gates = Gates(config.delay, config.per_host)
+        self.pace = HostPace(_pace_rules(config))
         self.limit = InflightLimit(config.inflight_start, config.inflight_min, config.inflight_max)
         self.breaker = HostBreaker(config.host_fail_threshold, max_retries=config.max_retries)
         self.recorder = Recorder()
@@ -252,12 +253,28 @@ class Run:
             self.recorder.fault = error
             frontier.partition.abandon()
 
+    def _keep_pace(self, host: int, outcome: Outcome, now: float) -> None:
+        """Keep *host* from being asked sooner than its answers suggest."""
+        started = self.gates.started(host)
+        pace = self.pace.answered(
+            host,
+            outcome.status,
+            now=now,
+            latency=outcome.latency_ms / 1000,
+            retry_after=outcome.retry_after,
+        )
+        opens = max(started + pace.interval, pace.until)
+        if opens > now:
+            self.gates.keep_shut(host, opens)
+
     def leave(self, ticket: Ticket) -> None:
         """Take back *ticket*: open the gate, and tell the frontier what came of its row.
 
         A row without an outcome goes back to be handed out again.
         """
         now = self.clock()
+        if ticket.outcome is not None:
+            self._keep_pace(ticket.host, ticket.outcome, now)
         if ticket.dispatch is None:
             if ticket.outcome is not None:
                 judge(ticket.host, ticket.outcome, attempt=1, breaker=self.breaker, limit=self.limit)
@@ -267,6 +284,16 @@ class Run:
             self.frontier.release(ticket.dispatch.key, now)
         else:
             self.frontier.settle(ticket.dispatch.key, ticket.outcome, now)
+
+
+def _pace_rules(config: CrawlConfig) -> PaceRules:
+    # Who asks for no delay at all wants none for slow answers either.
+    return PaceRules(
+        delay=config.delay,
+        latency_factor=config.latency_factor if config.delay else 0.0,
+        back_off_ceiling=config.backoff_max,
+        retry_after_cap=config.retry_after_max,
+    )
 
 
 class RunHolder:

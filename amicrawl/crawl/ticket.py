@@ -47,5 +47,13 @@ class TryAgainLater(IgnoreRequest):
     """The fetch failed, and the frontier will hand the URL out again: nobody else need retry it."""
 
 
+class NotYet(IgnoreRequest):
+    """It is too early for this row: it goes back to the frontier, and the attempt does not count."""
+
+
+class RefusedByRobots(IgnoreRequest):
+    """robots.txt says no, or cannot be had."""
+
+
 class Stopped(IgnoreRequest):
     """The crawl ended before the fetch did: the URL is as good as not asked for."""

@@ -18,6 +18,7 @@ Times are hours since 1970.
 
 from __future__ import annotations
 
+from math import ceil
 from typing import TYPE_CHECKING
 
 from amicrawl.capture import Failure
@@ -98,5 +99,5 @@ def _back_at(event: Event, in_a_row: int, outcome: Outcome, hour: int) -> int:
     if back is None:
         return 0
     # What is exhausted was counted up to that; its pauses begin anew with the first.
-    asked = min(-(-outcome.retry_after // 3600), _LONGEST_WAIT)
+    asked = min(ceil(outcome.retry_after / 3600), _LONGEST_WAIT)
     return hour + max(back.hours(in_a_row - MANY + 1 if event is Event.EXHAUSTED else in_a_row), asked)

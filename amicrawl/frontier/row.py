@@ -97,7 +97,7 @@ class Outcome:
     """Where a redirect leads that the crawl follows: the URL that it offers; empty for none."""
     latency_ms: int = 0
     """Time to the first byte; 0 where unknown."""
-    retry_after: int = 0
+    retry_after: float = 0.0
     """Seconds that the server asked to be left alone for; 0 where it did not."""
 
 

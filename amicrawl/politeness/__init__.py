@@ -8,11 +8,29 @@ half of a URL key: an unsigned 64-bit integer.
 * `InflightLimit`: how many requests may be under way over all hosts.
 * `HostBreaker`: which hosts are given up, and what follows from a failure.
 * `backoff`: how long a failed fetch waits for its next attempt.
+* `HostPace`: how far apart requests to a host are to be, by how it answers.
+* `retry_after_seconds`: how long a server asks to be left alone.
+* `robots`, `robots_policy`: what robots.txt says, and what it means that it could not be had. There,
+  `now` is Unix time: what is known of it outlives the process.
+* `addresses`, `bandwidth`, `disk_guard`, `timeouts`: rules that no crawl uses yet.
 """
 
 from amicrawl.politeness.breaker import BLAME, Blame, HostBreaker, Verdict
 from amicrawl.politeness.gate import Gates
+from amicrawl.politeness.pace import HostPace, PaceRules
 from amicrawl.politeness.retry import backoff
+from amicrawl.politeness.retry_after import retry_after_seconds
 from amicrawl.politeness.throttle import InflightLimit
 
-__all__ = ["BLAME", "Blame", "Gates", "HostBreaker", "InflightLimit", "Verdict", "backoff"]
+__all__ = [
+    "BLAME",
+    "Blame",
+    "Gates",
+    "HostBreaker",
+    "HostPace",
+    "InflightLimit",
+    "PaceRules",
+    "Verdict",
+    "backoff",
+    "retry_after_seconds",
+]

@@ -64,6 +64,15 @@ class Gates:
         """Seconds between two requests to a host for which `set_delay` said nothing."""
         return self._delay
 
+    def delay_of(self, host: int) -> float:
+        """Return the seconds between two requests to *host*."""
+        return self._delays.get(host, self._delay)
+
+    def started(self, host: int) -> float:
+        """Return when the latest request to *host* started; minus infinity where that was long ago."""
+        gate = self._gates.get(host)
+        return -inf if gate is None else gate.started
+
     def may_start(self, host: int, now: float) -> bool:
         """Tell whether a request to *host* may start at *now*."""
         return self.opens_at(host) <= now

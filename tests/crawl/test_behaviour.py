@@ -115,7 +115,8 @@ def test_robots_txt_is_obeyed_archived_and_said_in_the_index(tmp_path: Path) -> 
         asked = {path_of(head) for head in server.requests}
     found = index(tmp_path / "out")
     assert asked == {"/robots.txt", "/public"}
-    assert (found["/private/x"]["status"], found["/private/x"]["error"]) == (0, "robots-denied")
+    denied = found["/private/x"]
+    assert (denied["status"], denied["error"]) == (0, "robots-denied: robots.txt disallows it")
     assert found["/robots.txt"]["status"] == found["/public"]["status"] == 200
 
 

@@ -77,7 +77,15 @@ def test_every_test_that_a_page_names_is_there() -> None:
 
 @pytest.mark.parametrize(
     "page",
-    ["README.md", "docs/tutorial.md", "docs/output.md", "docs/settings.md", "docs/architecture.md"],
+    [
+        "docs/frontier.md",
+        "docs/frontier-commands.md",
+        "README.md",
+        "docs/tutorial.md",
+        "docs/output.md",
+        "docs/settings.md",
+        "docs/architecture.md",
+    ],
 )
 def test_links_between_pages_lead_somewhere(page: str) -> None:
     text = (PROJECT / page).read_text()

@@ -30,10 +30,15 @@ def encode_dictionary(words: np.ndarray) -> bytes:
         pa.from_numpy_dtype(words.dtype), len(words), [None, pa.py_buffer(words.data)]
     )
     coded = column.dictionary_encode()
-    entries = coded.dictionary.to_numpy()
+    entries = _numbers_in(coded.dictionary, words.dtype)
     width = _code_width(len(entries))
-    codes = pack_bits(coded.indices.to_numpy().view(np.uint32), width)
+    codes = pack_bits(_numbers_in(coded.indices, np.dtype(np.uint32)), width)
     return b"".join((write_uvarint(len(entries)), entries.tobytes(), bytes((width,)), codes))
+
+
+def _numbers_in(column: pa.Array, dtype: np.dtype) -> np.ndarray:
+    # `to_numpy` would load pandas where there is one, and a crawl wait for that.
+    return np.frombuffer(column.buffers()[1], dtype, len(column), column.offset * dtype.itemsize)
 
 
 def dictionary_size(words: np.ndarray) -> int:

@@ -1,0 +1,206 @@
+"""robots.txt: asked for once per origin, archived like any page, and obeyed by RFC 9309.
+
+    request -> cache of verdicts -> allowed, refused, or not yet
+                  |-> robots.txt fetched through the same handler, if nothing is known
+
+Where robots.txt can only be had later (5xx, a connection that breaks), the row goes back to the frontier
+and its host's gate stays shut until it is asked again; after five times its URLs are refused. Where
+nobody is there at all (no such name, connection refused), the page itself is tried: it fails for the
+same reason, and its row in the index says which. What is known is kept in `frontier/robots.json`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import time
+from typing import TYPE_CHECKING, Self
+
+from scrapy import Request, signals
+from scrapy.exceptions import (
+    CannotResolveHostError,
+    DownloadConnectionRefusedError,
+    IgnoreRequest,
+    NotConfigured,
+)
+from scrapy.http.request import NO_CALLBACK
+
+from amicrawl.crawl.output import frontier_directory
+from amicrawl.crawl.run import Run, run_of
+from amicrawl.crawl.ticket import NotYet, RefusedByRobots, Stopped, ticket_of
+from amicrawl.disk import Disk, OutputFile
+from amicrawl.errors import AmicrawlError
+from amicrawl.politeness.robots_policy import (
+    Access,
+    RobotsCache,
+    RobotsVerdict,
+    honoured_delay,
+    judge_robots,
+    max_age_of,
+    robots_url,
+)
+from amicrawl.urls import Refused
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from scrapy.crawler import Crawler
+
+logger = logging.getLogger(__name__)
+
+_FILE = "robots.json"
+_NOBODY_THERE = (CannotResolveHostError, DownloadConnectionRefusedError)
+_LARGE = 50_000
+"""Bytes of a robots.txt from which on it is read on a thread."""
+
+
+class RobotsMiddleware:
+    """Asks robots.txt before anything else of an origin is asked for."""
+
+    def __init__(self, crawler: Crawler, run: Run) -> None:
+        if not crawler.settings.getbool("ROBOTSTXT_OBEY"):
+            raise NotConfigured
+        self._crawler = crawler
+        self._run = run
+        self._agent: str = crawler.settings["ROBOTSTXT_USER_AGENT"] or crawler.settings["USER_AGENT"]
+        self._cache: RobotsCache | None = None
+        self._asking: dict[str, asyncio.Task[RobotsVerdict]] = {}
+        crawler.signals.connect(self._closed, signals.spider_closed)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """Build it for *crawler*; NotConfigured where robots.txt does not count."""
+        return cls(crawler, run_of(crawler))
+
+    async def process_request(self, request: Request) -> None:
+        """Let *request* pass. Raises RefusedByRobots, or NotYet for a row that comes back later."""
+        origin = robots_url(request.url)
+        if request.meta.get("dont_obey_robotstxt") or isinstance(origin, Refused):
+            return
+        verdict = self._known.find(origin, now=time.time())
+        asked = verdict is None
+        if verdict is None:
+            verdict = await self._ask(origin, request)
+        allowed = verdict.allows(request.url)
+        if allowed is None:
+            self._come_back(request, until=verdict.expires)
+        elif not allowed:
+            self._crawler.stats.inc_value("amicrawl/robots/refused")
+            raise RefusedByRobots(verdict.reason)
+        elif asked and self._spaces_requests(request):
+            # robots.txt was a request to this host; the page is the next one, and waits for its turn.
+            self._come_back(request, until=None)
+
+    def _spaces_requests(self, request: Request) -> bool:
+        ticket = ticket_of(request)
+        return ticket is not None and self._run.gates.delay_of(ticket.host) > 0
+
+    @property
+    def _known(self) -> RobotsCache:
+        if self._cache is None:
+            self._cache = _read(frontier_directory(self._run.config) / _FILE, agent=self._agent)
+        return self._cache
+
+    def _come_back(self, request: Request, *, until: float | None) -> None:
+        """Give the row of *request* back, and keep its host's gate shut *until* then (Unix seconds)."""
+        ticket = ticket_of(request)
+        is_row = ticket is not None and ticket.dispatch is not None
+        if until is None:
+            if is_row:
+                raise NotYet("robots.txt was asked for first")
+            return
+        if ticket is not None:
+            wait = max(until - time.time(), 0.0)
+            self._run.gates.keep_shut(ticket.host, self._run.clock() + wait)
+        if is_row:
+            self._crawler.stats.inc_value("amicrawl/robots/waits")
+            raise NotYet("robots.txt is unreachable, to be asked again")
+        raise RefusedByRobots("robots.txt is unreachable")
+
+    async def _ask(self, origin: str, request: Request) -> RobotsVerdict:
+        """Return what the robots.txt at *origin* says, asking for it once however many want to know."""
+        task = self._asking.get(origin)
+        if task is None:
+            task = self._asking[origin] = asyncio.ensure_future(self._fetch(origin))
+            task.add_done_callback(lambda _: self._asking.pop(origin, None))
+        verdict = await asyncio.shield(task)
+        self._slow_down(verdict, request)
+        return verdict
+
+    async def _fetch(self, origin: str) -> RobotsVerdict:
+        request = Request(origin, meta={"dont_obey_robotstxt": True}, callback=NO_CALLBACK)
+        self._crawler.stats.inc_value("amicrawl/robots/asked")
+        try:
+            response = await self._crawler.engine.download_async(request)
+        except (AmicrawlError, Stopped):
+            raise
+        except (IgnoreRequest, *_NOBODY_THERE):
+            return self._keep(origin, RobotsVerdict(Access.ALLOW_ALL, time.time() + 3600))
+        except Exception as error:  # noqa: BLE001  # whatever it was, there is no robots.txt to go by
+            if str(error).startswith("connect-timeout"):
+                return self._keep(origin, RobotsVerdict(Access.ALLOW_ALL, time.time() + 3600))
+            return self._keep(origin, await self._judge(origin, None, b"", None))
+        max_age = max_age_of((response.headers.get("Cache-Control") or b"").decode("latin-1"))
+        return self._keep(origin, await self._judge(origin, response.status, response.body, max_age))
+
+    async def _judge(
+        self, origin: str, status: int | None, body: bytes, max_age: float | None
+    ) -> RobotsVerdict:
+        previous = self._known.previous(origin)
+
+        def judge() -> RobotsVerdict:
+            verdict = judge_robots(
+                status, body, now=time.time(), agent=self._agent, max_age=max_age, previous=previous
+            )
+            verdict.allows(origin)  # the first question compiles the rules
+            return verdict
+
+        if len(body) < _LARGE:
+            return judge()
+        return await asyncio.to_thread(judge)
+
+    def _keep(self, origin: str, verdict: RobotsVerdict) -> RobotsVerdict:
+        self._known.keep(origin, verdict)
+        return verdict
+
+    def _slow_down(self, verdict: RobotsVerdict, request: Request) -> None:
+        """Have the host of *request* asked no faster than its robots.txt wishes, up to the cap."""
+        delay = honoured_delay(verdict.rules, cap=self._run.config.max_crawl_delay)
+        key = self._run.key_of(request.url)
+        if isinstance(key, Refused) or not delay.seconds:
+            return
+        if delay.is_capped:
+            logger.warning(
+                "robots.txt of %s asks for a longer delay than AMICRAWL_MAX_CRAWL_DELAY: %g s are kept.",
+                ascii(robots_url(request.url)),
+                delay.seconds,
+            )
+        self._run.gates.set_delay(key.host, delay.seconds)
+
+    def _closed(self) -> None:
+        """Keep what is known for the next crawl; what cannot be written is asked for again."""
+        directory = frontier_directory(self._run.config)
+        if self._cache is None or not directory.is_dir():
+            return
+        known = {"agent": self._agent, "origins": list(self._cache.to_rows())}
+        with contextlib.suppress(AmicrawlError):
+            file = OutputFile.replacing(directory / _FILE, disk=Disk())
+            try:
+                file.write(json.dumps(known, separators=(",", ":")).encode("ascii"))
+                file.seal()
+            finally:
+                file.close()
+
+
+def _read(path: Path, *, agent: str) -> RobotsCache:
+    """Return what an earlier crawl has kept at *path*; nothing where that cannot be read."""
+    try:
+        known = json.loads(path.read_bytes())
+        rows, written_for = known["origins"], known["agent"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return RobotsCache()
+    if not isinstance(rows, list) or not isinstance(written_for, str):
+        return RobotsCache()
+    return RobotsCache.from_rows(rows, agent=agent, written_for=written_for, now=time.time())

@@ -1,0 +1,195 @@
+"""Address gates: many small hosts on one machine are asked in turn, not all at once.
+
+    enter --- address open, nobody in line ---> True: the request starts, the delay runs
+      '------ else: the host stands in line ---> False
+    called -- address open: its first in line, one for each address ---> that host enters again
+
+Hosts that wait for an address do not wait for a moment. If they did, all would wake when it opens, one
+would get in and the others go back to sleep: the square of their number. Here a host is woken once, when
+it is its turn, whatever stands behind it.
+
+A host that is called and does not come loses its turn after a while, so that a host that was given up
+in between cannot block its neighbours; `leave` gives the turn away at once. Left out: which addresses a
+host has, and the host's own gate, which is entered besides.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from heapq import heappop, heappush
+from math import inf
+
+_SWEEP_FROM = 1024
+"""Gates that may be held before the first look for some to forget."""
+_NOWHERE = frozenset(("", "0.0.0.0", "::"))  # noqa: S104  # nothing is bound here: addresses that say nothing
+
+
+class _Gate:
+    """One address; where there is no gate, it has been open for ever and nobody waits."""
+
+    __slots__ = ("called", "lapses", "line", "opens", "wakes")
+
+    def __init__(self) -> None:
+        self.opens = -inf
+        self.line: OrderedDict[int, None] | None = None
+        """Hosts that wait, first come first; None where there never was a line."""
+        self.called: int | None = None
+        """The host whose turn it is."""
+        self.lapses = -inf
+        """When the turn of `called` is over."""
+        self.wakes = inf
+        """The moment under which the gate stands in the heap; infinity for nowhere."""
+
+
+class AddressGates:
+    """The gates of all addresses.
+
+    Nothing depends on how many hosts wait: entering and leaving take constant time, calling a host the
+    logarithm of the number of addresses with a line. Gates that are open and have no line are forgotten
+    in time. Addresses are texts; an empty one, unknown, is never gated.
+    """
+
+    def __init__(self, delay: float, *, patience: float = 5.0) -> None:
+        """Ask an address every *delay* seconds at most; a turn not taken lapses after *patience*."""
+        self._delay = delay
+        self._patience = patience
+        self._gates: dict[str, _Gate] = {}
+        self._heap: list[tuple[float, str]] = []
+        self._sweep_at = _SWEEP_FROM
+
+    def __len__(self) -> int:
+        """Return how many gates are held in memory."""
+        return len(self._gates)
+
+    def opens_at(self, address: str) -> float:
+        """Return the moment from which *address* may be asked; minus infinity where nothing holds it.
+
+        Those who stand in line come first, so entering may fail even then.
+        """
+        gate = self._gates.get(address)
+        return -inf if gate is None else gate.opens
+
+    def start(self, address: str, now: float, *, interval: float = 0.0) -> None:
+        """Note that a request to *address* starts at *now*; *interval* can lengthen the delay after it.
+
+        For what must go ahead out of turn (a redirect of robots.txt). All others `enter`.
+        """
+        if address in _NOWHERE:
+            return
+        gate = self._gates.get(address)
+        if gate is None:
+            if len(self._gates) >= self._sweep_at:
+                self._sweep(now)
+            gate = self._gates[address] = _Gate()
+        self._start(address, gate, now, interval)
+
+    def enter(self, address: str, host: int, now: float, *, interval: float = 0.0) -> bool:
+        """Start a request of *host* at *address*, or return False and have it stand in line.
+
+        In line it keeps its place until `called` names it; asking again before changes nothing.
+        """
+        if address in _NOWHERE:
+            return True
+        gate = self._gates.get(address)
+        if gate is None:
+            self.start(address, now, interval=interval)
+            return True
+        if gate.opens <= now:
+            if gate.called == host:
+                gate.called = None
+                self._start(address, gate, now, interval)
+                return True
+            if not gate.line and (gate.called is None or gate.lapses <= now):
+                gate.called = None
+                self._start(address, gate, now, interval)
+                return True
+        elif gate.called == host:
+            gate.called = None  # somebody went ahead out of turn; the host is the next to be called
+            if gate.line is None:
+                gate.line = OrderedDict()
+            gate.line[host] = None
+            gate.line.move_to_end(host, last=False)
+            self._file(address, gate, gate.opens)
+            return False
+        self._line_up(address, gate, host)
+        return False
+
+    def called(self, now: float) -> list[int]:
+        """Return the hosts whose turn it is at *now*, one for each address that is open: they enter.
+
+        Each is named once. A host whose own gate is shut by now should `leave` and enter later.
+        """
+        heap = self._heap
+        hosts: list[int] = []
+        while heap and heap[0][0] <= now:
+            moment, address = heappop(heap)
+            gate = self._gates.get(address)
+            if gate is None or gate.wakes != moment:
+                continue  # filed anew in the meantime
+            gate.wakes = inf
+            gate.called = None
+            if not gate.line:
+                continue
+            if gate.opens > now:
+                self._file(address, gate, gate.opens)
+                continue
+            host, _ = gate.line.popitem(last=False)
+            gate.called, gate.lapses = host, now + self._patience
+            self._file(address, gate, gate.lapses)
+            hosts.append(host)
+        return hosts
+
+    def leave(self, address: str, host: int, now: float) -> None:
+        """Note that *host* does not want to ask *address* any more: it loses its place or its turn."""
+        gate = self._gates.get(address)
+        if gate is None:
+            return
+        if gate.called == host:
+            gate.called = None
+            if gate.line:
+                self._file(address, gate, max(gate.opens, now))
+        if gate.line:
+            gate.line.pop(host, None)
+
+    def next_moment(self) -> float | None:
+        """Return a moment before which `called` names nobody; None while nobody stands in line."""
+        heap = self._heap
+        while heap:
+            moment, address = heap[0]
+            gate = self._gates.get(address)
+            if gate is not None and gate.wakes == moment and gate.line:
+                return moment
+            heappop(heap)
+            if gate is not None and gate.wakes == moment:
+                gate.wakes = inf
+        return None
+
+    def _line_up(self, address: str, gate: _Gate, host: int) -> None:
+        if gate.line is None:
+            gate.line = OrderedDict()
+        gate.line.setdefault(host)
+        if gate.called is None:
+            self._file(address, gate, gate.opens)
+        elif gate.wakes == inf:
+            # Behind a host that was called, the next one's turn comes when that turn is taken or over.
+            self._file(address, gate, gate.lapses)
+
+    def _start(self, address: str, gate: _Gate, now: float, interval: float) -> None:
+        gate.opens = max(gate.opens, now + max(self._delay, interval))
+        if gate.line and gate.called is None:
+            self._file(address, gate, gate.opens)
+
+    def _file(self, address: str, gate: _Gate, moment: float) -> None:
+        """Have the gate come up in `called` at *moment*, and not at the moment before."""
+        if gate.wakes != moment:
+            gate.wakes = moment
+            heappush(self._heap, (moment, address))
+
+    def _sweep(self, now: float) -> None:
+        """Forget the gates that say nothing any more; each sweep waits for as many new as were left."""
+        self._gates = {
+            address: gate
+            for address, gate in self._gates.items()
+            if gate.opens > now or gate.line or (gate.called is not None and gate.lapses > now)
+        }
+        self._sweep_at = max(_SWEEP_FROM, 2 * len(self._gates))

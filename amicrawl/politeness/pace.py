@@ -1,0 +1,181 @@
+"""The pace of a host: the least time between the starts of two requests to it.
+
+It is the longest of
+
+    the configured delay        the same for all hosts
+    Crawl-delay                 what robots.txt asks for, capped
+    a multiple of the latency   smoothed: a quarter of it is the last answer; with a ceiling of its own
+    the back-off                doubled by 429 and 5xx, from a second on; decays with other answers
+
+Apart from these, Retry-After names a moment before which the host is not asked at all.
+
+Every request that reaches the host is told here: pages, robots.txt, redirects and media alike. A fetch
+that brought no answer says nothing of how well the host bears us, so it neither adds to the back-off nor
+takes from it. Whose fault it is, and whether the host is given up for it, is the breaker's matter.
+
+Pure: what follows from an answer is a function of the state before (`PaceRules.after`); `HostPace` only
+remembers it for those hosts that are not asked at the usual pace.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from math import inf
+from typing import NamedTuple
+
+_USUAL_CAPACITY = 100_000
+_LEAST_BACK_OFF = 1.0
+"""Seconds from which the first back-off is doubled, however short the delay is."""
+
+
+class PaceState(NamedTuple):
+    """What is known of a host that bears on its pace, in seconds; zeros for what is not."""
+
+    crawl_delay: float = 0.0
+    """What its robots.txt asks for, already capped."""
+    latency: float = 0.0
+    """Smoothed latency of its answers."""
+    back_off: float = 0.0
+    """The interval that its errors have led to."""
+
+
+class Pace(NamedTuple):
+    """How a host is to be asked from now on."""
+
+    interval: float
+    """Seconds from the start of a request to the start of the next."""
+    until: float
+    """The moment before which it must not be asked, whatever the interval; minus infinity for none."""
+
+
+@dataclass(frozen=True, slots=True)
+class PaceRules:
+    """How the pace of a host follows from what it says; all times in seconds."""
+
+    delay: float = 1.0
+    """Least interval of all hosts."""
+    crawl_delay_cap: float = 300.0
+    """A Crawl-delay beyond this is cut to it."""
+    latency_factor: float = 2.0
+    """The interval is this many latencies at least: with 2, we occupy a host half of the time at most.
+    0 for an interval that does not follow the latency."""
+    latency_ceiling: float = 30.0
+    """The interval is not made longer than this on account of the latency."""
+    back_off_factor: float = 2.0
+    """What an error multiplies the interval by."""
+    back_off_ceiling: float = 300.0
+    """The interval is not made longer than this on account of errors."""
+    narrow: float = 0.1
+    """What an answer that is no error takes from the back-off at least."""
+    decay: float = 0.125
+    """The part of the back-off that such an answer takes, if that is more than `narrow`. From the
+    ceiling, subtraction alone would take thousands of answers; halving would run into the same limit of
+    the host every second time."""
+    retry_after_cap: float = 3600.0
+    """A Retry-After beyond this is cut to it."""
+
+    def interval(self, state: PaceState) -> float:
+        """Return the seconds between two starts that *state* leads to."""
+        by_latency = min(self.latency_factor * state.latency, self.latency_ceiling)
+        return max(self.delay, state.crawl_delay, by_latency, state.back_off)
+
+    def after(self, state: PaceState, status: int, *, latency: float = 0.0) -> PaceState:
+        """Return the state after an answer with *status* (0 where none came), *latency* seconds late.
+
+        What the state says but the interval does not show is dropped from it: a back-off that another
+        rule exceeds, and a latency too short to matter. So the next latency is taken as it comes.
+        """
+        if not status:
+            return state
+        crawl_delay, smoothed, back_off = state
+        if is_busy(status):
+            back_off = max(self.interval(state), _LEAST_BACK_OFF) * self.back_off_factor
+        elif back_off:
+            back_off -= max(self.narrow, self.decay * back_off)
+        back_off = min(back_off, self.back_off_ceiling)
+        if self.latency_factor and latency > 0:
+            # Beyond the ceiling all latencies are alike; one that hung must not count for an hour.
+            sample = min(latency, self.latency_ceiling / self.latency_factor)
+            smoothed = (3 * smoothed + sample) / 4 if smoothed else sample
+        if back_off <= max(self.delay, crawl_delay):
+            back_off = 0.0
+        if self.latency_factor * smoothed <= self.delay:
+            smoothed = 0.0
+        return PaceState(crawl_delay, smoothed, back_off)
+
+
+def is_busy(status: int) -> bool:
+    """Tell whether *status* says that the host wants to be asked less: 429 and 500 to 599."""
+    return status == 429 or 500 <= status <= 599
+
+
+_USUAL = PaceState()
+
+
+class HostPace:
+    """The pace of every host, of which only those that are not asked at the usual one are remembered.
+
+    At most *capacity* of them, about 300 bytes each; beyond, the one that was told of longest ago is
+    forgotten. What its gate holds against it (a delay, a moment) stays in force there.
+    """
+
+    def __init__(self, rules: PaceRules, *, capacity: int = _USUAL_CAPACITY) -> None:
+        self.rules = rules
+        self._capacity = capacity
+        self._states: OrderedDict[int, PaceState] = OrderedDict()
+
+    def __len__(self) -> int:
+        """Return how many hosts are remembered."""
+        return len(self._states)
+
+    def state(self, host: int) -> PaceState:
+        """Return what is known of *host*."""
+        return self._states.get(host, _USUAL)
+
+    def interval(self, host: int) -> float:
+        """Return the seconds from one start of a request to *host* to the next."""
+        state = self._states.get(host)
+        return self.rules.delay if state is None else self.rules.interval(state)
+
+    def answered(
+        self, host: int, status: int, *, now: float, latency: float = 0.0, retry_after: float = 0.0
+    ) -> Pace:
+        """Note what a request to *host* brought, at *now*, and return its pace from then on.
+
+        *status* is 0 where no answer came. *latency* is the seconds from the start to the first byte, 0
+        where unknown; *retry_after* the seconds that the answer asks for, believed with an error only.
+        """
+        state = self._states.get(host, _USUAL)
+        state = self._keep(host, self.rules.after(state, status, latency=latency))
+        until = -inf
+        if retry_after > 0 and is_busy(status):
+            until = now + min(retry_after, self.rules.retry_after_cap)
+        return Pace(self.rules.interval(state), until)
+
+    def set_crawl_delay(self, host: int, seconds: float) -> float:
+        """Note that robots.txt of *host* asks for *seconds*, and return the interval from then on.
+
+        It replaces what an earlier robots.txt asked for; no positive number asks for nothing.
+        """
+        capped = min(seconds, self.rules.crawl_delay_cap) if seconds > 0 else 0.0
+        # One that the configured delay covers is nothing to remember.
+        capped = capped if capped > self.rules.delay else 0.0
+        state = self._states.get(host, _USUAL)._replace(crawl_delay=capped)
+        return self.rules.interval(self._keep(host, state))
+
+    def forget(self, host: int) -> None:
+        """Drop what is known of *host*: it was given up."""
+        self._states.pop(host, None)
+
+    def _keep(self, host: int, state: PaceState) -> PaceState:
+        states = self._states
+        if state == _USUAL:
+            if host in states:
+                del states[host]
+            return state
+        states[host] = state
+        states.move_to_end(host)
+        if len(states) > self._capacity:
+            states.popitem(last=False)
+        return state

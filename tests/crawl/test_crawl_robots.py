@@ -1,0 +1,105 @@
+"""robots.txt as a crawl meets it: asked for once, kept, heeded, and waited for."""
+
+from __future__ import annotations
+
+import time
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from archive_reading import rows
+from loopback import RawServer, crawl, page, write_lines
+
+from amicrawl.errors import ExitCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+OBEY = {"AMICRAWL_ROBOTS": "obey"}
+
+
+def path_of(head: bytes) -> str:
+    return head.split(b" ")[1].decode()
+
+
+def serving(robots: Callable[[], bytes]) -> Callable[[bytes], bytes]:
+    return lambda head: robots() if path_of(head) == "/robots.txt" else page(b"ok")
+
+
+def asked(server: RawServer) -> list[str]:
+    return [path_of(head) for head in server.requests]
+
+
+def test_robots_txt_is_asked_for_once_and_known_in_the_next_crawl(tmp_path: Path) -> None:
+    with RawServer(serving(lambda: page(b"User-agent: *\nDisallow: /no\n"))) as server:
+        first = write_lines(tmp_path / "a.txt", [f"{server.url}/{n}" for n in range(8)])
+        second = write_lines(tmp_path / "b.txt", [f"{server.url}/more", f"{server.url}/no/a"])
+        assert crawl(first, tmp_path / "out", settings=OBEY).returncode == ExitCode.DONE
+        assert crawl(second, tmp_path / "out", settings=OBEY).returncode == ExitCode.DONE
+        assert asked(server).count("/robots.txt") == 1
+    denied = [row["error"] for row in rows(tmp_path / "out") if row["error"]]
+    assert denied == ["robots-denied: robots.txt disallows it"]
+
+
+def test_groups_for_one_agent_count_together_and_paths_compare_decoded(tmp_path: Path) -> None:
+    robots = b"User-agent: amicrawl\nDisallow: /a\n\nUser-agent: amicrawl\nDisallow: /%62\n"
+    with RawServer(serving(lambda: page(robots))) as server:
+        seeds = write_lines(tmp_path / "s.txt", [f"{server.url}/{name}" for name in "abc"])
+        crawl(seeds, tmp_path / "out", settings=OBEY)
+        assert set(asked(server)) == {"/robots.txt", "/c"}
+
+
+def test_where_there_is_none_everything_may_be_asked_for(tmp_path: Path) -> None:
+    with RawServer(serving(lambda: page(b"", status="404 Not Found"))) as server:
+        seeds = write_lines(tmp_path / "s.txt", [f"{server.url}/a"])
+        crawl(seeds, tmp_path / "out", settings=OBEY)
+        assert asked(server) == ["/robots.txt", "/a"]
+
+
+def test_robots_txt_is_a_request_like_any_other_to_its_host(tmp_path: Path) -> None:
+    moments: list[float] = []
+
+    def answer(_: bytes) -> bytes:
+        moments.append(time.monotonic())
+        return page(b"")
+
+    with RawServer(answer) as server:
+        seeds = write_lines(tmp_path / "s.txt", [f"{server.url}/a", f"{server.url}/b"])
+        settings = OBEY | {"AMICRAWL_DELAY": "0.4", "AMICRAWL_PER_HOST": "1"}
+        crawl(seeds, tmp_path / "out", settings=settings)
+    assert len(moments) == 3
+    assert all(later - earlier > 0.35 for earlier, later in pairwise(moments))
+
+
+def test_a_crawl_delay_is_kept_up_to_the_cap_and_that_is_said(tmp_path: Path) -> None:
+    moments: list[float] = []
+
+    def answer(head: bytes) -> bytes:
+        if path_of(head) == "/robots.txt":
+            return page(b"User-agent: *\nCrawl-delay: 500\n")
+        moments.append(time.monotonic())
+        return page(b"ok")
+
+    with RawServer(answer) as server:
+        seeds = write_lines(tmp_path / "s.txt", [f"{server.url}/a", f"{server.url}/b"])
+        done = crawl(seeds, tmp_path / "out", settings=OBEY | {"AMICRAWL_MAX_CRAWL_DELAY": "0.5"})
+    assert moments[1] - moments[0] > 0.45
+    assert "AMICRAWL_MAX_CRAWL_DELAY" in done.stderr
+
+
+def test_a_host_whose_robots_txt_fails_is_left_alone_and_its_rows_stay_pending(tmp_path: Path) -> None:
+    """The first wait is a minute; a crawl that is stopped before keeps the rows for the next."""
+    busy = [page(b"", status="503 Service Unavailable")]
+    with RawServer(serving(lambda: busy[0])) as server:
+        seeds = write_lines(tmp_path / "s.txt", [f"{server.url}/a"])
+        stopped = crawl(seeds, tmp_path / "out", settings=OBEY | {"CLOSESPIDER_TIMEOUT": "2"})
+        assert asked(server) == ["/robots.txt"]
+        assert "1 URLs not fetched" in stopped.stderr
+    assert [row["status"] for row in rows(tmp_path / "out")] == [503]
+
+
+def test_where_nobody_is_there_the_page_says_why(tmp_path: Path) -> None:
+    seeds = write_lines(tmp_path / "s.txt", ["http://127.0.0.1:9/a"])
+    crawl(seeds, tmp_path / "out", settings=OBEY | {"AMICRAWL_MAX_RETRIES": "0"})
+    found = {row["url"]: row["error"].split(":")[0] for row in rows(tmp_path / "out")}
+    assert found["http://127.0.0.1:9/a"] == "connection-refused"

@@ -1,0 +1,80 @@
+"""Caps on bandwidth, over all hosts and for each."""
+
+from __future__ import annotations
+
+from math import inf, nan
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from amicrawl.errors import AmicrawlError
+from amicrawl.politeness.bandwidth import Bandwidth
+
+HOST, OTHER = 1, 2
+Step = tuple[int, int, float]
+
+
+@pytest.mark.parametrize(
+    ("caps", "spent", "opens"),
+    # Spent by HOST or OTHER, so many bytes, at a moment; then when HOST opens, asked at 100.
+    [
+        ({}, [(HOST, 10**12, 100.0)], 100.0),
+        ({"per_host": 1000}, [], 100.0),
+        ({"per_host": 1000}, [(HOST, 1000, 100.0)], 100.0),  # a burst of a second
+        ({"per_host": 1000}, [(HOST, 1500, 100.0)], 100.5),
+        ({"per_host": 1000}, [(HOST, 1000, 100.0), (HOST, 250, 100.0)], 100.25),
+        ({"per_host": 1000}, [(HOST, 1500, 99.0), (HOST, 1000, 100.0)], 100.5),
+        ({"per_host": 1000}, [(HOST, 1500, 0.0), (HOST, 1500, 100.0)], 100.5),  # a rest is a burst only
+        ({"per_host": 1000}, [(OTHER, 10**6, 100.0)], 100.0),
+        ({"per_host": 1000, "burst": 0.0}, [(HOST, 10, 100.0)], 100.01),
+        ({"per_host": 1000, "burst": 5.0}, [(HOST, 5000, 100.0)], 100.0),
+        ({"total": 1000}, [(OTHER, 3000, 100.0)], 102.0),
+        ({"total": 1000}, [(OTHER, 600, 100.0), (HOST, 600, 100.0)], 100.2),
+        ({"total": 1000, "per_host": 100}, [(HOST, 1100, 100.0)], 110.0),
+        ({"total": 1000, "per_host": 100}, [(HOST, 110, 100.0), (OTHER, 2890, 100.0)], 102.0),
+    ],
+)
+def test_what_was_spent_is_waited_for(caps: dict[str, float], spent: list[Step], opens: float) -> None:
+    bandwidth = Bandwidth(**caps)
+    for host, nbytes, now in spent:
+        bandwidth.spend(host, nbytes, now)
+    assert bandwidth.opens_at(HOST, 100.0) == pytest.approx(opens, abs=1e-9)
+
+
+@given(
+    steps=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5000), st.floats(0, 2)), max_size=80),
+    burst=st.floats(0, 3),
+)
+def test_no_window_carries_more_than_its_share(steps: list[Step], burst: float) -> None:
+    total, per_host = 1000.0, 400.0
+    bandwidth = Bandwidth(total=total, per_host=per_host, burst=burst)
+    now, spent = 10.0, list[Step]()
+    for host, nbytes, rest in steps:
+        now = bandwidth.opens_at(host, now + rest)
+        bandwidth.spend(host, nbytes, now)
+        spent.append((host, nbytes, now))
+    for hosts, rate in [({0, 1, 2, 3}, total), ({0}, per_host), ({1}, per_host)]:
+        ours = [step for step in spent if step[0] in hosts]
+        for first in range(len(ours)):
+            carried = 0
+            for _, nbytes, moment in ours[first:]:
+                # All but what came last, which nobody could know the size of.
+                assert carried <= rate * (moment - ours[first][2] + burst) + 1e-3
+                carried += nbytes
+
+
+def test_full_buckets_are_forgotten() -> None:
+    bandwidth = Bandwidth(per_host=1000)
+    for host in range(100_000):
+        bandwidth.spend(host, 1000, host / 100)
+    assert len(bandwidth) <= 2100
+
+
+@pytest.mark.parametrize(
+    "caps",
+    [{"total": 0}, {"per_host": -1}, {"total": nan}, {"burst": -1}, {"burst": inf}, {"burst": nan}],
+)
+def test_what_lets_nothing_through_is_refused(caps: dict[str, float]) -> None:
+    with pytest.raises(AmicrawlError):
+        Bandwidth(**caps)

@@ -1,0 +1,217 @@
+"""The pace of a host is the longest of what bears on it."""
+
+from __future__ import annotations
+
+from math import inf, nan
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from amicrawl.politeness.pace import HostPace, Pace, PaceRules, PaceState
+
+HOST, OTHER = 1, 2
+RULES = PaceRules()
+Answer = tuple[int, float]
+
+
+def told(pace: HostPace, *answers: Answer) -> list[float]:
+    """Tell *pace* of answers of HOST, each a status and a latency; return the intervals after each."""
+    return [
+        pace.answered(HOST, status, latency=latency, now=0.0).interval for status, latency in answers
+    ]
+
+
+@pytest.mark.parametrize(
+    ("state", "interval"),
+    [
+        (PaceState(), 1.0),
+        (PaceState(crawl_delay=0.5), 1.0),
+        (PaceState(crawl_delay=2.5), 2.5),
+        (PaceState(latency=0.25), 1.0),
+        (PaceState(latency=0.75), 1.5),
+        (PaceState(latency=100.0), 30.0),
+        (PaceState(back_off=4.0), 4.0),
+        (PaceState(crawl_delay=2.5, latency=2.0, back_off=3.0), 4.0),
+        (PaceState(crawl_delay=5.0, latency=2.0, back_off=3.0), 5.0),
+        (PaceState(crawl_delay=2.5, latency=2.0, back_off=6.0), 6.0),
+    ],
+)
+def test_the_longest_counts(state: PaceState, interval: float) -> None:
+    assert RULES.interval(state) == interval
+
+
+@pytest.mark.parametrize(
+    ("state", "status", "latency", "after"),
+    [
+        # Errors double the interval, from a second on, up to the ceiling.
+        (PaceState(), 429, 0.0, PaceState(back_off=2.0)),
+        (PaceState(), 500, 0.0, PaceState(back_off=2.0)),
+        (PaceState(), 599, 0.0, PaceState(back_off=2.0)),
+        (PaceState(back_off=2.0), 503, 0.0, PaceState(back_off=4.0)),
+        (PaceState(back_off=200.0), 503, 0.0, PaceState(back_off=300.0)),
+        (PaceState(crawl_delay=10.0), 503, 0.0, PaceState(crawl_delay=10.0, back_off=20.0)),
+        (PaceState(latency=2.0), 503, 0.0, PaceState(latency=2.0, back_off=8.0)),
+        # Other answers take an eighth from the back-off, a tenth of a second at least.
+        (PaceState(back_off=80.0), 200, 0.0, PaceState(back_off=70.0)),
+        (PaceState(back_off=80.0), 404, 0.0, PaceState(back_off=70.0)),
+        (PaceState(back_off=80.0), 428, 0.0, PaceState(back_off=70.0)),
+        (PaceState(back_off=80.0), 430, 0.0, PaceState(back_off=70.0)),
+        (PaceState(back_off=80.0), 600, 0.0, PaceState(back_off=70.0)),
+        (PaceState(back_off=1.1), 200, 0.0, PaceState()),
+        (PaceState(crawl_delay=70.0, back_off=80.0), 301, 0.0, PaceState(crawl_delay=70.0)),
+        # No answer says nothing.
+        (PaceState(back_off=80.0), 0, 5.0, PaceState(back_off=80.0)),
+        (PaceState(), 0, 5.0, PaceState()),
+        # The first latency counts as it is, later ones for a quarter; an error's too.
+        (PaceState(), 200, 3.0, PaceState(latency=3.0)),
+        (PaceState(latency=3.0), 200, 7.0, PaceState(latency=4.0)),
+        (PaceState(latency=3.0), 503, 7.0, PaceState(latency=4.0, back_off=12.0)),
+        (PaceState(latency=3.0), 200, 0.0, PaceState(latency=3.0)),
+        (PaceState(), 200, 1e9, PaceState(latency=15.0)),
+        (PaceState(), 200, inf, PaceState(latency=15.0)),
+        (PaceState(), 200, nan, PaceState()),
+        (PaceState(), 200, 0.5, PaceState()),  # twice of it is no more than the delay
+        (PaceState(latency=0.6), 200, 0.1, PaceState()),
+    ],
+)
+def test_what_follows_from_an_answer(
+    state: PaceState, status: int, latency: float, after: PaceState
+) -> None:
+    assert RULES.after(state, status, latency=latency) == after
+
+
+def test_errors_in_a_row_double_the_interval_and_answers_bring_it_back() -> None:
+    pace = HostPace(PaceRules())
+    assert told(pace, *[(503, 0.0)] * 10) == [2, 4, 8, 16, 32, 64, 128, 256, 300, 300]
+    back = told(pace, *[(200, 0.0)] * 60)
+    assert back == sorted(back, reverse=True)
+    assert back[:2] == [262.5, 229.6875]
+    assert back[-1] == 1.0
+    assert len(pace) == 0
+
+
+def test_a_host_with_a_limit_is_asked_close_to_it() -> None:
+    # It answers 429 whenever it is asked more often than every two and a half seconds.
+    pace, interval, refused = HostPace(PaceRules()), 1.0, 0
+    for _ in range(1000):
+        status = 429 if interval < 2.5 else 200
+        refused += status == 429
+        interval = pace.answered(HOST, status, now=0.0).interval
+    assert refused < 200
+
+
+def test_a_short_delay_backs_off_from_a_second() -> None:
+    assert told(HostPace(PaceRules(delay=0.001)), (503, 0.0)) == [2.0]
+
+
+@pytest.mark.parametrize(
+    ("status", "asked", "until"),
+    [
+        (429, 60.0, 160.0),
+        (503, 60.0, 160.0),
+        (500, 0.25, 100.25),
+        (503, 1e9, 3700.0),
+        (503, 0.0, -inf),
+        (503, -5.0, -inf),
+        (503, nan, -inf),
+        (200, 60.0, -inf),
+        (301, 60.0, -inf),
+        (0, 60.0, -inf),
+    ],
+)
+def test_retry_after_is_a_moment_and_believed_with_an_error(
+    status: int, asked: float, until: float
+) -> None:
+    pace = HostPace(PaceRules())
+    assert pace.answered(HOST, status, retry_after=asked, now=100.0).until == until
+    # It says nothing of how often the host may be asked from then on.
+    assert pace.interval(HOST) <= 2.0
+
+
+@pytest.mark.parametrize(
+    ("asked", "interval"),
+    [(2.5, 2.5), (0.5, 1.0), (1e9, 300.0), (inf, 300.0), (0.0, 1.0), (-3.0, 1.0), (nan, 1.0)],
+)
+def test_crawl_delay_lengthens_up_to_its_cap(asked: float, interval: float) -> None:
+    pace = HostPace(PaceRules())
+    assert pace.set_crawl_delay(HOST, asked) == interval
+    assert pace.interval(HOST) == interval
+    assert pace.interval(OTHER) == 1.0
+    assert len(pace) == (interval != 1.0)
+
+
+def test_a_later_robots_txt_replaces_the_crawl_delay() -> None:
+    pace = HostPace(PaceRules())
+    pace.set_crawl_delay(HOST, 20.0)
+    assert pace.set_crawl_delay(HOST, 5.0) == 5.0
+    assert pace.set_crawl_delay(HOST, 0.0) == 1.0
+    assert len(pace) == 0
+
+
+def test_the_latency_need_not_count() -> None:
+    pace = HostPace(PaceRules(latency_factor=0.0))
+    assert told(pace, (200, 20.0)) == [1.0]
+    assert len(pace) == 0
+
+
+def test_hosts_at_the_usual_pace_are_not_remembered() -> None:
+    pace = HostPace(PaceRules())
+    for host in range(1000):
+        assert pace.answered(host, 200, latency=0.2, now=0.0) == Pace(1.0, -inf)
+    assert len(pace) == 0
+
+
+def test_beyond_the_capacity_the_one_told_of_longest_ago_is_forgotten() -> None:
+    pace = HostPace(PaceRules(), capacity=2)
+    for host in (1, 2, 1, 3):
+        pace.answered(host, 503, now=0.0)
+    assert [pace.interval(host) for host in (1, 2, 3)] == [4.0, 1.0, 2.0]
+
+
+def test_a_host_that_was_given_up_is_forgotten() -> None:
+    pace = HostPace(PaceRules())
+    pace.set_crawl_delay(HOST, 20.0)
+    pace.forget(HOST)
+    pace.forget(OTHER)
+    assert pace.state(HOST) == PaceState()
+
+
+answers = st.tuples(
+    st.sampled_from([0, 200, 304, 404, 429, 500, 503, 599, 600]), st.floats(0, 100), st.floats(0, 1e6)
+)
+
+
+@given(
+    st.lists(answers, max_size=100),
+    st.floats(0, 20),
+    st.floats(0, 1000),
+    st.floats(0, 5),
+)
+def test_it_is_never_shorter_than_asked_for_nor_longer_than_its_ceilings(
+    outcomes: list[tuple[int, float, float]], delay: float, crawl_delay: float, factor: float
+) -> None:
+    rules = PaceRules(delay=delay, latency_factor=factor)
+    pace = HostPace(rules)
+    pace.set_crawl_delay(HOST, crawl_delay)
+    least = max(delay, min(crawl_delay, rules.crawl_delay_cap))
+    before = pace.interval(HOST)
+    for status, latency, retry_after in outcomes:
+        interval, until = pace.answered(HOST, status, latency=latency, retry_after=retry_after, now=5.0)
+        assert least <= interval <= max(least, rules.latency_ceiling, rules.back_off_ceiling)
+        assert until <= 5.0 + rules.retry_after_cap
+        if status in {429, 500, 503, 599}:
+            assert interval >= min(2 * before, rules.back_off_ceiling)
+        if status == 0:
+            assert interval == before
+        assert interval == pace.interval(HOST)
+        before = interval
+
+
+@given(st.floats(0.01, 300), st.floats(0, 10))
+def test_enough_answers_bring_every_host_back_to_its_usual_pace(back_off: float, delay: float) -> None:
+    rules = PaceRules(delay=delay)
+    state = PaceState(back_off=back_off)
+    for _ in range(60):
+        state = rules.after(state, 200)
+    assert state == PaceState()
