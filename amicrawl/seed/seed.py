@@ -19,7 +19,7 @@ class Seed:
     """`Last-Modified` of an earlier capture, for `If-Modified-Since`; empty where unknown."""
     captured_at: int = 0
     """When that earlier capture began, Unix milliseconds: the original's WARC-Date; 0 where unknown."""
-    original_url: str = ""
-    """The URL of that earlier capture, where it was of another; empty for this one."""
     meta_json: str = ""
     """The other fields of the line as a compact JSON object of strings; empty where there are none."""
+    original_url: str = ""
+    """The URL of that earlier capture, where it was of another; empty for this one."""

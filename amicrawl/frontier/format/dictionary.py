@@ -38,7 +38,8 @@ def encode_dictionary(words: np.ndarray) -> bytes:
 
 def _numbers_in(column: pa.Array, dtype: np.dtype) -> np.ndarray:
     # `to_numpy` would load pandas where there is one, and a crawl wait for that.
-    return np.frombuffer(column.buffers()[1], dtype, len(column), column.offset * dtype.itemsize)
+    octets = memoryview(column.buffers()[1])  # type: ignore[arg-type]
+    return np.frombuffer(octets, dtype, len(column), column.offset * dtype.itemsize)
 
 
 def dictionary_size(words: np.ndarray) -> int:
