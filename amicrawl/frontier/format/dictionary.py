@@ -5,7 +5,7 @@ LEB128 count of entries | entries | u8 width of a code | codes
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -36,7 +36,7 @@ def encode_dictionary(words: np.ndarray) -> bytes:
     return b"".join((write_uvarint(len(entries)), entries.tobytes(), bytes((width,)), codes))
 
 
-def _numbers_in(column: pa.Array, dtype: np.dtype) -> np.ndarray:
+def _numbers_in(column: pa.Array[Any], dtype: np.dtype) -> np.ndarray:
     # `to_numpy` would load pandas where there is one, and a crawl wait for that.
     octets = memoryview(column.buffers()[1])  # type: ignore[arg-type]
     return np.frombuffer(octets, dtype, len(column), column.offset * dtype.itemsize)
