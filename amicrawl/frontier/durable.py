@@ -269,12 +269,12 @@ class DurableFrontier:
 
     def snapshot(self) -> None:
         """Begin to write the partition as it stands; it goes on on a thread of its own."""
-        self._hosts.hand_over()
+        self._hosts.hand_over(counts=True)
         self.partition.snapshot(self._hour)
 
     def close(self) -> None:
         """Write everything down and give the partition up."""
-        self._hosts.hand_over()
+        self._hosts.hand_over(counts=True)
         self.partition.close(self._hour)
 
     def settle_found(self, key: UrlKey, outcome: Outcome, hour: int) -> bool:

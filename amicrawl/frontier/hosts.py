@@ -37,6 +37,8 @@ class HostTally:
         self._offered: dict[int, int] = {}
         """URLs offered since the last hand-over, by host."""
         self._changed: dict[int, HostRow] = {}
+        if partition.opened.touched:
+            self._recount()
 
     def row(self, host: int) -> HostRow | None:
         """Return the row of *host*; URLs offered since the last hand-over may be missing from it."""
@@ -78,16 +80,35 @@ class HostTally:
             host_next_eligible=opens,
         )
 
-    def hand_over(self) -> None:
-        """Give the partition the rows that have changed."""
-        for host, count in self._offered.items():
-            row = self.row(host)
+    def hand_over(self, *, counts: bool = False) -> None:
+        """Give the partition the rows that have changed; with *counts*, also where only URLs were added.
+
+        Those are counted anew when a partition is opened that was not closed, so that the journal need
+        not hear of each.
+        """
+        offered, changed, partition = self._offered, self._changed, self._partition
+        if counts:
+            for host in offered.keys() - changed.keys():
+                row = partition.host(host)
+                if row is not None:
+                    changed[host] = row
+        for host, row in changed.items():
+            count = offered.pop(host, 0)
+            partition.put_host(row.with_urls(min(row.url_count + count, _MOST)) if count else row)
+        changed.clear()
+
+    def _recount(self) -> None:
+        """Count the URLs of every host, and correct the rows that say otherwise."""
+        hosts, counts = np.unique(self._partition.state.rows.view()["host_key"], return_counts=True)
+        if not len(hosts):
+            return
+        rows = self._partition.state.hosts.view()
+        places = np.minimum(np.searchsorted(hosts, rows["host_key"]), len(hosts) - 1)
+        wrong = (hosts[places] == rows["host_key"]) & (counts[places] != rows["url_count"])
+        for number in np.flatnonzero(wrong).tolist():
+            row = self._partition.host(int(rows["host_key"][number]))
             if row is not None:
-                self._changed[host] = row.with_urls(min(row.url_count + count, _MOST))
-        self._offered.clear()
-        for row in self._changed.values():
-            self._partition.put_host(row)
-        self._changed.clear()
+                self._changed[row.host] = row.with_urls(min(int(counts[places[number]]), _MOST))
 
     def _begin(self, host: int, url: str) -> None:
         group = host_group(url)

@@ -134,15 +134,17 @@ class LivePartition:
 
         Its URL is the first of the arena entries *texts*.
         """
-        reference = self.intern(texts)
-        row = row.with_reference(reference)
-        if number < len(self.state.rows):
-            self.state.removed.discard(number)
-            self.put(number, row)
+        state = self.state
+        if number < len(state.rows):
+            reference = self.intern(texts)
+            state.removed.discard(number)
+            self.put(number, row.with_reference(reference))
             return reference
-        packed = row.packed()
-        self.state.rows.append(packed)
-        self._append(url_frame(self._lsn, packed))
+        reference = state.arena.append(texts)
+        packed = row.with_reference(reference).packed()
+        state.rows.append(packed)
+        # Both frames at once: most of what a crawl does with a frontier is to fill it.
+        self._append(intern_frame(self._lsn, texts), url_frame(self._lsn + 1, packed))
         return reference
 
     def get(self, number: int) -> UrlRow:
@@ -249,10 +251,11 @@ class LivePartition:
         if task is not None:
             task.join()
 
-    def _append(self, frame: bytes) -> None:
-        self._journal.append(frame)
-        self._lsn += 1
-        self._frames += 1
+    def _append(self, *frames: bytes) -> None:
+        """Append *frames*, whose LSNs follow from `_lsn` on."""
+        self._journal.append(frames[0] if len(frames) == 1 else b"".join(frames))
+        self._lsn += len(frames)
+        self._frames += len(frames)
 
 
 def load(directory: Path) -> Partition:

@@ -50,10 +50,10 @@ class TracedPartition(LivePartition):
         """How many frames it has seen since its first day."""
         return self._lsn - 1
 
-    def _append(self, frame: bytes) -> None:
+    def _append(self, *frames: bytes) -> None:
         del self.trace[self._lsn - 1 :]
-        self.trace.append(frame)
-        super()._append(frame)
+        self.trace += frames
+        super()._append(*frames)
 
 
 class Contents(NamedTuple):
