@@ -14,8 +14,8 @@ from warcio.archiveiterator import ArchiveIterator
 
 from amicrawl.capture import BytesBody, Capture, Failure
 from amicrawl.config import CrawlConfig
-from amicrawl.record import Archive, CaptureItem
 from amicrawl.disk import Disk
+from amicrawl.record import Archive, CaptureItem
 from amicrawl.record.warc import RecordIds
 from amicrawl.record.writer import WarcWriter
 from amicrawl.seed import Seed
