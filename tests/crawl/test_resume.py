@@ -23,7 +23,8 @@ def resumed(stderr: str) -> dict[str, int]:
     """What a crawl said about what it found."""
     for line in stderr.splitlines():
         if line.startswith("{") and json.loads(line).get("event") == "resumed":
-            return json.loads(line)
+            found: dict[str, int] = json.loads(line)
+            return found
     raise AssertionError(stderr)
 
 

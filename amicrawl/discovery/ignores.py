@@ -1,0 +1,195 @@
+"""Ignores: expressions that keep URLs out of a crawl, changed while it runs, their hits counted.
+
+The meaning is ArchiveBot's: a regular expression of Python, case-sensitive, is searched anywhere in the
+URL as the crawl has it. `{primary_url}` and `{primary_netloc}` in it stand for the start URL that the
+URL comes from, and for its host and port, taken literally; any other brace is the expression's own. Of
+several that hold, the first literal one is reported, or else the first. What differs: an expression that
+cannot be used is refused when it is added and stops nothing else; the placeholders mean the start URL,
+never the page before; an expression is compiled once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from amicrawl.discovery.expression import RE2, Expression, searchable
+from amicrawl.discovery.named import ignore_set
+from amicrawl.errors import UsageError
+from amicrawl.urls import Refused, fetchable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+_PLACEHOLDERS = ("{primary_url}", "{primary_netloc}")
+_SAMPLE = "http://a.example/"
+_REMEMBERED = 256
+"""Start URLs for which the expressions with placeholders stay compiled."""
+
+
+class Ignored(NamedTuple):
+    """The expression that keeps a URL out."""
+
+    expression: str
+    """As it was added, placeholders and all."""
+    source: str
+    """Who added it: the name of a set, or what the caller said."""
+
+
+class IgnoreSet:
+    """The ignore expressions of one crawl. For one thread."""
+
+    def __init__(self, *, re2: Any | None = RE2) -> None:
+        self._re2 = re2
+        self._sources: dict[str, str] = {}
+        self._hits: dict[str, int] = {}
+        self._static: dict[str, Expression] = {}
+        self._with_placeholder: list[str] = []
+        self._filled: OrderedDict[str, list[tuple[str, Expression]]] = OrderedDict()
+        self._batches: list[tuple[Callable[[str], object] | None, list[Expression]]] | None = None
+
+    @classmethod
+    def of_sets(cls, *names: str, re2: Any | None = RE2) -> IgnoreSet:
+        """Return the shipped sets *names* together; raises UsageError for one that is not there."""
+        ignores = cls(re2=re2)
+        for name in names:
+            ignores.add_set(name)
+        return ignores
+
+    def __len__(self) -> int:
+        return len(self._sources)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._sources)
+
+    @property
+    def hits(self) -> Mapping[str, int]:
+        """URLs that each expression has kept out, in the order in which they were added."""
+        return self._hits
+
+    def add(self, expression: str, *, source: str = "") -> None:
+        """Add *expression*, unless it is there; raises UsageError, saying why, if it cannot be used."""
+        if expression in self._sources:
+            return
+        if any(placeholder in expression for placeholder in _PLACEHOLDERS):
+            _filled(expression, _SAMPLE, self._re2)
+            self._with_placeholder.append(expression)
+            self._filled.clear()
+        else:
+            self._static[expression] = Expression(expression, re2=self._re2)
+            self._batches = None
+        self._sources[expression] = source
+        self._hits[expression] = 0
+
+    def add_all(self, expressions: Iterable[str], *, source: str = "") -> list[str]:
+        """Add what can be used of *expressions*; return what is wrong with the others."""
+        refused = []
+        for expression in expressions:
+            try:
+                self.add(expression, source=source)
+            except UsageError as error:
+                refused.append(str(error))
+        return refused
+
+    def add_set(self, name: str) -> None:
+        """Add the shipped set *name*; raises UsageError, naming those there are, if it is none."""
+        for entry in ignore_set(name):
+            self.add(entry.expression, source=name)
+
+    def remove(self, expression: str) -> bool:
+        """Remove *expression* and its count; tell whether it was there."""
+        if self._sources.pop(expression, None) is None:
+            return False
+        del self._hits[expression]
+        if self._static.pop(expression, None) is not None:
+            self._batches = None
+        else:
+            self._with_placeholder.remove(expression)
+            self._filled.clear()
+        return True
+
+    def match(self, url: str, *, primary: str = "") -> Ignored | None:
+        """Return what keeps *url* out, and count it, or None if nothing does.
+
+        *primary* is the start URL that it comes from; without one, expressions with placeholders say
+        nothing.
+        """
+        expression = self._first(searchable(url), primary)
+        if expression is None:
+            return None
+        self._hits[expression] += 1
+        return Ignored(expression, self._sources[expression])
+
+    def _first(self, url: str, primary: str) -> str | None:
+        if self._batches is None:
+            self._batches = self._batched()
+        for any_in, expressions in self._batches:
+            if any_in is None or any_in(url) is not None:
+                for expression in expressions:
+                    if expression.found_in(url):
+                        return expression.text
+        if primary and self._with_placeholder:
+            for text, filled in self._for_primary(primary):
+                if filled.found_in(url):
+                    return text
+        return None
+
+    def _batched(self) -> list[tuple[Callable[[str], object] | None, list[Expression]]]:
+        """Sort the expressions into batches, each with one search that says whether any can hold.
+
+        Most URLs are in none. RE2 tells that for all of its expressions in one go; `re` only for
+        literal ones, where it beats looking for each.
+        """
+        literal = [expression for expression in self._static.values() if expression.is_literal]
+        others = [expression for expression in self._static.values() if not expression.is_literal]
+        for_re2 = [expression for expression in others if expression.engine == "re2"]
+        for_re = [expression for expression in others if expression.engine == "re"]
+        batches: list[tuple[Callable[[str], object] | None, list[Expression]]] = []
+        if literal:
+            any_in = re.compile("|".join(re.escape(expression.literal) for expression in literal)).search
+            batches.append((any_in, literal))
+        if for_re2:
+            joined = "|".join(f"(?:{expression.text})" for expression in for_re2)
+            batches.append((_joined(joined, self._re2), for_re2))
+        if for_re:
+            batches.append((None, for_re))
+        return batches
+
+    def _for_primary(self, primary: str) -> list[tuple[str, Expression]]:
+        filled = self._filled.get(primary)
+        if filled is None:
+            filled = []
+            for expression in self._with_placeholder:
+                try:
+                    filled.append((expression, _filled(expression, primary, self._re2)))
+                except UsageError:  # the start URL is too long to be part of an expression
+                    continue
+            self._filled[primary] = filled
+            if len(self._filled) > _REMEMBERED:
+                self._filled.popitem(last=False)
+        else:
+            self._filled.move_to_end(primary)
+        return filled
+
+
+def _filled(expression: str, primary: str, re2: Any | None) -> Expression:
+    """Return *expression* with *primary* in the place of its placeholders."""
+    found = fetchable(primary)
+    url = searchable(primary) if isinstance(found, Refused) else found.url
+    netloc = "" if isinstance(found, Refused) else found.wire_url.partition("://")[2].partition("/")[0]
+    url_placeholder, netloc_placeholder = _PLACEHOLDERS
+    text = expression.replace(url_placeholder, re.escape(url))
+    return Expression(text.replace(netloc_placeholder, re.escape(netloc)), re2=re2)
+
+
+def _joined(expressions: str, re2: Any) -> Callable[[str], object] | None:
+    """Return a search for any of *expressions*, or None if they are too many to be one."""
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = 64 << 20
+    try:
+        search: Callable[[str], object] = re2.compile(expressions, options).search
+    except re2.error:
+        return None
+    return search

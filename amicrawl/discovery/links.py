@@ -1,0 +1,230 @@
+"""Links of a page: bytes in, resolved URLs out, whatever the bytes are. Pure.
+
+    text/html, XHTML, SVG      `markup.py`
+    text/css                   `css.py`
+    XML                        sitemaps and feeds, by the reader of seed lists
+    robots.txt                 its Sitemap lines
+    header fields              Link and Refresh, of any response
+
+Other types cost a look at their name. Bounded in bytes, links, and characters; one pass without going
+back, so in time as well. Nothing here raises on what a server sent.
+
+Whether a link is wanted is asked in `scope.py` and `ignores.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import TYPE_CHECKING
+from urllib.parse import quote_from_bytes
+
+from amicrawl.discovery import css, markup
+from amicrawl.discovery.charset import UTF_8, charset_of, decoded, transcoded
+from amicrawl.discovery.kinds import Found, Kind, Link, kind_of_relation
+from amicrawl.seed.fault import NotASeedError
+from amicrawl.seed.sitemap import entries_of
+from amicrawl.urls import resolve, text_of
+from amicrawl.urls.octets import WHITE_SPACE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much of one page is looked at."""
+
+    payload: int = 10 << 20
+    """Bytes; what comes behind them is not read."""
+    links: int = 20_000
+    """Different references that are taken from it."""
+    url: int = 4096
+    """Characters of one URL; a longer one is dropped."""
+    characters: int = 16 << 20
+    """Characters of all its URLs together."""
+
+
+DEFAULTS = Limits()
+
+_LONGEST_FIELD = 65_536
+"""Bytes of one header field that are looked at."""
+_REPEATED = 5
+"""Times as many references, those that are repeated or lead nowhere too, as there may be links."""
+_HTML = frozenset(
+    {"text/html", "application/xhtml+xml", "application/vnd.wap.xhtml+xml", "image/svg+xml"}
+)
+_XML = frozenset({"text/xml", "application/xml", "application/x-rss+xml"})
+_UNNAMED = frozenset({"", "unknown/unknown", "application/unknown", "*/*"})
+_LOOKS_LIKE_HTML = re.compile(
+    rb"(?i)<(?:!doctype html|html|head|body|script|title|!--|table|div|a)\b|<!--"
+)
+_LOOKS_LIKE_XML = re.compile(rb"(?i)<(?:\?xml|rss|feed|rdf:rdf|urlset|sitemapindex)\b|<\?xml")
+_XHTML = re.compile(rb"(?i)<(?:[a-z]+:)?(?:html|svg)[\s>]")
+_SITEMAP_LINE = re.compile(rb"(?im)^[ \t]*sitemap[ \t]*:[ \t]*([^\s#]+)")
+_BLANKS = b" \t\r\n\f\xef\xbb\xbf\0"
+_TRIMMED = WHITE_SPACE + "".join(map(chr, range(0x20)))
+_LINE_BREAKS = str.maketrans("", "", "\t\n\r")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_WEB = re.compile(r"[hH][tT][tT][pP][sS]?:")
+_COMPLETE = re.compile(r"[hH][tT][tT][pP][sS]?://[^/?]")
+_BEYOND_ASCII = re.compile("[^\x00-\x7f]+")
+_PLAIN = re.compile(r"(?:[hH][tT][tT][pP][sS]?://|[/?.])[!-\"$-\[\]-~]*+\Z")
+"""A reference that is already as browsers read it; most are."""
+_LINK_VALUE = re.compile(r"""<([^<>]*+)>((?:[^,"<]|"(?:[^"\\]|\\.)*+"?)*+)""", re.DOTALL)
+_RELATION = re.compile(r"""(?i);\s*+rel\s*+=\s*+(?:"([^"]*+)|([^\s;,]++))""")
+
+
+def extract(
+    payload: bytes,
+    *,
+    url: str,
+    content_type: str = "",
+    fields: Iterable[tuple[bytes, bytes]] = (),
+    limits: Limits = DEFAULTS,
+) -> list[Link]:
+    """Return the links of the page at *url*, each once a kind, in the order of the page.
+
+    *payload* is the message body without transfer and content coding; *fields* are the header fields
+    as `header_fields` gives them. References to the page itself by a fragment are none.
+    """
+    media_type = content_type.partition(";")[0].strip().lower()
+    payload = payload[: limits.payload]
+    if media_type in _UNNAMED:
+        media_type = _sniffed(payload)
+    base, charset = "", UTF_8
+    of_page: Iterator[Found] = iter(())
+    document = None
+    if media_type in _HTML or (_is_xml(media_type) and _XHTML.search(payload[:1024])):
+        payload, charset = transcoded(payload, charset_of(payload, content_type))
+        document = markup.references(payload, charset)
+        of_page = document.found
+    elif media_type == "text/css":
+        charset = charset_of(payload, content_type)
+        of_page = css.references(decoded(payload, charset))
+    elif _is_xml(media_type):
+        of_page = _entries(payload, url)
+    elif media_type == "text/plain" and url.partition("?")[0].endswith("/robots.txt"):
+        of_page = (
+            Found(text_of(m[1]), Kind.LINK, "robots.txt") for m in _SITEMAP_LINE.finditer(payload)
+        )
+    of_header = _gathered(_of_fields(fields), limits)
+    gathered = _gathered(of_page, limits)
+    if document is not None:
+        base = _reference(document.base(), limits)
+    page = resolve(url, base) if base and len(base) <= limits.url else url
+    resolved = chain(
+        _resolved(of_header, url, UTF_8, limits), _resolved(gathered, page, charset, limits)
+    )
+    return _within(resolved, limits)
+
+
+def _is_xml(media_type: str) -> bool:
+    return media_type in _XML or media_type.endswith("+xml")
+
+
+def _sniffed(payload: bytes) -> str:
+    """Return the media type of a page that was sent without one."""
+    start = payload[:1024].lstrip(_BLANKS)
+    if _LOOKS_LIKE_XML.match(start):
+        return "application/xml"
+    return "text/html" if _LOOKS_LIKE_HTML.match(start) else ""
+
+
+def _entries(payload: bytes, url: str) -> Iterator[Found]:
+    blocks = (payload[start : start + 65_536] for start in range(0, len(payload), 65_536))
+    try:
+        for entry in entries_of(blocks, base=url):
+            yield Found(entry.url, Kind.LINK, "sitemap" if entry.is_sitemap else "feed or sitemap")
+    except NotASeedError:
+        return  # what could be read has been
+
+
+def _of_fields(fields: Iterable[tuple[bytes, bytes]]) -> Iterator[Found]:
+    """Read the Link (RFC 8288) and Refresh fields."""
+    for name, value in fields:
+        lowered = name.lower()
+        if lowered == b"link":
+            for link in _LINK_VALUE.finditer(text_of(value[:_LONGEST_FIELD])):
+                relation = _RELATION.search(link[2])
+                words = (relation[1] or relation[2] or "") if relation else ""
+                if (kind := kind_of_relation(words)) is not None:
+                    yield Found(link[1], kind[0], f"Link field{kind[1]}")
+        elif lowered == b"refresh":
+            yield Found(markup.refreshed(text_of(value[:_LONGEST_FIELD])), Kind.LINK, "Refresh field")
+
+
+def _gathered(found: Iterable[Found], limits: Limits) -> dict[tuple[str, Kind], str]:
+    """Return what of *found* can refer to a page of the web, each reference once a kind."""
+    gathered: dict[tuple[str, Kind], str] = {}
+    for text, kind, where in islice(found, _REPEATED * limits.links):
+        if reference := _reference(text, limits):
+            gathered.setdefault((reference, kind), where)
+            if len(gathered) >= limits.links:
+                break
+    return gathered
+
+
+def _reference(text: str, limits: Limits) -> str:
+    """Return *text* as browsers read it (WHATWG URL), or an empty text if it leads to no page.
+
+    Line breaks in it stand for nothing, and a backslash in its path is a slash.
+    """
+    if _PLAIN.match(text):
+        return text if len(text) <= limits.url else ""
+    reference = text.strip(_TRIMMED)
+    if not reference or reference[0] == "#" or len(reference) > limits.url:
+        return ""
+    if _SCHEME.match(reference) and not _WEB.match(reference):
+        return ""
+    reference = reference.translate(_LINE_BREAKS).partition("#")[0]
+    if "\\" in reference:
+        path, mark, query = reference.partition("?")
+        reference = path.replace("\\", "/") + mark + query
+    return reference
+
+
+def _resolved(
+    gathered: dict[tuple[str, Kind], str], base: str, charset: str, limits: Limits
+) -> Iterator[Link]:
+    for (reference, kind), where in gathered.items():
+        if charset != UTF_8 and not reference.isascii():
+            reference = _query_encoded(reference, charset)  # noqa: PLW2901
+        url = resolve(base, reference)
+        if len(url) <= limits.url and _COMPLETE.match(url):
+            yield Link(url, kind, where)
+
+
+def _query_encoded(reference: str, charset: str) -> str:
+    """Encode a query as a browser sends it: in the character set of the page; paths go in UTF-8."""
+    path, mark, query = reference.partition("?")
+    return path + mark + _BEYOND_ASCII.sub(lambda match: _percent_encoded(match[0], charset), query)
+
+
+def _percent_encoded(text: str, charset: str) -> str:
+    octets = bytearray()
+    for character in text:
+        if "\udc80" <= character <= "\udcff":
+            octets.append(ord(character) - 0xDC00)
+            continue
+        try:
+            octets += character.encode(charset)
+        except UnicodeEncodeError:
+            octets += b"&#%d;" % ord(character)
+    return quote_from_bytes(bytes(octets), safe="")
+
+
+def _within(links: Iterable[Link], limits: Limits) -> list[Link]:
+    seen: set[tuple[str, Kind]] = set()
+    kept: list[Link] = []
+    room = limits.characters
+    for link in links:
+        if (link.url, link.kind) in seen:
+            continue
+        room -= len(link.url)
+        if room < 0 or len(kept) >= limits.links:
+            break
+        seen.add((link.url, link.kind))
+        kept.append(link)
+    return kept

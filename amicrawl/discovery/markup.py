@@ -1,0 +1,235 @@
+"""HTML: the references in a document, found by its tags. Pure, and hostile input cannot make it slow.
+
+A document is cut into tags as browsers cut it (WHATWG HTML, "tokenization"): quotes count behind an
+equals sign only, comments and the text of scripts are passed over, of two attributes of one name the
+first counts. No tree is built, because references do not depend on one. So neither depth of nesting nor
+number of tags nor attributes without end can cost more than the bytes they take; parsers that build
+trees give up at some depth, and the rest of the page with it.
+
+Scripts are not read. What only a program would ask for is not here.
+"""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from html.entities import html5
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+from amicrawl.discovery import css
+from amicrawl.discovery.charset import decoded
+from amicrawl.discovery.kinds import Found, Kind, kind_of_relation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    Attributes = dict[bytes, bytes]
+
+MOST_TAGS = 200_000
+"""Tags of one document that are looked at, those aside that can refer to nothing."""
+MOST_ATTRIBUTES = 256
+"""Attributes of one tag that are looked at."""
+
+_SPACE = rb"[ \t\n\r\f]"
+_ATTRIBUTES = rb"""[^>=]*+(?:=[ \t\n\r\f]*+(?:"[^"]*+"|'[^']*+'|(?!["']))[^>=]*+)*+"""
+_NAMES = (
+    rb"a|area|audio|base|body|embed|form|frame|iframe|image|img|input|link|meta|noembed|noframes|object"
+    rb"|plaintext|script|source|style|textarea|title|track|use|video|xmp"
+)
+# Read in lower case. Of the tags that can refer to nothing, only those are stopped at that contain what
+# could be taken for a tag; the rest of a page runs through at the speed of the search.
+_MARKUP = re.compile(
+    rb"<(?:!--|[!?][^>]*+|(?=(?:" + _NAMES + rb")[ \t\n\r\f/>]"
+    rb"|[a-z][^ \t\n\r\f/<>]*+[ \t\n\r\f/][^<>]*?(?:<|style|background))"
+    rb"([a-z][^ \t\n\r\f/>]*+)(" + _ATTRIBUTES + rb")(>)?)"
+)
+_ATTRIBUTE = re.compile(
+    rb"([^ \t\n\r\f/>=][^ \t\n\r\f/>=]*+)"
+    rb"""(?:[ \t\n\r\f]*+=[ \t\n\r\f]*+(?:"([^"]*+)"|'([^']*+)'|([^ \t\n\r\f>]*+)))?"""
+)
+_END_OF_COMMENT = re.compile(rb"--!?>")
+_RAW = {
+    name: re.compile(rb"</" + name + rb"(?=[ \t\n\r\f/>])")
+    for name in (
+        *(b"script", b"style", b"textarea", b"title", b"xmp", b"iframe", b"noembed", b"noframes"),
+    )
+}
+"""Elements whose content is text up to their end tag."""
+
+_ENTITY = re.compile(
+    r"&(?:#[0-9]{1,8};?|#[xX][0-9A-Fa-f]{1,7};?|([A-Za-z][A-Za-z0-9]{0,31})(;|(?![=A-Za-z0-9])))"
+)
+_REFRESH = re.compile(
+    r"""(?i)\s*[0-9.]+\s*(?:[;,]\s*|\s)(?:url\s*=\s*)?(?:"([^"]*)|'([^']*)|([^\s"'].*))""", re.DOTALL
+)
+_CANDIDATE = re.compile(r"[\s,]*+(\S++)")
+_DESCRIPTORS = re.compile(r"[^,(]*+(?:\([^)]*+\)?[^,(]*+)*+")
+
+
+class Document(NamedTuple):
+    """What one document says."""
+
+    found: Iterator[Found]
+    """Its references in order; `base` is known when they are through."""
+    base: Callable[[], str]
+    """The first base address in it, as written; empty where there is none."""
+
+
+def references(payload: bytes, charset: str) -> Document:
+    """Read the HTML *payload*, whose markup is ASCII; values are text of *charset*."""
+    reader = _Reader(payload, charset)
+    return Document(reader.found(), lambda: reader.base)
+
+
+def refreshed(text: str) -> str:
+    """Return the address in a Refresh field or its like in a document; empty where there is none."""
+    match = _REFRESH.match(text[:8192])
+    return next((group for group in match.groups() if group), "") if match else ""
+
+
+def candidates(text: str) -> Iterator[str]:
+    """Yield the addresses in a `srcset`."""
+    position = 0
+    while match := _CANDIDATE.match(text, position):
+        url = match[1].rstrip(",")
+        if url:
+            yield url
+        position = match.end()
+        if url == match[1]:
+            descriptors = _DESCRIPTORS.match(text, position)
+            position = descriptors.end() if descriptors else position
+
+
+class _Reader:
+    """Walks through one document."""
+
+    def __init__(self, payload: bytes, charset: str) -> None:
+        self.base = ""
+        self._payload = payload
+        self._charset = charset
+
+    def found(self) -> Iterator[Found]:
+        # Only ASCII letters change, so places in one are places in the other.
+        lowered = self._payload.lower()
+        position = 0
+        for _ in range(MOST_TAGS):
+            tag = _MARKUP.search(lowered, position)
+            if tag is None:
+                return
+            position = tag.end()
+            name = tag[1]
+            if name is None:
+                if position - tag.start() == 4 and tag[0] == b"<!--":
+                    end = _END_OF_COMMENT.search(lowered, position - 2)
+                    position = end.end() if end else len(lowered)
+                continue
+            if tag[3] is None:
+                return  # the document ends inside a tag
+            yield from self._of_tag(name, self._payload[tag.start(2) : tag.end(2)])
+            if name in _RAW:
+                end = _RAW[name].search(lowered, position)
+                if name == b"style":
+                    content = self._payload[position : end.start() if end else len(lowered)]
+                    yield from css.references(decoded(content, self._charset))
+                position = end.end() if end else len(lowered)
+            elif name == b"plaintext":
+                return
+
+    def _of_tag(self, name: bytes, written: bytes) -> Iterator[Found]:
+        attributes: Attributes = {}
+        for match in islice(_ATTRIBUTE.finditer(written), MOST_ATTRIBUTES):
+            attributes.setdefault(
+                match[1].lower(), match[match.lastindex or 1] if match.lastindex != 1 else b""
+            )
+        if special := _SPECIAL.get(name):
+            yield from special(self, attributes)
+        for attribute, kind, where in _ADDRESSES.get(name, ()):
+            if attribute in attributes:
+                yield Found(self._value(attributes, attribute), kind, where)
+        for attribute, where in _SETS.get(name, ()):
+            if attribute in attributes:
+                for url in candidates(self._value(attributes, attribute)):
+                    yield Found(url, Kind.REQUISITE, where)
+        if b"background" in attributes:
+            yield Found(self._value(attributes, b"background"), Kind.REQUISITE, "background")
+        if b"style" in attributes:
+            yield from css.references(self._value(attributes, b"style"))
+
+    def _value(self, attributes: Attributes, name: bytes) -> str:
+        text = decoded(attributes.get(name, b""), self._charset)
+        return _ENTITY.sub(_character, text) if "&" in text else text
+
+    def _base(self, attributes: Attributes) -> Iterator[Found]:
+        if not self.base:
+            self.base = self._value(attributes, b"href")
+        return iter(())
+
+    def _link(self, attributes: Attributes) -> Iterator[Found]:
+        if (relation := kind_of_relation(self._value(attributes, b"rel"))) is not None:
+            kind, word = relation
+            yield Found(self._value(attributes, b"href"), kind, f"link{word}")
+
+    def _meta(self, attributes: Attributes) -> Iterator[Found]:
+        if attributes.get(b"http-equiv", b"").strip().lower() == b"refresh":
+            yield Found(refreshed(self._value(attributes, b"content")), Kind.LINK, "meta refresh")
+
+    def _form(self, attributes: Attributes) -> Iterator[Found]:
+        if attributes.get(b"method", b"get").strip().lower() in (b"get", b""):
+            yield Found(self._value(attributes, b"action"), Kind.LINK, "form action")
+
+    def _input(self, attributes: Attributes) -> Iterator[Found]:
+        if attributes.get(b"type", b"").strip().lower() == b"image":
+            yield Found(self._value(attributes, b"src"), Kind.REQUISITE, "input src")
+
+
+_SPECIAL: dict[bytes, Callable[[_Reader, Attributes], Iterator[Found]]] = {
+    b"base": _Reader._base,  # noqa: SLF001
+    b"link": _Reader._link,  # noqa: SLF001
+    b"meta": _Reader._meta,  # noqa: SLF001
+    b"form": _Reader._form,  # noqa: SLF001
+    b"input": _Reader._input,  # noqa: SLF001
+}
+
+
+def _addresses(name: str, links: str = "", requisites: str = "") -> tuple[tuple[bytes, Kind, str], ...]:
+    return tuple(
+        (attribute.encode(), kind, f"{name} {attribute}")
+        for kind, attributes in ((Kind.LINK, links), (Kind.REQUISITE, requisites))
+        for attribute in attributes.split()
+    )
+
+
+# `data-src` and its like hold the address of an image until a script puts it in place; half the web's
+# images are named nowhere else.
+_ADDRESSES = {
+    name.encode(): _addresses(name, links, requisites)
+    for name, links, requisites in (
+        ("a", "href xlink:href", ""),
+        ("area", "href", ""),
+        ("audio", "", "src"),
+        ("embed", "", "src"),
+        ("frame", "longdesc", "src"),
+        ("iframe", "longdesc", "src data-src"),
+        ("image", "", "href xlink:href src"),
+        ("img", "longdesc", "src lowsrc data-src data-original"),
+        ("object", "", "data"),
+        ("script", "", "src"),
+        ("source", "", "src data-src"),
+        ("track", "", "src"),
+        ("use", "", "href xlink:href"),
+        ("video", "", "src poster data-src"),
+    )
+}
+_SETS = {
+    b"img": ((b"srcset", "img srcset"), (b"data-srcset", "img data-srcset")),
+    b"source": ((b"srcset", "source srcset"), (b"data-srcset", "source data-srcset")),
+    b"link": ((b"imagesrcset", "link imagesrcset"),),
+}
+
+
+def _character(entity: re.Match[str]) -> str:
+    if entity[1] is None:
+        return unescape(entity[0])
+    # Not `unescape`: in an attribute, `&copy=1` is a parameter called copy.
+    return html5.get(entity[1] + entity[2], entity[0])

@@ -1,0 +1,168 @@
+"""Scope: which URLs a crawl takes, by a rule that can be named. Pure.
+
+A URL is on site where one of the positive rules (SURT prefixes, hosts, domains, expressions) holds for
+it; what is on site and not too many hops away is in scope. Beside that stand a page's requisites, which
+may lie one hop off site, and the seeds themselves. An expression that excludes wins over all of them.
+Without a positive rule nothing is on site: a scope that was left empty does not mean the web.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from amicrawl.discovery.expression import Expression
+from amicrawl.discovery.kinds import Kind
+from amicrawl.errors import UsageError
+from amicrawl.urls import Refused, fetchable, surt
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class Decision(NamedTuple):
+    """Whether a URL is taken, and why."""
+
+    in_scope: bool
+    rule: str
+    """The rule that decided and what it says, as `explain` prints it: `host example.org`."""
+    on_site: bool = False
+    """Whether its address alone puts it inside; this is what its own links have as *parent_in_scope*."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scope:
+    """The bounds of a crawl. Raises UsageError for a rule that can mean nothing."""
+
+    surts: tuple[str, ...] = ()
+    """SURT prefixes: `org,example)/path` for what begins so, `org,example,` for every host of a domain
+    without itself, `org,example` for both. The forms `http://(org,example,` and `(org,example)` are
+    read as well. SURTs know neither scheme nor `www` nor case."""
+    hosts: frozenset[str] = frozenset()
+    """Host names, each for itself alone, whatever its scheme and port."""
+    domains: frozenset[str] = frozenset()
+    """Host names, each with all that lie under it."""
+    include: tuple[str, ...] = ()
+    """Regular expressions, of which one is found in a URL that is on site."""
+    exclude: tuple[str, ...] = ()
+    """Regular expressions, of which none is found in a URL that is in scope, seeds included."""
+    max_hops: int | None = None
+    """Links that may lie between a seed and a page; None is no limit, 0 takes no link at all."""
+    requisites_off_site: bool = True
+    """Whether a page that is on site brings its requisites from anywhere."""
+    links_off_site: bool = False
+    """Whether a page that is on site brings the pages it links to from anywhere, and none of theirs."""
+    _included: tuple[Expression, ...] = field(init=False, repr=False, compare=False)
+    _excluded: tuple[Expression, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "surts", tuple(map(_prefix, self.surts)))
+        object.__setattr__(self, "hosts", frozenset(map(_host, self.hosts)))
+        object.__setattr__(self, "domains", frozenset(map(_host, self.domains)))
+        object.__setattr__(self, "_included", tuple(map(Expression, self.include)))
+        object.__setattr__(self, "_excluded", tuple(map(Expression, self.exclude)))
+
+    @classmethod
+    def of_seeds(
+        cls, seeds: Iterable[str], *, depth: str = "inf", links_off_site: bool = False
+    ) -> Scope:
+        """Return ArchiveBot's two kinds of scope for *seeds*.
+
+        With *depth* `inf` it is all below the directory of each seed, with and without `www`, on http
+        and https; with `shallow` it is the seeds and their requisites alone. Raises UsageError.
+        """
+        if depth not in ("inf", "shallow"):
+            raise UsageError(f"a depth is inf or shallow, not {depth!r}")
+        prefixes = tuple(dict.fromkeys(_directory(seed) for seed in seeds))
+        return cls(
+            surts=prefixes,
+            max_hops=None if depth == "inf" else 0,
+            links_off_site=links_off_site and depth == "inf",
+        )
+
+    def decide(self, url: str, *, kind: Kind, hops: int, parent_in_scope: bool) -> Decision:
+        """Return whether *url* is in scope.
+
+        *hops* counts the links between the seed and it: 0 for a seed, and a requisite has as many as its
+        page. *parent_in_scope* says whether the page that named it is on site; a seed has none.
+        """
+        found = fetchable(url)
+        if isinstance(found, Refused):
+            return Decision(in_scope=False, rule=f"not fetchable: {found.reason}")
+        site = self._site_rule(found.url, found.host)
+        if against := self._rule_against(found.url, hops):
+            return Decision(in_scope=False, rule=against, on_site=bool(site))
+        if hops == 0 and kind is Kind.LINK:
+            return Decision(in_scope=True, rule="seed", on_site=True)
+        if site:
+            return Decision(in_scope=True, rule=site, on_site=True)
+        beyond = self._rule_beyond(kind) if parent_in_scope else ""
+        return Decision(in_scope=bool(beyond), rule=beyond or "off site")
+
+    def _rule_against(self, url: str, hops: int) -> str:
+        """Return the rule that keeps *url* out even where it is on site, or an empty text."""
+        excluded = next((rule for rule in self._excluded if rule.found_in(url)), None)
+        if excluded is not None:
+            return f"exclude {excluded.text}"
+        if self.max_hops is not None and hops > self.max_hops:
+            return f"hops {hops}, more than {self.max_hops}"
+        return ""
+
+    def _rule_beyond(self, kind: Kind) -> str:
+        """Return the rule that lets a page on site bring what is off site, or an empty text."""
+        if kind is Kind.REQUISITE:
+            return "requisite of a page on site" if self.requisites_off_site else ""
+        return "linked from a page on site" if self.links_off_site else ""
+
+    def _site_rule(self, url: str, host: str) -> str:
+        """Return the rule that puts *url* on site, or an empty text."""
+        name = host.lower().removesuffix(".")
+        if name in self.hosts:
+            return f"host {name}"
+        if self.domains:
+            domain = name
+            while domain:
+                if domain in self.domains:
+                    return f"domain {domain}"
+                domain = domain.partition(".")[2]
+        if self.surts:
+            key = surt(url)
+            for prefix in self.surts:
+                if key.startswith(prefix) and (_is_bounded(prefix) or key[len(prefix)] in ",):"):
+                    return f"surt {prefix}"
+        included = next((rule for rule in self._included if rule.found_in(url)), None)
+        return f"include {included.text}" if included is not None else ""
+
+
+def _is_bounded(prefix: str) -> bool:
+    """Tell whether *prefix* ends a label, so that no other name can begin with it."""
+    return ")" in prefix or prefix.endswith(",")
+
+
+def _prefix(written: str) -> str:
+    prefix = written.strip().lower()
+    prefix = prefix.removeprefix("http://").removeprefix("https://").removeprefix("(")
+    if not prefix or prefix[0] in ",)/" or "." in prefix.partition(")")[0]:
+        raise UsageError(
+            f"{written!r} is no SURT prefix: labels go from the right and end in commas, as in "
+            "org,example, or org,example)/path"
+        )
+    return prefix
+
+
+def _host(written: str) -> str:
+    found = fetchable(f"http://{written.strip()}/")
+    if isinstance(found, Refused) or found.port is not None or found.request_target != "/":
+        raise UsageError(f"{written!r} is no host name: write it without scheme, port and path")
+    return found.host.lower().removesuffix(".")
+
+
+def _directory(seed: str) -> str:
+    found = fetchable(seed)
+    if isinstance(found, Refused):
+        raise UsageError(f"{seed!r} cannot be fetched: {found.reason}")
+    path = found.request_target.partition("?")[0]
+    directory = f"{path.rpartition('/')[0]}/"
+    # A SURT ends without slash; the one put back keeps /~ann from taking /~anna with it.
+    key = surt(f"{found.scheme}://{found.wire_url.partition('://')[2].partition('/')[0]}{directory}")
+    return key if key.endswith(")/") else f"{key}/"
