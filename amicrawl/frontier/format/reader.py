@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from amicrawl.frontier.format.footer import ColumnEntry
     from amicrawl.frontier.format.schedule import Schedule
 
-_TAIL: Final = 1 << 16
-"""Bytes from the end that are read first: the footer of a file of 43 unsplit columns takes 3 KB."""
+_LONGEST_TAIL: Final = 1 << 24
+"""Bytes from the end that are read because the header says so; a longer footer takes a third read."""
 
 
 class FrontierFile:
@@ -377,7 +377,9 @@ def _read_ends(source: Source) -> tuple[Header, Footer]:
         if source.size < LEAST_SIZE:
             raise Malformed(f"{source.size} bytes are too few for a frontier file", fault=Fault.SHORT)
         header = Header.unpack(source.read(0, HEADER_SIZE))
-    tail_offset = max(0, source.size - _TAIL)
+    tail_offset = max(source.size - _LONGEST_TAIL, HEADER_SIZE)
+    if tail_offset < header.footer_offset <= source.size - TRAILER_SIZE:
+        tail_offset = header.footer_offset
     with source.placed(source.size - TRAILER_SIZE, "trailer"):
         tail = source.read(tail_offset, source.size - tail_offset)
         length, checksum = unpack_trailer(tail[-TRAILER_SIZE:])
