@@ -32,7 +32,9 @@ MOST_ATTRIBUTES = 256
 """Attributes of one tag that are looked at."""
 
 _SPACE = rb"[ \t\n\r\f]"
-_ATTRIBUTES = rb"""[^>=]*+(?:=[ \t\n\r\f]*+(?:"[^"]*+"|'[^']*+'|(?!["']))[^>=]*+)*+"""
+# The group is not repeated possessively: Python before 3.11.5 loses its place where an iteration of
+# one fails. What follows it never fails, so that nothing is tried again.
+_ATTRIBUTES = rb"""[^>=]*+(?:=[ \t\n\r\f]*+(?:"[^"]*+"|'[^']*+'|(?!["']))[^>=]*+)*"""
 _NAMES = (
     rb"a|area|audio|base|body|embed|form|frame|iframe|image|img|input|link|meta|noembed|noframes|object"
     rb"|plaintext|script|source|style|textarea|title|track|use|video|xmp"
