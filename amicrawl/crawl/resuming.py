@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.dataset as ds
 
 from amicrawl.capture import Failure
+from amicrawl.crawl.answering import REDIRECTS
 from amicrawl.frontier import DurableFrontier, Found, Offer, Outcome, Source, Status
 from amicrawl.politeness import Gates, HostBreaker, InflightLimit
 from amicrawl.record import TABLE_NAME
@@ -49,6 +50,7 @@ _COLUMNS = [
     "etag",
     "last_modified",
     "unchanged",
+    "final_url",
     "meta_json",
 ]
 _SETTLED = frozenset({Status.CRAWLED, Status.GONE})
@@ -113,7 +115,10 @@ def reconcile(
         key = key_of(url)
         if not isinstance(key, Refused):
             captured.add(key)
-            settled += _settle(frontier, key, Seed(url, meta_json=meta_json), outcome, hour)
+            if _settle(frontier, key, Seed(url, meta_json=meta_json), outcome, hour):
+                settled += 1
+                if outcome.redirect:
+                    _offer_target(frontier, outcome.redirect, 0, key_of, ours)
     lost = _bring_back_lost(frontier, captured, lost_urls, key_of)
     _offer_targets(frontier, key_of, ours)
     frontier.flush()
@@ -169,11 +174,15 @@ def _offer_targets(frontier: DurableFrontier, key_of: KeyOf, ours: Ours) -> None
         if not row.redirect_ref:
             continue
         target = text_of(partition.texts_at(row.redirect_ref)[0])
-        key = key_of(target)
-        if not isinstance(key, Refused) and ours(key.host):
-            hops = row.depth + 1
-            extra = {"redirect_times": hops}
-            frontier.offer(Offer(Seed(target), key, Source.REDIRECT, row.priority, hops, extra))
+        _offer_target(frontier, target, row.depth, key_of, ours)
+
+
+def _offer_target(frontier: DurableFrontier, target: str, depth: int, key_of: KeyOf, ours: Ours) -> None:
+    key = key_of(target)
+    if not isinstance(key, Refused) and ours(key.host):
+        hops = depth + 1
+        extra = {"redirect_times": hops}
+        frontier.offer(Offer(Seed(target), key, Source.REDIRECT, 0, hops, extra))
 
 
 def _captures_since(directory: Path, hour: int) -> Iterator[tuple[str, Outcome, int, str]]:
@@ -193,8 +202,10 @@ def _outcome(row: dict[str, Any]) -> Outcome:
         name = row["error"].split(":")[0]
         failure = Failure(name) if name in set(Failure) else Failure.OTHER
         return Outcome(failure=failure)
+    leads_on = row["status"] in REDIRECTS and row["final_url"] != row["url"]
     return Outcome(
         status=row["status"],
+        redirect=row["final_url"] if leads_on else "",
         found=Found(
             digest=row["digest"],
             etag=row["etag"],
