@@ -289,7 +289,7 @@ class DurableFrontier:
             raise AmicrawlError(f"URL key {key[0]:016x}:{key[1]:016x} is not in the frontier.")
         row = self.partition.get(number)
         # A settled row was due, and taken by a recrawl whose journal did not get as far as to say so.
-        again = _STATUSES[row.status] in RESTING and 0 < row.next_due and row.last_crawled < hour
+        again = _STATUSES[row.status] in RESTING and row.next_due > 0 and row.last_crawled < hour
         if not (_STATUSES[row.status] in WAITING or again) or row.next_due > hour:
             return False
         self._counts[_STATUSES[row.status]] -= 1
