@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 PREFIX = "AMICRAWL_"
 
+UNTOLD = frozenset({"webhooks", "webhook_secret"})
+"""Fields that the output of a crawl says nothing of: the address of a webhook is often its password."""
+
 Network = IPv4Network | IPv6Network
 
 
@@ -48,6 +51,8 @@ class Robots(StrEnum):
     """What robots.txt decides."""
 
     OBEY = "obey"
+    REQUISITES = "obey-but-fetch-requisites"
+    """What a page needs to be shown is fetched all the same."""
     IGNORE = "ignore"
 
 
@@ -69,6 +74,14 @@ class TlsPolicy(StrEnum):
     """The exchange is archived, and the outcome of the check recorded."""
 
 
+class LogFormat(StrEnum):
+    """How the log is written."""
+
+    TEXT = "text"
+    JSON = "json"
+    """One object a line."""
+
+
 class Dedup(StrEnum):
     """Which earlier captures a payload is compared with before it is stored again."""
 
@@ -85,6 +98,20 @@ def _networks(value: object) -> object:
     if isinstance(value, (list, tuple)):
         return tuple(ip_network(item, strict=False) for item in value)
     return value
+
+
+def _words(value: object) -> object:
+    """Read words apart by white space, as a command line gives them, or a sequence."""
+    return tuple(value.split()) if isinstance(value, str) else value
+
+
+def _names(value: object) -> object:
+    """Read words apart by white space or commas."""
+    return tuple(value.replace(",", " ").split()) if isinstance(value, str) else value
+
+
+Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
+Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
 
 
 class CrawlConfig(BaseModel, frozen=True, extra="forbid"):
@@ -123,6 +150,12 @@ class CrawlConfig(BaseModel, frozen=True, extra="forbid"):
     """Longest delay that a host's 429 and 5xx answers lead to; 0: none for that."""
     retry_after_max: float = Field(default=3600.0, ge=0)
     """Longest Retry-After that keeps a host from being asked; 0: it does not."""
+    address_delay: float = Field(default=0.05, ge=0)
+    """Least time between the starts of two requests to one address, of whatever hosts; 0: none."""
+    bandwidth: ByteSize = Field(default=ByteSize(0), ge=0)
+    """Bytes per second that are received on average, over all hosts; 0: as many as come."""
+    host_bandwidth: ByteSize = Field(default=ByteSize(0), ge=0)
+    """Bytes per second that are received on average from one host key; 0: as many as come."""
     inflight_start: int = Field(default=64, ge=1)
     """Requests that may be in flight at the start, over all hosts."""
     inflight_min: int = Field(default=32, ge=1)
@@ -138,6 +171,8 @@ class CrawlConfig(BaseModel, frozen=True, extra="forbid"):
     """Time for one exchange, first byte to last; what came by then is kept and marked `time`."""
     connect_timeout: float = Field(default=20.0, gt=0)
     """Time for name look-up, connection and TLS handshake."""
+    timeout_floor: float = Field(default=10.0, ge=0)
+    """Shortest wait for an answer to begin, where most hosts are quick; 0: always `timeout`."""
     min_rate: int = Field(default=64, ge=0)
     """Bytes per second, averaged over `min_rate_time`, below which an exchange is ended; 0: never."""
     min_rate_time: float = Field(default=30.0, gt=0)
@@ -152,6 +187,74 @@ class CrawlConfig(BaseModel, frozen=True, extra="forbid"):
     """What becomes of a server whose certificate is not trusted."""
     allow_private: Annotated[tuple[Network, ...], BeforeValidator(_networks)] = ()
     """Networks (CIDR) that may be dialled although they are private, loopback or otherwise special."""
+
+    dns_servers: Names = ()
+    """Name servers that are asked whether a name that the system does not find is really missing,
+    `192.0.2.53` or `192.0.2.53:5353`; none: those of the system's resolv.conf."""
+
+    proxy: str = ""
+    """Proxy for every request, `http://host:port` or `socks5h://host:port`; one with a password is given
+    as `env:` and a name, or `file:` and a path; empty for none."""
+    cookies: str = ""
+    """Where cookies are taken from, `file:` and a path (cookies.txt) or `env:` and a name."""
+    host_overrides: dict[str, dict[str, Any]] = {}
+    """What is different for single hosts, by host name: `delay`, `per_host`, `robots`, `auth`, ..."""
+
+    surts: Words = ()
+    """SURT prefixes of what is on site, where links are followed."""
+    hosts: Names = ()
+    """Hosts that are on site, each for itself."""
+    domains: Names = ()
+    """Hosts that are on site with all that lie under them."""
+    include: Words = ()
+    """Regular expressions of what is on site."""
+    exclude: Words = ()
+    """Regular expressions of what is not taken, wherever it is."""
+    max_hops: int | None = Field(default=None, ge=0)
+    """Links that may lie between a seed and a page; None: any number."""
+    requisites: bool = True
+    """Whether images, style sheets and the like are fetched with a page."""
+    requisites_off_site: bool = True
+    """Whether requisites are taken from anywhere."""
+    links_off_site: bool = False
+    """Whether pages that are linked to off site are fetched, and none of theirs."""
+    sitemaps: bool = False
+    """Whether the sitemaps that robots.txt names are read for URLs."""
+    ignore_sets: Names = ("global",)
+    """Named sets of ignore patterns."""
+    ignores: Words = ()
+    """Ignore patterns of one's own, besides the sets."""
+    max_urls: int = Field(default=0, ge=0)
+    """URLs that are taken at most; 0: any number."""
+    max_host_urls: int = Field(default=0, ge=0)
+    """URLs that are taken of one host key at most; 0: any number."""
+
+    stop_pages: int = Field(default=0, ge=0)
+    """Rows of the index after which the crawl ends; 0: never."""
+    stop_bytes: ByteSize = Field(default=ByteSize(0), ge=0)
+    """Bytes received after which the crawl ends; 0: never."""
+    stop_time: float = Field(default=0.0, ge=0)
+    """Time after which the crawl ends; 0: never."""
+    stop_errors: int = Field(default=0, ge=0)
+    """Fetches without an answer after which the crawl ends; 0: never."""
+    stop_free: ByteSize = Field(default=ByteSize(0), ge=0)
+    """Free bytes on the disk of the output below which the crawl ends; 0: never."""
+    pause_free: ByteSize = Field(default=ByteSize(512 * 1024**2), ge=0)
+    """Free bytes below which nothing new is fetched until there is room again; 0: never."""
+
+    bucket: str = ""
+    """Where sealed files are copied to: `s3://bucket/path`, `gs://bucket/path` or `file:///path`."""
+    remove_uploaded: bool = False
+    """Whether a WARC file is removed here once its copy was verified."""
+
+    metrics: str = ""
+    """Address that serves Prometheus metrics, `host:port`; empty for none."""
+    webhooks: Words = ()
+    """URLs that are told when the crawl has ended."""
+    webhook_secret: str = ""
+    """Where the key that signs such calls is taken from: `env:` and a name, `file:` and a path."""
+    log_format: LogFormat = LogFormat.TEXT
+    """How the log is written."""
 
     drain_time: float = Field(default=20.0, ge=0)
     """How long requests in flight may still take when the crawl is asked to stop."""

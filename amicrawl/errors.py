@@ -25,6 +25,7 @@ class ExitCode(IntEnum):
     DAMAGED = 5
     STOPPED = 6
     SEEDS_BAD = 7
+    LIMIT = 8
 
 
 class AmicrawlError(Exception):

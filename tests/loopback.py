@@ -131,6 +131,28 @@ def recrawl_command(
     return _spider("recrawl", [f"dir={out}", *arguments], settings)
 
 
+def crawl_site(
+    url: str,
+    out: Path,
+    *,
+    arguments: Sequence[str] = (),
+    settings: Mapping[str, str] | None = None,
+) -> subprocess.CompletedProcess[str]:
+    """Crawl the site at *url* into *out* and return how it ended, with what it said."""
+    return _run(site_command(url, out, arguments=arguments, settings=settings))
+
+
+def site_command(
+    url: str,
+    out: Path,
+    *,
+    arguments: Sequence[str] = (),
+    settings: Mapping[str, str] | None = None,
+) -> list[str]:
+    """Return the command line of a crawl of the site at *url* into *out*."""
+    return _spider("site", [f"url={url}", f"out={out}", *arguments], settings)
+
+
 def crawl(
     file: str | Path,
     out: Path,

@@ -14,8 +14,12 @@ import typer
 
 from amicrawl import __version__
 from amicrawl.cli import frontier
+from amicrawl.cli.check import check
+from amicrawl.cli.crawl import crawl
+from amicrawl.cli.explain import explain
 from amicrawl.cli.inspect import inspect
 from amicrawl.cli.repair import repair
+from amicrawl.cli.upload import upload
 from amicrawl.cli.url import url
 from amicrawl.errors import AmicrawlError, ExitCode
 
@@ -24,8 +28,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="An archival crawler on Scrapy. To crawl: scrapy crawl seeds -a file=seeds.jsonl",
 )
+app.command()(check)
+app.command()(crawl)
+app.command()(explain)
 app.command()(inspect)
 app.command()(repair)
+app.command()(upload)
 app.command()(url)
 app.add_typer(frontier.app, name="frontier")
 

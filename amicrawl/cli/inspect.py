@@ -22,6 +22,7 @@ MOST_ROWS = 100_000
 """Rows that are shown at most."""
 
 _FILES_SHOWN = 50
+_PATTERNS_SHOWN = 20
 _OPEN = ".open"
 
 
@@ -120,6 +121,13 @@ def _crawl_text(crawl: dict[str, Any]) -> Iterator[str]:
     counts = crawl.get("counts")
     if isinstance(counts, dict) and counts:
         yield harmless("counts: " + ", ".join(f"{name} {count}" for name, count in counts.items()))
+    links = crawl.get("links")
+    if isinstance(links, dict) and links:
+        yield harmless("links: " + ", ".join(f"{name} {count}" for name, count in links.items()))
+    ignored = crawl.get("ignored")
+    if isinstance(ignored, dict):
+        for pattern, hits in list(ignored.items())[:_PATTERNS_SHOWN]:
+            yield harmless(f"ignored: {hits} by {pattern}")
 
 
 def _files_text(facts: CrawlFacts) -> Iterator[str]:

@@ -16,20 +16,31 @@ from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddlewa
 from scrapy.downloadermiddlewares.redirect import RedirectMiddleware
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.exceptions import NotConfigured
-from scrapy.utils.spider import DefaultSpider
+from scrapy.settings import SETTINGS_PRIORITIES
 
 from amicrawl import __version__
-from amicrawl.config import CrawlConfig, Identity, Robots
+from amicrawl.config import PREFIX, CrawlConfig, Identity, LogFormat, Robots
+from amicrawl.crawl.arguments import JOB_ARGUMENT
 from amicrawl.crawl.closing import Closing
+from amicrawl.crawl.control import Control
+from amicrawl.crawl.credentials import read_credentials
 from amicrawl.crawl.decoding import TolerantDecodingMiddleware
 from amicrawl.crawl.keeping import Keeping
+from amicrawl.crawl.logs import dress, hush_the_greeting
+from amicrawl.crawl.looking import only_looks
+from amicrawl.crawl.metrics_endpoint import MetricsEndpoint
 from amicrawl.crawl.pipelines import CapturesPipeline, WarcPipeline
 from amicrawl.crawl.politeness import PolitenessMiddleware
 from amicrawl.crawl.progress import Progress
 from amicrawl.crawl.redirects import AsFoundRedirectMiddleware
 from amicrawl.crawl.robots import RobotsMiddleware
+from amicrawl.crawl.room import DiskRoom
 from amicrawl.crawl.run import Run, RunHolder, reads_responses
+from amicrawl.crawl.selecting import make_following
+from amicrawl.crawl.stopping import StopConditions
+from amicrawl.crawl.telling import Telling
 from amicrawl.crawl.trim import trim_to_archiving
+from amicrawl.crawl.uploading import Uploading
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -65,27 +76,38 @@ class ArchiveAddon(RunHolder):
         """Choose the event loop, which is installed before any crawler exists."""
         if find_spec("uvloop") is not None:
             settings.set("ASYNCIO_EVENT_LOOP", "uvloop.Loop", "addon")
+        if settings.get(PREFIX + "LOG_FORMAT") == LogFormat.JSON:
+            hush_the_greeting()
 
     def update_settings(self, settings: BaseSettings) -> None:
         """Set everything that the project has not set itself.
 
         Raises UsageError for an `AMICRAWL_*` setting that cannot be followed, and NotConfigured for
-        Scrapy's shell and fetch commands: they look at a page, they do not archive it.
+        Scrapy's commands that look at a page and do not archive it.
         """
-        if issubclass(self._crawler.spidercls, DefaultSpider):
+        given = _with_job_directory(_with_scrapy_pace(settings), self._crawler)
+        config = CrawlConfig.from_settings(given)
+        dress(config.log_format)
+        if only_looks(self._crawler):
+            for name in ("TELNETCONSOLE_ENABLED", "REMOTE_CONTROL_ENABLED"):
+                settings.set(name, _DEFAULTS[name], "addon")
+            settings.set("USER_AGENT", _user_agent(config), "addon")
             raise NotConfigured
-        config = CrawlConfig.from_settings(_with_scrapy_pace(settings))
         for name, value in _DEFAULTS.items():
             settings.set(name, value, "addon")
         settings.set("USER_AGENT", _user_agent(config), "addon")
-        settings.set("ROBOTSTXT_OBEY", config.robots is Robots.OBEY, "addon")
         _set_handlers(settings)
         _set_components(settings)
         if not reads_responses(self._crawler):
             trim_to_archiving(settings, config.headers)
         self.run = Run(config, config.identity or Identity.CANONICAL)
+        obeys = config.robots is not Robots.IGNORE or self.run.pacing.overrides.obey_somewhere
+        settings.set("ROBOTSTXT_OBEY", obeys, "addon")
+        self.run.credentials = read_credentials(config)
         spider = self._crawler.spider
         self.run.asked = dict(getattr(spider, "asked", {}))
+        if getattr(spider, "follows_links", False):
+            self.run.following = make_following(self.run, spider)
         self.run.resumes = bool(getattr(spider, "resumes", False))
         self.run.fresh = bool(getattr(spider, "fresh", False))
         self.run.recrawl_before = getattr(spider, "recrawl_before", None)
@@ -110,6 +132,20 @@ def _with_scrapy_pace(settings: BaseSettings) -> dict[str, Any]:
     return given
 
 
+def _with_job_directory(given: dict[str, Any], crawler: Crawler) -> dict[str, Any]:
+    """Give a job of scrapyd a directory of its own, below `AMICRAWL_OUT`, where none is named.
+
+    Jobs of one project run side by side with the same settings, and one directory takes one crawl. What
+    a crawl file or a spider's `custom_settings` say is for that crawl, and a name; so is an argument,
+    for which the spider has no `_job`.
+    """
+    job = getattr(crawler.spider, JOB_ARGUMENT, None)
+    is_named = crawler.settings.getpriority("AMICRAWL_OUT") == SETTINGS_PRIORITIES["spider"]
+    if job and not is_named and not given.get("AMICRAWL_RUN_ID"):
+        given["AMICRAWL_RUN_ID"] = str(job)
+    return given
+
+
 def _user_agent(config: CrawlConfig) -> str:
     agent = f"amicrawl/{__version__}"
     contact = "".join(c for c in config.operator if " " <= c <= "~" and c not in "()")
@@ -117,9 +153,13 @@ def _user_agent(config: CrawlConfig) -> str:
 
 
 def _set_handlers(settings: BaseSettings) -> None:
-    """Fetch http and https with our handler, and nothing from the local disk."""
+    """Fetch http and https with our handler, nothing from the local disk, and nothing past the guard.
+
+    Scrapy's handlers for ftp and s3 dial whatever address a redirect names, and wait without a cap.
+    """
     handlers = settings.getdict("DOWNLOAD_HANDLERS")
-    for scheme, handler in (("http", _HANDLER), ("https", _HANDLER), ("file", None)):
+    ours = {"http": _HANDLER, "https": _HANDLER, "file": None, "ftp": None, "s3": None}
+    for scheme, handler in ours.items():
         handlers.setdefault(scheme, handler)
     settings.set("DOWNLOAD_HANDLERS", handlers, settings.getpriority("DOWNLOAD_HANDLERS") or 0)
 
@@ -138,4 +178,12 @@ def _set_components(settings: BaseSettings) -> None:
     # The frontier is closed by `Closing`, after which nothing of it may be written.
     place("EXTENSIONS", Keeping, -1)
     place("EXTENSIONS", Closing, 0)
+    # Behind `Closing`, which has written down by then how the crawl ended.
+    place("EXTENSIONS", Uploading, 10)
     place("EXTENSIONS", Progress, 0)
+    place("EXTENSIONS", DiskRoom, 0)
+    place("EXTENSIONS", StopConditions, 0)
+    # What comes behind `Closing` finds files sealed and the finish reason known.
+    place("EXTENSIONS", Control, 10)
+    place("EXTENSIONS", MetricsEndpoint, 10)
+    place("EXTENSIONS", Telling, 20)

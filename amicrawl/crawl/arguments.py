@@ -14,9 +14,11 @@ if TYPE_CHECKING:
 
 _TRUE = frozenset({"1", "true", "yes", "on"})
 _FALSE = frozenset({"0", "false", "no", "off", ""})
-# Given by scrapyd to every job; named so that it is not taken for a slip of the pen.
 _LAST_HOUR = 0xFFFF_FFFF
-_FROM_SCRAPYD = frozenset({"_job", "_version"})
+JOB_ARGUMENT = "_job"
+"""The argument in which scrapyd names the job; a spider that has it gets a directory for it."""
+# Given by scrapyd to every job; named so that it is not taken for a slip of the pen.
+_FROM_SCRAPYD = frozenset({JOB_ARGUMENT, "_version"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,8 @@ class SeedArguments:
     """Whether a directory that holds a frontier is refused instead of resumed."""
     strict: bool = False
     """Whether a line that cannot be used makes the exit code 7."""
+    config: str | None = None
+    """The crawl file that the others were taken from, where they were."""
 
     @classmethod
     def parse(cls, given: Mapping[str, object]) -> Self:
@@ -50,12 +54,7 @@ class SeedArguments:
                 "The spider `seeds` needs a seed list: give it one with -a file=seeds.jsonl "
                 "(or -a file=- for standard input)."
             )
-        shard, shards = _number(values, "shard", 0), _number(values, "shards", 1)
-        if not 0 <= shard < shards:
-            raise UsageError(
-                f"Argument shard={shard} does not go with shards={shards}: shards count from 0, "
-                f"so the last of {shards} is {max(shards - 1, 0)}."
-            )
+        shard, shards = _shard(values)
         return cls(
             file=values["file"],
             format=values.get("format") or None,
@@ -65,6 +64,64 @@ class SeedArguments:
             shards=shards,
             fresh=_switch(values, "fresh"),
             strict=_switch(values, "strict"),
+            config=values.get("config") or None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SiteArguments:
+    """The arguments of the spider `site`."""
+
+    url: tuple[str, ...] = ()
+    """Start URLs, apart by blanks."""
+    file: str | None = None
+    """A list of further start URLs: a path, or `-` for standard input."""
+    format: str | None = None
+    """The format of that list; inferred where not given."""
+    depth: str = "inf"
+    """`inf`: all of the site; `shallow`: the start pages and what they need to be shown."""
+    out: str | None = None
+    """Directory for the output."""
+    run_id: str | None = None
+    """Sub-directory of `out` for this run."""
+    shard: int = 0
+    """Which part of the hosts is fetched, from 0."""
+    shards: int = 1
+    """Into how many parts the hosts are divided."""
+    fresh: bool = False
+    """Whether a directory that holds a frontier is refused instead of resumed."""
+    config: str | None = None
+    """The crawl file that the others were taken from, where they were."""
+
+    @classmethod
+    def parse(cls, given: Mapping[str, object]) -> Self:
+        """Check *given*. Raises UsageError, naming the nearest known argument for an unknown one."""
+        values = {name: str(value) for name, value in given.items() if name not in _FROM_SCRAPYD}
+        _refuse_unknown(values, list(cls.__dataclass_fields__), spider="site")
+        url = tuple(values.get("url", "").split())
+        if not url and not values.get("file"):
+            raise UsageError(
+                "The spider `site` needs a place to start: give it one with -a url=https://example.org/ "
+                "(or several in a list, -a file=starts.txt)."
+            )
+        depth = values.get("depth") or "inf"
+        if depth not in {"inf", "shallow"}:
+            raise UsageError(
+                f"Argument depth={depth!r} is neither inf (the whole site) nor shallow (the start pages "
+                "alone). For a number of links use AMICRAWL_MAX_HOPS."
+            )
+        shard, shards = _shard(values)
+        return cls(
+            url=url,
+            file=values.get("file") or None,
+            format=values.get("format") or None,
+            depth=depth,
+            out=values.get("out") or None,
+            run_id=values.get("run_id") or None,
+            shard=shard,
+            shards=shards,
+            fresh=_switch(values, "fresh"),
+            config=values.get("config") or None,
         )
 
 
@@ -76,6 +133,8 @@ class RecrawlArguments:
     """The directory that was crawled into; what is fetched is added there."""
     before: int
     """What is due up to this hour since 1970 is fetched."""
+    config: str | None = None
+    """The crawl file that the settings were taken from, where they were."""
 
     @classmethod
     def parse(cls, given: Mapping[str, object]) -> Self:
@@ -86,7 +145,16 @@ class RecrawlArguments:
             raise UsageError(
                 "The spider `recrawl` needs the directory of an earlier crawl: give it, -a dir=ami-out."
             )
-        return cls(dir=values["dir"], before=_hour(values.get("before", "")))
+        return cls(
+            dir=values["dir"],
+            before=_hour(values.get("before", "")),
+            config=values.get("config") or None,
+        )
+
+
+def job_argument(given: Mapping[str, object], *, out: str | None) -> dict[str, object]:
+    """Return the argument that gives a job of scrapyd its own directory; none where *out* names one."""
+    return {name: value for name, value in given.items() if name == JOB_ARGUMENT and not out}
 
 
 def _hour(text: str) -> int:
@@ -111,6 +179,16 @@ def _refuse_unknown(values: Mapping[str, str], known: list[str], *, spider: str)
             nearest = difflib.get_close_matches(name, known, n=1)
             hint = f"Did you mean {nearest[0]}?" if nearest else f"Known are {', '.join(known)}."
             raise UsageError(f"Unknown argument {name} for the spider `{spider}`. {hint}")
+
+
+def _shard(values: Mapping[str, str]) -> tuple[int, int]:
+    shard, shards = _number(values, "shard", 0), _number(values, "shards", 1)
+    if not 0 <= shard < shards:
+        raise UsageError(
+            f"Argument shard={shard} does not go with shards={shards}: shards count from 0, "
+            f"so the last of {shards} is {max(shards - 1, 0)}."
+        )
+    return shard, shards
 
 
 def _number(values: Mapping[str, str], name: str, default: int) -> int:

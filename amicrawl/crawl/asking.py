@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.settings import BaseSettings
 
+    from amicrawl.crawl.credentials import Credentials
     from amicrawl.seed import Seed
     from amicrawl.urls import Fetchable
 
@@ -34,12 +35,18 @@ def default_fields(settings: BaseSettings) -> Fields:
 
 
 def wire_request(
-    request: Request, *, seed: Seed | None, defaults: Sequence[tuple[bytes, bytes]], timeout: float
+    request: Request,
+    *,
+    seed: Seed | None,
+    defaults: Sequence[tuple[bytes, bytes]],
+    timeout: float,
+    credentials: Credentials | None = None,
 ) -> WireRequest | Refused:
     """Return what is sent for *request*, or why nothing can be.
 
-    *defaults* stand before the request's own fields; the conditions that *seed* knows of, behind them.
-    *timeout* (seconds) is the crawl's; `download_timeout` in `meta` can only shorten it.
+    *defaults* stand before the request's own fields; the conditions that *seed* knows of, behind them,
+    and then the *credentials* for its URL that it has none of itself. *timeout* (seconds) is the
+    crawl's; `download_timeout` in `meta` can only shorten it.
     """
     target = fetchable(request.url)
     if isinstance(target, Refused):
@@ -49,6 +56,11 @@ def wire_request(
         fields += [(name, value) for name, values in request.headers.items() for value in values or ()]
     if seed is not None:
         fields += _conditions(seed)
+    secret: Fields = []
+    if credentials is not None:
+        own = {name.lower() for name, _ in fields}
+        secret = [field for field in credentials.fields_for(target) if field[0].lower() not in own]
+        fields += secret
     if request.body:
         fields.append((b"Content-Length", b"%d" % len(request.body)))
     asked = request.meta.get("download_timeout")
@@ -59,7 +71,8 @@ def wire_request(
         fields=fields,
         body=request.body,
         timeout=min(float(asked), timeout) if asked else timeout,
-        proxy=request.meta.get("proxy") or "",
+        proxy=request.meta.get("proxy") or (credentials.proxy if credentials is not None else ""),
+        hidden=frozenset(name.lower() for name, _ in secret),
     )
 
 

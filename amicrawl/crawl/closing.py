@@ -25,6 +25,7 @@ class Closing:
         self._stopping_since: float | None = None
         self._closing: asyncio.Future[None] | None = None
         self._ended = False
+        run.on_end = self.end_early
         crawler.signals.connect(self._opened, signals.spider_opened)
         crawler.signals.connect(self._closed, signals.spider_closed)
 
@@ -45,11 +46,17 @@ class Closing:
         """Look whether the crawl was asked to stop (Scrapy sends no signal for it), or must."""
         self._timer = asyncio.get_running_loop().call_later(_LOOK_EVERY, self._watch)
         if self._run.recorder.fault is not None and not self._run.stopping:
-            self._run.stopping = True
-            closing = self._crawler.engine.close_spider_async(reason="output_failed")
-            self._closing = asyncio.ensure_future(closing)
+            self.end_early("output_failed")
         elif self._is_closing():
             self._bound_the_drain()
+
+    def end_early(self, reason: str) -> None:
+        """Close the crawl for *reason*: what is in flight is drained, the rest stays in the frontier."""
+        if self._closing is not None or self._is_closing():
+            return
+        self._run.stopping = True
+        closing = self._crawler.engine.close_spider_async(reason=reason)
+        self._closing = asyncio.ensure_future(closing)
 
     def _is_closing(self) -> bool:
         slot = getattr(self._crawler.engine, "_slot", None)
@@ -76,3 +83,8 @@ class Closing:
     def _end(self, reason: str) -> None:
         self._ended = True
         self._run.finish(reason)
+        for key, count in self._run.tally.as_stats().items():
+            self._crawler.stats.set_value(key, count)
+        if self._run.following is not None:
+            for name, count in self._run.following.counts.items():
+                self._crawler.stats.set_value(f"amicrawl/links/{name}", count)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from scrapy import signals
+from scrapy import Request, signals
 from scrapy.core.downloader.handlers import DownloadHandlers
 from scrapy.core.downloader.middleware import DownloaderMiddlewareManager
 from scrapy.http import Response
@@ -19,14 +19,22 @@ from scrapy.utils.httpobj import urlparse_cached
 from scrapy.utils.misc import build_from_crawler
 
 from amicrawl.capture import Failure
+from amicrawl.crawl.logs import dress
 from amicrawl.crawl.reconstruct import ForeignResponses
 from amicrawl.crawl.run import reads_responses, run_of
-from amicrawl.crawl.ticket import NOTHING_MORE, NotYet, RefusedByRobots, Stopped, Ticket, ticket_of
+from amicrawl.crawl.ticket import (
+    NOTHING_MORE,
+    TICKET,
+    NotYet,
+    RefusedByRobots,
+    Stopped,
+    Ticket,
+    ticket_of,
+)
 from amicrawl.errors import AmicrawlError
 from amicrawl.frontier import Outcome
 
 if TYPE_CHECKING:
-    from scrapy import Request
     from scrapy.crawler import Crawler
     from twisted.internet.defer import Deferred
 
@@ -37,6 +45,8 @@ class ArchiveDownloader:
     def __init__(self, crawler: Crawler) -> None:
         self.crawler = crawler
         self._run = run_of(crawler)
+        # The engine begins with this, and Scrapy has just made its log handler for the last time.
+        dress(self._run.config.log_format)
         self.active: set[Request] = set()
         self.slots: dict[str, Any] = {}
         self.total_concurrency = self._run.config.inflight_max
@@ -78,6 +88,9 @@ class ArchiveDownloader:
                 # A middleware answered in the server's place, or put another request in this one's:
                 # nothing was fetched, and there is nothing left to do for this row.
                 ticket.outcome = Outcome(status=0, failure=Failure.REFUSED_BY_CRAWL)
+            if isinstance(result, Request) and result is not request:
+                # Copied with the rest of `meta`, for a redirect say: one ticket is one permission.
+                result.meta.pop(TICKET, None)
             return self._ended_here(request, ticket, result)
         finally:
             self.active.remove(request)

@@ -7,6 +7,7 @@ the response for the callback. A callback may crash; what it was to read is alre
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from scrapy.core.downloader.handlers.base import BaseDownloadHandler
@@ -16,6 +17,8 @@ from amicrawl.capture import Failure
 from amicrawl.crawl.answering import REDIRECTS, bare_response, exception_of, final_url, response_of
 from amicrawl.crawl.asking import Fields, default_fields, wire_request
 from amicrawl.crawl.findings import evidence, outcome_of
+from amicrawl.crawl.following import Following, Page
+from amicrawl.crawl.redirects import META_JSON
 from amicrawl.crawl.run import reads_responses, run_of
 from amicrawl.crawl.ticket import Stopped, Ticket, TryAgainLater, ticket_of
 from amicrawl.crawl.wiring import make_wire
@@ -42,7 +45,9 @@ class WireHandler(BaseDownloadHandler):
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
         self._run = run_of(crawler)
-        self._wire: Wire = make_wire(self._run.config)
+        self._wire: Wire = make_wire(
+            self._run.config, resolver=self._run.resolver, patience=self._run.pacing.answer_timeout
+        )
         self._max_size = crawler.settings.getint("DOWNLOAD_MAXSIZE")
         # A spider that reads no response spares each page the parsing of its headers and body.
         self._bare = not reads_responses(crawler)
@@ -63,10 +68,15 @@ class WireHandler(BaseDownloadHandler):
             seed=ticket.dispatch.offer.seed if ticket is not None and ticket.dispatch else None,
             defaults=self._row_fields if is_row else self._other_fields,
             timeout=self._run.config.timeout,
+            credentials=self._run.credentials,
         )
         if isinstance(asked, Refused):
             return await self._refuse(request, ticket, asked)
+        if ticket is not None:
+            self._run.pacing.departs(ticket, request.url, self._run.clock())
         capture = await self._exchange(asked)
+        if ticket is not None:
+            self._run.pacing.arrived(ticket, capture, url=request.url, proxied=bool(asked.proxy))
         try:
             return await self._keep(request, ticket, capture)
         finally:
@@ -115,6 +125,8 @@ class WireHandler(BaseDownloadHandler):
             ticket.outcome = outcome_of(item)
             if capture.status in REDIRECTS:
                 ticket.redirect_to = item.final_url
+            if self._run.following is not None and dispatch is not None and capture.failure is None:
+                await self._follow(self._run.following, ticket, item)
         request.meta["download_latency"] = (capture.ttfb_ms or 0) / 1000
         if capture.failure is not None:
             request.meta["dont_retry"] = dispatch is not None or request.meta.get("dont_retry", False)
@@ -122,6 +134,13 @@ class WireHandler(BaseDownloadHandler):
         if self._bare and dispatch is not None:
             return bare_response(request, capture)
         return response_of(request, capture, max_size=self._max_size)
+
+    async def _follow(self, following: Following, ticket: Ticket, item: CaptureItem) -> None:
+        """Note on *ticket* what the page leads to."""
+        assert ticket.dispatch is not None
+        ticket.offers = await following.read(item, Page.of(ticket.dispatch.offer))
+        if ticket.offers and ticket.redirect_to and ticket.outcome is not None:
+            ticket.outcome = replace(ticket.outcome, redirect=ticket.redirect_to)
 
     async def _record(self, item: CaptureItem) -> None:
         try:
@@ -134,7 +153,8 @@ class WireHandler(BaseDownloadHandler):
 def _seed(request: Request, ticket: Ticket | None) -> Seed:
     if ticket is not None and ticket.dispatch is not None:
         return ticket.dispatch.offer.seed
-    return Seed(request.url)
+    # What the producer said of a seed belongs to every hop, one that cannot be fetched included.
+    return Seed(request.url, meta_json=str(request.meta.get(META_JSON, "")))
 
 
 def _attempt(request: Request) -> int:

@@ -1,7 +1,10 @@
-"""Log formatting without a line per page.
+"""The log of a crawl: without a line per page, and in lines that nothing from the web can forge.
 
 Every fetch has its row in the index; at 2,000 pages a second a log line for each would be most of the
 work and all of the noise. What goes wrong in a spider is still told.
+
+Scrapy makes its log handler three times before a crawl begins, each time anew, and has no place for a
+formatter. So `dress` is called after each; what is logged between is Scrapy's own, of its settings.
 """
 
 from __future__ import annotations
@@ -10,12 +13,44 @@ import logging
 from typing import TYPE_CHECKING
 
 from scrapy.logformatter import LogFormatter
+from scrapy.utils.log import get_scrapy_root_handler
+
+from amicrawl.config import LogFormat
+from amicrawl.crawl.log_lines import JsonFormatter, TextFormatter
 
 if TYPE_CHECKING:
     from scrapy import Request, Spider
     from scrapy.http import Response
     from scrapy.logformatter import LogFormatterResult
     from twisted.python.failure import Failure
+
+_GREETING = ("scrapy.utils.log", "scrapy.crawler", "asyncio")
+"""The loggers that speak before any crawler is there: of versions and the like."""
+
+
+def _nothing(_: logging.LogRecord) -> bool:
+    """Let no record pass."""
+    return False
+
+
+def dress(log_format: LogFormat) -> None:
+    """Have what Scrapy's log handler writes pass *log_format*; nothing where it has none."""
+    handler = get_scrapy_root_handler()
+    if handler is None:
+        return
+    for name in _GREETING:
+        logging.getLogger(name).removeFilter(_nothing)
+    if log_format is LogFormat.JSON:
+        handler.setFormatter(JsonFormatter())
+    elif not isinstance(handler.formatter, TextFormatter):
+        handler.setFormatter(TextFormatter(handler.formatter or logging.Formatter()))
+
+
+def hush_the_greeting() -> None:
+    """Leave the lines out that come before `dress` can be called: in JSON they would be none."""
+    for name in _GREETING:
+        # Not by its level, which Scrapy is about to set anew.
+        logging.getLogger(name).addFilter(_nothing)
 
 
 class QuietLogFormatter(LogFormatter):

@@ -10,12 +10,14 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+from amicrawl.config import UNTOLD
+from amicrawl.crawl.credentials import redaction_note
 from amicrawl.disk import Disk
 from amicrawl.errors import OutputError
 from amicrawl.record import Archive, CrawlJson
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from amicrawl.config import CrawlConfig
@@ -40,7 +42,14 @@ class Output:
     DamagedFileError where what an earlier one left there is not ours.
     """
 
-    def __init__(self, config: CrawlConfig, *, asked: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        config: CrawlConfig,
+        *,
+        asked: Mapping[str, Any],
+        on_sealed: Callable[[SealedFile], None] | None = None,
+    ) -> None:
+        """*on_sealed* is told of every file that was finished and listed; on the writer thread."""
         directory = config.directory
         try:
             directory.mkdir(parents=True, exist_ok=True)
@@ -50,12 +59,16 @@ class Output:
                 "Choose another one with -a out= or AMICRAWL_OUT."
             ) from error
         self._crawl_json: CrawlJson | None = None
+        self._on_sealed = on_sealed
+        self.sealed: list[SealedFile] = []
+        """The files that this crawl has finished, oldest first; filled by the writer thread."""
         self.archive = Archive(
             directory,
             config=config,
             now=lambda: datetime.now(UTC),
             monotonic=time.monotonic,
             random=os.urandom,
+            warcinfo=redaction_note(config),
             on_sealed=self._list,
         )
         _tell_of_repair(self.archive.repaired)
@@ -63,20 +76,31 @@ class Output:
             directory,
             started=datetime.now(UTC),
             asked=asked,
-            settings=config.model_dump(mode="json"),
+            settings=config.model_dump(mode="json", exclude=set(UNTOLD)),
             versions=_versions(),
             disk=Disk(),
         )
 
-    def finish(self, reason: str, counts: Mapping[str, int]) -> None:
+    def finish(
+        self,
+        reason: str,
+        counts: Mapping[str, int],
+        *,
+        links: Mapping[str, int] | None = None,
+        ignored: Mapping[str, int] | None = None,
+    ) -> None:
         """Write down how the crawl ended; raises OutputError where even that fails."""
         if self._crawl_json is not None:
-            self._crawl_json.finish(reason, finished=datetime.now(UTC), counts=counts)
+            now = datetime.now(UTC)
+            self._crawl_json.finish(reason, finished=now, counts=counts, links=links, ignored=ignored)
 
     def _list(self, file: SealedFile) -> None:
         """List a sealed file at once: a killed crawl's files are accounted for, too; writer thread."""
         if self._crawl_json is not None:
             self._crawl_json.add_file(file)
+            self.sealed.append(file)
+            if self._on_sealed is not None:
+                self._on_sealed(file)
 
 
 def _versions() -> dict[str, str]:

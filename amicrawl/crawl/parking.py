@@ -40,6 +40,11 @@ class Parking:
         self._queues.setdefault(host, deque()).append(request)
         self._count += 1
 
+    def put_back(self, host: int, request: Request) -> None:
+        """Let *request*, which `next` returned for *host*, wait again, before all others of its host."""
+        self._queues.setdefault(host, deque()).appendleft(request)
+        self._count += 1
+
     def next(self, now: float) -> Request | None:
         """Enter a gate that is open at *now* (monotonic seconds) and return the first in its queue."""
         # A scan over at most as many hosts as there are places: a heap would hold moments that the

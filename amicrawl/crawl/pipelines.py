@@ -38,7 +38,11 @@ class CapturePipeline:
 
     def open_spider(self) -> None:
         """Attach the stage. Raises OutputError where the output cannot be written."""
-        self.run.recorder.attach(self.stage())
+        try:
+            self.run.recorder.attach(self.stage())
+        except AmicrawlError as fault:
+            self.run.opening_fault = fault
+            raise
 
     async def process_item(self, item: Any) -> Any:
         """Record *item* if it is a capture that a spider made; hand on everything else untouched."""

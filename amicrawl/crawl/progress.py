@@ -93,6 +93,7 @@ class Progress:
             inflight_limit=run.limit.limit,
             pages_per_second=(tally.rows - rows) / span,
             bytes_per_second=(tally.bytes_received - size) / span,
+            paused_by=tuple(sorted(run.paused)),
         )
 
     def _write(self, text: str) -> None:

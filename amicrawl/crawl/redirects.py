@@ -16,7 +16,9 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.spidermiddlewares.referer import RefererMiddleware
 
 from amicrawl.crawl.answering import REDIRECTS
+from amicrawl.crawl.run import run_of
 from amicrawl.crawl.ticket import ticket_of
+from amicrawl.urls import Refused, fetchable
 
 if TYPE_CHECKING:
     from scrapy.http import Response
@@ -43,8 +45,13 @@ class AsFoundRedirectMiddleware(RedirectMiddleware):
             return response
         ticket = ticket_of(request)
         if ticket is None or ticket.dispatch is None:
-            return super().process_response(request, response)
-        if not ticket.redirect_to or self._is_wanted_as_it_is(request, response):
+            return self._redirected_by_scrapy(request, response)
+        if run_of(self.crawler).following is not None:
+            # A crawl that follows links has decided by its scope whether the target is one.
+            return response
+        # `javascript:`, `file:`, no host: the row that names such a target is all there is to say of it.
+        unfetchable = isinstance(fetchable(ticket.redirect_to), Refused)
+        if unfetchable or self._is_wanted_as_it_is(request, response):
             return response
         chain = {key: request.meta[key] for key in CHAIN if key in request.meta}
         chain[META_JSON] = ticket.dispatch.offer.seed.meta_json
@@ -57,6 +64,13 @@ class AsFoundRedirectMiddleware(RedirectMiddleware):
         if ticket.outcome is not None:
             ticket.outcome = replace(ticket.outcome, redirect=ticket.redirect_to)
         return following
+
+    def _redirected_by_scrapy(self, request: Request, response: Response) -> Request | Response:
+        try:
+            return super().process_response(request, response)
+        except ValueError:
+            # Scrapy makes its request before it looks at the scheme, and of `javascript:` it cannot.
+            return response
 
     def _is_wanted_as_it_is(self, request: Request, response: Response) -> bool:
         """Tell whether the spider asked to see redirects itself, by any of Scrapy's ways to say so."""

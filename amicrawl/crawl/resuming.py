@@ -18,13 +18,15 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import pyarrow.dataset as ds
-
 from amicrawl.capture import Failure
 from amicrawl.crawl.answering import REDIRECTS
+from amicrawl.crawl.following import Page
 from amicrawl.frontier import DurableFrontier, Found, Offer, Outcome, Source, Status
+from amicrawl.frontier.revisits import Revisits
+from amicrawl.frontier.texts import offer_of
 from amicrawl.politeness import Gates, HostBreaker, InflightLimit
 from amicrawl.record import TABLE_NAME
+from amicrawl.record.rebuild import stored
 from amicrawl.seed import Seed
 from amicrawl.urls import Refused, UrlKey, text_of
 
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from amicrawl.crawl.following import Following
     from amicrawl.frontier import LivePartition
 
     KeyOf = Callable[[str], UrlKey | Refused]
@@ -52,6 +55,8 @@ _COLUMNS = [
     "unchanged",
     "final_url",
     "meta_json",
+    "warc_file",
+    "warc_offset",
 ]
 _SETTLED = frozenset({Status.CRAWLED, Status.GONE})
 _DONE = _SETTLED | {Status.EXCLUDED, Status.TRAPPED}
@@ -94,12 +99,19 @@ class Resumed:
 
 
 def reconcile(
-    partition: LivePartition, directory: Path, *, lost_urls: list[str], key_of: KeyOf, ours: Ours
+    partition: LivePartition,
+    directory: Path,
+    *,
+    lost_urls: list[str],
+    key_of: KeyOf,
+    ours: Ours,
+    following: Following | None = None,
 ) -> Resumed:
     """Make *partition* agree with the index in *directory*, before a frontier is built on it.
 
     *lost_urls* are those whose rows were dropped from the index when it was repaired. *key_of* gives the
-    key of a URL or a Refused, *ours* tells whether a host key belongs to this crawl.
+    key of a URL or a Refused, *ours* tells whether a host key belongs to this crawl. Where *following*
+    links, the pages that the frontier has not heard of are read again for theirs.
     """
     opened = partition.opened
     for note in opened.notes:
@@ -111,16 +123,22 @@ def reconcile(
     )
     captured: set[UrlKey] = set()
     settled = 0
-    for url, outcome, hour, meta_json in _captures_since(directory, opened.since):
-        key = key_of(url)
-        if not isinstance(key, Refused):
-            captured.add(key)
-            if _settle(frontier, key, Seed(url, meta_json=meta_json), outcome, hour):
-                settled += 1
-                if outcome.redirect:
-                    _offer_target(frontier, outcome.redirect, 0, key_of, ours)
+    for row in _captures_since(directory, opened.since):
+        key = key_of(row["url"])
+        if isinstance(key, Refused):
+            continue
+        captured.add(key)
+        outcome = _outcome(row)
+        seed = Seed(row["url"], meta_json=row["meta_json"] or "")
+        if not _settle(frontier, key, seed, outcome, row["fetched_at"] // _MS_PER_HOUR):
+            continue
+        settled += 1
+        if following is not None:
+            _follow_stored(frontier, key, following, directory, row, ours=ours)
+        elif outcome.redirect:
+            _offer_target(frontier, outcome.redirect, 1, key_of, ours)
     lost = _bring_back_lost(frontier, captured, lost_urls, key_of)
-    _offer_targets(frontier, key_of, ours)
+    _offer_targets(frontier, key_of, ours, counts_hops=following is None)
     frontier.flush()
     return Resumed(in_flight=frontier.lapsed, settled_by_index=settled, lost=lost)
 
@@ -166,34 +184,61 @@ def _bring_back_lost(
     return lost
 
 
-def _offer_targets(frontier: DurableFrontier, key_of: KeyOf, ours: Ours) -> None:
-    """Offer the target of every redirect that was noted since the snapshot, unless it is known."""
+def _follow_stored(
+    frontier: DurableFrontier,
+    key: UrlKey,
+    following: Following,
+    directory: Path,
+    row: dict[str, Any],
+    *,
+    ours: Ours,
+) -> None:
+    """Offer what the page at *key* leads to, by its record, or have it fetched again without one."""
+    if not row["status"]:
+        return
+    number = frontier.partition.find(*key)
+    assert number is not None
+    page = Page.of(offer_of(frontier.partition, frontier.partition.get(number), Revisits()))
+    item = stored(directory, row["warc_file"], row["warc_offset"])
+    if item is None or (item.is_revisit and row["status"] not in REDIRECTS):
+        frontier.due_again(key)
+        return
+    item.digest = row["digest"]
+    following.hand_over(frontier, key, following.read_now(item, page), ours=ours)
+
+
+def _offer_targets(frontier: DurableFrontier, key_of: KeyOf, ours: Ours, *, counts_hops: bool) -> None:
+    """Offer the target of every redirect that was noted since the snapshot, unless it is known.
+
+    *counts_hops*: whether a redirect counts as one.
+    """
     partition = frontier.partition
     for number in partition.opened.touched:
         row = partition.get(number)
         if not row.redirect_ref:
             continue
         target = text_of(partition.texts_at(row.redirect_ref)[0])
-        _offer_target(frontier, target, row.depth, key_of, ours)
+        _offer_target(frontier, target, row.depth + counts_hops, key_of, ours)
 
 
-def _offer_target(frontier: DurableFrontier, target: str, depth: int, key_of: KeyOf, ours: Ours) -> None:
+def _offer_target(frontier: DurableFrontier, target: str, hops: int, key_of: KeyOf, ours: Ours) -> None:
     key = key_of(target)
     if not isinstance(key, Refused) and ours(key.host):
-        hops = depth + 1
-        extra = {"redirect_times": hops}
+        extra = {"redirect_times": max(hops, 1)}
         frontier.offer(Offer(Seed(target), key, Source.REDIRECT, 0, hops, extra))
 
 
-def _captures_since(directory: Path, hour: int) -> Iterator[tuple[str, Outcome, int, str]]:
-    """Yield URL, outcome, hour and `meta_json` of the rows of the index since *hour*."""
+def _captures_since(directory: Path, hour: int) -> Iterator[dict[str, Any]]:
+    """Yield the rows of the index since *hour*."""
     table = directory / TABLE_NAME
     if not table.exists():
         return
+    # Where pandas is installed, this imports it, which takes longer than the rest of a start.
+    import pyarrow.dataset as ds  # noqa: PLC0415
+
     since = ds.field("fetched_at") >= hour * _MS_PER_HOUR
     for batch in ds.dataset(table, format="parquet").to_batches(columns=_COLUMNS, filter=since):
-        for row in batch.to_pylist():
-            yield row["url"], _outcome(row), row["fetched_at"] // _MS_PER_HOUR, row["meta_json"] or ""
+        yield from batch.to_pylist()
 
 
 def _outcome(row: dict[str, Any]) -> Outcome:

@@ -7,6 +7,10 @@ Where robots.txt can only be had later (5xx, a connection that breaks), the row 
 and its host's gate stays shut until it is asked again; after five times its URLs are refused. Where
 nobody is there at all (no such name, connection refused), the page itself is tried: it fails for the
 same reason, and its row in the index says which. What is known is kept in `frontier/robots.json`.
+
+What robots.txt decides is for the policy to say: the crawl's, or that of a host by its override. Under
+`obey-but-fetch-requisites` it is asked and its delay kept all the same, but what a page needs to be
+shown passes. Under `ignore` it is not asked for.
 """
 
 from __future__ import annotations
@@ -26,8 +30,11 @@ from scrapy.exceptions import (
     NotConfigured,
 )
 from scrapy.http.request import NO_CALLBACK
+from scrapy.settings import SETTINGS_PRIORITIES
 
+from amicrawl.config import Robots
 from amicrawl.crawl.output import frontier_directory
+from amicrawl.crawl.politeness import TAKES_TURN
 from amicrawl.crawl.run import Run, run_of
 from amicrawl.crawl.ticket import NotYet, RefusedByRobots, Stopped, ticket_of
 from amicrawl.disk import Disk, OutputFile
@@ -37,11 +44,12 @@ from amicrawl.politeness.robots_policy import (
     RobotsCache,
     RobotsVerdict,
     honoured_delay,
+    is_bound,
     judge_robots,
     max_age_of,
     robots_url,
 )
-from amicrawl.urls import Refused
+from amicrawl.urls import Refused, fetchable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,10 +58,16 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+REQUISITE = "amicrawl_requisite"
+"""The `Request.meta` key that says that a page needs this to be shown."""
+
 _FILE = "robots.json"
 _NOBODY_THERE = (CannotResolveHostError, DownloadConnectionRefusedError)
 _LARGE = 50_000
 """Bytes of a robots.txt from which on it is read on a thread."""
+_MOST_MET = 100_000
+"""Origins of which it is remembered that their robots.txt was heeded in this crawl."""
+_ADDON_PRIORITY = SETTINGS_PRIORITIES["addon"]
 
 
 class RobotsMiddleware:
@@ -67,6 +81,12 @@ class RobotsMiddleware:
         self._agent: str = crawler.settings["ROBOTSTXT_USER_AGENT"] or crawler.settings["USER_AGENT"]
         self._cache: RobotsCache | None = None
         self._asking: dict[str, asyncio.Task[RobotsVerdict]] = {}
+        self._met: dict[str, float] = {}
+        """When what is known expires, by origins that were heeded: their delay kept, sitemaps told."""
+        self._policy = run.config.robots
+        # A project that says ROBOTSTXT_OBEY itself means all hosts, whatever our setting is.
+        if (crawler.settings.getpriority("ROBOTSTXT_OBEY") or 0) > _ADDON_PRIORITY:
+            self._policy = Robots.OBEY if self._policy is Robots.IGNORE else self._policy
         crawler.signals.connect(self._closed, signals.spider_closed)
 
     @classmethod
@@ -79,11 +99,17 @@ class RobotsMiddleware:
         origin = robots_url(request.url)
         if request.meta.get("dont_obey_robotstxt") or isinstance(origin, Refused):
             return
+        policy = self._policy_for(request)
+        if policy is Robots.IGNORE:
+            return
         verdict = self._known.find(origin, now=time.time())
         asked = verdict is None
         if verdict is None:
             verdict = await self._ask(origin, request)
-        allowed = verdict.allows(request.url)
+        if self._met.get(origin) != verdict.expires:
+            self._heed(origin, verdict, request)
+        bound = is_bound(policy, is_requisite=bool(request.meta.get(REQUISITE)))
+        allowed = verdict.allows(request.url) if bound else True
         if allowed is None:
             self._come_back(request, until=verdict.expires)
         elif not allowed:
@@ -92,6 +118,27 @@ class RobotsMiddleware:
         elif asked and self._spaces_requests(request):
             # robots.txt was a request to this host; the page is the next one, and waits for its turn.
             self._come_back(request, until=None)
+
+    def _policy_for(self, request: Request) -> Robots:
+        """Return what robots.txt decides at the host of *request*."""
+        overrides = self._run.pacing.overrides
+        if not overrides.has_robots:
+            return self._policy
+        target = fetchable(request.url)
+        host = "" if isinstance(target, Refused) else target.host
+        return overrides.robots_of(host, self._policy)
+
+    def _heed(self, origin: str, verdict: RobotsVerdict, request: Request) -> None:
+        """Do what is done once for an origin, whether its robots.txt was asked for now or known."""
+        is_first = origin not in self._met
+        self._met.pop(origin, None)
+        self._met[origin] = verdict.expires
+        if len(self._met) > _MOST_MET:
+            del self._met[next(iter(self._met))]
+        self._slow_down(verdict, request)
+        told = self._run.on_sitemaps
+        if is_first and told is not None and verdict.rules is not None and verdict.rules.sitemaps:
+            told(list(verdict.rules.sitemaps))
 
     def _spaces_requests(self, request: Request) -> bool:
         ticket = ticket_of(request)
@@ -123,18 +170,36 @@ class RobotsMiddleware:
         """Return what the robots.txt at *origin* says, asking for it once however many want to know."""
         task = self._asking.get(origin)
         if task is None:
-            task = self._asking[origin] = asyncio.ensure_future(self._fetch(origin))
+            ticket = ticket_of(request)
+            had_turn = ticket is not None and ticket.entered
+            task = self._asking[origin] = asyncio.ensure_future(self._fetch(origin, had_turn=had_turn))
             task.add_done_callback(lambda _: self._asking.pop(origin, None))
-        verdict = await asyncio.shield(task)
-        self._slow_down(verdict, request)
-        return verdict
+        try:
+            return await asyncio.shield(task)
+        except NotYet:
+            self._give_back(request)
+            raise
 
-    async def _fetch(self, origin: str) -> RobotsVerdict:
-        request = Request(origin, meta={"dont_obey_robotstxt": True}, callback=NO_CALLBACK)
-        self._crawler.stats.inc_value("amicrawl/robots/asked")
+    def _give_back(self, request: Request) -> None:
+        """Have *request*, for which not even robots.txt was asked for, go as if it had not been sent.
+
+        Raises RefusedByRobots for what nobody would send again.
+        """
+        ticket = ticket_of(request)
+        if ticket is None or ticket.dispatch is None:
+            raise RefusedByRobots("robots.txt could not be asked for yet")
+        self._run.gates.withdraw(ticket.host, ticket.started)
+
+    async def _fetch(self, origin: str, *, had_turn: bool) -> RobotsVerdict:
+        """Ask for the robots.txt at *origin*; raises NotYet where its address has another host's turn.
+
+        *had_turn*: who needs it has had its turn there, and robots.txt takes it.
+        """
+        meta = {"dont_obey_robotstxt": True, TAKES_TURN: not had_turn}
+        request = Request(origin, meta=meta, callback=NO_CALLBACK)
         try:
             response = await self._crawler.engine.download_async(request)
-        except (AmicrawlError, Stopped):
+        except (AmicrawlError, Stopped, NotYet):
             raise
         except (IgnoreRequest, *_NOBODY_THERE):
             return self._keep(origin, RobotsVerdict(Access.ALLOW_ALL, time.time() + 3600))
@@ -162,6 +227,7 @@ class RobotsMiddleware:
         return await asyncio.to_thread(judge)
 
     def _keep(self, origin: str, verdict: RobotsVerdict) -> RobotsVerdict:
+        self._crawler.stats.inc_value("amicrawl/robots/asked")
         self._known.keep(origin, verdict)
         return verdict
 

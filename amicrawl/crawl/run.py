@@ -13,36 +13,53 @@ from typing import TYPE_CHECKING
 
 from amicrawl.capture import Capture, Failure
 from amicrawl.config import Identity
+from amicrawl.crawl.credentials import Credentials
+from amicrawl.crawl.following import DEEPEST_PAGE, Page
 from amicrawl.crawl.output import Output, frontier_directory
+from amicrawl.crawl.pacing import Pacing, pace_rules
 from amicrawl.crawl.recorder import Recorder
 from amicrawl.crawl.resuming import Resumed, reconcile, resumed
+from amicrawl.crawl.stops import LIMITS
 from amicrawl.crawl.tally import Tally
+from amicrawl.crawl.wiring import make_resolver
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, ExitCode, InputError, UsageError
 from amicrawl.frontier import DurableFrontier, LivePartition, Offer, Outcome, Source, belongs, judge
+from amicrawl.frontier.admission import Admission
 from amicrawl.frontier.revisits import Revisits
 from amicrawl.frontier.state import IDENTITY
-from amicrawl.politeness import Gates, HostBreaker, HostPace, InflightLimit, PaceRules
+from amicrawl.politeness import HostBreaker, InflightLimit
 from amicrawl.record import CaptureItem
 from amicrawl.urls import Refused, UrlKey, fetchable, url_key
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from scrapy.crawler import Crawler
 
     from amicrawl.config import CrawlConfig
+    from amicrawl.crawl.following import Following
     from amicrawl.crawl.ticket import Ticket
+    from amicrawl.fetch.resolver import Resolver
     from amicrawl.frontier import Dispatch
+    from amicrawl.record import SealedFile
     from amicrawl.seed import Seed
 
-STOPPED_ON_REQUEST = frozenset({"shutdown", "stopped at once"})
-"""The finish reasons of a crawl that a signal ended, at the first and at the second one."""
+STOP_FILE = "stop-file"
+STOPPED_ON_REQUEST = frozenset({"shutdown", "stopped at once", STOP_FILE})
+"""The finish reasons of a crawl that was asked to end: by one signal, by a second one, by a file."""
 
 
 class Run:
     """The frontier, the politeness rules, the recorder and the counts of one crawl."""
+
+    metrics_url = ""
+    """Where the metrics are served; empty where they are not."""
+    opening_fault: AmicrawlError | None = None
+    """What kept the crawl from beginning, where its output was to be opened."""
+    on_end: Callable[[str], None] | None = None
+    """What closes the crawl for a reason; `Closing` puts itself here."""
 
     def __init__(
         self,
@@ -54,10 +71,10 @@ class Run:
         self.config = config
         self.identity = identity
         self.clock = clock
-        self.gates = Gates(config.delay, config.per_host)
-        self.pace = HostPace(_pace_rules(config))
         self.limit = InflightLimit(config.inflight_start, config.inflight_min, config.inflight_max)
         self.breaker = HostBreaker(config.host_fail_threshold, max_retries=config.max_retries)
+        self.pacing = Pacing(config, self.breaker, key_of=self.key_of)
+        self.gates, self.pace = self.pacing.gates, self.pacing.pace
         self.recorder = Recorder()
         self.tally = Tally()
         self.shard = 0
@@ -79,13 +96,33 @@ class Run:
         """Whether the crawl was asked to end; what is in flight is being waited for."""
         self.finish_reason = ""
         """Scrapy's word for how the crawl ended; empty while it runs."""
+        self.credentials = Credentials({})
+        """What is said to hosts that is secret, and the proxy."""
+        self.following: Following | None = None
+        """What is taken of the pages; None for a crawl that follows no links."""
+        self.on_sitemaps: Callable[[list[str]], None] | None = None
+        """Who is told of the sitemaps that a robots.txt names, once for each origin; None for nobody."""
         self.tasks: set[asyncio.Task[object]] = set()
         """The tasks that wait for an exchange on the wire."""
+        self.on_wake: Callable[[], None] | None = None
+        """What has the scheduler look again for something to start; the scheduler puts itself here."""
+        self._paused: frozenset[str] = frozenset()
+        self.on_count: list[Callable[[CaptureItem], None]] = []
+        """What hears of every row of the index once it is counted; each costs time per fetch."""
 
         self.seed_fault: AmicrawlError | None = None
         """What ended the reading of the seed list early, if anything did."""
+        self.on_sealed: Callable[[SealedFile], None] | None = None
+        """What hears of every file that was finished and listed; on the writer thread."""
+        self.upload_fault: AmicrawlError | None = None
+        """Why files were not uploaded to the bucket, if any were not."""
         self.strict = False
         """Whether a seed that could not be read makes the exit code 7."""
+
+    @cached_property
+    def resolver(self) -> Resolver:
+        """What looks host names up, for everything that fetches."""
+        return make_resolver(self.config)
 
     @cached_property
     def output(self) -> Output:
@@ -95,7 +132,7 @@ class Run:
         or DamagedFileError as `Output` does.
         """
         self._check_directory()
-        output = Output(self.config, asked=self.asked)
+        output = Output(self.config, asked=self.asked, on_sealed=self.on_sealed)
         self.recorder.keep_in(output.archive)
         return output
 
@@ -118,7 +155,8 @@ class Run:
             self.config.directory,
             lost_urls=output.archive.repaired.lost_urls,
             key_of=self.key_of,
-            ours=lambda host: belongs(host, self.shard, self.shards),
+            ours=self.is_ours,
+            following=self.following,
         )
         frontier = DurableFrontier(
             partition,
@@ -131,7 +169,11 @@ class Run:
             renews=not self.resumes,
             # A callback that reads pages has no use for the news that there is none.
             revisits=Revisits(conditional=self.resumes),
+            admission=None if self.following is None else Admission(depth_cap=DEEPEST_PAGE),
+            soft404=None if self.following is None else self.following.detector,
         )
+        if self.following is not None:
+            self.following.recall(partition)
         self.resumed = resumed(frontier, mended)
         return frontier
 
@@ -166,9 +208,56 @@ class Run:
             raise InputError(f"{self.config.directory} holds no frontier: nothing was crawled into it.")
 
     @property
+    def paused(self) -> frozenset[str]:
+        """The reasons for which nothing new is started; empty while the crawl goes on."""
+        return self._paused
+
+    @property
+    def sealed(self) -> Sequence[SealedFile]:
+        """The files that this crawl has finished so far, oldest first."""
+        return tuple(self.output.sealed) if "output" in vars(self) else ()
+
+    @property
+    def state(self) -> str:
+        """One word for how the crawl stands: `running`, `paused`, `stopping` or `finished`."""
+        if self.finish_reason:
+            return "finished"
+        if self.stopping:
+            return "stopping"
+        return "paused" if self._paused else "running"
+
+    def pause(self, reason: str) -> None:
+        """Start nothing new until every reason is gone; what is in flight comes to its end."""
+        self._paused |= {reason}
+
+    def resume(self, reason: str) -> None:
+        """Take *reason* back; where it was the last, the crawl goes on at once."""
+        if reason not in self._paused:
+            return
+        self._paused -= {reason}
+        if not self._paused:
+            self.wake()
+
+    def change_pace(self, *, delay: float, per_host: int) -> None:
+        """Ask each host every *delay* seconds from now on, *per_host* at once."""
+        self.gates.change(delay=delay, per_host=per_host)
+        self.pace.rules = pace_rules(self.config.model_copy(update={"delay": delay}))
+        self.wake()
+
+    def wake(self) -> None:
+        """Have the scheduler look whether something may start by now."""
+        if self.on_wake is not None:
+            self.on_wake()
+
+    def end(self, reason: str) -> None:
+        """Have the crawl drained and sealed; *reason* is its finish reason unless it ends already."""
+        if self.on_end is not None:
+            self.on_end(reason)
+
+    @property
     def fault(self) -> AmicrawlError | None:
-        """What made the crawl fail, if anything did: the output first, then the seed list."""
-        return self.recorder.fault or self.seed_fault
+        """What made the crawl fail, if anything did: the output, then the seed list, then the bucket."""
+        return self.recorder.fault or self.opening_fault or self.seed_fault or self.upload_fault
 
     def exit_code(self) -> ExitCode:
         """Return what the process ends with, as the manual's table says."""
@@ -176,6 +265,8 @@ class Run:
             return self.fault.exit_code
         if self.finish_reason in STOPPED_ON_REQUEST:
             return ExitCode.STOPPED
+        if self.finish_reason in LIMITS:
+            return ExitCode.LIMIT
         if self.strict and self.tally.seeds_bad:
             return ExitCode.SEEDS_BAD
         return ExitCode.DONE
@@ -186,6 +277,10 @@ class Run:
         if isinstance(target, Refused):
             return target
         return url_key(url, self.identity)
+
+    def is_ours(self, host: int) -> bool:
+        """Tell whether the host key *host* belongs to this crawl's shard."""
+        return belongs(host, self.shard, self.shards)
 
     def offer(
         self,
@@ -206,6 +301,8 @@ class Run:
         """Keep *item*, then count it. Raises OutputError where the disk fails."""
         await self.recorder.record(item)
         self.tally.count(item)
+        for heard in self.on_count:
+            heard(item)
 
     async def record_unasked(self, seed: Seed, failure: Failure, detail: str) -> None:
         """Give a URL that no server was asked for its row in the index."""
@@ -219,12 +316,15 @@ class Run:
         )
         await self.record(CaptureItem(capture=capture, seed=seed, attempts=0))
 
-    async def pass_over(self, dispatch: Dispatch) -> None:
-        """Settle a row whose host was given up, without asking anybody."""
-        failure = Failure.HOST_SKIPPED
-        await self.record_unasked(
-            dispatch.offer.seed, failure, "the host had not answered before and was given up"
-        )
+    def refusal_of(self, dispatch: Dispatch) -> str:
+        """Return why the crawl does not take a row that waited any more; empty where it does."""
+        return "" if self.following is None else self.following.refusal_of(Page.of(dispatch.offer))
+
+    async def pass_over(self, dispatch: Dispatch, why: str = "") -> None:
+        """Settle a row without asking anybody: *why*, or else since its host was given up."""
+        failure = Failure.REFUSED_BY_CRAWL if why else Failure.HOST_SKIPPED
+        why = why or "the host had not answered before and was given up"
+        await self.record_unasked(dispatch.offer.seed, failure, why)
         self.frontier.settle(dispatch.key, Outcome(status=0, failure=failure), self.clock())
 
     def abort(self) -> None:
@@ -239,7 +339,9 @@ class Run:
         if self.has_frontier:
             self._close_frontier()
         if self.recorder.fault is None and "output" in vars(self):
-            self.output.finish(reason, self.tally.as_dict())
+            links = self.following.counts if self.following is not None else None
+            ignored = self.following.ignored if self.following is not None else None
+            self.output.finish(reason, self.tally.as_dict(), links=links, ignored=ignored)
 
     def _close_frontier(self) -> None:
         """Write the frontier down as it stands; what keeps it from that is the run's fault."""
@@ -253,28 +355,13 @@ class Run:
             self.recorder.fault = error
             frontier.partition.abandon()
 
-    def _keep_pace(self, host: int, outcome: Outcome, now: float) -> None:
-        """Keep *host* from being asked sooner than its answers suggest."""
-        started = self.gates.started(host)
-        pace = self.pace.answered(
-            host,
-            outcome.status,
-            now=now,
-            latency=outcome.latency_ms / 1000,
-            retry_after=outcome.retry_after,
-        )
-        opens = max(started + pace.interval, pace.until)
-        if opens > now:
-            self.gates.keep_shut(host, opens)
-
     def leave(self, ticket: Ticket) -> None:
         """Take back *ticket*: open the gate, and tell the frontier what came of its row.
 
         A row without an outcome goes back to be handed out again.
         """
         now = self.clock()
-        if ticket.outcome is not None:
-            self._keep_pace(ticket.host, ticket.outcome, now)
+        self.pacing.left(ticket, now)
         if ticket.dispatch is None:
             if ticket.outcome is not None:
                 judge(ticket.host, ticket.outcome, attempt=1, breaker=self.breaker, limit=self.limit)
@@ -283,17 +370,12 @@ class Run:
         if ticket.outcome is None:
             self.frontier.release(ticket.dispatch.key, now)
         else:
+            if ticket.offers and self.following is not None:
+                # Before the page is settled: a page that is done has given what it leads to.
+                self.following.hand_over(
+                    self.frontier, ticket.dispatch.key, ticket.offers, ours=self.is_ours
+                )
             self.frontier.settle(ticket.dispatch.key, ticket.outcome, now)
-
-
-def _pace_rules(config: CrawlConfig) -> PaceRules:
-    # Who asks for no delay at all wants none for slow answers either.
-    return PaceRules(
-        delay=config.delay,
-        latency_factor=config.latency_factor if config.delay else 0.0,
-        back_off_ceiling=config.backoff_max,
-        retry_after_cap=config.retry_after_max,
-    )
 
 
 class RunHolder:

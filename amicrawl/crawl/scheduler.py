@@ -18,7 +18,7 @@ from scrapy.utils.misc import build_from_crawler
 from amicrawl.crawl.parking import Parking
 from amicrawl.crawl.redirects import CHAIN, META_JSON
 from amicrawl.crawl.run import Run, run_of
-from amicrawl.crawl.ticket import NOTHING_MORE, TICKET, Ticket
+from amicrawl.crawl.ticket import NOTHING_MORE, TICKET, Ticket, ticket_of
 from amicrawl.frontier import Source, belongs
 from amicrawl.seed import Seed
 from amicrawl.urls import Refused
@@ -59,6 +59,7 @@ class FrontierScheduler(BaseScheduler):
         self._spider: Spider | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._passing_over: set[asyncio.Task[None]] = set()
+        run.on_wake = self.wake
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -116,8 +117,20 @@ class FrontierScheduler(BaseScheduler):
         return self._beside.enqueue_request(request)
 
     def next_request(self) -> Request | None:
-        """Return a request whose host may be asked now, or None and have the engine woken in time."""
+        """Return a request whose host may be asked now, or None and have the engine woken in time.
+
+        None, too, while the run is paused: its `resume` wakes the engine.
+        """
+        if self._run.paused:
+            self._disarm()
+            return None
         now = self._run.clock()
+        pacing = self._run.pacing
+        if pacing.opens_at() > now:
+            self._arm(now)
+            return None
+        if pacing.addresses is not None:
+            pacing.addresses.call(now)
         # Taking turns keeps a long frontier from starving what stands beside it.
         self._beside_first = not self._beside_first
         request = self._from_beside(now) if self._beside_first else self._from_frontier(now)
@@ -158,9 +171,14 @@ class FrontierScheduler(BaseScheduler):
             dispatch = self._run.frontier.next(now)
             if dispatch is None:
                 return None
-            if not dispatch.skip:
-                return _request_of(dispatch)
-            task = asyncio.ensure_future(self._run.pass_over(dispatch))
+            against = "" if dispatch.skip else self._run.refusal_of(dispatch)
+            if not dispatch.skip and not against:
+                ticket = Ticket(dispatch.key[0], dispatch, now)
+                if self._run.pacing.admit(ticket, dispatch.offer.seed.url, now):
+                    return _request_of(dispatch, ticket)
+                self._wait_for_turn(ticket)
+                continue
+            task = asyncio.ensure_future(self._run.pass_over(dispatch, against))
             self._passing_over.add(task)
             task.add_done_callback(self._passed_over)
         return None
@@ -170,11 +188,16 @@ class FrontierScheduler(BaseScheduler):
         if not task.cancelled() and task.exception() is None:
             self.wake()
 
+    def _wait_for_turn(self, ticket: Ticket) -> None:
+        """Take back what was let go of for a host that has to wait for its address."""
+        self._crawler.stats.inc_value("amicrawl/addresses/waits")
+        self._run.leave(ticket)
+
     def _from_beside(self, now: float) -> Request | None:
         """Return a request of the queue beside whose gate is open, parking those whose is not."""
-        request = self._parking.next(now)
-        if request is not None:
-            return request
+        while (request := self._parking.next(now)) is not None:
+            if self._admit_beside(request, now):
+                return request
         # Asking an empty queue costs more than a turn of the frontier; it is filled through us alone.
         while self._beside_may_hold and not self._parking.full:
             request = self._beside.next_request()
@@ -187,20 +210,39 @@ class FrontierScheduler(BaseScheduler):
             request.meta[TICKET] = Ticket(key.host)
             if self._run.gates.may_start(key.host, now):
                 self._run.gates.start(key.host, now)
-                return request
-            self._parking.add(key.host, request)
+                if self._admit_beside(request, now):
+                    return request
+            else:
+                self._parking.add(key.host, request)
         return None
 
+    def _admit_beside(self, request: Request, now: float) -> bool:
+        """Let *request*, whose host's gate was entered, go; or have it wait for its address."""
+        ticket = ticket_of(request)
+        assert ticket is not None
+        ticket.started = now
+        if self._run.pacing.admit(ticket, request.url, now):
+            return True
+        self._parking.put_back(ticket.host, request)
+        self._wait_for_turn(ticket)
+        return False
+
     def _arm(self, now: float) -> None:
-        """Have the engine look again at the earliest moment at which a gate opens."""
+        """Have the engine look again at the earliest moment at which something may start."""
+        run = self._run
+        addresses = run.pacing.addresses
         moments = [
             moment
-            for moment in (self._run.frontier.next_moment(now), self._parking.next_moment())
+            for moment in (
+                run.frontier.next_moment(now),
+                self._parking.next_moment(),
+                None if addresses is None else addresses.next_moment(),
+            )
             if moment is not None
         ]
         self._disarm()
         if moments:
-            delay = max(0.0, min(moments) - now)
+            delay = max(0.0, min(moments) - now, run.pacing.opens_at() - now)
             self._timer = asyncio.get_running_loop().call_later(delay, self.wake)
 
     def _disarm(self) -> None:
@@ -221,12 +263,12 @@ class FrontierScheduler(BaseScheduler):
         self._crawler.stats.inc_value(f"amicrawl/frontier/{what}")
 
 
-def _request_of(dispatch: Dispatch) -> Request:
-    """Return the request for a row, with its ticket."""
+def _request_of(dispatch: Dispatch, ticket: Ticket) -> Request:
+    """Return the request for a row, with its *ticket*."""
     offer = dispatch.offer
     meta = {
         **(offer.extra or {}),
         "verbatim_url": True,
-        TICKET: Ticket(dispatch.key[0], dispatch),
+        TICKET: ticket,
     }
     return Request(offer.seed.url, meta=meta, priority=int(offer.priority))

@@ -24,14 +24,19 @@ class Moment:
     pages_per_second: float
     """Over the time since the last report."""
     bytes_per_second: float
+    paused_by: tuple[str, ...] = ()
+    """Why nothing new is fetched; empty while it is."""
 
 
 def status_line(tally: Tally, moment: Moment) -> str:
     """Return the line that a terminal rewrites."""
     total = f"{moment.total:,}" if moment.total is not None else f"{tally.seeds_read:,}+"
     eta = remaining(tally, moment)
+    # In front, for a narrow terminal to show it, too.
+    paused = [f"PAUSED by {' and '.join(moment.paused_by)}"] if moment.paused_by else []
     return " | ".join(
         [
+            *paused,
             f"{tally.rows:,}/{total}",
             f"{moment.pages_per_second:,.0f} pages/s",
             f"{moment.bytes_per_second / _MIB:.1f} MiB/s",
@@ -57,6 +62,7 @@ def report(tally: Tally, moment: Moment) -> dict[str, object]:
         "bytes_per_second": round(moment.bytes_per_second),
         "in_flight": moment.in_flight,
         "inflight_limit": moment.inflight_limit,
+        "paused_by": list(moment.paused_by),
         **tally.as_dict(),
     }
 

@@ -8,6 +8,20 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from amicrawl.record import CaptureItem
 
+CLASSES = ("ok", "unchanged", "redirect", "client_error", "server_error", "failed", "skipped")
+"""The counts of which each row of the index is in exactly one."""
+
+STATS = {
+    **{name: f"amicrawl/fetches/{name}" for name in CLASSES},
+    "rows": "amicrawl/rows",
+    "bytes_received": "amicrawl/bytes_received",
+    "seeds_read": "amicrawl/seeds/read",
+    "seeds_bad": "amicrawl/seeds/bad",
+    "seeds_elsewhere": "amicrawl/seeds/elsewhere",
+    "seeds_known": "amicrawl/seeds/known",
+}
+"""The stats key under which each count is told when the crawl has ended."""
+
 
 @dataclass(slots=True)
 class Tally:
@@ -73,3 +87,8 @@ class Tally:
         counts = asdict(self)
         del counts["seeds_ended"], counts["seeds_announced"]
         return {**counts, "rows": self.rows}
+
+    def as_stats(self) -> dict[str, int]:
+        """Return the counts by Scrapy's stats key, for tools that look there when a crawl has ended."""
+        counts = self.as_dict()
+        return {key: counts[name] for name, key in STATS.items()}

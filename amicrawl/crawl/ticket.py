@@ -7,14 +7,14 @@ downloader hands it in when the request has left.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from scrapy import Request
 from scrapy.exceptions import IgnoreRequest
 
 if TYPE_CHECKING:
-    from amicrawl.frontier import Dispatch, Outcome
+    from amicrawl.frontier import Dispatch, Offer, Outcome
 
 TICKET = "amicrawl_ticket"
 """The `Request.meta` key that holds the ticket."""
@@ -31,10 +31,20 @@ class Ticket:
     """The host key whose gate was entered."""
     dispatch: Dispatch | None = None
     """The frontier's row; None for requests that the frontier does not hold."""
+    started: float = float("-inf")
+    """The moment at which the gate was entered, on the clock of the run."""
+    entered: bool = False
+    """Whether it has had its turn at its address, or needs none."""
+    expected: float = 0.0
+    """Bytes that were charged for it before its answer came."""
+    received: int = 0
+    """Bytes that its answer had."""
     outcome: Outcome | None = None
     """What came of it; None while, or where, nothing was fetched."""
     redirect_to: str = ""
     """Where the answer points, resolved and as found; empty where it is no redirect."""
+    offers: list[Offer] = field(default_factory=list)
+    """What the page leads to, in a crawl that follows links."""
 
 
 def ticket_of(request: Request) -> Ticket | None:

@@ -65,6 +65,11 @@ _FIELDS = {
 }
 
 
+def default_headers(headers: str) -> dict[str, str]:
+    """Return the fields that a value of `AMICRAWL_HEADERS` stands for; none where there is none such."""
+    return next((dict(fields) for word, fields in _FIELDS.items() if word.value == headers), {})
+
+
 def trim_to_archiving(settings: BaseSettings, headers: Headers) -> None:
     """Switch off in *settings* what only serves callbacks, and have *headers* sent by default."""
     settings.set("DEFAULT_REQUEST_HEADERS", _FIELDS[headers], "addon")

@@ -1,4 +1,4 @@
-"""Builds the fetcher of a crawl from its configuration."""
+"""Builds what a crawl fetches with from its configuration."""
 
 from __future__ import annotations
 
@@ -8,15 +8,31 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from amicrawl.fetch import Guard, Limits, Wire
+from amicrawl.fetch.resolver import Resolver
+from amicrawl.fetch.second_opinion import SecondOpinion, servers_of
 
 if TYPE_CHECKING:
     from amicrawl.config import CrawlConfig
+    from amicrawl.politeness.timeouts import AdaptiveTimeout
 
 _OTHER_FILES = 256
 
 
-def make_wire(config: CrawlConfig) -> Wire:
-    """Return a fetcher with the caps and the address guard that *config* asks for."""
+def make_resolver(config: CrawlConfig) -> Resolver:
+    """Return what looks names up, and asks twice before it says that one is missing.
+
+    Raises UsageError where *config* names name servers that are no addresses.
+    """
+    return Resolver(second=SecondOpinion(servers_of(config.dns_servers)))
+
+
+def make_wire(
+    config: CrawlConfig, *, resolver: Resolver, patience: AdaptiveTimeout | None = None
+) -> Wire:
+    """Return a fetcher with the caps and the address guard that *config* asks for.
+
+    *patience* says how soon an answer has to begin; None: at any time before the exchange must end.
+    """
     _allow_open_files(2 * config.inflight_max + _OTHER_FILES)
     limits = Limits(
         connect_timeout=config.connect_timeout,
@@ -29,7 +45,13 @@ def make_wire(config: CrawlConfig) -> Wire:
         # Beside the output where that exists: the same disk has to hold the record anyway.
         spool_dir=config.directory if config.directory.is_dir() else Path(tempfile.gettempdir()),
     )
-    return Wire(limits, guard=Guard(config.allow_private), tls=config.tls)
+    return Wire(
+        limits,
+        guard=Guard(config.allow_private),
+        tls=config.tls,
+        resolver=resolver,
+        patience=patience,
+    )
 
 
 def _allow_open_files(count: int) -> None:

@@ -42,6 +42,8 @@ class IgnoreSet:
 
     def __init__(self, *, re2: Any | None = RE2) -> None:
         self._re2 = re2
+        self.added = 0
+        """How many expressions were added so far, those that were removed since included."""
         self._sources: dict[str, str] = {}
         self._hits: dict[str, int] = {}
         self._static: dict[str, Expression] = {}
@@ -64,6 +66,11 @@ class IgnoreSet:
         return iter(self._sources)
 
     @property
+    def has_placeholders(self) -> bool:
+        """Whether an expression asks for the start URL that a URL comes from."""
+        return bool(self._with_placeholder)
+
+    @property
     def hits(self) -> Mapping[str, int]:
         """URLs that each expression has kept out, in the order in which they were added."""
         return self._hits
@@ -81,6 +88,7 @@ class IgnoreSet:
             self._batches = None
         self._sources[expression] = source
         self._hits[expression] = 0
+        self.added += 1
 
     def add_all(self, expressions: Iterable[str], *, source: str = "") -> list[str]:
         """Add what can be used of *expressions*; return what is wrong with the others."""

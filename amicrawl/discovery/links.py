@@ -76,6 +76,18 @@ _LINK_VALUE = re.compile(r"""<([^<>]*+)>((?:[^,"<]|"(?:[^"\\]|\\.)*+"?)*+)""", r
 _RELATION = re.compile(r"""(?i);\s*+rel\s*+=\s*+(?:"([^"]*+)|([^\s;,]++))""")
 
 
+def is_read(url: str, content_type: str) -> bool:
+    """Tell whether `extract` looks into the payload of the page at *url* with that Content-Type."""
+    media_type = content_type.partition(";")[0].strip().lower()
+    return (
+        media_type in _UNNAMED
+        or media_type in _HTML
+        or media_type == "text/css"
+        or _is_xml(media_type)
+        or (media_type == "text/plain" and url.partition("?")[0].endswith("/robots.txt"))
+    )
+
+
 def extract(
     payload: bytes,
     *,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from amicrawl.discovery.expression import Expression
 from amicrawl.discovery.kinds import Kind
+from amicrawl.discovery.prefixes import SurtPrefixes
 from amicrawl.errors import UsageError
 from amicrawl.urls import Refused, fetchable, surt
 
@@ -52,11 +53,12 @@ class Scope:
     """Whether a page that is on site brings its requisites from anywhere."""
     links_off_site: bool = False
     """Whether a page that is on site brings the pages it links to from anywhere, and none of theirs."""
+    _prefixes: SurtPrefixes = field(init=False, repr=False, compare=False)
     _included: tuple[Expression, ...] = field(init=False, repr=False, compare=False)
     _excluded: tuple[Expression, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "surts", tuple(map(_prefix, self.surts)))
+        object.__setattr__(self, "_prefixes", SurtPrefixes(self.surts))
         object.__setattr__(self, "hosts", frozenset(map(_host, self.hosts)))
         object.__setattr__(self, "domains", frozenset(map(_host, self.domains)))
         object.__setattr__(self, "_included", tuple(map(Expression, self.include)))
@@ -79,6 +81,15 @@ class Scope:
             max_hops=None if depth == "inf" else 0,
             links_off_site=links_off_site and depth == "inf",
         )
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no rule puts anything on site."""
+        return not (self._prefixes or self.hosts or self.domains or self._included)
+
+    def widen(self, seed: str) -> None:
+        """Put on site what `of_seeds` does for *seed*. Raises UsageError where it cannot be fetched."""
+        self._prefixes.add(_directory(seed))
 
     def decide(self, url: str, *, kind: Kind, hops: int, parent_in_scope: bool) -> Decision:
         """Return whether *url* is in scope.
@@ -125,29 +136,12 @@ class Scope:
                 if domain in self.domains:
                     return f"domain {domain}"
                 domain = domain.partition(".")[2]
-        if self.surts:
-            key = surt(url)
-            for prefix in self.surts:
-                if key.startswith(prefix) and (_is_bounded(prefix) or key[len(prefix)] in ",):"):
-                    return f"surt {prefix}"
+        if self._prefixes:
+            prefix = self._prefixes.find(surt(url))
+            if prefix is not None:
+                return f"surt {prefix}"
         included = next((rule for rule in self._included if rule.found_in(url)), None)
         return f"include {included.text}" if included is not None else ""
-
-
-def _is_bounded(prefix: str) -> bool:
-    """Tell whether *prefix* ends a label, so that no other name can begin with it."""
-    return ")" in prefix or prefix.endswith(",")
-
-
-def _prefix(written: str) -> str:
-    prefix = written.strip().lower()
-    prefix = prefix.removeprefix("http://").removeprefix("https://").removeprefix("(")
-    if not prefix or prefix[0] in ",)/" or "." in prefix.partition(")")[0]:
-        raise UsageError(
-            f"{written!r} is no SURT prefix: labels go from the right and end in commas, as in "
-            "org,example, or org,example)/path"
-        )
-    return prefix
 
 
 def _host(written: str) -> str:

@@ -24,6 +24,7 @@ class Shape(StrEnum):
     TOO_MANY_ARGUMENTS = "its query has too many arguments"
     REPEATED_ARGUMENT = "one argument occurs too often in its query"
     NESTED_ESCAPES = "its escapes are escaped again and again"
+    NEEDLESS_ESCAPES = "its path escapes what needs no escape"
     NESTED_URLS = "it carries addresses inside addresses"
 
 
@@ -37,13 +38,18 @@ class ShapeLimits:
     """Times that a run of segments may stand in a row; a run of numerals may four times as often."""
     longest_run: int = 4
     """Segments of a run that is looked for."""
-    segment_repeats: int = 5
+    segment_repeats: int = 3
     """Times that one segment may occur anywhere; of numerals, any number of times."""
     arguments: int = 24
-    argument_repeats: int = 10
+    argument_repeats: int = 5
     """Times that one argument of a query may occur."""
     nested_escapes: int = 3
     """Times that a percent sign may have been escaped on top of itself."""
+    nested_in_path: int = 6
+    """Percent signs that may have been escaped in a path, each as often as it was."""
+    needless_escapes: int = 6
+    """Letters, digits, hyphens, periods, underlines and tildes (RFC 3986, 2.3) of a path that may be
+    escaped."""
     nested_urls: int = 3
     """Addresses that may follow the first within the URL, archived pages having one or two."""
 
@@ -51,6 +57,7 @@ class ShapeLimits:
 DEFAULTS = ShapeLimits()
 
 _NESTED_ESCAPE = re.compile(r"%((?:25)++)")
+_NEEDLESS_ESCAPE = re.compile(r"(?i)%(?:2[de]|3[0-9]|[46][1-9a-f]|[57][0-9a]|5f|7e)")
 _ADDRESS = re.compile(r"(?i)https?(?::|%(?:25)*+3a)(?:/|%(?:25)*+2f)")
 
 
@@ -60,7 +67,7 @@ def verdict(url: str, *, limits: ShapeLimits = DEFAULTS) -> str | None:
         return Shape.TOO_LONG
     start = url.find("/", url.find("://") + 3)
     path, _, query = (url[start:] if start >= 0 else "").partition("#")[0].partition("?")
-    return _of_path(path, limits) or _of_query(query, limits) or _of_nesting(url, limits)
+    return _of_path(path, limits) or _of_query(query, limits) or _of_nesting(url, path, limits)
 
 
 def _of_path(path: str, limits: ShapeLimits) -> Shape | None:
@@ -103,11 +110,18 @@ def _of_query(query: str, limits: ShapeLimits) -> Shape | None:
     return None
 
 
-def _of_nesting(url: str, limits: ShapeLimits) -> Shape | None:
+def _of_nesting(url: str, path: str, limits: ShapeLimits) -> Shape | None:
     if limits.nested_escapes and "%25" in url:
         deepest = max(len(match[1]) // 2 for match in _NESTED_ESCAPE.finditer(url))
         if deepest > limits.nested_escapes:
             return Shape.NESTED_ESCAPES
+    if "%" in path:
+        # An address in a query may have been escaped twice in good faith, colons, slashes and all.
+        nested = sum(len(match[1]) // 2 for match in _NESTED_ESCAPE.finditer(path))
+        if 0 < limits.nested_in_path < nested:
+            return Shape.NESTED_ESCAPES
+        if 0 < limits.needless_escapes < len(_NEEDLESS_ESCAPE.findall(path)):
+            return Shape.NEEDLESS_ESCAPES
     if limits.nested_urls and len(_ADDRESS.findall(url)) - 1 > limits.nested_urls:
         return Shape.NESTED_URLS
     return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING
 
 import pycurl
@@ -31,12 +32,14 @@ class Exchange:
     """Sends a message, receives the response, and knows when to stop.
 
     `ended` is done when the exchange is over, however it went; the attributes tell how. It raises
-    nothing but OutputError, where the body cannot be spooled. *clock* is a monotonic one.
+    nothing but OutputError, where the body cannot be spooled. *clock* is a monotonic one. With
+    *answer_within*, the first byte has to come so many seconds after the last one was sent.
     """
 
     def __init__(
         self, connection: Connection, message: Message, *, limits: Limits, deadline: float,
         loop: AbstractEventLoop, body: Spool, clock: Callable[[], float],
+        answer_within: float | None = None,
     ) -> None:  # fmt: skip
         self.ended: Future[None] = loop.create_future()
         self.connection = connection
@@ -46,6 +49,8 @@ class Exchange:
         )
         self.sent = 0
         """Bytes of the message that were taken for sending."""
+        self.sent_at: float | None = None
+        """When the last byte of the message was taken for sending."""
         self.first_byte: float | None = None
         self.last_byte: float | None = None
         self.truncated: Truncation | None = None
@@ -60,6 +65,7 @@ class Exchange:
         self._deadline = deadline
         self._loop = loop
         self._clock = clock
+        self._answer_within = answer_within
         self._quiet_by: float | None = None
         self._window_start = clock()
         self._window_bytes = 0
@@ -102,6 +108,10 @@ class Exchange:
             self._wait_to_send(wanted=False)
             return
         self._wait_to_send(wanted=bool(self._unsent))
+        if not self._unsent and self.sent_at is None:
+            self.sent_at = self._clock()
+            if self._timer is not None:
+                self._arm()  # it did not go out at once, and the timer knows nothing of the answer yet
 
     def _wait_to_send(self, *, wanted: bool) -> None:
         if wanted is not self._waits_to_send:
@@ -185,12 +195,19 @@ class Exchange:
 
     def _arm(self) -> None:
         """Wake at the next moment at which time alone can end the exchange."""
-        when = min(self._deadline, self._window_start + self._limits.min_rate_time)
+        when = min(self._deadline, self._window_start + self._limits.min_rate_time, self._answer_by)
         if self._quiet_by is not None:
             when = min(when, self._quiet_by)
         if self._timer is not None:
             self._timer.cancel()
         self._timer = self._loop.call_later(max(_SHORTEST, when - self._clock()), self._wake)
+
+    @property
+    def _answer_by(self) -> float:
+        """The moment by which the answer has to begin; infinity where there is none (any more)."""
+        if self._answer_within is None or self.sent_at is None or self.first_byte is not None:
+            return inf
+        return self.sent_at + self._answer_within
 
     def _wake(self) -> None:
         self._timer = None
@@ -207,6 +224,8 @@ class Exchange:
             self._finish(self.reader.give_up())
         elif now >= self._deadline:
             self._out_of_time("The time for the exchange ran out.")
+        elif now >= self._answer_by:
+            self._out_of_time(f"No answer began within {self._answer_within:g} s.")
         elif now >= self._window_start + self._limits.min_rate_time and self._is_slow(now):
             self._out_of_time(f"Fewer than {self._limits.min_rate} bytes a second came.")
         else:

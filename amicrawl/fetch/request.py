@@ -50,6 +50,8 @@ class WireRequest:
     """URL of a proxy: http, https (CONNECT for https targets), socks4, socks4a, socks5 or socks5h."""
     tls: TlsPolicy | None = None
     """What becomes of an untrusted certificate, in place of the wire's own policy."""
+    hidden: frozenset[bytes] = frozenset()
+    """Names of fields, in lower case, whose values are sent and not shown in the capture."""
 
 
 class Route(NamedTuple):
@@ -113,6 +115,19 @@ def compose(request: WireRequest, *, policy: TlsPolicy) -> Message | Unfetchable
         repeatable=request.method in _IDEMPOTENT,
         keep=keep,
     )
+
+
+def without_values(sent: bytes, hidden: frozenset[bytes]) -> bytes:
+    """Return what was *sent* of a request, with the values of its *hidden* fields replaced."""
+    if not hidden:
+        return sent
+    head, blank, body = sent.partition(b"\r\n\r\n")
+    lines = head.split(b"\r\n")
+    for number, line in enumerate(lines[1:], start=1):
+        name, colon, _ = line.partition(b":")
+        if colon and name.lower() in hidden:
+            lines[number] = name + b": redacted"
+    return b"\r\n".join(lines) + blank + body
 
 
 class ProxyKind(Enum):

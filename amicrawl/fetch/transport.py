@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from amicrawl.fetch.limits import Limits
     from amicrawl.fetch.pool import Pool
     from amicrawl.fetch.request import Message
+    from amicrawl.politeness.timeouts import AdaptiveTimeout
 
 # What shows that the server had already given up a connection that was kept.
 _STALE = frozenset({Failure.EMPTY_RESPONSE, Failure.CONNECTION_RESET})
@@ -25,11 +26,14 @@ _STALE = frozenset({Failure.EMPTY_RESPONSE, Failure.CONNECTION_RESET})
 class Transport:
     """Everything of a wire that is bound to a loop."""
 
-    def __init__(self, *, dialer: Dialer, pool: Pool, limits: Limits) -> None:
+    def __init__(
+        self, *, dialer: Dialer, pool: Pool, limits: Limits, patience: AdaptiveTimeout | None = None
+    ) -> None:
         self._loop = asyncio.get_running_loop()
         self._dialer = dialer
         self._pool = pool
         self._limits = limits
+        self._patience = patience
         self._exchanges: set[Exchange] = set()
         self._active = 0
         self._closing: asyncio.Event | None = None
@@ -66,10 +70,11 @@ class Transport:
         self._dialer.close()
 
     async def _exchange(self, connection: Connection, message: Message, *, deadline: float) -> Exchange:
+        patience = self._patience
         body = Spool(self._limits.spool_dir, above=self._limits.spool_above)
         exchange = Exchange(
             connection, message, body=body, limits=self._limits, deadline=deadline, loop=self._loop,
-            clock=time.monotonic,
+            clock=time.monotonic, answer_within=patience.seconds if patience is not None else None,
         )  # fmt: skip
         self._exchanges.add(exchange)
         try:
@@ -84,4 +89,6 @@ class Transport:
                 self._pool.put(connection)
             else:
                 connection.close()
+        if patience is not None and exchange.sent_at is not None and exchange.first_byte is not None:
+            patience.answered(exchange.first_byte - exchange.sent_at)
         return exchange

@@ -19,7 +19,7 @@ from amicrawl.errors import UsageError
 from amicrawl.fetch.dialer import Dialer
 from amicrawl.fetch.failures import NotConnected
 from amicrawl.fetch.pool import Pool
-from amicrawl.fetch.request import Unfetchable, compose
+from amicrawl.fetch.request import Unfetchable, compose, without_values
 from amicrawl.fetch.resolver import Resolver, system_lookup
 from amicrawl.fetch.transport import Transport
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from amicrawl.fetch.limits import Limits
     from amicrawl.fetch.request import Message, WireRequest
     from amicrawl.fetch.resolver import Lookup
+    from amicrawl.politeness.timeouts import AdaptiveTimeout
 
 
 class Wire:
@@ -39,13 +40,16 @@ class Wire:
 
     *tls* is the policy of requests that name none, *ca_file* a PEM file of trusted certificates in place
     of the system's. *resolve* answers for host names in place of the system's resolver; it is called in
-    threads, and what it says holds for *keep_names* seconds. Up to *keep* idle connections are kept,
-    each for *max_idle* seconds. *clock* gives the Unix time.
+    threads, and what it says holds for *keep_names* seconds; a *resolver* that is shared with others
+    takes the place of both. With *patience*, an answer has to begin as soon as it says, and it is told
+    how long answers take. Up to *keep* idle connections are kept, each for *max_idle* seconds. *clock*
+    gives the Unix time.
     """
 
     def __init__(
         self, limits: Limits, *, guard: Guard, tls: TlsPolicy = TlsPolicy.VERIFY,
         ca_file: Path | None = None, resolve: Lookup = system_lookup, keep_names: float = 60.0,
+        resolver: Resolver | None = None, patience: AdaptiveTimeout | None = None,
         keep: int = 512, max_idle: float = 30.0, clock: Callable[[], float] = time.time,
     ) -> None:  # fmt: skip
         self._limits = limits
@@ -54,6 +58,8 @@ class Wire:
         self._ca_file = ca_file
         self._resolve = resolve
         self._keep_names = keep_names
+        self._resolver = resolver
+        self._patience = patience
         self._keep = keep
         self._max_idle = max_idle
         self._clock = clock
@@ -84,7 +90,7 @@ class Wire:
             transport = self._transport or self._open()
             carried = await transport.carry(message, deadline=began + timeout)
             if not isinstance(carried, NotConnected):
-                return _capture(request.url, message, carried, began_at=began_at, began=began)
+                return _capture(request, message, carried, began_at=began_at, began=began)
         return Capture(
             url=request.url,
             started=_moment(began_at),
@@ -107,27 +113,28 @@ class Wire:
             raise UsageError(
                 f"There is no file {self._ca_file}. Name a PEM file of trusted certificates."
             )
-        resolver = Resolver(self._resolve, keep=self._keep_names)
+        resolver = self._resolver or Resolver(self._resolve, keep=self._keep_names)
         self._transport = Transport(
             dialer=Dialer(guard=self._guard, ca_file=self._ca_file, resolver=resolver),
             pool=Pool(size=self._keep, max_idle=self._max_idle, clock=time.monotonic),
             limits=self._limits,
+            patience=self._patience,
         )
         return self._transport
 
 
 def _capture(
-    url: str, message: Message, exchange: Exchange, *, began_at: float, began: float
+    request: WireRequest, message: Message, exchange: Exchange, *, began_at: float, began: float
 ) -> Capture:
     """Return what *exchange*, which brought some response or none, has shown."""
     connection = exchange.connection
     last, first, section = exchange.last_byte, exchange.first_byte, exchange.reader.section
     capture = Capture(
-        url=url,
+        url=request.url,
         started=_moment(began_at),
         duration_ms=_milliseconds((last or time.monotonic()) - began),
         ttfb_ms=None if first is None else _milliseconds(first - began),
-        request=message.data[: exchange.sent],
+        request=without_values(message.data[: exchange.sent], request.hidden),
         ip_address=connection.address,
         tls=connection.tls,
         truncated=exchange.truncated,

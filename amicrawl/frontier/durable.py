@@ -137,6 +137,10 @@ class DurableFrontier:
         """How many rows stand where; a copy, with every status."""
         return dict(self._counts)
 
+    def urls_of(self, host: int) -> int:
+        """Return how many rows the host key *host* has."""
+        return self._hosts.urls(host)
+
     def has_pending(self) -> bool:
         """Tell whether a row is due or in flight; takes constant time."""
         return bool(self._flights) or len(self._queue) > 0

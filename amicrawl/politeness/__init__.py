@@ -12,7 +12,10 @@ half of a URL key: an unsigned 64-bit integer.
 * `retry_after_seconds`: how long a server asks to be left alone.
 * `robots`, `robots_policy`: what robots.txt says, and what it means that it could not be had. There,
   `now` is Unix time: what is known of it outlives the process.
-* `addresses`, `bandwidth`, `disk_guard`, `timeouts`: rules that no crawl uses yet.
+* `addresses`: many small hosts on one machine are asked in turn.
+* `bandwidth`: how many bytes a second may come.
+* `disk_guard`: whether there is room to go on.
+* `timeouts`: how long the begin of an answer is waited for.
 """
 
 from amicrawl.politeness.breaker import BLAME, Blame, HostBreaker, Verdict

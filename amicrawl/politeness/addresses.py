@@ -9,8 +9,9 @@ would get in and the others go back to sleep: the square of their number. Here a
 it is its turn, whatever stands behind it.
 
 A host that is called and does not come loses its turn after a while, so that a host that was given up
-in between cannot block its neighbours; `leave` gives the turn away at once. Left out: which addresses a
-host has, and the host's own gate, which is entered besides.
+in between cannot block its neighbours; `leave` gives the turn away at once. One that comes later than
+that is ahead of everybody else still: it had its turn before them. Left out: which addresses a host has,
+and the host's own gate, which is entered besides.
 """
 
 from __future__ import annotations
@@ -27,18 +28,40 @@ _NOWHERE = frozenset(("", "0.0.0.0", "::"))  # noqa: S104  # nothing is bound he
 class _Gate:
     """One address; where there is no gate, it has been open for ever and nobody waits."""
 
-    __slots__ = ("called", "lapses", "line", "opens", "wakes")
+    __slots__ = ("ahead", "called", "lapses", "late", "line", "opens", "wakes")
 
     def __init__(self) -> None:
         self.opens = -inf
         self.line: OrderedDict[int, None] | None = None
         """Hosts that wait, first come first; None where there never was a line."""
+        self.ahead: OrderedDict[int, None] | None = None
+        """Hosts that were called and found it shut: they come before the line. None as above."""
         self.called: int | None = None
         """The host whose turn it is."""
         self.lapses = -inf
         """When the turn of `called` is over."""
+        self.late: set[int] | None = None
+        """Hosts that were called and did not come in time; None where there never was one."""
         self.wakes = inf
         """The moment under which the gate stands in the heap; infinity for nowhere."""
+
+    @property
+    def awaited(self) -> bool:
+        """Whether somebody waits for it."""
+        return bool(self.line) or bool(self.ahead)
+
+    def first(self) -> int:
+        """Take out the host that comes first; there must be one."""
+        host, _ = (self.ahead or self.line or OrderedDict()).popitem(last=False)
+        return host
+
+    def drop(self, host: int) -> None:
+        """Forget that *host* waits, or was called and is late."""
+        for waiting in (self.line, self.ahead):
+            if waiting:
+                waiting.pop(host, None)
+        if self.late:
+            self.late.discard(host)
 
 
 class AddressGates:
@@ -94,24 +117,21 @@ class AddressGates:
         if gate is None:
             self.start(address, now, interval=interval)
             return True
-        if gate.opens <= now:
+        was_called = gate.called == host or (gate.late is not None and host in gate.late)
+        is_nobodys = not gate.awaited and (gate.called is None or gate.lapses <= now)
+        if gate.opens <= now and (was_called or is_nobodys):
             if gate.called == host:
                 gate.called = None
-                self._start(address, gate, now, interval)
-                return True
-            if not gate.line and (gate.called is None or gate.lapses <= now):
-                gate.called = None
-                self._start(address, gate, now, interval)
-                return True
-        elif gate.called == host:
-            gate.called = None  # somebody went ahead out of turn; the host is the next to be called
-            if gate.line is None:
-                gate.line = OrderedDict()
-            gate.line[host] = None
-            gate.line.move_to_end(host, last=False)
-            self._file(address, gate, gate.opens)
-            return False
-        self._line_up(address, gate, host)
+            elif is_nobodys:
+                self._lapse(gate)
+            gate.drop(host)
+            self._start(address, gate, now, interval)
+            return True
+        if was_called:
+            # Somebody went ahead, out of turn or late.
+            self._comes_first(address, gate, host)
+        else:
+            self._line_up(address, gate, host)
         return False
 
     def called(self, now: float) -> list[int]:
@@ -127,13 +147,13 @@ class AddressGates:
             if gate is None or gate.wakes != moment:
                 continue  # filed anew in the meantime
             gate.wakes = inf
-            gate.called = None
-            if not gate.line:
+            self._lapse(gate)
+            if not gate.awaited:
                 continue
             if gate.opens > now:
                 self._file(address, gate, gate.opens)
                 continue
-            host, _ = gate.line.popitem(last=False)
+            host = gate.first()
             gate.called, gate.lapses = host, now + self._patience
             self._file(address, gate, gate.lapses)
             hosts.append(host)
@@ -144,12 +164,11 @@ class AddressGates:
         gate = self._gates.get(address)
         if gate is None:
             return
+        gate.drop(host)
         if gate.called == host:
             gate.called = None
-            if gate.line:
+            if gate.awaited:
                 self._file(address, gate, max(gate.opens, now))
-        if gate.line:
-            gate.line.pop(host, None)
 
     def next_moment(self) -> float | None:
         """Return a moment before which `called` names nobody; None while nobody stands in line."""
@@ -157,17 +176,37 @@ class AddressGates:
         while heap:
             moment, address = heap[0]
             gate = self._gates.get(address)
-            if gate is not None and gate.wakes == moment and gate.line:
+            if gate is not None and gate.wakes == moment and gate.awaited:
                 return moment
             heappop(heap)
             if gate is not None and gate.wakes == moment:
                 gate.wakes = inf
         return None
 
+    def _lapse(self, gate: _Gate) -> None:
+        """End the turn of the host that was called and is not here."""
+        if gate.called is not None:
+            gate.late = gate.late or set()
+            gate.late.add(gate.called)
+            gate.called = None
+
+    def _comes_first(self, address: str, gate: _Gate, host: int) -> None:
+        """Have *host*, which was called, called again before all that were not."""
+        if gate.called == host:
+            gate.called = None
+        gate.drop(host)
+        gate.ahead = gate.ahead or OrderedDict()
+        gate.ahead[host] = None
+        self._file_line(address, gate)
+
     def _line_up(self, address: str, gate: _Gate, host: int) -> None:
         if gate.line is None:
             gate.line = OrderedDict()
-        gate.line.setdefault(host)
+        if not gate.ahead or host not in gate.ahead:
+            gate.line.setdefault(host)
+        self._file_line(address, gate)
+
+    def _file_line(self, address: str, gate: _Gate) -> None:
         if gate.called is None:
             self._file(address, gate, gate.opens)
         elif gate.wakes == inf:
@@ -176,7 +215,7 @@ class AddressGates:
 
     def _start(self, address: str, gate: _Gate, now: float, interval: float) -> None:
         gate.opens = max(gate.opens, now + max(self._delay, interval))
-        if gate.line and gate.called is None:
+        if gate.awaited and gate.called is None:
             self._file(address, gate, gate.opens)
 
     def _file(self, address: str, gate: _Gate, moment: float) -> None:
@@ -190,6 +229,6 @@ class AddressGates:
         self._gates = {
             address: gate
             for address, gate in self._gates.items()
-            if gate.opens > now or gate.line or (gate.called is not None and gate.lapses > now)
+            if gate.opens > now or gate.awaited or (gate.called is not None and gate.lapses > now)
         }
         self._sweep_at = max(_SWEEP_FROM, 2 * len(self._gates))

@@ -118,6 +118,11 @@ class HostBreaker:
             self._spoken.add(host)
             self._failures.pop(host, None)
 
+    @property
+    def given_up(self) -> int:
+        """How many hosts are given up."""
+        return sum(1 for failures in self._failures.values() if failures >= self._threshold)
+
     def has_spoken(self, host: int) -> bool:
         """Tell whether *host* ever sent a byte."""
         return host in self._spoken

@@ -5,8 +5,10 @@
                                           the gate is shut whatever the moment.
 
 A gate can be shut for longer (`keep_shut`, a Retry-After) and its delay can grow (`set_delay`, a
-Crawl-delay); neither ever opens it earlier. Everything that asks a host belongs here, robots.txt
-included: whoever sends calls `start`, and `end` when it is over.
+Crawl-delay); neither ever opens it earlier. It can be held by somebody else for a moment that is not
+known yet (`hold`, the line in front of an address) until that one lets it go. Everything that asks a
+host belongs here, robots.txt included: whoever sends calls `start`, and `end` when it is over; who has
+started and did not send after all takes the start back with `withdraw`.
 
 Left out: what the delay should be and how long a Retry-After may shut a host. Callers cap both.
 """
@@ -19,7 +21,7 @@ from typing import TYPE_CHECKING
 from amicrawl.errors import AmicrawlError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     EndListener = Callable[[int, float], None]
 
@@ -30,28 +32,48 @@ _SWEEP_FROM = 1024
 class _Gate:
     """One host's gate; where there is none, nothing is in flight and it has been open for ever."""
 
-    __slots__ = ("in_flight", "opens", "started")
+    __slots__ = ("held", "in_flight", "opened", "opens", "started", "started_before")
 
     def __init__(self) -> None:
         self.in_flight = 0
+        self.held = False
         self.started = -inf
         self.opens = -inf
+        self.started_before = -inf
+        """What `started` was before the latest start, for one that is taken back."""
+        self.opened = -inf
+        """What `opens` would be without the latest start."""
 
 
 class Gates:
     """The gates of all hosts.
 
     Every operation takes constant time. A gate that is open and has nothing in flight is forgotten
-    in time, so that the memory follows the hosts being asked, not the hosts of the crawl; only a
-    delay that `set_delay` made longer is kept (about 110 bytes a host).
+    in time, so that the memory follows the hosts being asked, not the hosts of the crawl; only the
+    delays that `set_delay` was told are kept (about 110 bytes a host, twice where they count).
     """
 
-    def __init__(self, delay: float, per_host: int) -> None:
-        """Ask a host every *delay* seconds at most, with at most *per_host* requests in flight."""
+    def __init__(
+        self,
+        delay: float,
+        per_host: int,
+        *,
+        delays: Mapping[int, float] | None = None,
+        limits: Mapping[int, int] | None = None,
+    ) -> None:
+        """Ask a host every *delay* seconds at most, with at most *per_host* requests in flight.
+
+        *delays* and *limits* say otherwise for single hosts.
+        """
         self._delay = delay
         self._per_host = per_host
         self._gates: dict[int, _Gate] = {}
-        self._delays: dict[int, float] = {}
+        self._delays: dict[int, float] = dict(delays or {})
+        self._own = dict(delays or {})
+        """The delays of single hosts as they were given; those in `_delays` may have grown."""
+        self._asked: dict[int, float] = {}
+        """What `set_delay` was told, also where another delay covers it: that one may change."""
+        self._limits = dict(limits or {})
         self._sweep_at = _SWEEP_FROM
         self._listener: EndListener | None = None
 
@@ -80,13 +102,14 @@ class Gates:
     def opens_at(self, host: int) -> float:
         """Return the moment from which *host* may be asked.
 
-        Minus infinity for a host that nothing holds back, infinity while as many requests as are
-        allowed are in flight: then `end` opens it, not time.
+        Minus infinity for a host that nothing holds back, infinity while it is held or as many requests
+        as are allowed are in flight: then `let_go` or `end` opens it, not time.
         """
         gate = self._gates.get(host)
         if gate is None:
             return -inf
-        return gate.opens if gate.in_flight < self._per_host else inf
+        allowed = self._limits.get(host, self._per_host) if self._limits else self._per_host
+        return gate.opens if gate.in_flight < allowed and not gate.held else inf
 
     def start(self, host: int, now: float) -> None:
         """Note that a request to *host* starts at *now*; it is in flight until `end`.
@@ -99,9 +122,44 @@ class Gates:
                 self._sweep(now)
             gate = self._gates[host] = _Gate()
         gate.in_flight += 1
+        gate.started_before = gate.started
+        gate.opened = gate.opens
         gate.started = now
         opens = now + (self._delays.get(host, self._delay) if self._delays else self._delay)
         gate.opens = max(gate.opens, opens)
+
+    def withdraw(self, host: int, started: float) -> None:
+        """Take back the start at the moment *started*: nothing was asked. Its `end` must still follow.
+
+        The next request need not keep its distance from it. Where *host* was asked again since, nothing
+        changes: the distance is that from the later start.
+        """
+        gate = self._gates.get(host)
+        if gate is not None and gate.started == started:
+            gate.started = gate.started_before
+            gate.opens = gate.opened
+
+    def put_off(self, host: int, started: float, now: float) -> None:
+        """Note that the request that started at *started* is sent only *now*, where the delay begins."""
+        gate = self._gates.get(host)
+        if gate is not None and gate.started == started:
+            gate.started = now
+            gate.opens = max(gate.opens, now + self._delays.get(host, self._delay))
+
+    def hold(self, host: int) -> None:
+        """Keep *host* shut, whatever the moment, until `let_go`."""
+        gate = self._gates.get(host)
+        if gate is None:
+            gate = self._gates[host] = _Gate()
+        gate.held = True
+
+    def let_go(self, host: int, now: float) -> None:
+        """End the `hold` of *host* and tell the listener, even where it is not held."""
+        gate = self._gates.get(host)
+        if gate is not None:
+            gate.held = False
+        if self._listener is not None:
+            self._listener(host, now)
 
     def end(self, host: int, now: float) -> None:
         """Note that a request to *host* is over at *now*, and tell the listener.
@@ -118,7 +176,7 @@ class Gates:
             self._listener(host, now)
 
     def watch(self, listener: EndListener) -> None:
-        """Call *listener* with the host and the moment after each `end`; there is one listener.
+        """Call *listener* with the host and the moment after each `end` and `let_go`; there is one.
 
         A frontier needs it: requests that are not its own (robots.txt) can hold up its URLs, and
         nothing else tells it when they are over.
@@ -138,6 +196,7 @@ class Gates:
         if gate is None:
             gate = self._gates[host] = _Gate()
         gate.opens = max(gate.opens, until)
+        gate.opened = max(gate.opened, until)
 
     def set_delay(self, host: int, seconds: float) -> None:
         """Ask *host* every *seconds* at most, from its latest start on; only ever lengthens.
@@ -149,12 +208,26 @@ class Gates:
             raise AmicrawlError(
                 f"Host key {host:016x} cannot have a delay of {seconds} s: cap the delay."
             )
+        if seconds > self._asked.get(host, 0.0):
+            self._asked[host] = seconds
         if seconds <= self._delays.get(host, self._delay):
             return
         self._delays[host] = seconds
         gate = self._gates.get(host)
         if gate is not None:
             gate.opens = max(gate.opens, gate.started + seconds)
+            gate.opened = max(gate.opened, gate.started_before + seconds)
+
+    def change(self, *, delay: float, per_host: int) -> None:
+        """Go by another *delay* and *per_host* from each host's next start on.
+
+        What was given for single hosts stays, and what `set_delay` was told still lengthens either.
+        """
+        self._delay, self._per_host = delay, per_host
+        self._delays = dict(self._own)
+        for host, seconds in self._asked.items():
+            if seconds > self._own.get(host, delay):
+                self._delays[host] = seconds
 
     def lift(self, host: int) -> None:
         """Open the gate of *host* and drop its delay: it was given up and will not be asked.
@@ -162,10 +235,12 @@ class Gates:
         Requests that are still in flight keep their place until `end`.
         """
         self._delays.pop(host, None)
+        self._asked.pop(host, None)
         gate = self._gates.get(host)
         if gate is None:
             return
-        gate.started = gate.opens = -inf
+        gate.started = gate.opens = gate.started_before = gate.opened = -inf
+        gate.held = False
         if not gate.in_flight:
             del self._gates[host]
 
@@ -175,6 +250,8 @@ class Gates:
         Each sweep waits for as many new gates as the last one left, so it costs constant time a gate.
         """
         self._gates = {
-            host: gate for host, gate in self._gates.items() if gate.in_flight or gate.opens > now
+            host: gate
+            for host, gate in self._gates.items()
+            if gate.in_flight or gate.held or gate.opens > now
         }
         self._sweep_at = max(_SWEEP_FROM, 2 * len(self._gates))

@@ -20,9 +20,12 @@ remembers it for those hosts that are not asked at the usual pace.
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _USUAL_CAPACITY = 100_000
 _LEAST_BACK_OFF = 1.0
@@ -120,8 +123,19 @@ class HostPace:
     forgotten. What its gate holds against it (a delay, a moment) stays in force there.
     """
 
-    def __init__(self, rules: PaceRules, *, capacity: int = _USUAL_CAPACITY) -> None:
+    def __init__(
+        self,
+        rules: PaceRules,
+        *,
+        capacity: int = _USUAL_CAPACITY,
+        delays: Mapping[int, float] | None = None,
+    ) -> None:
+        """*delays* are those of single hosts, in place of the rules' own."""
         self.rules = rules
+        self._rules_of = {
+            host: replace(rules, delay=delay, latency_factor=rules.latency_factor if delay else 0.0)
+            for host, delay in (delays or {}).items()
+        }
         self._capacity = capacity
         self._states: OrderedDict[int, PaceState] = OrderedDict()
 
@@ -135,8 +149,8 @@ class HostPace:
 
     def interval(self, host: int) -> float:
         """Return the seconds from one start of a request to *host* to the next."""
-        state = self._states.get(host)
-        return self.rules.delay if state is None else self.rules.interval(state)
+        state, rules = self._states.get(host), self._rules_of.get(host, self.rules)
+        return rules.delay if state is None else rules.interval(state)
 
     def answered(
         self, host: int, status: int, *, now: float, latency: float = 0.0, retry_after: float = 0.0
@@ -146,23 +160,25 @@ class HostPace:
         *status* is 0 where no answer came. *latency* is the seconds from the start to the first byte, 0
         where unknown; *retry_after* the seconds that the answer asks for, believed with an error only.
         """
+        rules = self._rules_of.get(host, self.rules)
         state = self._states.get(host, _USUAL)
-        state = self._keep(host, self.rules.after(state, status, latency=latency))
+        state = self._keep(host, rules.after(state, status, latency=latency))
         until = -inf
         if retry_after > 0 and is_busy(status):
-            until = now + min(retry_after, self.rules.retry_after_cap)
-        return Pace(self.rules.interval(state), until)
+            until = now + min(retry_after, rules.retry_after_cap)
+        return Pace(rules.interval(state), until)
 
     def set_crawl_delay(self, host: int, seconds: float) -> float:
         """Note that robots.txt of *host* asks for *seconds*, and return the interval from then on.
 
         It replaces what an earlier robots.txt asked for; no positive number asks for nothing.
         """
-        capped = min(seconds, self.rules.crawl_delay_cap) if seconds > 0 else 0.0
+        rules = self._rules_of.get(host, self.rules)
+        capped = min(seconds, rules.crawl_delay_cap) if seconds > 0 else 0.0
         # One that the configured delay covers is nothing to remember.
-        capped = capped if capped > self.rules.delay else 0.0
+        capped = capped if capped > rules.delay else 0.0
         state = self._states.get(host, _USUAL)._replace(crawl_delay=capped)
-        return self.rules.interval(self._keep(host, state))
+        return rules.interval(self._keep(host, state))
 
     def forget(self, host: int) -> None:
         """Drop what is known of *host*: it was given up."""

@@ -28,16 +28,22 @@ class InflightLimit:
     the mark, until fourteen answers without a loss say otherwise.
     """
 
-    __slots__ = ("_average", "_maximum", "_minimum", "limit")
+    __slots__ = ("_average", "_given_minimum", "_maximum", "_minimum", "limit")
 
     limit: int
     """How many requests may be in flight now."""
 
     def __init__(self, start: int, minimum: int, maximum: int) -> None:
         self.limit = start
-        self._minimum = minimum
+        self._minimum = self._given_minimum = minimum
         self._maximum = maximum
         self._average = 0.0
+
+    def change_maximum(self, maximum: int) -> None:
+        """Grow to *maximum* at most from now on; shrink to it at once where more were allowed."""
+        self._maximum = maximum
+        self._minimum = min(self._given_minimum, maximum)
+        self.limit = min(self.limit, maximum)
 
     @property
     def congested(self) -> bool:

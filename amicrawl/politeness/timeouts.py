@@ -1,4 +1,4 @@
-"""The adaptive timeout: how long a request may take, judged by how long most take.
+"""The adaptive timeout: how long the begin of an answer is waited for, judged by how long most take.
 
 Latencies are counted in a histogram of nine ranges. After every 64 of them the timeout becomes twice the
 latency that 95 in 100 stayed below, read off as the upper edge of its range, between a floor and a
@@ -24,7 +24,7 @@ class AdaptiveTimeout:
     __slots__ = ("_ceiling", "_count", "_counts", "_floor", "seconds")
 
     seconds: float
-    """How long a request may take now."""
+    """How long the begin of an answer is waited for now."""
 
     def __init__(self, floor: float, ceiling: float) -> None:
         self.seconds = ceiling

@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from amicrawl import __version__
-from amicrawl.config import PREFIX, Dedup, Durability
+from amicrawl.config import PREFIX, UNTOLD, Dedup, Durability
 from amicrawl.disk import DirectoryLock, Disk
 from amicrawl.record.crawl_json import known_files
 from amicrawl.record.journal import CapturesJournal
@@ -179,8 +179,9 @@ def _take_over(directory: Path, disk: Disk) -> tuple[DirectoryLock, Repaired, in
 
 
 def warcinfo_fields(config: CrawlConfig) -> dict[str, str]:
-    """Return what every warcinfo record says of a crawl by *config*, settings included."""
-    settings = config.model_dump(mode="json", exclude={"out", "operator"})
+    """Return what every warcinfo record says of a crawl by *config*, and what it sets otherwise."""
+    told = {"out", "operator", *UNTOLD}
+    settings = config.model_dump(mode="json", exclude=told, exclude_defaults=True)
     return {
         "software": f"amicrawl/{__version__}",
         "format": "WARC File Format 1.1",

@@ -37,7 +37,7 @@ import pyarrow as pa
 
 from amicrawl import __version__
 from amicrawl.capture import Failure
-from amicrawl.record.warc import unix_ms
+from amicrawl.record.warc import target_uri, unix_ms
 
 if TYPE_CHECKING:
     from amicrawl.capture import Capture
@@ -48,6 +48,10 @@ SCHEMA_VERSION = 1
 
 ERROR_LIMIT = 1000
 """Characters of `error`; details beyond are cut."""
+
+VALIDATOR_LIMIT = 4096
+"""Bytes of an ETag or Last-Modified that is kept in index and frontier, and sent back; no honest one is
+longer, and a cut one would match nothing."""
 
 _FIELDS: list[pa.Field[Any]] = [
     pa.field("url", pa.string(), nullable=False),
@@ -113,7 +117,7 @@ def row_of(item: CaptureItem) -> Row:
         "meta_json": item.seed.meta_json,
         "etag": etag,
         "last_modified": last_modified,
-        "final_url": "" if failed else item.final_url or capture.url,
+        "final_url": "" if failed else _printable(item.final_url) or capture.url,
         "ip_address": capture.ip_address or "",
         "protocol": capture.protocol or "",
         "ttfb_ms": capture.ttfb_ms if capture.ttfb_ms is None else min(capture.ttfb_ms, _INT32_MAX),
@@ -141,12 +145,17 @@ def header_text(value: bytes) -> str:
     return text if text.isprintable() else _UNPRINTABLE.sub("", text)
 
 
+def _printable(url: str) -> str:
+    """Return *url* as it stands or, where a terminal might obey it, percent-encoded."""
+    return url if url.isprintable() else target_uri(url)
+
+
 def _described(item: CaptureItem) -> tuple[str, str, str]:
     """Return Content-Type, ETag and Last-Modified of the response, each the first of its name."""
     found = {b"content-type": "", b"etag": "", b"last-modified": ""}
     for name, value in item.capture.fields:
         key = name.lower()
-        if key in found and not found[key]:
+        if key in found and not found[key] and (key == b"content-type" or len(value) <= VALIDATOR_LIMIT):
             found[key] = header_text(value)
     if item.capture.status == 304 and item.unchanged:
         # RFC 9111, 3.2: what a 304 does not name again still holds, and the next crawl asks by it.

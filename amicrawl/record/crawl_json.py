@@ -9,6 +9,8 @@
     settings          settings as followed
     versions          of the libraries it depends on
     counts            numbers by name
+    links             in a crawl that follows links: what became of them, by name
+    ignored           URLs that each ignore pattern has kept out
     files             name, size, records and sha256 of every sealed file of the directory, oldest
                       first; files that were moved away since are still listed
     earlier           the crawls this directory has seen before: state, times, reason and counts
@@ -29,6 +31,7 @@ from amicrawl.disk import OutputFile, explained
 from amicrawl.errors import DamagedFileError
 from amicrawl.record.members import Members
 from amicrawl.record.sealed import SealedFile, described
+from amicrawl.record.uploaded import read_manifest
 from amicrawl.record.warc import warc_date
 
 if TYPE_CHECKING:
@@ -78,6 +81,8 @@ class CrawlJson:
             "settings": dict(settings),
             "versions": dict(versions),
             "counts": {},
+            "links": {},
+            "ignored": {},
             "files": [],
             "earlier": [*before.get("earlier", []), *_summary_of(before)][-EARLIER_LIMIT:],
         }
@@ -94,17 +99,31 @@ class CrawlJson:
         self._files[file.name] = asdict(file)
         self._write()
 
-    def finish(self, reason: str, *, finished: datetime, counts: Mapping[str, Any]) -> None:
+    def finish(
+        self,
+        reason: str,
+        *,
+        finished: datetime,
+        counts: Mapping[str, Any],
+        links: Mapping[str, int] | None = None,
+        ignored: Mapping[str, int] | None = None,
+    ) -> None:
         """Say that the crawl has ended, why, and what came of it."""
         self._json |= {
             "state": "finished",
             "finished": warc_date(finished),
             "finish_reason": reason,
             "counts": dict(counts),
+            "links": dict(links or {}),
+            "ignored": dict(ignored or {}),
         }
         self._write()
 
     def _list_unlisted(self) -> None:
+        # Those that were uploaded, and perhaps removed, in case crawl.json itself was moved away.
+        for name, uploaded in read_manifest(self._directory).files.items():
+            if name.endswith(".warc.gz"):
+                self._files.setdefault(name, asdict(uploaded.file))
         for path in sorted(self._directory.glob("*.warc.gz")):
             if path.name not in self._files:
                 with explained(path, "read"):
@@ -123,12 +142,22 @@ class CrawlJson:
             file.close()
 
 
-def known_files(directory: Path) -> dict[str, int]:
-    """Return the sizes of the files that the `crawl.json` of *directory* lists, by name.
+def listed_files(directory: Path) -> list[SealedFile]:
+    """Return the files that the `crawl.json` of *directory* lists, oldest first.
 
     Raises DamagedFileError where it is not one.
     """
-    return {entry["name"]: entry["size"] for entry in _read(directory).get("files", [])}
+    return [SealedFile(**entry) for entry in _read(directory).get("files", [])]
+
+
+def known_files(directory: Path) -> dict[str, int]:
+    """Return the sizes of the files that `crawl.json` and `uploaded.json` in *directory* list, by name.
+
+    Some may have been moved away or removed since. Raises DamagedFileError where one of the two cannot
+    be read.
+    """
+    uploaded = {name: each.file.size for name, each in read_manifest(directory).files.items()}
+    return uploaded | {file.name: file.size for file in listed_files(directory)}
 
 
 def _read(directory: Path) -> dict[str, Any]:

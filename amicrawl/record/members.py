@@ -41,19 +41,19 @@ class Member:
 
 
 class Members:
-    """The whole members at the beginning of a file, in order."""
+    """The whole members at the beginning of a file, or from some member on, in order."""
 
-    def __init__(self, stream: IO[bytes]) -> None:
-        """*stream* is read from its beginning; it must be able to seek."""
-        self.end = 0
+    def __init__(self, stream: IO[bytes], *, start: int = 0) -> None:
+        """*stream*, which must be able to seek, is read from *start*, where a member begins."""
+        self.end = start
         """Where the last whole member that was yielded ends."""
         self.fault = ""
         """Why the iteration ended: empty where the file ends with a whole member."""
         self._stream = stream
 
     def __iter__(self) -> Iterator[Member]:
-        self._stream.seek(0)
-        pieces = Inflation(self._stream)
+        self._stream.seek(self.end)
+        pieces = Inflation(self._stream, offset=self.end)
         while pieces.begin_member():
             member = self._read(pieces)
             if member is None:

@@ -17,7 +17,7 @@ from amicrawl.capture import Capture, Truncation
 from amicrawl.message import final_head, status_of
 from amicrawl.record.digests import digests_of
 from amicrawl.record.item import CaptureItem, RecordLocation
-from amicrawl.record.members import Inflation
+from amicrawl.record.members import Inflation, Members
 from amicrawl.record.revisit import Profile
 from amicrawl.seed import Seed
 
@@ -61,6 +61,24 @@ class MemberBody:
 
     def close(self) -> None:
         """Nothing to give back."""
+
+
+def stored(directory: Path, warc_file: str, offset: int) -> CaptureItem | None:
+    """Return what the record at *offset* of the file *warc_file* in *directory* tells of its capture.
+
+    None where no record of a response can be read there, since the file was moved away or is damaged.
+    """
+    path = directory / warc_file
+    if not warc_file or path.name != warc_file:
+        return None
+    try:
+        with path.open("rb") as stream:
+            member = next(iter(Members(stream, start=offset)), None)
+        if member is None or member.fields.get("warc-type") not in RECORD_TYPES:
+            return None
+        return rebuilt(path, member, warc_file=warc_file)
+    except OSError:
+        return None
 
 
 def rebuilt(path: Path, member: Member, *, warc_file: str) -> CaptureItem:

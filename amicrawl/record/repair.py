@@ -193,12 +193,19 @@ class _Repair:
                         yield tuple(row[column] for column in NAMES), _ROW_BYTES
 
     def _note_rows_of_sealed_files(self, paths: list[Path]) -> None:
-        """Note which records of sealed files have a row; damaged lines may be those of others."""
+        """Note which records of sealed files have a row; damaged lines may be those of others.
+
+        Files that `captures.parquet` knows are whole in it: rows are taken in once a file is sealed.
+        """
+        names = {path.name for path in self._directory.glob(f"*{SUFFIX}")} - self._unsealed.keys()
+        in_table = offsets_in_table(self._directory, names)
+        # One of a single record, whose line is damaged, has no row at all.
+        self._with_row |= {name: set() for name, offsets in in_table.items() if not offsets}
         for path in paths:
             for row in read_rows(path, on_damage=lambda _: None):
                 name, offset = row.values[_WARC_FILE : _WARC_FILE + 2]
-                if name and name not in self._unsealed and (self._directory / name).is_file():
-                    self._with_row.setdefault(name, set()).add(offset)
+                if name in names:
+                    self._with_row.setdefault(name, in_table[name]).add(offset)
 
     def _note_damage(self, line: DamagedLine) -> None:
         self._damaged.add(line.path)

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 MAX_TEXT = 64 * 1024
 """Characters that an address or date may have; of an entry with more, the address is empty."""
 
+MAX_DEPTH = 256
+"""Elements that may lie in one another; sitemaps need 3, and what extends them a few more."""
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -155,6 +158,9 @@ class _Target:
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         self._depth += 1
+        if self._depth > MAX_DEPTH:
+            # libxml2 has such a limit for trees only, and keeps the name of every open element.
+            raise NotASeedError(f"its elements lie more than {MAX_DEPTH} deep")
         namespace, _, name = tag.rpartition("}")
         if self._depth == 1:
             if name not in _KINDS:

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from scrapy import Spider
 
 from amicrawl.crawl.arguments import RecrawlArguments
+from amicrawl.crawl.configured import configured
 from amicrawl.crawl.run import run_of
+from amicrawl.crawl.startlist import read_starts, site_crawled_in, take_sitemaps
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from scrapy.crawler import Crawler
     from scrapy.http import Response
+
+    from amicrawl.crawl.arguments import SiteArguments
+    from amicrawl.seed import Seed
 
 
 class RecrawlSpider(Spider):
@@ -29,25 +35,45 @@ class RecrawlSpider(Spider):
     resumes = True
     """Whether a URL that an earlier crawl into the directory has fetched is done."""
 
+    follows_links = False
+    """Whether the crawl takes what its pages lead to: where the spider `site` was there before."""
+
+    starts: tuple[Seed, ...] = ()
+    depth = ""
+
     reads_responses = False
     """Whether `parse` looks at responses; see `SeedsSpider`."""
 
     def __init__(self, *, arguments: RecrawlArguments, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.recrawl_before = arguments.before
-        self.asked = {name: str(value) for name, value in asdict(arguments).items()}
+        self.asked = {name: str(value) for name, value in asdict(arguments).items() if value is not None}
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
         """Check the arguments. Raises UsageError."""
-        arguments = RecrawlArguments.parse(kwargs)
+        arguments = RecrawlArguments.parse(configured(crawler, kwargs))
         crawler.settings.set("AMICRAWL_OUT", arguments.dir, "cmdline")
         crawler.settings.set("AMICRAWL_RUN_ID", "", "cmdline")
-        return super().from_crawler(crawler, *args, arguments=arguments)
+        spider = super().from_crawler(crawler, *args, arguments=arguments)
+        site = site_crawled_in(Path(arguments.dir))
+        if site is not None:
+            spider.follow(site)
+        return spider
+
+    def follow(self, site: SiteArguments) -> None:
+        """Take what the pages lead to, as the spider `site` did with these arguments."""
+        self.follows_links = True
+        self.starts = read_starts(site)
+        self.depth = site.depth
+        said = {name: value for name, value in asdict(site).items() if value and name != "config"}
+        self.asked |= {name: str(value) for name, value in said.items()} | {"url": " ".join(site.url)}
 
     async def start(self) -> AsyncIterator[Any]:
         """Offer nothing: the frontier knows what is due."""
-        run_of(self.crawler).tally.seeds_ended = True
+        run = run_of(self.crawler)
+        run.tally.seeds_ended = True
+        take_sitemaps(run)
         # An empty loop makes this the asynchronous generator that Scrapy asks for.
         nothing: tuple[Any, ...] = ()
         for item in nothing:

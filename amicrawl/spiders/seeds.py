@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from scrapy import Spider
 
-from amicrawl.crawl.arguments import SeedArguments
+from amicrawl.crawl.arguments import SeedArguments, job_argument
+from amicrawl.crawl.configured import configured
 from amicrawl.crawl.seedlist import SeedList
 
 if TYPE_CHECKING:
@@ -52,11 +53,13 @@ class SeedsSpider(Spider):
 
         Raises UsageError or InputError.
         """
+        kwargs = configured(crawler, kwargs, spider="seeds")
         arguments = SeedArguments.parse(kwargs)
         for name, value in (("AMICRAWL_OUT", arguments.out), ("AMICRAWL_RUN_ID", arguments.run_id)):
             if value is not None:
                 crawler.settings.set(name, value, "cmdline")
-        spider = super().from_crawler(crawler, *args, arguments=arguments)
+        job = job_argument(kwargs, out=arguments.out)
+        spider = super().from_crawler(crawler, *args, arguments=arguments, **job)
         spider.seed_list = SeedList(crawler, arguments)
         return spider
 

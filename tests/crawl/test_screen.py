@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -47,6 +48,13 @@ def test_the_summary_names_every_class() -> None:
         "done in 12s | 3 ok, 0 unchanged, 0 redirect, 0 4xx, 0 5xx, 0 failed, 0 skipped "
         "| 0 pages/s, 0.2 MiB/s"
     )
+
+
+def test_a_pause_and_its_reasons_are_shown_first() -> None:
+    paused = replace(moment(), paused_by=("disk", "signal"))
+    assert status_line(TALLY, paused).startswith("PAUSED by disk and signal | 100/400 | ")
+    assert report(TALLY, paused)["paused_by"] == ["disk", "signal"]
+    assert "PAUSED" not in status_line(TALLY, moment())
 
 
 def test_nothing_done_gives_no_estimate() -> None:

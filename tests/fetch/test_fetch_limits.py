@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,6 +13,7 @@ from odd_responses import FIVE, OK, LoopbackServer
 from amicrawl.capture import Failure, Truncation
 from amicrawl.errors import OutputError
 from amicrawl.fetch import Spool, Wire, WireRequest
+from amicrawl.politeness.timeouts import AdaptiveTimeout
 
 if TYPE_CHECKING:
     import socket
@@ -104,6 +106,63 @@ def test_a_server_that_says_nothing_is_a_failure(fetch_from: Callable[..., Captu
     assert capture.request.startswith(b"GET / HTTP/1.1\r\n")
     assert capture.ip_address == "127.0.0.1"
     assert capture.duration_ms >= 300
+
+
+@pytest.mark.parametrize(
+    ("serve", "failure"),
+    [
+        (silence, Failure.RESPONSE_TIMEOUT),
+        (drip(b"H", b"", every=0.05), None),
+        (drip(OK + b"Content-Length: 8\r\n\r\nb", b"o", every=0.1), None),
+    ],
+    ids=["silent", "begun and hung", "begun and slow"],
+)
+def test_patience_bounds_the_wait_for_the_first_byte_and_nothing_else(
+    run: Run,
+    make_wire: Callable[..., Wire],
+    serve: Callable[[socket.socket], None],
+    failure: Failure | None,
+) -> None:
+    patience = AdaptiveTimeout(0.3, 0.3)
+
+    async def fetch(url: str) -> Capture:
+        async with make_wire(wire={"patience": patience}, timeout=1.0) as wire:
+            return await wire.fetch(WireRequest(url=url))
+
+    with LoopbackServer(serve) as server:
+        capture = run(fetch(server.url))
+    assert capture.failure is failure
+    if failure is not None:
+        assert capture.failure_detail == "No answer began within 0.3 s."
+        assert capture.duration_ms < 1000
+    capture.body.close()
+
+
+def test_patience_runs_from_the_last_byte_that_was_sent_and_is_told_how_long_answers_take(
+    run: Run, make_wire: Callable[..., Wire]
+) -> None:
+    """The server reads slowly: sending takes longer than the answer may."""
+    patience = AdaptiveTimeout(0.4, 0.4)
+    body = bytes(8_000_000)
+
+    def serve(connection: socket.socket) -> None:
+        time.sleep(0.8)
+        left = len(body)
+        while left > 0 and (block := connection.recv(1 << 20)):
+            left -= len(block)
+        connection.sendall(OK + FIVE)
+
+    async def fetch(url: str) -> Capture:
+        async with make_wire(wire={"patience": patience}) as wire:
+            return await wire.fetch(WireRequest(url=url, method="POST", body=body))
+
+    with LoopbackServer(serve) as server:
+        assert content(run(fetch(server.url))) == b"hello"
+    told = [patience.seconds]
+    for _ in range(63):
+        patience.answered(0.01)
+        told.append(patience.seconds)
+    assert told[-2] == told[0], "one answer was told already: the 64th of all adjusts it"
 
 
 @pytest.mark.parametrize(

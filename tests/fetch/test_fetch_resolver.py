@@ -12,6 +12,7 @@ from fetch.serving import until
 
 from amicrawl.capture import Failure
 from amicrawl.fetch.resolver import Answer, Resolver, Unresolved, system_lookup
+from amicrawl.fetch.second_opinion import Existence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -83,9 +84,64 @@ def test_an_answer_is_kept_for_a_while(keep: float, times: int) -> None:
     assert len(asked) == times
 
 
-def test_a_failure_is_not_kept() -> None:
-    answers: list[list[str]] = [[], ["192.0.1.2"]]
-    assert asking("a", "a", lookup=lambda _: answers.pop(0))[1] == ("192.0.1.2",)
+def test_a_look_up_that_failed_is_not_kept() -> None:
+    answers: list[list[str]] = [["192.0.1.2"]]
+    asked: list[str] = []
+
+    def lookup(host: str) -> Sequence[str]:
+        asked.append(host)
+        if len(asked) == 1:
+            raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure")
+        return answers[0]
+
+    assert asking("a", "a", lookup=lookup)[1] == ("192.0.1.2",)
+
+
+@pytest.mark.parametrize(("keep_missing", "times"), [(10.0, 1), (0.0, 2)])
+def test_that_a_name_is_missing_is_kept_for_a_short_while(keep_missing: float, times: int) -> None:
+    asked: list[str] = []
+
+    def lookup(host: str) -> Sequence[str]:
+        asked.append(host)
+        return []
+
+    async def ask() -> None:
+        resolver = Resolver(lookup, keep_missing=keep_missing)
+        for _ in range(2):
+            missing = await resolver.addresses("a", within=10)
+            assert isinstance(missing, Unresolved)
+            assert missing.failure is Failure.NAME_NOT_FOUND
+        resolver.close("done")
+
+    asyncio.run(ask())
+    assert len(asked) == times
+
+
+@pytest.mark.parametrize(
+    ("second", "failure"),
+    [
+        (Existence.MISSING, Failure.NAME_NOT_FOUND),
+        (Existence.THERE, Failure.NAME_LOOKUP_FAILED),
+        (Existence.UNKNOWN, Failure.NAME_LOOKUP_FAILED),
+    ],
+)
+def test_a_name_is_missing_only_if_the_second_opinion_says_so_too(
+    second: Existence, failure: Failure
+) -> None:
+    async def ask() -> list[Answer]:
+        resolver = Resolver(lambda host: ["192.0.1.2"] * (host == "a"), second=lambda _: second)
+        answers = [await resolver.addresses(host, within=10) for host in "ab"]
+        resolver.close("done")
+        return answers
+
+    found, missing = asyncio.run(ask())
+    assert found == ("192.0.1.2",)
+    assert isinstance(missing, Unresolved)
+    assert missing.failure is failure
+
+
+def test_names_under_localhost_are_this_machine() -> None:
+    assert {*system_lookup("a.localhost.")} == {*system_lookup("localhost")}
 
 
 def test_slow_names_hold_up_nobody_and_are_looked_up_once(run: Run) -> None:

@@ -90,9 +90,23 @@ def test_a_turn_that_is_not_taken_lapses() -> None:
     assert gates.called(10.5) == [2]
     assert gates.next_moment() == 15.5
     assert gates.called(15.5) == [3]
-    assert not gates.enter(ADDRESS, 2, 15.5)  # back to the end of the line
     assert gates.enter(ADDRESS, 3, 15.5)
-    assert gates.called(16.0) == [2]
+
+
+def test_who_comes_after_its_turn_is_ahead_of_those_that_were_called_later() -> None:
+    gates = AddressGates(0.5, patience=0.25)
+    for host in (1, 2, 3, 4):
+        gates.enter(ADDRESS, host, 10.0)
+    assert gates.called(10.5) == [2]
+    assert gates.called(10.75) == [3]
+    assert gates.called(11.0) == [4]
+    assert gates.enter(ADDRESS, 3, 11.1)
+    assert not gates.enter(ADDRESS, 2, 11.2)
+    assert not gates.enter(ADDRESS, 4, 11.3)
+    assert gates.called(11.6) == [2]
+    assert gates.enter(ADDRESS, 2, 11.6)
+    assert gates.called(12.1) == [4]
+    assert gates.enter(ADDRESS, 4, 12.1)
 
 
 def test_a_turn_that_lapsed_with_nobody_in_line_leaves_the_address_open() -> None:

@@ -78,3 +78,36 @@ def test_full_buckets_are_forgotten() -> None:
 def test_what_lets_nothing_through_is_refused(caps: dict[str, float]) -> None:
     with pytest.raises(AmicrawlError):
         Bandwidth(**caps)
+
+
+def test_what_is_expected_is_paid_before_it_comes_and_made_up_for_afterwards() -> None:
+    """Twenty at once of 1,000 bytes, at 1,000 bytes/s: after the first few are known, few are let go."""
+    bandwidth = Bandwidth(total=1000, burst=1.0)
+    bandwidth.spend(1, 1000, 0.0, expected=bandwidth.expect(0.0))
+    for number in range(40):
+        bandwidth.spend(1, 1000, 100.0 + number, expected=bandwidth.expect(100.0 + number))
+    now, let_go = 1000.0, []
+    while bandwidth.total_opens_at() <= now:
+        let_go.append(bandwidth.expect(now))
+    assert 2 <= len(let_go) <= 4
+    for expected in let_go:
+        bandwidth.spend(1, 1000, now, expected=expected)
+    assert bandwidth.total_opens_at() == pytest.approx(now - 1 + len(let_go))
+
+
+def test_what_brings_nothing_is_not_charged_and_changes_no_average() -> None:
+    bandwidth = Bandwidth(total=1000, burst=1.0)
+    for number in range(100):
+        bandwidth.spend(1, 500, 10.0 * number, expected=bandwidth.expect(10.0 * number))
+    before = bandwidth.expect(5000.0)
+    bandwidth.spend(1, 0, 5000.0, expected=before)
+    assert bandwidth.total_opens_at() == pytest.approx(4999.0)
+    assert bandwidth.expect(6000.0) == before
+
+
+def test_without_a_cap_over_all_hosts_nothing_is_expected() -> None:
+    bandwidth = Bandwidth(per_host=1000)
+    bandwidth.spend(1, 5000, 10.0)
+    assert bandwidth.expect(10.0) == 0.0
+    assert bandwidth.total_opens_at() < 10.0
+    assert (bandwidth.host_opens_at(1), bandwidth.host_opens_at(2) < 10.0) == (14.0, True)

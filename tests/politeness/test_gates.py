@@ -249,3 +249,84 @@ def test_whatever_happens_a_gate_opens_when_its_history_says(
             expected = inf if in_flight[each] >= per_host else opens
             assert gates.opens_at(each) == expected
             assert gates.may_start(each, now) == (expected <= now)
+
+
+def test_a_start_that_is_taken_back_counts_for_nothing() -> None:
+    gates = Gates(2.0, 1)
+    gates.start(HOST, 10.0)
+    gates.end(HOST, 10.5)
+    gates.start(HOST, 12.0)
+    gates.withdraw(HOST, 12.0)
+    assert gates.opens_at(HOST) == inf, "it is in flight until its end"
+    gates.end(HOST, 12.0)
+    assert gates.opens_at(HOST) == 12.0
+    assert gates.started(HOST) == 10.0
+
+
+def test_what_was_learnt_in_between_stays_when_a_start_is_taken_back() -> None:
+    gates = Gates(2.0, 9)
+    gates.start(HOST, 10.0)
+    gates.start(HOST, 12.0)
+    gates.set_delay(HOST, 5.0)
+    gates.withdraw(HOST, 12.0)
+    assert gates.opens_at(HOST) == 15.0
+    gates.start(HOST, 15.0)
+    gates.keep_shut(HOST, 40.0)
+    gates.withdraw(HOST, 15.0)
+    assert gates.opens_at(HOST) == 40.0
+
+
+def test_only_the_latest_start_can_be_taken_back_and_once() -> None:
+    gates = Gates(2.0, 3)
+    gates.start(HOST, 10.0)
+    gates.start(HOST, 12.0)
+    gates.withdraw(HOST, 10.0)
+    assert gates.opens_at(HOST) == 14.0
+    gates.withdraw(HOST, 12.0)
+    gates.withdraw(HOST, 10.0)
+    assert (gates.opens_at(HOST), gates.started(HOST)) == (12.0, 10.0)
+    gates.withdraw(OTHER, 10.0)
+    assert gates.opens_at(OTHER) == -inf
+
+
+def test_the_delay_runs_from_when_a_request_is_sent_if_that_is_later() -> None:
+    gates = Gates(2.0, 2)
+    gates.start(HOST, 10.0)
+    gates.put_off(HOST, 10.0, 11.5)
+    assert (gates.opens_at(HOST), gates.started(HOST)) == (13.5, 11.5)
+    gates.put_off(HOST, 10.0, 12.5)
+    gates.put_off(OTHER, 10.0, 12.5)
+    assert (gates.opens_at(HOST), gates.opens_at(OTHER)) == (13.5, -inf)
+
+
+def test_a_gate_that_is_held_is_shut_until_it_is_let_go_and_then_told_of() -> None:
+    told: list[tuple[int, float]] = []
+    gates = Gates(2.0, 1)
+    gates.watch(lambda host, now: told.append((host, now)))
+    gates.hold(HOST)
+    assert gates.opens_at(HOST) == inf
+    gates.let_go(HOST, 30.0)
+    gates.let_go(OTHER, 31.0)
+    assert told == [(HOST, 30.0), (OTHER, 31.0)]
+    assert gates.may_start(HOST, 30.0)
+
+
+def test_a_gate_that_is_held_is_not_forgotten_but_one_given_up_is() -> None:
+    gates = Gates(0.0, 1)
+    gates.hold(HOST)
+    for host in range(5000):
+        gates.start(host, 10.0)
+        gates.end(host, 10.0)
+    assert gates.opens_at(HOST) == inf
+    gates.lift(HOST)
+    assert gates.opens_at(HOST) == -inf
+
+
+def test_single_hosts_can_have_a_delay_and_a_number_of_their_own() -> None:
+    gates = Gates(2.0, 1, delays={HOST: 0.5}, limits={HOST: 2})
+    for host in (HOST, OTHER):
+        gates.start(host, 10.0)
+    assert gates.opens_at(HOST) == 10.5
+    assert gates.opens_at(OTHER) == inf
+    gates.set_delay(HOST, 1.0)
+    assert gates.opens_at(HOST) == 11.0

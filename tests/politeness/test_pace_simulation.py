@@ -1,9 +1,10 @@
 """A crawl of 1,000 hosts by a scripted clock: nobody is asked too early, and nobody is left waiting.
 
-Everything that decides is real: the frontier, the gates of hosts and of addresses, the pace. Made up are
-the hosts: slow and fast ones, with and without a Crawl-delay, some with a limit of their own that they
-defend with 429, some that ask to be left alone for a while, some that hang up; most share an address
-with many others. Besides pages, robots.txt is asked for once per host, and now and then a picture.
+Everything that decides is real: the frontier, the gates of hosts, the lines in front of addresses, the
+pace. Made up are the hosts: slow and fast ones, with and without a Crawl-delay, some with a limit of
+their own that they defend with 429, some that ask to be left alone for a while, some that hang up; most
+share an address with many others. Besides pages, robots.txt is asked for once per host, now and then a
+picture, and where a page redirects to: another host, often enough one of those that are in demand.
 
 `Watch` looks on. It reckons by itself what each host may expect, from what the host said alone.
 """
@@ -21,8 +22,8 @@ from contract.frontiers import durable as durable_frontier
 from contract.frontiers import make_world, offer
 
 from amicrawl.capture import Failure
-from amicrawl.frontier import Outcome
-from amicrawl.politeness.addresses import AddressGates
+from amicrawl.crawl.addresses import AddressPace
+from amicrawl.frontier import Outcome, Settled
 from amicrawl.politeness.pace import HostPace, PaceRules
 
 if TYPE_CHECKING:
@@ -89,6 +90,8 @@ class Watch:
     address_started: dict[str, float] = field(default_factory=dict)
     until: dict[int, float] = field(default_factory=dict)
     streak: dict[int, int] = field(default_factory=dict)
+    wanted_since: dict[int, float] = field(default_factory=dict)
+    """When there was something to ask a host for again, where there had been nothing."""
     crawl_delay: dict[int, float] = field(default_factory=dict)
     least_latency: dict[int, float] = field(default_factory=dict)
     longest_streak: int = 0
@@ -103,7 +106,8 @@ class Watch:
             assert self.ended[key] >= before, "one request at a time"
             assert now >= before + self.due(key) - EXACT
             assert now >= before + pace.interval(key) - EXACT
-            allowed = max(self.ended[key], self.until.get(key, -inf), before + pace.interval(key))
+            paced = max(self.until.get(key, -inf), before + pace.interval(key))
+            allowed = max(self.ended[key], self.wanted_since.get(key, -inf), paced)
             # In the line of its address each of the others comes at most once before it; half a second
             # is what a second attempt waits.
             assert now <= allowed + (self.crowd[host.address] + 1) * ADDRESS_DELAY + 0.5 + EXACT
@@ -152,12 +156,18 @@ class Crawl:
             crowd[host.address] = crowd.get(host.address, 0) + 1
         self.world = make_world(durable_frontier, delay=RULES.delay, inflight=(2000, 1, 2000))
         self.pace = HostPace(RULES)
-        self.addresses = AddressGates(ADDRESS_DELAY)
+        self.addresses = AddressPace(ADDRESS_DELAY, self.world.gates, self.world.breaker)
         self.watch = Watch(crowd)
         self.now = 0.0
         self.under_way: list[tuple[float, int, Request]] = []
         """By when they end; a host has one at most."""
-        self.in_line: dict[int, Request] = {}
+        self.waits = 0
+        """How often a host had to stand in line for its address."""
+        self.redirects = 0
+        self.left = dict.fromkeys(self.hosts, pages)
+        """How many pages of a host are not done yet."""
+        self.parked: dict[int, None] = {}
+        """Hosts of which a picture waits for their address."""
         self.pictures: list[tuple[float, int]] = []
         """When a picture may be asked for next, and of which host."""
         self.wanted: dict[int, int] = {}
@@ -172,22 +182,25 @@ class Crawl:
         while True:
             while self.under_way and self.under_way[0][0] <= self.now:
                 self.finish(heappop(self.under_way)[2])
-            for host in self.addresses.called(self.now):
-                request = self.in_line.pop(host)
-                self.enter(request)
-                assert host not in self.in_line
+            self.addresses.call(self.now)
+            for host in list(self.parked):
+                if self.world.gates.may_start(host, self.now):
+                    del self.parked[host]
+                    self.ask_for_picture(host)
             while self.pictures and self.pictures[0][0] <= self.now:
                 self.ask_for_picture(heappop(self.pictures)[1])
             while (dispatch := frontier.next(self.now)) is not None:
                 host = dispatch.key.host
                 assert not dispatch.skip
-                if host in self.robots_known:
-                    self.enter(Request(host, dispatch.key))
+                if not self.may_enter(host):
+                    frontier.release(dispatch.key, self.now)
+                elif host in self.robots_known:
+                    self.ask(Request(host, dispatch.key))
                 else:
                     self.robots_known.add(host)
                     frontier.release(dispatch.key, self.now)
                     self.world.gates.start(host, self.now)
-                    self.enter(Request(host, None, robots=True))
+                    self.ask(Request(host, None, robots=True))
             moments = [frontier.next_moment(self.now), self.addresses.next_moment()]
             if self.under_way:
                 moments.append(self.under_way[0][0])
@@ -198,13 +211,16 @@ class Crawl:
             assert min(known) > self.now, "the clock must go on"
             self.now = min(known)
 
-    def enter(self, request: Request) -> None:
-        """Ask the host, whose gate is entered, unless its address makes it wait."""
+    def may_enter(self, key: int) -> bool:
+        """Tell whether the host, whose gate is entered, has its turn; otherwise the start is undone."""
+        if self.addresses.enter(self.hosts[key].address, key, self.now):
+            return True
+        self.world.gates.withdraw(key, self.now)
+        self.waits += 1
+        return False
+
+    def ask(self, request: Request) -> None:
         host = self.hosts[request.host]
-        if not self.addresses.enter(host.address, host.key, self.now):
-            assert host.key not in self.in_line
-            self.in_line[host.key] = request
-            return
         self.watch.start(host, self.now, self.pace)
         request.started = self.now
         request.answer = host.answer(self.now, self.chance)
@@ -227,11 +243,23 @@ class Crawl:
         else:
             failure = None if status else Failure.CONNECTION_RESET
             outcome = Outcome(status, failure, answered=True, latency_ms=int(latency * 1000))
-            self.world.frontier.settle(request.key, outcome, self.now)
+            if self.world.frontier.settle(request.key, outcome, self.now) is Settled.DONE:
+                self.left[host.key] -= 1
+            if self.chance.random() < 0.02:
+                self.redirect()
             if self.chance.random() < 0.03:
                 self.wanted[host.key] = self.wanted.get(host.key, 0) + 1
         if host.key in self.wanted:
             heappush(self.pictures, (gates.opens_at(host.key), host.key))
+
+    def redirect(self) -> None:
+        """Offer what a page points at: half of the time a page of one of ten hosts."""
+        self.redirects += 1
+        key = self.chance.randint(1, 10 if self.chance.random() < 0.5 else HOSTS)
+        assert self.world.frontier.offer(offer(key, PAGES + self.redirects))
+        if not self.left[key]:
+            self.watch.wanted_since[key] = self.now
+        self.left[key] += 1
 
     def ask_for_picture(self, host: int) -> None:
         gates = self.world.gates
@@ -240,11 +268,15 @@ class Crawl:
         if not gates.may_start(host, self.now):
             heappush(self.pictures, (gates.opens_at(host), host))
             return
+        gates.start(host, self.now)
+        if not self.may_enter(host):
+            self.parked[host] = None
+            gates.end(host, self.now)
+            return
         self.wanted[host] -= 1
         if not self.wanted[host]:
             del self.wanted[host]
-        gates.start(host, self.now)
-        self.enter(Request(host, None))
+        self.ask(Request(host, None))
 
 
 def test_no_host_is_asked_earlier_than_its_pace_allows_and_none_is_starved() -> None:
@@ -254,10 +286,14 @@ def test_no_host_is_asked_earlier_than_its_pace_allows_and_none_is_starved() -> 
         frontier = crawl.world.frontier
         assert crawl.watch.starts >= 100_000
         assert not frontier.has_pending()
-        assert not any((crawl.in_line, crawl.under_way, crawl.wanted))
+        assert not any((crawl.parked, crawl.under_way, crawl.wanted))
         assert set(crawl.watch.started) == set(crawl.hosts)
         # Every rule had its say.
         assert crawl.watch.longest_streak >= 6
+        assert crawl.redirects > 1000
+        assert crawl.waits > 10_000
+        # Who has to wait is woken when its turn has come, and not to go back to sleep.
+        assert crawl.waits < 1.1 * crawl.watch.starts
         # What deviates is remembered, and nothing else.
         slowed = [key for key in crawl.hosts if crawl.pace.interval(key) > RULES.delay]
         assert len(crawl.pace) == len(slowed) < HOSTS

@@ -47,6 +47,8 @@ def test_a_crawl_that_runs_says_what_it_was_asked(tmp_path: Path) -> None:
         "settings": {"AMICRAWL_DELAY": 1.0},
         "versions": {"python": "3.11"},
         "counts": {},
+        "links": {},
+        "ignored": {},
         "files": [],
         "earlier": [],
     }

@@ -1,0 +1,230 @@
+"""`amicrawl explain`: whether a crawl takes a URL, and which rule decides.
+
+The rules are those of a crawl that was made (`--dir`), of a crawl file (`--config`), or of start URLs
+alone (`--start`). They are asked in the order of the crawl, and all of them answer: what keeps a URL out
+first may not be the only thing that does.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from pathlib import Path  # typer looks at it
+from typing import TYPE_CHECKING, Annotated, Any
+
+import orjson
+import typer
+
+from amicrawl.cli.crawl_facts import CRAWL_JSON, CRAWL_JSON_LIMIT
+from amicrawl.cli.frontier.row_facts import find, row_facts
+from amicrawl.cli.frontier.source import opened
+from amicrawl.cli.frontier.words import json_text
+from amicrawl.cli.terminal import harmless
+from amicrawl.config import PREFIX, CrawlConfig
+from amicrawl.crawl.arguments import SiteArguments
+from amicrawl.crawl.following import REQUISITE
+from amicrawl.crawl.selecting import make_selection
+from amicrawl.crawl.startlist import read_starts
+from amicrawl.crawlfile import read_crawl_file
+from amicrawl.discovery import Kind, Selection
+from amicrawl.errors import InputError, UsageError
+from amicrawl.frontier.traps import Trap, classify
+from amicrawl.politeness.robots_policy import RobotsCache, robots_url
+from amicrawl.urls import Canonical, Refused, canonical_form, fetchable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_ROBOTS = Path("frontier", "robots.json")
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What is asked."""
+
+    config: CrawlConfig = field(default_factory=CrawlConfig)
+    starts: tuple[str, ...] = ()
+    depth: str = "inf"
+    directory: Path | None = None
+    """Where the crawl was made; None where none was."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one rule says."""
+
+    rule: str
+    keeps_out: bool
+    says: str
+
+
+def explain(
+    url: Annotated[str, typer.Argument(metavar="URL", help="The URL, as a page names it.")],
+    *,
+    directory: Annotated[
+        Path | None, typer.Option("--dir", help="The output of a crawl: its rules, what it knows.")
+    ] = None,
+    config: Annotated[Path | None, typer.Option(help="A crawl file: by its rules.")] = None,
+    start: Annotated[
+        list[str] | None, typer.Option(metavar="URL", help="A start URL (may be repeated).")
+    ] = None,
+    depth: Annotated[str, typer.Option(help="With --start: inf or shallow.")] = "inf",
+    hops: Annotated[
+        int | None, typer.Option(min=0, help="Links between a start URL and URL; default 1.")
+    ] = None,
+    requisite: Annotated[
+        bool, typer.Option("--requisite", help="A page needs it to be shown (image, style sheet).")
+    ] = False,
+    parent: Annotated[
+        str | None, typer.Option("--from", metavar="URL", help="The page that names it.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Say whether a crawl takes URL, and which rule decides.
+
+    Example: amicrawl explain https://example.org/a --start https://example.org/
+    """
+    rules = _rules(directory, config, tuple(start or ()), depth)
+    row = _row(rules, url)
+    if hops is None:
+        hops = int(row["depth"]) if row is not None else 1
+    if row is not None and not requisite:
+        requisite = REQUISITE in str(row.get("url_annex", ""))
+    kind = Kind.REQUISITE if requisite else Kind.LINK
+    answers = list(_answers(rules, url, kind=kind, hops=hops, parent=parent))
+    against = next((answer for answer in answers if answer.keeps_out), None)
+    if as_json:
+        told = [{"rule": each.rule, "keeps_out": each.keeps_out, "says": each.says} for each in answers]
+        found = {"url": url, "taken": against is None, "kind": kind.value, "hops": hops, "rules": told}
+        typer.echo(json_text({**found, "decided_by": against.rule if against else None, "row": row}))
+        return
+    typer.echo(harmless(url))
+    for answer in answers:
+        mark = "no " if answer.keeps_out else "ok "
+        typer.echo(f"  {mark} {answer.rule:<10} {harmless(answer.says)}")
+    for line in _known(rules, row):
+        typer.echo(f"      frontier   {harmless(line)}")
+    typer.echo(f"kept out by {against.rule}" if against else "taken")
+
+
+def _rules(directory: Path | None, config: Path | None, starts: tuple[str, ...], depth: str) -> Rules:
+    if sum((directory is not None, config is not None, bool(starts))) != 1:
+        raise UsageError(
+            "By whose rules? Give the output of a crawl (--dir), a crawl file (--config), or start URLs "
+            "(--start)."
+        )
+    if directory is not None:
+        return _rules_of_directory(directory)
+    if config is not None:
+        return _rules_of_file(config)
+    return Rules(starts=starts, depth=depth)
+
+
+def _rules_of_directory(directory: Path) -> Rules:
+    """Return the rules that the crawl in *directory* was made by, as its `crawl.json` says."""
+    path = directory / CRAWL_JSON
+    try:
+        if path.stat().st_size > CRAWL_JSON_LIMIT:
+            raise InputError(f"{path} is larger than a crawl.json can be.")
+        said: Any = orjson.loads(path.read_bytes())
+        settings, asked = dict(said["settings"]), dict(said["asked"])
+    except OSError as error:
+        raise InputError(f"{directory} holds no crawl: {error.strerror or error}.") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path} is not what a crawl writes: {error!r}.") from error
+    known = {PREFIX + name.upper(): value for name, value in settings.items() if value is not None}
+    names = {PREFIX + name.upper() for name in CrawlConfig.model_fields}
+    config = CrawlConfig.from_settings({name: known[name] for name in known.keys() & names})
+    starts = tuple(str(asked.get("url", "")).split())
+    return Rules(config, starts, str(asked.get("depth", "inf")), directory)
+
+
+def _rules_of_file(path: Path) -> Rules:
+    """Return the rules of the crawl file at *path*, whose list of start URLs is read too."""
+    file = read_crawl_file(path)
+    config = CrawlConfig.from_settings(file.settings)
+    if file.spider != "site":
+        raise UsageError(f"{path} is for the spider `{file.spider}`, which follows no links.")
+    starts = read_starts(SiteArguments.parse(file.arguments))
+    depth = file.arguments.get("depth", "inf")
+    return Rules(config, tuple(seed.url for seed in starts), depth)
+
+
+def _answers(rules: Rules, url: str, *, kind: Kind, hops: int, parent: str | None) -> Iterator[Answer]:
+    found = fetchable(url)
+    if isinstance(found, Refused):
+        yield Answer("fetchable", keeps_out=True, says=str(found.reason))
+        return
+    selection = make_selection(rules.config, rules.starts, depth=rules.depth)
+    if url in rules.starts:
+        yield Answer("scope", keeps_out=False, says="a start URL, which no rule keeps out")
+    else:
+        yield from _of_selection(selection, url, kind=kind, hops=hops, parent=parent)
+    yield _of_traps(url)
+    yield _of_robots(rules, url)
+
+
+def _of_selection(
+    selection: Selection, url: str, *, kind: Kind, hops: int, parent: str | None
+) -> Iterator[Answer]:
+    if kind is Kind.REQUISITE and not selection.requisites:
+        yield Answer("requisites", keeps_out=True, says="requisites are not fetched")
+    on_site = parent is None or selection.is_on_site(parent, hops=1)
+    within = selection.scope.decide(url, kind=kind, hops=hops, parent_in_scope=on_site)
+    yield Answer("scope", keeps_out=not within.in_scope, says=within.rule)
+    ignored = selection.ignores.match(url)
+    says = f"none of {len(selection.ignores)} patterns"
+    if ignored is not None:
+        says = f"{ignored.source or 'pattern'}: {ignored.expression}"
+    yield Answer("ignores", keeps_out=ignored is not None, says=says)
+    wrong = selection.wrong_shape(url)
+    yield Answer("shape", keeps_out=wrong is not None, says=wrong or "nothing is wrong with it")
+
+
+def _of_traps(url: str) -> Answer:
+    form = canonical_form(url)
+    text = form.url if isinstance(form, Canonical) else url
+    trap = classify(text, int(time.time() // 3600))
+    says = "it is like none"
+    if trap is not Trap.NONE:
+        kind = str(trap.name).lower()
+        says = f"it is like a {kind} trap; that counts once its host has shown 16 of them"
+    return Answer("traps", keeps_out=False, says=says)
+
+
+def _of_robots(rules: Rules, url: str) -> Answer:
+    """Return what the robots.txt that the crawl has kept says; without one, nothing."""
+    origin = robots_url(url)
+    if rules.directory is None or isinstance(origin, Refused):
+        return Answer("robots", keeps_out=False, says="not asked here")
+    try:
+        known = orjson.loads((rules.directory / _ROBOTS).read_bytes())
+        agent, rows = str(known["agent"]), list(known["origins"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return Answer("robots", keeps_out=False, says="nothing is known")
+    cache = RobotsCache.from_rows(rows, agent=agent, written_for=agent, now=time.time())
+    verdict = cache.find(origin, now=time.time())
+    if verdict is None:
+        return Answer("robots", keeps_out=False, says="nothing is known, or it is too old")
+    allowed = verdict.allows(url)
+    says = f"{origin} allows it" if allowed else verdict.reason
+    return Answer("robots", keeps_out=allowed is False, says=says)
+
+
+def _row(rules: Rules, url: str) -> dict[str, Any] | None:
+    """Return the row that the frontier of the crawl has for *url*, if there is one."""
+    if rules.directory is None or not (rules.directory / "frontier").is_dir():
+        return None
+    with opened(rules.directory) as source:
+        match = find(source, url)
+        return None if match is None else row_facts(source, match.row)
+
+
+def _known(rules: Rules, row: dict[str, Any] | None) -> Iterator[str]:
+    if rules.directory is None:
+        return
+    if row is None:
+        yield "no row: it was never offered, or kept out"
+        return
+    yield f"{row['status_name']}, found as {row['source_name']}, {row['depth']} hops from a start"
+    yield f"more with: amicrawl frontier explain {rules.directory} URL"

@@ -1,0 +1,89 @@
+"""`amicrawl upload`: copy a crawl's directory to a bucket, or finish what a crawl could not."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from amicrawl.cli.terminal import harmless, human_size
+from amicrawl.disk import OPEN_SUFFIX, DirectoryLock, Disk
+from amicrawl.errors import AmicrawlError, InputError, OutputError
+from amicrawl.record.bucket import open_bucket
+from amicrawl.record.upload import Uploads
+
+if TYPE_CHECKING:
+    from amicrawl.record import SealedFile
+
+
+def upload(
+    directory: Annotated[Path, typer.Argument(help="The output directory of a crawl.")],
+    to: Annotated[str, typer.Option(help="s3://bucket/path, gs://bucket/path or file:///path.")],
+    frontier: Annotated[bool, typer.Option("--frontier", help="The frontier, too.")] = False,
+    remove: Annotated[
+        bool, typer.Option("--remove", help="Remove WARC files here once their copies are verified.")
+    ] = False,
+) -> None:
+    """Copy the files of DIRECTORY to a bucket, each verified there by size and SHA-256.
+
+    What lies there already is not sent again. Example: amicrawl upload ami-out --to s3://archive/2026-11
+    """
+    if not directory.is_dir():
+        raise InputError(f"{directory} is not a directory. Give the output directory of a crawl.")
+    disk = Disk()
+    with DirectoryLock(directory):
+        _check_sealed(directory)
+        uploads = Uploads(
+            directory,
+            open_bucket(to, disk=disk),
+            disk=disk,
+            now=lambda: datetime.now(UTC),
+            remove=remove,
+        )
+        files = [*uploads.warc_files(), *uploads.closing_files(frontier=frontier)]
+        if not files:
+            raise InputError(f"{directory} holds no crawl. Give the output directory of one.")
+        left = _send(uploads, files)
+        uploads.publish()
+        _tell_of_missing(uploads.missing())
+    if left:
+        raise OutputError(
+            f"{left} of {len(files)} files were not uploaded; they are all still there. Run the same "
+            "command again."
+        )
+    there = uploads.uploaded.values()
+    size = human_size(sum(file.size for file in there))
+    typer.echo(f"{len(there)} files, {size}, are in {to}, verified.")
+
+
+def _check_sealed(directory: Path) -> None:
+    """Raise InputError where a killed crawl has left what is to be repaired first."""
+    unsealed = sorted(path.name for path in directory.glob(f"*{OPEN_SUFFIX}"))
+    if unsealed:
+        raise InputError(
+            f"{directory} has files that are not finished ({unsealed[0]}). Seal them first: "
+            f"amicrawl repair {directory}"
+        )
+
+
+def _send(uploads: Uploads, files: list[SealedFile]) -> int:
+    """Send *files*, telling of each that could not be sent; return how many those are."""
+    left = 0
+    for file in files:
+        try:
+            uploads.upload(file)
+        except AmicrawlError as error:
+            left += 1
+            typer.echo(f"amicrawl: {harmless(str(error), limit=2000)}", err=True)
+    return left
+
+
+def _tell_of_missing(names: list[str]) -> None:
+    if names:
+        typer.echo(
+            f"{len(names)} WARC files that crawl.json lists are neither here nor there "
+            f"({harmless(names[0])}): they were moved away before they were uploaded.",
+            err=True,
+        )

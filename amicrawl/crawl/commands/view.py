@@ -1,0 +1,21 @@
+"""`scrapy view`: a page as Scrapy gets it, in a browser; nothing is archived."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scrapy.commands import view
+
+from amicrawl.crawl.looking import check_spider
+
+if TYPE_CHECKING:
+    import argparse
+
+
+class Command(view.Command):
+    """Shows a page in a browser."""
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        """Do so, once the spider named in *opts* was found to be one that can be used."""
+        check_spider(self.crawler_process, opts.spider, arguments={}, command="view")
+        super().run(args, opts)

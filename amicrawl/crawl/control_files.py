@@ -1,0 +1,128 @@
+"""Control files: how somebody steers a crawl that runs, by writing into its directory `control`.
+
+    delay         seconds between two requests to a host, one number
+    concurrency   requests that may be in flight at most, one whole number
+    per_host      requests to one host that may be in flight at once, one whole number
+    ignores       ignore patterns, one a line
+    pause         nothing new is fetched while it is there
+    stop          the crawl is drained and sealed
+
+In the first four, empty lines and lines that begin with `#` say nothing. A file that is taken away takes
+its value with it: what was configured counts again. This module reads; `control` does what they say.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from math import isfinite
+from typing import TYPE_CHECKING
+
+from amicrawl.crawl.log_lines import visible
+from amicrawl.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+SIZE_LIMIT = 1024**2
+"""Bytes of the largest file that is read."""
+_LONGEST_DELAY = 24 * 3600
+_SHOWN = 60
+
+Line = tuple[int, str]
+"""A line that says something, behind its number."""
+
+
+class ControlFile:
+    """One control file, looked at again and again."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._seen: tuple[int, ...] = ()
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there is a file of that name, whatever it holds."""
+        return bool(self._seen)
+
+    def has_changed(self) -> bool:
+        """Look, and tell whether it is another file than the last time, or has come or gone."""
+        try:
+            found = self.path.stat()
+        except OSError:
+            seen: tuple[int, ...] = ()
+        else:
+            seen = (found.st_mtime_ns, found.st_size, found.st_ino, found.st_mode)
+        if seen == self._seen:
+            return False
+        self._seen = seen
+        return True
+
+    def lines(self) -> Sequence[Line]:
+        """Return the lines that say something, without outer space.
+
+        Raises InputError where it cannot be read, is too large or is not text.
+        """
+        try:
+            # Not to wait for whoever might write into a pipe of that name.
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            with os.fdopen(descriptor, "rb") as file:
+                if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                    raise InputError(f"{self.path} is not a file. Write one in its place.")
+                content = file.read(SIZE_LIMIT + 1)
+        except OSError as error:
+            raise InputError(f"{self.path} cannot be read: {error.strerror}.") from error
+        if len(content) > SIZE_LIMIT:
+            raise InputError(f"{self.path} is larger than {SIZE_LIMIT} bytes.")
+        try:
+            text = content.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            line = content.count(b"\n", 0, error.start) + 1
+            raise InputError(f"{self.path}, line {line}: this is not UTF-8 text.") from error
+        return list(_saying(text))
+
+
+def seconds_in(path: Path, lines: Sequence[Line]) -> float:
+    """Return the one number of seconds in *lines* of *path*; raises InputError for anything else."""
+    line, text = _only(path, lines)
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not isfinite(seconds) or not 0 <= seconds <= _LONGEST_DELAY:
+        raise InputError(
+            f"{path}, line {line}: {_quoted(text)} is no number of seconds from 0 to {_LONGEST_DELAY}. "
+            "Write one, as in 2.5; a range is not taken."
+        )
+    return seconds
+
+
+def count_in(path: Path, lines: Sequence[Line], *, most: int) -> int:
+    """Return the one whole number from 1 to *most* in *lines* of *path*; raises InputError as above."""
+    line, text = _only(path, lines)
+    number = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+    if not 1 <= number <= most:
+        raise InputError(
+            f"{path}, line {line}: {_quoted(text)} is no whole number from 1 to {most}. Write one."
+        )
+    return number
+
+
+def _only(path: Path, lines: Sequence[Line]) -> Line:
+    if not lines:
+        raise InputError(f"{path}, line 1: there is no number. Write one, or remove the file.")
+    if len(lines) > 1:
+        raise InputError(f"{path}, line {lines[1][0]}: one number is enough. Remove this line.")
+    return lines[0]
+
+
+def _saying(text: str) -> Iterator[Line]:
+    for number, line in enumerate(text.split("\n"), start=1):
+        said = line.strip()
+        if said and not said.startswith("#"):
+            yield number, said
+
+
+def _quoted(text: str) -> str:
+    return f"'{visible(text, limit=_SHOWN)}'"

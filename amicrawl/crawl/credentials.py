@@ -1,0 +1,121 @@
+"""Credentials: what a crawl says of itself to single hosts, read once from where settings point.
+
+Basic authentication (RFC 7617) goes to the one host it is for, over https and to that scheme's port,
+unless the settings say otherwise; cookies go by RFC 6265. Both are chosen anew for every request by its
+URL, so that no redirect takes them elsewhere, and their values are not shown in what is archived.
+"""
+
+from __future__ import annotations
+
+import time
+from base64 import b64encode
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from amicrawl.crawlfile import is_reference, resolve
+from amicrawl.crawlfile.cookies import cookie_field, read_cookies
+from amicrawl.errors import InputError, UsageError
+from amicrawl.fetch.request import proxy_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from amicrawl.config import CrawlConfig
+    from amicrawl.crawlfile.cookies import Cookie
+    from amicrawl.urls import Fetchable
+
+_PORTS = {"http": 80, "https": 443}
+
+
+class Auth(NamedTuple):
+    """What is said to one host."""
+
+    value: bytes
+    """The value of the `Authorization` field."""
+    port: int | None
+    """The port it is for; None: the one of the scheme."""
+    allow_plain: bool
+    """Whether it goes over http."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Credentials:
+    """The secrets of one crawl; not to be printed."""
+
+    auth: Mapping[str, Auth]
+    """By host name in lower case."""
+    cookies: tuple[Cookie, ...] = ()
+    proxy: str = ""
+    """The proxy of every request, with its password; empty for none."""
+    clock: Callable[[], float] = time.time
+
+    def fields_for(self, target: Fetchable) -> list[tuple[bytes, bytes]]:
+        """Return the fields that a request for *target* carries, whose values are secret."""
+        fields = []
+        auth = self.auth.get(target.host.lower().removesuffix("."))
+        if auth is not None and _is_for(auth, target):
+            fields.append((b"Authorization", auth.value))
+        cookie = cookie_field(self.cookies, target.wire_url, now=self.clock()) if self.cookies else ""
+        if cookie:
+            fields.append((b"Cookie", cookie.encode("ascii")))
+        return fields
+
+
+def read_credentials(config: CrawlConfig, *, base: Path = Path()) -> Credentials:
+    """Return what the references in *config* point at; relative paths start from *base*.
+
+    Raises InputError where one leads nowhere, and UsageError where a setting holds a secret itself.
+    """
+    auth = {
+        host: _auth(host, override, base)
+        for host, override in config.host_overrides.items()
+        if override.get("auth")
+    }
+    cookies: tuple[Cookie, ...] = ()
+    if config.cookies:
+        cookies = read_cookies(resolve(config.cookies, base), name=config.cookies)
+    return Credentials(auth, cookies, _proxy(config.proxy, base))
+
+
+def redaction_note(config: CrawlConfig) -> dict[str, str]:
+    """Return the warcinfo field that says which values the request records do not show."""
+    names = (
+        ["Authorization"] if any(entry.get("auth") for entry in config.host_overrides.values()) else []
+    )
+    names += ["Cookie"] if config.cookies else []
+    return {"redacted": f"values of {' and '.join(names)} fields in request records"} if names else {}
+
+
+def _is_for(auth: Auth, target: Fetchable) -> bool:
+    port = _PORTS[target.scheme]
+    if (target.port or port) != (auth.port or port):
+        return False
+    return target.scheme == "https" or auth.allow_plain
+
+
+def _auth(host: str, override: Mapping[str, object], base: Path) -> Auth:
+    secret = resolve(str(override["auth"]), base)
+    if ":" not in secret or not secret.isprintable():
+        raise InputError(
+            f"What auth of the host {host} points at is not user:password on one line. Write it so."
+        )
+    port = override.get("auth_port")
+    return Auth(
+        value=b"Basic " + b64encode(secret.encode()),
+        port=int(str(port)) if port else None,
+        allow_plain=bool(override.get("allow_plain")),
+    )
+
+
+def _proxy(written: str, base: Path) -> str:
+    if not written:
+        return ""
+    proxy = resolve(written, base).strip() if is_reference(written) else written
+    if "@" in written and not is_reference(written):
+        raise UsageError(
+            "AMICRAWL_PROXY has a user name or a password in it, and settings are archived. Keep the "
+            "URL elsewhere, and write env:NAME or file:PATH."
+        )
+    proxy_of(proxy)
+    return proxy

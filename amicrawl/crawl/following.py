@@ -1,0 +1,376 @@
+"""Following: from a page that was fetched to the offers of what it leads to.
+
+    capture -> payload, decoded -> links -> selection -> key -> limits -> offers
+
+What is read is bounded: the payload in bytes, the links in number and characters, and both are read in
+one pass; large pages are read on a thread. The offers go to the frontier before the page is settled, so
+that no page counts as done whose links are not known. After a crash, a page that only the index knows
+of is read again from its record.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple
+
+from amicrawl.crawl.answering import REDIRECTS
+from amicrawl.discovery import Kind, Limits, extract, is_read
+from amicrawl.discovery.coding import decoded
+from amicrawl.frontier import Offer, Source
+from amicrawl.frontier.revisits import fingerprint_of
+from amicrawl.frontier.soft404 import Soft404Detector
+from amicrawl.seed import Seed
+from amicrawl.urls import Refused, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from amicrawl.capture import Capture
+    from amicrawl.discovery import Link, Selection
+    from amicrawl.frontier import DurableFrontier, LivePartition
+    from amicrawl.record import CaptureItem
+    from amicrawl.urls import UrlKey
+
+logger = logging.getLogger(__name__)
+
+REQUISITE = "amicrawl_requisite"
+"""In `Offer.extra` and `Request.meta`: that a page needs this to be shown; as the which in a row."""
+SITEMAP = "amicrawl_sitemap"
+"""That this is read as a sitemap, whatever its type says; as the which in a row."""
+PRIMARY = "amicrawl_primary"
+"""The start URL that this comes from, where there is more than one and a pattern asks for it."""
+_GROWTH = "amicrawl_growth"
+"""How often in a row the query has grown by further arguments from page to page."""
+_CHAIN = "redirect_times"
+
+_PAGE = Limits()
+_SITEMAP = Limits(payload=50 << 20, links=50_000, characters=64 << 20)
+"""What the sitemap protocol allows for one file."""
+_LARGE = 256 << 10
+"""Bytes of a body from which on it is read on a thread."""
+_REMEMBERED = 1 << 17
+"""URLs of each kind that are known to have been offered, so as not to work out their keys again."""
+_LONGEST_CHAIN = 20
+_MOST_GROWTH = 4
+DEEPEST_PAGE = 500
+"""Links from a start beyond which only a crawler comes: calendars, and lists with nothing but "next"."""
+_DEEPEST = 8
+"""Requisites of requisites (a style sheet that imports another, a frame in a frame) and indexes of
+sitemaps in a row that are followed. They count as no link, so nothing else would end such a chain."""
+_GZIP = frozenset({"application/gzip", "application/x-gzip"})
+
+
+class Page(NamedTuple):
+    """A row that was fetched: where its links come from."""
+
+    url: str
+    key: UrlKey
+    hops: int
+    source: Source
+    extra: dict[str, object]
+
+    @classmethod
+    def of(cls, offer: Offer) -> Page:
+        """Return the page that was offered as *offer*."""
+        return cls(offer.seed.url, offer.key, offer.hops, offer.source, dict(offer.extra or {}))
+
+    @property
+    def is_start(self) -> bool:
+        """Whether it is a start URL, or what one redirects to."""
+        named = REQUISITE in self.extra or SITEMAP in self.extra
+        return self.hops == 0 and self.source in {Source.SEED, Source.REDIRECT} and not named
+
+    def depth_in(self, nested: str) -> int:
+        """Return how many in a row, this one included, were *nested*: REQUISITE, SITEMAP, or grown."""
+        depth = self.extra.get(nested, 0)
+        return depth if isinstance(depth, int) else 0
+
+    @property
+    def is_sitemap(self) -> bool:
+        """Whether it is read as a sitemap."""
+        return bool(self.extra.get(SITEMAP))
+
+
+class Following:
+    """What one crawl takes of its pages. *widens*: a start URL that redirects brings its new site."""
+
+    def __init__(
+        self,
+        selection: Selection,
+        *,
+        key_of: Callable[[str], UrlKey | Refused],
+        starts: Iterable[str],
+        widens: bool,
+        max_urls: int = 0,
+        max_host_urls: int = 0,
+        detector: Soft404Detector | None = None,
+    ) -> None:
+        self.selection = selection
+        self.detector = detector or Soft404Detector()
+        """Which payloads are error pages; shared with the frontier."""
+        self.counts: Counter[str] = Counter()
+        """What became of the links: `offered`, `known`, and the rules that kept others out."""
+        self._key_of = key_of
+        self._starts = tuple(starts)
+        self._widens = widens
+        self._max_urls = max_urls
+        self._max_host_urls = max_host_urls
+        self._met: dict[tuple[Kind, bool], set[str]] = {}
+        self._patterns_seen = selection.ignores.added
+
+    def recall(self, partition: LivePartition) -> None:
+        """Note where the start URLs redirect to, as far as *partition* knows from an earlier crawl."""
+        for start in self._starts:
+            url = start
+            for _ in range(_LONGEST_CHAIN):
+                key = self._key_of(url)
+                number = None if isinstance(key, Refused) else partition.find(*key)
+                reference = 0 if number is None else partition.get(number).redirect_ref
+                if not reference or isinstance(key, Refused):
+                    break
+                target = text_of(partition.texts_at(reference)[0])
+                target_key = self._key_of(target)
+                if isinstance(target_key, Refused) or target_key.host != key.host:
+                    break
+                if self._widens:
+                    self.selection.scope.widen(target)
+                url = target
+
+    async def read(self, item: CaptureItem, page: Page) -> list[Offer]:
+        """Return what the capture of *page* leads to, to be offered before the page is settled."""
+        if len(item.capture.body) > _LARGE and item.capture.status not in REDIRECTS:
+            links = await asyncio.to_thread(self._links, item, page)
+        else:
+            links = self._links(item, page)
+        return list(self._offers(links, page, item))
+
+    def hand_over(
+        self,
+        frontier: DurableFrontier,
+        page: UrlKey,
+        offers: list[Offer],
+        *,
+        ours: Callable[[int], bool],
+    ) -> None:
+        """Offer what *page* leads to, within the limits, of the host keys that *ours* says are ours."""
+        kept = [offer for offer in offers if ours(offer.key.host)]
+        self.counts["other_shard"] += len(offers) - len(kept)
+        if not self._max_urls and not self._max_host_urls:
+            new = frontier.offer_links(page, kept)
+            self.counts["offered"] += new
+            self.counts["known"] += len(kept) - new
+            return
+        for offer in kept:
+            if frontier.partition.find(*offer.key) is not None:
+                self.counts["known"] += 1
+            elif self._is_full(frontier, offer.key.host):
+                self.counts["kept_out/limits"] += 1
+            else:
+                self.counts["offered"] += frontier.offer_links(page, [offer])
+
+    def _is_full(self, frontier: DurableFrontier, host: int) -> bool:
+        return bool(
+            (self._max_urls and len(frontier) >= self._max_urls)
+            or (self._max_host_urls and frontier.urls_of(host) >= self._max_host_urls)
+        )
+
+    def read_now(self, item: CaptureItem, page: Page) -> list[Offer]:
+        """Do the same where no event loop runs yet."""
+        return list(self._offers(self._links(item, page), page, item))
+
+    def refusal_of(self, page: Page) -> str:
+        """Return the pattern that keeps *page*, which waited, out by now; empty where none does."""
+        ignores = self.selection.ignores
+        # Rows were asked when they were found: only patterns that have come since can say anything new.
+        if ignores.added == self._patterns_seen or page.is_start:
+            return ""
+        ignored = ignores.match(page.url, primary=self._primary(page))
+        return f"ignored by {ignored.expression}" if ignored is not None else ""
+
+    @property
+    def ignored(self) -> dict[str, int]:
+        """URLs that each ignore pattern has kept out, those that kept out most first; none without."""
+        hits = self.selection.ignores.hits
+        found = sorted(((-count, text) for text, count in hits.items() if count))
+        return {text: -count for count, text in found}
+
+    def sitemaps(self, urls: Iterable[str]) -> Iterator[Offer]:
+        """Yield the offers of the sitemaps *urls* that a robots.txt names, of hosts of this crawl."""
+        starts = {key.host for key in map(self._key_of, self._starts) if not isinstance(key, Refused)}
+        for url in urls:
+            key = self._key_of(url)
+            if isinstance(key, Refused):
+                continue
+            if key.host in starts or self.selection.is_on_site(url, hops=1):
+                yield Offer(Seed(url), key, Source.SITEMAP, 1, 0, {SITEMAP: True})
+
+    def redirected_start(self, page: Page, target: str, key: UrlKey) -> None:
+        """Put the site of *target* in scope, which a start URL redirects to, if it is the same domain's.
+
+        Another's is not: a start URL that has moved behind a log-in elsewhere would bring all of that.
+        """
+        if not self._widens:
+            return
+        if key.host == page.key.host:
+            self.selection.scope.widen(target)
+        else:
+            logger.warning(
+                "%s redirects to %s, on another domain: that page is archived, but nothing it links to. "
+                "Start there, or name the domain with AMICRAWL_DOMAINS, to have it crawled.",
+                ascii(page.url),
+                ascii(target),
+            )
+
+    def _links(self, item: CaptureItem, page: Page) -> list[Link]:
+        """Return what the capture names; runs on a thread for large ones."""
+        capture = item.capture
+        if capture.status in REDIRECTS or not 200 <= capture.status < 300:
+            return []
+        if self._is_error_page(item, page):
+            self.counts["error_pages"] += 1
+            return []
+        content_type = _text(capture, b"content-type")
+        limits = _SITEMAP if page.is_sitemap else _PAGE
+        if page.is_sitemap or _is_packed_sitemap(page.url, content_type):
+            content_type = "application/xml"
+        payload = b""
+        if is_read(page.url, content_type):
+            payload = _payload(capture, limits.payload)
+        return extract(
+            payload, url=page.url, content_type=content_type, fields=capture.fields, limits=limits
+        )
+
+    def _is_error_page(self, item: CaptureItem, page: Page) -> bool:
+        """Tell whether the host shows this payload under so many URLs that it is none of its pages."""
+        if page.is_start or page.extra.get(REQUISITE):
+            return False
+        fingerprint = fingerprint_of(item.digest)
+        return self.detector.observe(page.key.host, fingerprint, path=page.key.path)
+
+    def _offers(self, links: list[Link], page: Page, item: CaptureItem) -> Iterator[Offer]:
+        if item.capture.status in REDIRECTS:
+            yield from self._redirected(item.final_url, page)
+            return
+        if not links:
+            return
+        on_site = page.is_start or self.selection.is_on_site(page.url, hops=max(page.hops, 1))
+        # Where a limit bites, a page with its pictures is worth more than one more page.
+        for link in sorted(links, key=lambda link: link.kind is Kind.LINK):
+            offer = self._offer(link, page, on_site=on_site)
+            if offer is not None:
+                yield offer
+
+    def _offer(self, link: Link, page: Page, *, on_site: bool) -> Offer | None:
+        url, kind, where = link
+        if self._was_met(url, kind, on_site=on_site):
+            self.counts["met"] += 1
+            return None
+        child_is_sitemap = page.is_sitemap and where == "sitemap"
+        nested = REQUISITE if kind is Kind.REQUISITE else SITEMAP if child_is_sitemap else ""
+        depth = page.depth_in(nested) + 1
+        if nested and depth > _DEEPEST:
+            self.counts["kept_out/chain"] += 1
+            return None
+        growth = page.depth_in(_GROWTH) + 1 if _has_grown(page.url, url) else 0
+        if growth > _MOST_GROWTH:
+            self.counts["kept_out/growth"] += 1
+            return None
+        hops = page.hops if kind is Kind.REQUISITE or child_is_sitemap else page.hops + 1
+        selected = self.selection.judge(
+            url, kind=kind, hops=hops, parent_on_site=on_site, primary=self._primary(page)
+        )
+        if selected.is_taken or (selected.by == "scope" and self.selection.scope.max_hops is None):
+            self._remember(url, kind, on_site=on_site)
+        if not selected.is_taken:
+            self.counts[f"kept_out/{selected.by}"] += 1
+            return None
+        key = self._key_of(url)
+        if isinstance(key, Refused):
+            return None
+        extra: dict[str, object] = {nested: depth} if nested else {}
+        if growth:
+            extra[_GROWTH] = growth
+        source = Source.SITEMAP if page.is_sitemap else Source.LINK
+        return self._as_offer(url, key, page, source=source, hops=hops, extra=extra)
+
+    def _redirected(self, target: str, page: Page) -> Iterator[Offer]:
+        """Yield the offer of the *target* of *page*, a redirect, unless the crawl does not take it."""
+        key = self._key_of(target)
+        hop = page.extra.get(_CHAIN, 0)
+        chain = hop + 1 if isinstance(hop, int) else 1
+        if isinstance(key, Refused) or key == page.key:
+            return
+        if chain > _LONGEST_CHAIN:
+            self.counts["kept_out/chain"] += 1
+            return
+        if page.is_start:
+            self.redirected_start(page, target, key)
+        is_requisite = bool(page.extra.get(REQUISITE))
+        selected = self.selection.judge(
+            target,
+            kind=Kind.REQUISITE if is_requisite else Kind.LINK,
+            hops=page.hops,
+            parent_on_site=page.is_start or self.selection.is_on_site(page.url, hops=max(page.hops, 1)),
+            primary=self._primary(page),
+        )
+        if not selected.is_taken:
+            self.counts[f"kept_out/{selected.by}"] += 1
+            return
+        extra = {**page.extra, _CHAIN: chain}
+        yield self._as_offer(target, key, page, source=Source.REDIRECT, hops=page.hops, extra=extra)
+
+    def _as_offer(
+        self, url: str, key: UrlKey, page: Page, *, source: Source, hops: int, extra: dict[str, object]
+    ) -> Offer:
+        if len(self._starts) > 1 and self.selection.ignores.has_placeholders:
+            extra[PRIMARY] = self._primary(page) or page.url
+        # A page is only whole with its requisites: they come before the next pages of their host.
+        priority = 1 if extra.get(REQUISITE) else 0
+        return Offer(Seed(url), key, source, priority, hops, extra or None)
+
+    def _primary(self, page: Page) -> str:
+        if len(self._starts) == 1:
+            return self._starts[0]
+        known = page.extra.get(PRIMARY)
+        return known if isinstance(known, str) else page.url if page.is_start else ""
+
+    def _was_met(self, url: str, kind: Kind, *, on_site: bool) -> bool:
+        """Tell whether what was decided of this link lately still holds, however many hops away it is.
+
+        Most links of a page are those of the page before.
+        """
+        return url in self._met.get((kind, on_site), ())
+
+    def _remember(self, url: str, kind: Kind, *, on_site: bool) -> None:
+        met = self._met.setdefault((kind, on_site), set())
+        if len(met) >= _REMEMBERED:
+            met.clear()
+        met.add(url)
+
+
+def _has_grown(page: str, url: str) -> bool:
+    """Tell whether *url* is that of the *page* that names it, and further arguments in its query.
+
+    A list whose every page offers one more argument has as many pages as its arguments have subsets.
+    """
+    return "?" in page and len(url) > len(page) and url.startswith(page) and url[len(page)] in "&;"
+
+
+def _payload(capture: Capture, limit: int) -> bytes:
+    codings = b",".join(value for name, value in capture.fields if name.lower() == b"content-encoding")
+    payload = decoded(capture.payload(), codings, limit=limit)
+    if payload.startswith(b"\x1f\x8b"):
+        # A sitemap in a file of its own packing, or a page that was packed without a word of it.
+        payload = decoded([payload], b"gzip", limit=limit)
+    return payload
+
+
+def _text(capture: Capture, name: bytes) -> str:
+    return text_of(capture.header(name) or b"")
+
+
+def _is_packed_sitemap(url: str, content_type: str) -> bool:
+    media_type = content_type.partition(";")[0].strip().lower()
+    return media_type in _GZIP and url.partition("?")[0].endswith(".xml.gz")

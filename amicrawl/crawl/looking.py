@@ -1,0 +1,50 @@
+"""Looking: the commands of Scrapy that show a page, or what a spider makes of it, archive nothing.
+
+`shell`, `fetch`, `view`, `parse`, `check` and `bench` fetch by Scrapy's own downloader: without a
+frontier, a pace or an output directory, and with its rules about addresses and robots.txt, not ours.
+What they send looks like what a crawl would send.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scrapy.exceptions import UsageError as ScrapyUsageError
+
+from amicrawl.errors import AmicrawlError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from scrapy.crawler import Crawler, CrawlerProcessBase
+
+
+def only_looks(crawler: Crawler) -> bool:
+    """Tell whether a command that only looks has made *crawler*."""
+    # No command says so. But all give the spider a `start` of their own, except for the shell, which
+    # is the only one to set a crawler up before there is a spider.
+    start = getattr(crawler.spidercls, "start", None)
+    return crawler.spider is None or getattr(start, "__module__", "").startswith("scrapy.commands.")
+
+
+def check_spider(
+    process: CrawlerProcessBase | None, name: str | None, *, arguments: Mapping[str, str], command: str
+) -> None:
+    """Build the spider *name* with *arguments* and throw it away; without a name there is nothing to do.
+
+    Raises Scrapy's UsageError, a sentence, where there is no such spider or it takes no such arguments.
+    """
+    if name is None:
+        return
+    assert process is not None
+    try:
+        crawler = process.create_crawler(name)
+    except KeyError:
+        raise ScrapyUsageError(
+            f"There is no spider {name!r} here; `scrapy list` names those there are.", print_help=False
+        ) from None
+    try:
+        crawler.spidercls.from_crawler(crawler, **arguments)
+    except AmicrawlError as error:
+        hint = "" if command == "parse" else f" `scrapy {command}` has no -a: leave --spider away."
+        raise ScrapyUsageError(f"{error}{hint}", print_help=False) from error

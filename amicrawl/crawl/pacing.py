@@ -1,0 +1,120 @@
+"""Pacing: everything that decides when a host may be asked, put together for one crawl.
+
+    released    turn at the address, share of the bandwidth     `admit`
+    sent        the delays begin                                `departs`
+    answered    what came is told to address and bandwidth      `arrived`
+    over        pace of the host, and its gate                  `left`
+
+The rules are those of the politeness room; here they are told what happened.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TYPE_CHECKING
+
+from amicrawl.crawl.addresses import AddressPace
+from amicrawl.crawl.overrides import Overrides
+from amicrawl.politeness import Gates, HostPace, PaceRules
+from amicrawl.politeness.bandwidth import Bandwidth
+from amicrawl.politeness.timeouts import AdaptiveTimeout
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from amicrawl.capture import Capture
+    from amicrawl.config import CrawlConfig
+    from amicrawl.crawl.ticket import Ticket
+    from amicrawl.politeness import HostBreaker
+    from amicrawl.urls import Refused, UrlKey
+
+
+class Pacing:
+    """The gates of hosts and addresses, the pace, the bandwidth, and how long answers are waited for."""
+
+    def __init__(
+        self, config: CrawlConfig, breaker: HostBreaker, *, key_of: Callable[[str], UrlKey | Refused]
+    ) -> None:
+        """Follow *config*; raises UsageError where an override in it cannot be followed."""
+        self.overrides = Overrides(config.host_overrides, key_of=key_of)
+        delays = self.overrides.delays
+        self.gates = Gates(config.delay, config.per_host, delays=delays, limits=self.overrides.per_host)
+        self.pace = HostPace(pace_rules(config), delays=delays)
+        self.addresses: AddressPace | None = None
+        """None where addresses have no pace of their own."""
+        # Behind a proxy all hosts have one address, and it is not theirs.
+        if config.delay and config.address_delay and not config.proxy:
+            self.addresses = AddressPace(config.address_delay, self.gates, breaker)
+        self.bandwidth: Bandwidth | None = None
+        """None where there is no cap."""
+        if config.bandwidth or config.host_bandwidth:
+            self.bandwidth = Bandwidth(
+                total=config.bandwidth or None, per_host=config.host_bandwidth or None
+            )
+        self.answer_timeout: AdaptiveTimeout | None = None
+        """None where the time for the whole exchange is all that counts."""
+        if config.timeout_floor:
+            self.answer_timeout = AdaptiveTimeout(config.timeout_floor, config.timeout)
+
+    def opens_at(self) -> float:
+        """Return the moment from which anything may be released; it may be long past."""
+        return -inf if self.bandwidth is None else self.bandwidth.total_opens_at()
+
+    def admit(self, ticket: Ticket, url: str, now: float) -> bool:
+        """Let the request for *url* go; False where it is not its turn at its address.
+
+        Then the gate that it entered is held, and its start is taken back: it has to end. Where the
+        address is not known yet, it goes; the middleware looks it up.
+        """
+        if self.addresses is not None:
+            address = self.addresses.address_of(url)
+            if address is not None:
+                if not self.addresses.enter(address, ticket.host, now):
+                    self.gates.withdraw(ticket.host, ticket.started)
+                    return False
+                ticket.entered = True
+        if self.bandwidth is not None:
+            ticket.expected = self.bandwidth.expect(now)
+        return True
+
+    def departs(self, ticket: Ticket, url: str, now: float) -> None:
+        """Note that the request for *url* goes over the wire at *now*: its delays begin."""
+        self.gates.put_off(ticket.host, ticket.started, now)
+        if self.addresses is not None and (address := self.addresses.address_of(url)) is not None:
+            self.addresses.start(address, now)
+
+    def arrived(self, ticket: Ticket, capture: Capture, *, url: str, proxied: bool) -> None:
+        """Note what the exchange for *url* brought."""
+        ticket.received = len(capture.head) + len(capture.body)
+        if self.addresses is not None and capture.ip_address is not None and not proxied:
+            self.addresses.learn(url, capture.ip_address)
+
+    def left(self, ticket: Ticket, now: float) -> None:
+        """Keep the host of *ticket*, which is over, shut as long as what came of it suggests."""
+        outcome, opens = ticket.outcome, -inf
+        if outcome is not None:
+            started = self.gates.started(ticket.host)
+            pace = self.pace.answered(
+                ticket.host,
+                outcome.status,
+                now=now,
+                latency=outcome.latency_ms / 1000,
+                retry_after=outcome.retry_after,
+            )
+            opens = max(started + pace.interval, pace.until)
+        if self.bandwidth is not None:
+            self.bandwidth.spend(ticket.host, ticket.received, now, expected=ticket.expected)
+            opens = max(opens, self.bandwidth.host_opens_at(ticket.host))
+        if opens > now:
+            self.gates.keep_shut(ticket.host, opens)
+
+
+def pace_rules(config: CrawlConfig) -> PaceRules:
+    """Return the rules for the pace of hosts that *config* asks for."""
+    # Who asks for no delay at all wants none for slow answers either.
+    return PaceRules(
+        delay=config.delay,
+        latency_factor=config.latency_factor if config.delay else 0.0,
+        back_off_ceiling=config.backoff_max,
+        retry_after_cap=config.retry_after_max,
+    )

@@ -1,0 +1,164 @@
+"""Steering: what the control files of a crawl say, done to its `Run`. Reads files, knows no event loop.
+
+What cannot be followed is said in the log once, and what was in force stays so.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import TYPE_CHECKING, Any
+
+from amicrawl.crawl.control_files import ControlFile, count_in, seconds_in
+from amicrawl.crawl.run import STOP_FILE, Run
+from amicrawl.errors import AmicrawlError, InputError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from amicrawl.disk import Disk
+
+logger = logging.getLogger(__name__)
+
+DIRECTORY = "control"
+BY_FILE = "file"
+"""The reason for a pause by file."""
+_SOURCE = "control/ignores"
+_MOST_PER_HOST = 1000
+_MOST_PATTERNS = 1000
+
+
+class Steering:
+    """Applies the control files of one crawl to its `Run`; knows no event loop."""
+
+    def __init__(self, run: Run, *, disk: Disk) -> None:
+        config = run.config
+        self._run = run
+        self._disk = disk
+        self.directory = config.directory / DIRECTORY
+        self.delay = config.delay
+        self.per_host = config.per_host
+        self.concurrency = config.inflight_max
+        self._ignores: tuple[str, ...] = ()
+        """The patterns of the file that were not there without it."""
+        self._values: dict[str, Callable[[ControlFile], None]] = {
+            "delay": self._take_delay,
+            "concurrency": self._take_concurrency,
+            "per_host": self._take_per_host,
+            "ignores": self._take_ignores,
+        }
+        names = [*self._values, "pause", "stop"]
+        self._files = {name: ControlFile(self.directory / name) for name in names}
+
+    def look(self) -> None:
+        """Look at every file and follow those that have changed."""
+        for name, follow in self._values.items():
+            file = self._files[name]
+            if file.has_changed():
+                try:
+                    follow(file)
+                except AmicrawlError as fault:
+                    logger.warning("%s What was in force stays so.", fault)
+        pause = self._files["pause"]
+        if pause.has_changed():
+            self._pause(there=pause.is_there)
+
+    def look_for_stop(self) -> None:
+        """End the crawl if the file `stop` is there, and take it away, for the next crawl to go on."""
+        stop = self._files["stop"]
+        stop.has_changed()
+        if not stop.is_there or self._run.stopping:
+            return
+        try:
+            self._disk.remove(stop.path)
+        except OSError as error:
+            logger.warning(
+                "%s cannot be removed (%s): do that before you go on", stop.path, error.strerror
+            )
+        logger.info("Stopped by control/stop")
+        self._run.end(STOP_FILE)
+
+    def status(self) -> dict[str, Any]:
+        """Return what is in force, with counts, for `status.json`."""
+        run = self._run
+        return {
+            "state": run.state,
+            "paused_by": sorted(run.paused),
+            "finish_reason": run.finish_reason or None,
+            "pid": os.getpid(),
+            "delay": self.delay,
+            "per_host": self.per_host,
+            "concurrency": self.concurrency,
+            "inflight_limit": run.limit.limit,
+            "ignores": list(self._ignores),
+            "metrics": run.metrics_url or None,
+            "waiting": run.waiting,
+            "counts": run.tally.as_dict(),
+        }
+
+    def _take_delay(self, file: ControlFile) -> None:
+        configured = self._run.config.delay
+        self.delay = seconds_in(file.path, file.lines()) if file.is_there else configured
+        self._run.change_pace(delay=self.delay, per_host=self.per_host)
+        logger.info("control/delay: %g s", self.delay)
+
+    def _take_per_host(self, file: ControlFile) -> None:
+        configured = self._run.config.per_host
+        most = max(_MOST_PER_HOST, configured)
+        self.per_host = count_in(file.path, file.lines(), most=most) if file.is_there else configured
+        self._run.change_pace(delay=self.delay, per_host=self.per_host)
+        logger.info("control/per_host: %d", self.per_host)
+
+    def _take_concurrency(self, file: ControlFile) -> None:
+        # The process has been made ready for so many connections, and no more.
+        configured = self._run.config.inflight_max
+        self.concurrency = (
+            count_in(file.path, file.lines(), most=configured) if file.is_there else configured
+        )
+        self._run.limit.change_maximum(self.concurrency)
+        self._run.wake()
+        logger.info("control/concurrency: %d", self.concurrency)
+
+    def _take_ignores(self, file: ControlFile) -> None:
+        """Have the crawl ignore what *file* says; nothing new of it where one line is no pattern."""
+        following = self._run.following
+        if following is None:
+            if file.is_there:
+                raise InputError(f"{file.path} says nothing to this crawl: it follows no links.")
+            return
+        ignores = following.selection.ignores
+        lines = file.lines() if file.is_there else []
+        if len(lines) > _MOST_PATTERNS:
+            number = lines[_MOST_PATTERNS][0]
+            raise InputError(f"{file.path}, line {number}: more than {_MOST_PATTERNS} patterns.")
+        known, added = set(ignores), []
+        try:
+            for number, pattern in lines:
+                if pattern not in known and pattern not in added:
+                    _add(ignores, pattern, where=f"{file.path}, line {number}")
+                    added.append(pattern)
+        except InputError:
+            for pattern in added:
+                ignores.remove(pattern)
+            raise
+        wanted = {pattern for _, pattern in lines}
+        for pattern in self._ignores:
+            if pattern not in wanted:
+                ignores.remove(pattern)
+        self._ignores = (*(pattern for pattern in self._ignores if pattern in wanted), *added)
+        logger.info("control/ignores: %d patterns", len(self._ignores))
+
+    def _pause(self, *, there: bool) -> None:
+        if there and BY_FILE not in self._run.paused:
+            logger.info("Paused by control/pause")
+            self._run.pause(BY_FILE)
+        elif not there and BY_FILE in self._run.paused:
+            logger.info("control/pause is gone")
+            self._run.resume(BY_FILE)
+
+
+def _add(ignores: Any, pattern: str, *, where: str) -> None:
+    try:
+        ignores.add(pattern, source=_SOURCE)
+    except UsageError as fault:
+        raise InputError(f"{where}: {fault}") from fault

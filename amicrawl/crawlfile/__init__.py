@@ -1,0 +1,28 @@
+"""Crawl files: crawls as a team keeps them, in TOML, checked before anything is fetched.
+
+    file = read_crawl_file(Path("crawls/gov.toml"))
+    file.spider, file.arguments, file.settings, file.schedule
+
+* `keys.py`: every key, its table and the kind of its value; `schema.py` makes JSON Schema of it.
+* `reading.py`: TOML with the lines of its keys (`lines.py`), and the files that a file extends.
+* `checks.py`: what is wrong with values; `faults.py` says it.
+* `secrets.py`, `cookies.py`: what a file points at and never holds.
+* `schedule.py`: when a crawl is due again, and in which directory.
+
+To read on, begin with `crawl_file.py`. How a crawl takes all this is the business of `crawl`.
+"""
+
+from amicrawl.crawlfile.crawl_file import CrawlFile, Examined, examine, read_crawl_file
+from amicrawl.crawlfile.faults import CrawlFileError, Fault
+from amicrawl.crawlfile.secrets import is_reference, resolve
+
+__all__ = [
+    "CrawlFile",
+    "CrawlFileError",
+    "Examined",
+    "Fault",
+    "examine",
+    "is_reference",
+    "read_crawl_file",
+    "resolve",
+]

@@ -1,0 +1,151 @@
+"""When a crawl is due again, and where it goes: a decision about what `crawl.json` says. Mostly pure.
+
+`last_crawls` reads; `plan` decides. A crawl that ended cleanly rests for `every`, from its end on. One
+that was interrupted, or killed, is gone on with, in its own directory, until `every` has passed since it
+began; then a new one begins where `run_id` names new directories.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+import orjson
+
+from amicrawl.disk import DirectoryLock
+from amicrawl.errors import DamagedFileError, UsageError
+from amicrawl.record.crawl_json import FILE_NAME, SIZE_LIMIT
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+SAMPLE = datetime(2027, 1, 31, 18, 30, 5, tzinfo=UTC)
+"""A moment at which a `run_id` is tried out."""
+_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_CLEAN_STATE = "finished"
+_NOT_CLEAN = frozenset(
+    {"shutdown", "stopped at once", "stop-file", "output_failed", "limit-errors", "limit-disk"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """What a crawl file says of when."""
+
+    every: timedelta | None = None
+    """How long after its end a finished crawl is due again; None: always."""
+    recrawl: bool = False
+    """Whether it is then asked again in place."""
+
+
+class LastCrawl(NamedTuple):
+    """What a directory's `crawl.json` says of the latest crawl into it."""
+
+    run_id: str
+    started: datetime
+    finished: datetime | None
+    """When it ended cleanly; None where it did not."""
+    is_running: bool = False
+
+
+class Action(StrEnum):
+    """What is to be done now."""
+
+    CRAWL = "crawl"
+    RECRAWL = "recrawl"
+    WAIT = "wait"
+
+
+class Plan(NamedTuple):
+    """What is to be done now, and where."""
+
+    action: Action
+    run_id: str
+    sentence: str = ""
+    """Why nothing is to be done."""
+
+
+def duration_of(text: str) -> timedelta:
+    """Return the span that *text* names: `30m`, `12h`, `7d`, `4w`."""
+    return timedelta(**{_UNITS[text[-1]]: int(text[:-1])})
+
+
+def run_id_at(pattern: str, moment: datetime) -> str:
+    """Return *pattern* with the codes of strftime in it replaced, in UTC."""
+    return moment.astimezone(UTC).strftime(pattern) if "%" in pattern else pattern
+
+
+def plan(schedule: Schedule, run_id: str, crawls: Sequence[LastCrawl], *, now: datetime) -> Plan:
+    """Return what is to be done at *now*, given the latest *crawls* by this file, in any order.
+
+    *run_id* may hold codes of strftime.
+    """
+    fresh = run_id_at(run_id, now)
+    latest = max(crawls, key=lambda crawl: crawl.started, default=None)
+    if schedule.every is None or latest is None:
+        return Plan(Action.CRAWL, fresh)
+    if latest.is_running:
+        return Plan(Action.WAIT, latest.run_id, "The crawl is still running.")
+    if latest.finished is None:
+        goes_on = now < latest.started + schedule.every or "%" not in run_id
+        return Plan(Action.CRAWL, latest.run_id if goes_on else fresh)
+    due = latest.finished + schedule.every
+    if now < due:
+        moment = due.astimezone(UTC).strftime("%Y-%m-%d %H:%M")
+        return Plan(Action.WAIT, latest.run_id, f"Nothing to do: the next crawl is due at {moment} UTC.")
+    return Plan(Action.RECRAWL, latest.run_id) if schedule.recrawl else Plan(Action.CRAWL, fresh)
+
+
+def last_crawls(out: Path, run_id: str) -> list[LastCrawl]:
+    """Return the latest crawl of every directory below *out* that *run_id* may have named.
+
+    Raises DamagedFileError where a `crawl.json` is none.
+    """
+    if "%" not in run_id:
+        names = [run_id]
+    else:
+        names = [
+            path.parent.name for path in out.glob(f"*/{FILE_NAME}") if _is_of(path.parent.name, run_id)
+        ]
+    found = (_last_crawl(out / name if name else out, name) for name in names)
+    return [crawl for crawl in found if crawl is not None]
+
+
+def _is_of(name: str, pattern: str) -> bool:
+    try:
+        datetime.strptime(name, pattern)  # noqa: DTZ007  # only whether it can be one is asked
+    except ValueError:
+        return False
+    return True
+
+
+def _last_crawl(directory: Path, run_id: str) -> LastCrawl | None:
+    path = directory / FILE_NAME
+    try:
+        if path.stat().st_size > SIZE_LIMIT:
+            raise DamagedFileError(
+                path, 0, f"larger than {SIZE_LIMIT} bytes; move it away and start again"
+            )
+        told = orjson.loads(path.read_bytes())
+        started = datetime.fromisoformat(told["started"])
+        ended = told["state"] == _CLEAN_STATE and told["finish_reason"] not in _NOT_CLEAN
+        finished = datetime.fromisoformat(told["finished"]) if ended else None
+        if None in (started.tzinfo, (finished or started).tzinfo):
+            raise ValueError("a time without its zone")
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError) as error:
+        reason = "not a crawl.json of this program; move it away and start again"
+        raise DamagedFileError(path, 0, reason) from error
+    return LastCrawl(run_id, started, finished, is_running=_is_locked(directory))
+
+
+def _is_locked(directory: Path) -> bool:
+    try:
+        DirectoryLock(directory).release()
+    except UsageError:
+        return True
+    return False

@@ -1,0 +1,69 @@
+"""Selection: which URLs a crawl takes of those that it finds, and the rule that decided. Pure.
+
+    requisite?  ->  scope  ->  ignores  ->  shape
+
+Every answer names its rule, since the question that comes later is why a page is there, or is not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from amicrawl.discovery.ignores import IgnoreSet
+from amicrawl.discovery.kinds import Kind
+from amicrawl.discovery.shape import ShapeLimits, verdict
+
+if TYPE_CHECKING:
+    from amicrawl.discovery.scope import Scope
+
+
+class Selected(NamedTuple):
+    """Whether a URL is taken, and why."""
+
+    is_taken: bool
+    by: str
+    """Which of the rules it was: `requisites`, `scope`, `ignores` or `shape`."""
+    rule: str
+    """What it says: `host example.org`, `global: \\.exe$`, `its path repeats itself`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """The rules of one crawl; the ignore patterns may change while it runs."""
+
+    scope: Scope
+    ignores: IgnoreSet = field(default_factory=IgnoreSet)
+    shape: ShapeLimits = field(default_factory=ShapeLimits)
+    requisites: bool = True
+    """Whether what a page needs to be shown is taken at all."""
+
+    def is_on_site(self, url: str, *, hops: int) -> bool:
+        """Tell whether *url*, so many links from a seed, is in the scope by itself."""
+        return self.scope.decide(url, kind=Kind.LINK, hops=hops, parent_in_scope=False).on_site
+
+    def wrong_shape(self, url: str) -> str | None:
+        """Return what gives *url* away as a trap, by itself, or None."""
+        return verdict(url, limits=self.shape)
+
+    def judge(
+        self, url: str, *, kind: Kind, hops: int, parent_on_site: bool, primary: str = ""
+    ) -> Selected:
+        """Return whether *url* is taken.
+
+        *hops* counts the links between a seed and it, *parent_on_site* says whether the page that named
+        it is on site, *primary* is the start URL it comes from, for ignore patterns with placeholders.
+        """
+        if kind is Kind.REQUISITE and not self.requisites:
+            return Selected(is_taken=False, by="requisites", rule="requisites are not fetched")
+        within = self.scope.decide(url, kind=kind, hops=hops, parent_in_scope=parent_on_site)
+        if not within.in_scope:
+            return Selected(is_taken=False, by="scope", rule=within.rule)
+        ignored = self.ignores.match(url, primary=primary)
+        if ignored is not None:
+            rule = f"{ignored.source}: {ignored.expression}" if ignored.source else ignored.expression
+            return Selected(is_taken=False, by="ignores", rule=rule)
+        wrong = self.wrong_shape(url)
+        if wrong is not None:
+            return Selected(is_taken=False, by="shape", rule=wrong)
+        return Selected(is_taken=True, by="scope", rule=within.rule)

@@ -1,0 +1,208 @@
+"""Buckets: where sealed files are copied to, by URL.
+
+    s3://bucket/path?region=...      an S3 store, by pyarrow.fs
+    gs://bucket/path                 Google Cloud Storage, by pyarrow.fs
+    file:///path                     a directory of this machine, a network file system perhaps
+
+An object is written under its name with `.open` behind it and renamed when all of it is there: an
+object store ends a transfer that was broken off by keeping what had come. Nothing is believed to have
+arrived because a call has returned; `upload.py` reads it back.
+
+Credentials come from the environment, as the stores' own programs take them, and never from a URL: that
+is written into the archive. Every failure is an OSError, whatever the library raises.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+
+from amicrawl.disk import OPEN_SUFFIX, OutputFile
+from amicrawl.errors import OutputError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from amicrawl.disk import Disk
+
+BLOCK = 4 * 1024**2
+"""Bytes that are sent and read back at a time."""
+COPY_LIMIT = 5 * 1000**3
+"""Bytes above which S3 renames nothing; a larger object is written under its own name."""
+
+_SCHEMES = ("s3", "gs", "file")
+_ADVICE = "Write s3://bucket/path, gs://bucket/path or file:///path."
+
+
+class Bucket(Protocol):
+    """A place of named objects. Every method raises OSError where the store fails."""
+
+    url: str
+    """As it was given."""
+
+    def probe(self) -> None:
+        """Do nothing if the place is there and may be looked at."""
+
+    def size(self, name: str) -> int | None:
+        """Return how many bytes the object *name* has; None where there is none."""
+
+    def blocks(self, name: str) -> Iterator[bytes]:
+        """Yield the bytes of the object *name*."""
+
+    def write(self, name: str, blocks: Iterable[bytes], *, size: int) -> None:
+        """Put *blocks*, *size* bytes, under *name*, in place of what bears it; all of them or none."""
+
+
+class ObjectBucket:
+    """A path in an object store."""
+
+    def __init__(self, url: str, filesystem: Any, path: str) -> None:
+        """*filesystem* is a `pyarrow.fs.FileSystem`, *path* begins with the name of the bucket."""
+        self.url = url
+        self._filesystem = filesystem
+        self._path = path.rstrip("/")
+
+    def probe(self) -> None:
+        """Ask for the bucket, and for the path in it; FileNotFoundError where there is no bucket."""
+        bucket = self._path.partition("/")[0]
+        with _as_os_errors():
+            if self._filesystem.get_file_info(bucket).type == pafs.FileType.NotFound:
+                raise FileNotFoundError(f"there is no bucket {bucket!r}")
+            self._filesystem.get_file_info(self._path)
+
+    def size(self, name: str) -> int | None:
+        """Return how many bytes the object *name* has; None where there is none."""
+        with _as_os_errors():
+            info = self._filesystem.get_file_info(self._key(name))
+        return info.size if info.type == pafs.FileType.File else None
+
+    def blocks(self, name: str) -> Iterator[bytes]:
+        """Yield the bytes of the object *name*."""
+        # Without the argument pyarrow inflates what is called `.gz`, and compresses it below.
+        with (
+            _as_os_errors(),
+            self._filesystem.open_input_stream(self._key(name), compression=None) as stream,
+        ):
+            while block := stream.read(BLOCK):
+                yield block
+
+    def write(self, name: str, blocks: Iterable[bytes], *, size: int) -> None:
+        """Put *blocks* under *name*."""
+        key = self._key(name)
+        begun = key + OPEN_SUFFIX if size <= COPY_LIMIT else key
+        with _as_os_errors():
+            stream = self._filesystem.open_output_stream(begun, compression=None)
+            for block in blocks:
+                stream.write(block)
+            # Not a `with`: leaving it by an error would end the transfer as if all had come.
+            stream.close()
+            if begun != key:
+                self._filesystem.move(begun, key)
+
+    def _key(self, name: str) -> str:
+        return f"{self._path}/{name}"
+
+
+class DirectoryBucket:
+    """A directory, which stands in for a bucket; what is written there is forced to its disk."""
+
+    def __init__(self, url: str, path: Path, *, disk: Disk) -> None:
+        self.url = url
+        self._path = path
+        self._disk = disk
+
+    def probe(self) -> None:
+        """Make the directory if only its last part is missing; OSError otherwise."""
+        # Not the parents: a file system that is not mounted must not be made up for in silence.
+        self._path.mkdir(exist_ok=True)
+
+    def size(self, name: str) -> int | None:
+        """Return how many bytes the file *name* has; None where there is none."""
+        try:
+            return (self._path / name).stat().st_size
+        except FileNotFoundError:
+            return None
+
+    def blocks(self, name: str) -> Iterator[bytes]:
+        """Yield the bytes of the file *name*."""
+        with (self._path / name).open("rb") as stream:
+            while block := stream.read(BLOCK):
+                yield block
+
+    def write(self, name: str, blocks: Iterable[bytes], *, size: int) -> None:  # noqa: ARG002
+        """Put *blocks* under *name*."""
+        path = self._path / name
+        if path.parent != self._path:
+            path.parent.mkdir(exist_ok=True)
+        try:
+            output = OutputFile.replacing(path, disk=self._disk)
+            try:
+                for block in blocks:
+                    output.write(block)
+                output.seal()
+            finally:
+                output.close()
+        except OutputError as error:
+            # Its advice is for the disk of the crawl, and this is another one.
+            raise error.__cause__ or error from None
+
+
+def open_bucket(url: str, *, disk: Disk) -> Bucket:
+    """Return the bucket at *url*, which is there and may be looked at.
+
+    Raises UsageError for a URL that means no bucket or holds a secret, and where there is no such
+    bucket; OutputError where the store does not let us in, or does not answer.
+    """
+    bucket = _bucket(url, disk=disk)
+    try:
+        bucket.probe()
+    except FileNotFoundError as error:
+        raise UsageError(f"{url} cannot be used: {error}. Make it, or mend the URL.") from error
+    except OSError as error:
+        raise OutputError(
+            f"{url} cannot be reached: {error}. Check the URL, the credentials in the environment and "
+            "the network (docs/buckets.md)."
+        ) from error
+    return bucket
+
+
+def _bucket(url: str, *, disk: Disk) -> Bucket:
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise UsageError(f"{url!r} is no URL of a bucket: {error}. {_ADVICE}") from error
+    if parts.scheme not in _SCHEMES:
+        raise UsageError(f"{url!r} is no URL of a bucket. {_ADVICE}")
+    if parts.scheme == "file":
+        if parts.netloc or not parts.path.strip("/") or parts.query or parts.fragment:
+            raise UsageError(f"{url!r} names no directory. {_ADVICE}")
+        return DirectoryBucket(url, Path(unquote(parts.path)), disk=disk)
+    if "@" in parts.netloc and parts.netloc.partition("@")[0] != "anonymous":
+        # The URL itself must not be repeated here.
+        raise UsageError(
+            f"A URL of a bucket must hold no credentials ({parts.scheme}://...@...): it is written into "
+            "the archive. Give them in the environment (docs/buckets.md)."
+        )
+    try:
+        filesystem, path = pafs.FileSystem.from_uri(url)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise UsageError(f"{url!r} is no URL of a bucket: {error}. {_ADVICE}") from error
+    if not path.strip("/"):
+        raise UsageError(f"{url!r} names no bucket. {_ADVICE}")
+    return ObjectBucket(url, filesystem, path)
+
+
+@contextmanager
+def _as_os_errors() -> Iterator[None]:
+    """Turn the library's other errors into OSError."""
+    try:
+        yield
+    except OSError:
+        raise
+    except (pa.ArrowException, ValueError) as error:
+        raise OSError(str(error)) from error

@@ -1,0 +1,302 @@
+"""Uploads: the sealed files of one directory into one bucket, each verified there before it counts.
+
+    1  what lies in the bucket under the name is looked at: the same bytes count as uploaded, other
+       bytes are never written over, unless they are an earlier state of the same file of this crawl
+    2  the name is noted as begun, here
+    3  the file is sent, and summed up on its way: it must be the one that was sealed
+    4  the object's size is asked for, and all of it read back and summed up
+    5  it is listed in `uploaded.json`, here and then in the bucket
+    6  where that is asked for, a WARC file is removed here
+
+A failure at any step leaves everything as it was, and the next attempt begins again at 1. Only WARC
+files are ever removed: the index, `crawl.json` and the frontier are what a crawl goes on from, and
+their sizes and names in `crawl.json` and `uploaded.json` stand for the removed ones. The rows of a
+WARC file are on disk before it is sealed, so none of them needs it any more.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, urlsplit
+
+from amicrawl.disk import explained, remove_durably
+from amicrawl.errors import AmicrawlError, InputError, OutputError, UsageError
+from amicrawl.record.bucket import BLOCK
+from amicrawl.record.crawl_json import FILE_NAME, listed_files
+from amicrawl.record.members import Members
+from amicrawl.record.sealed import SealedFile, described
+from amicrawl.record.table import TABLE_NAME
+from amicrawl.record.uploaded import (
+    MANIFEST_NAME,
+    SIZE_LIMIT,
+    Manifest,
+    NotAManifestError,
+    Uploaded,
+    decoded,
+    is_plain,
+    read_manifest,
+)
+from amicrawl.record.warc import warc_date
+from amicrawl.record.writer import SUFFIX
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from datetime import datetime
+    from pathlib import Path
+
+    from amicrawl.disk import Disk
+    from amicrawl.record.bucket import Bucket
+
+
+class ConflictError(OutputError):
+    """What lies in the bucket is something else, and stays: trying again is of no use."""
+
+
+class NotAsSealedError(InputError):
+    """A file is no longer what was sealed: trying again is of no use."""
+
+
+class StoppedError(AmicrawlError):
+    """The upload was asked to stop; nothing has come of it."""
+
+
+class Uploads:
+    """What of *directory* lies in *bucket*, and what is still to go there. For one thread."""
+
+    def __init__(
+        self,
+        directory: Path,
+        bucket: Bucket,
+        *,
+        disk: Disk,
+        now: Callable[[], datetime],
+        remove: bool = False,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """*remove* removes WARC files here once they are uploaded; *stopped* is asked while bytes flow.
+
+        Nothing is sent or changed yet, but the bucket is looked at. Raises UsageError where it holds the
+        files of another crawl, or this directory was uploaded to another bucket; OutputError where the
+        bucket cannot be read, DamagedFileError where a list of files in the directory cannot.
+        """
+        self._directory = directory
+        self._bucket = bucket
+        self._disk = disk
+        self._now = now
+        self._remove = remove
+        self._stopped = stopped
+        self._manifest = _manifest_for(directory, bucket)
+        self._published = b""
+        """What is known to be the manifest in the bucket."""
+        self._verified: set[str] = set()
+        """Files that this object has seen whole in the bucket."""
+
+    @property
+    def uploaded(self) -> dict[str, SealedFile]:
+        """The files that lie in the bucket, by name."""
+        return {name: each.file for name, each in self._manifest.files.items()}
+
+    def publish(self) -> None:
+        """See to it that the bucket has the list of what lies there. Raises OutputError."""
+        content = self._manifest.encoded(for_bucket=True)
+        if content == self._published:
+            return
+        with self._explained(MANIFEST_NAME):
+            self._bucket.write(MANIFEST_NAME, iter([content]), size=len(content))
+            arrived = self._digest_there(MANIFEST_NAME, len(content))
+        if arrived != hashlib.sha256(content).hexdigest():
+            raise self._damaged_on_its_way(MANIFEST_NAME)
+        self._published = content
+
+    def warc_files(self) -> list[SealedFile]:
+        """Return the sealed WARC files that are here, listed or not, those uploaded before included."""
+        listed = {file.name: file for file in listed_files(self._directory) if is_plain(file.name)}
+        with explained(self._directory, "read"):
+            paths = sorted(self._directory.glob(f"*{SUFFIX}"))
+            return [
+                listed.get(path.name) or _described_warc(path) for path in paths if is_plain(path.name)
+            ]
+
+    def missing(self) -> list[str]:
+        """Return the names of WARC files that are neither here nor in the bucket."""
+        return [
+            file.name
+            for file in listed_files(self._directory)
+            if file.name.endswith(SUFFIX)
+            and file.name not in self._manifest.files
+            and not (self._directory / file.name).exists()
+        ]
+
+    def closing_files(self, *, frontier: bool = False) -> list[SealedFile]:
+        """Return what goes up at the end: the index, the frontier if asked for, `crawl.json`."""
+        names = [TABLE_NAME, FILE_NAME]
+        with explained(self._directory, "read"):
+            if frontier:
+                inside = sorted((self._directory / "frontier").glob("*"))
+                names[1:1] = [f"frontier/{path.name}" for path in inside if path.is_file()]
+            paths = [(name, self._directory / name) for name in names if is_plain(name)]
+            files = [(name, described(path, records=0)) for name, path in paths if path.exists()]
+        return [SealedFile(name, file.size, file.records, file.sha256) for name, file in files]
+
+    def upload(self, file: SealedFile) -> None:
+        """See to it that *file* lies in the bucket, is listed there, and if asked for removed here.
+
+        Raises OutputError where it may be tried again, ConflictError and NotAsSealedError where that is
+        of no use, StoppedError where it was asked to stop.
+        """
+        entry = self._manifest.files.get(file.name)
+        is_listed = entry is not None and entry.file.sha256 == file.sha256
+        if not is_listed or (self._removes(file) and file.name not in self._verified):
+            self._see_it_there(file)
+            self._manifest.files[file.name] = Uploaded(file, warc_date(self._now()))
+            self._manifest.begun.discard(file.name)
+            self._manifest.write(self._directory, disk=self._disk)
+            self._verified.add(file.name)
+        self.publish()
+        if self._removes(file):
+            self._remove_here(file)
+
+    def _removes(self, file: SealedFile) -> bool:
+        return self._remove and file.name.endswith(SUFFIX) and (self._directory / file.name).exists()
+
+    def _remove_here(self, file: SealedFile) -> None:
+        path = self._directory / file.name
+        if path.stat().st_size != file.size:
+            raise self._not_as_sealed(file)
+        remove_durably(path, disk=self._disk)
+
+    def _see_it_there(self, file: SealedFile) -> None:
+        """Return when *file* lies in the bucket, whole; send it where it does not."""
+        with self._explained(file.name):
+            size = self._bucket.size(file.name)
+            there = None if size is None else self._digest_there(file.name, size)
+        if there == file.sha256:
+            return
+        if there is not None and not self._is_ours(file.name, there):
+            raise ConflictError(
+                f"{self._bucket.url} holds another {file.name} (its SHA-256 is {there}, ours is "
+                f"{file.sha256}), which is not written over. Upload to another path, or move it away."
+            )
+        self._manifest.begun.add(file.name)
+        self._manifest.write(self._directory, disk=self._disk)
+        with self._explained(file.name):
+            self._bucket.write(file.name, self._blocks_here(file), size=file.size)
+            if self._digest_there(file.name, file.size) != file.sha256:
+                raise self._damaged_on_its_way(file.name)
+
+    def _is_ours(self, name: str, sha256: str) -> bool:
+        """Tell whether an object may be replaced: this crawl has put it there, whole or not."""
+        entry = self._manifest.files.get(name)
+        return name in self._manifest.begun or (entry is not None and entry.file.sha256 == sha256)
+
+    def _blocks_here(self, file: SealedFile) -> Iterator[bytes]:
+        """Yield the bytes of *file*; NotAsSealedError behind the last where they are not its own."""
+        sha256 = hashlib.sha256()
+        path = self._directory / file.name
+        try:
+            with path.open("rb") as stream:
+                while block := stream.read(BLOCK):
+                    self._go_on()
+                    sha256.update(block)
+                    yield block
+        except FileNotFoundError as error:
+            raise NotAsSealedError(f"{path} is gone and was not uploaded. Bring it back.") from error
+        if sha256.hexdigest() != file.sha256:
+            raise self._not_as_sealed(file)
+
+    def _digest_there(self, name: str, size: int) -> str:
+        """Read the object *name* back and return its SHA-256; empty where it has not *size* bytes."""
+        if self._bucket.size(name) != size:
+            return ""
+        sha256, seen = hashlib.sha256(), 0
+        for block in self._bucket.blocks(name):
+            self._go_on()
+            sha256.update(block)
+            seen += len(block)
+        return sha256.hexdigest() if seen == size else ""
+
+    def _go_on(self) -> None:
+        if self._stopped():
+            raise StoppedError("The upload was stopped.")
+
+    def _not_as_sealed(self, file: SealedFile) -> NotAsSealedError:
+        return NotAsSealedError(
+            f"{self._directory / file.name} is not the file that was sealed ({file.size} bytes, SHA-256 "
+            f"{file.sha256}) and was neither uploaded nor removed. Restore it from a copy."
+        )
+
+    def _damaged_on_its_way(self, name: str) -> OutputError:
+        return OutputError(f"{name} did not arrive whole in {self._bucket.url}; nothing was removed.")
+
+    def _explained(self, name: str) -> _Explained:
+        return _Explained(name, self._bucket.url)
+
+
+class _Explained:
+    """Turns an OSError of a store into the OutputError that says what could not be uploaded."""
+
+    def __init__(self, name: str, url: str) -> None:
+        self._name = name
+        self._url = url
+
+    def __enter__(self) -> None:
+        """Do nothing."""
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, OSError):
+            raise OutputError(f"{self._name} could not be uploaded to {self._url}: {error}") from error
+
+
+def _manifest_for(directory: Path, bucket: Bucket) -> Manifest:
+    """Return the manifest of *directory*, completed by the one in *bucket*. Raises as `Uploads` does."""
+    here, there = read_manifest(directory), _manifest_in(bucket)
+    if here.bucket and _place(here.bucket) != _place(bucket.url):
+        raise UsageError(
+            f"{directory} was uploaded to {here.bucket}, and {bucket.url} is another bucket. Give the "
+            f"first, or move {MANIFEST_NAME} away to upload what is still here to the second."
+        )
+    known = {file.name: file.sha256 for file in listed_files(directory)}
+    known |= {name: each.file.sha256 for name, each in here.files.items()}
+    strange = [
+        name
+        for name, each in there.files.items()
+        if name.endswith(SUFFIX) and known.get(name) != each.file.sha256
+    ]
+    if strange:
+        raise UsageError(
+            f"{bucket.url} holds the files of another crawl ({strange[0]}, for one). Give each "
+            "directory a path of its own."
+        )
+    files = {**there.files, **here.files}
+    return Manifest(bucket.url, files, here.begun)
+
+
+def _manifest_in(bucket: Bucket) -> Manifest:
+    try:
+        size = bucket.size(MANIFEST_NAME)
+        if size is None:
+            return Manifest()
+        content = b"".join(bucket.blocks(MANIFEST_NAME)) if size <= SIZE_LIMIT else b""
+        return decoded(content)
+    except OSError as error:
+        raise OutputError(
+            f"{bucket.url} cannot be read: {error}. Check the credentials and the network."
+        ) from error
+    except NotAManifestError as error:
+        raise UsageError(
+            f"{bucket.url} holds an {MANIFEST_NAME} of something else: {error}. Choose another path."
+        ) from error
+
+
+def _place(url: str) -> tuple[str, ...]:
+    """Return what of *url* says where objects are, and not how they are reached."""
+    parts = urlsplit(url)
+    endpoint = parse_qs(parts.query).get("endpoint_override", [""])[0]
+    return parts.scheme, parts.netloc.rpartition("@")[2], parts.path.strip("/"), endpoint
+
+
+def _described_warc(path: Path) -> SealedFile:
+    with path.open("rb") as stream:
+        records = sum(1 for _ in Members(stream))
+    return described(path, records=records)

@@ -1,0 +1,192 @@
+"""The metrics endpoint: what it tells of a real crawl, and what it does to who asks badly."""
+
+from __future__ import annotations
+
+import re
+import signal
+import socket
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from crawl_watching import RunningCrawl
+from loopback import RawServer, crawl, page, write_lines
+
+from amicrawl.crawl.metrics import (
+    BUCKETS,
+    METRICS,
+    Durations,
+    Sample,
+    exposition,
+)
+from amicrawl.crawl.metrics_endpoint import parsed_address
+from amicrawl.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_SAMPLE = re.compile(
+    r'([a-z_]+)(?:\{((?:[a-z]+="(?:[^"\\\n]|\\[\\n"])*",?)+)\})? (-?[0-9.]+(?:e[+-]?[0-9]+)?)'
+)
+"""A line of the text format 0.0.4, written from its description and not from our code."""
+
+
+def read(exposed: str) -> dict[str, float]:
+    """Return the samples by name and labels, checking each line; raises AssertionError."""
+    found: dict[str, float] = {}
+    typed: set[str] = set()
+    assert exposed.endswith("\n")
+    for line in exposed.splitlines():
+        if line.startswith("# "):
+            if line.startswith("# TYPE "):
+                typed.add(line.split()[2])
+            continue
+        match = _SAMPLE.fullmatch(line)
+        assert match, line
+        name, labels, value = match.groups()
+        assert name in typed or re.sub("_(bucket|sum|count)$", "", name) in typed, line
+        key = f"{name}{{{labels}}}" if labels else name
+        assert key not in found, line
+        found[key] = float(value)
+    return found
+
+
+def ask(port: int, request: bytes) -> bytes:
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+        connection.sendall(request)
+        answer = b""
+        while block := connection.recv(65536):
+            answer += block
+        return answer
+
+
+def get(port: int, path: str = "/metrics") -> tuple[str, str]:
+    head, _, body = ask(port, f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode()).partition(b"\r\n\r\n")
+    return head.decode(), body.decode()
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[RunningCrawl]:
+    with (
+        RawServer(lambda _: page(b"x" * 100)) as server,
+        RunningCrawl(
+            server, tmp_path, urls=400, settings={"AMICRAWL_METRICS": "localhost:0"}
+        ) as crawling,
+    ):
+        yield crawling
+
+
+def test_a_running_crawl_is_measured_and_bears_who_asks_badly(running: RunningCrawl) -> None:
+    running.wait_until(lambda: running.status().get("metrics"))
+    url: str = running.status()["metrics"]
+    port = int(url.removeprefix("http://127.0.0.1:").removesuffix("/metrics"))
+    running.wait_until(lambda: read(get(port)[1]).get('amicrawl_fetches_total{class="ok"}', 0) >= 3)
+
+    head, body = get(port)
+    assert head.startswith("HTTP/1.1 200 OK\r\n")
+    assert "Content-Type: text/plain; version=0.0.4; charset=utf-8" in head
+    assert f"Content-Length: {len(body)}" in head
+    told = read(body)
+    ok = told['amicrawl_fetches_total{class="ok"}']
+    assert told["amicrawl_received_bytes_total"] == ok * len(page(b"x" * 100))
+    assert told["amicrawl_fetch_duration_seconds_count"] == ok
+    assert told['amicrawl_urls{state="crawled"}'] == ok
+    assert told["amicrawl_queued"] + told["amicrawl_in_flight"] + ok == 400
+    assert told['amicrawl_paused{reason="file"}'] == told["amicrawl_stopping"] == 0
+    assert told["amicrawl_inflight_limit"] >= 32
+    assert 1e9 < told["process_start_time_seconds"] < 1e10
+    assert told["process_resident_memory_bytes"] > 1e7
+    named = {re.sub(r"(_bucket|_sum|_count)?(\{.*)?$", "", name) for name in told}
+    assert named == {metric.name for metric in METRICS}, "what is listed is told"
+
+    assert get(port, "/healthz")[1] == "running\n"
+    assert get(port, "/../etc/passwd")[0].startswith("HTTP/1.1 404 ")
+    head_only = ask(port, b"HEAD /metrics?x HTTP/1.0\r\n\r\n")
+    assert head_only.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert head_only.endswith(b"\r\n\r\n")
+    assert ask(port, b"POST /metrics HTTP/1.1\r\nHost: x\r\n\r\n").startswith(b"HTTP/1.1 405 ")
+
+    # Who opens connections and says nothing, or never stops talking, keeps nobody else from asking.
+    silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(30)]
+    with pytest.raises(OSError, match=r"reset|pipe"):
+        ask(port, b"GET /" + b"x" * 50_000_000)
+    assert read(get(port)[1])
+    for connection in silent:
+        connection.close()
+
+    running.process.send_signal(signal.SIGUSR1)
+    running.wait_until(lambda: get(port, "/healthz")[1] == "paused\n")
+    assert read(get(port)[1])['amicrawl_paused{reason="signal"}'] == 1
+    running.process.send_signal(signal.SIGINT)
+    assert running.ended() == ExitCode.STOPPED, running.stderr
+    assert "Traceback" not in running.stderr
+    assert not list(running.out.glob("*.open"))
+
+
+def test_a_port_that_is_taken_is_a_sentence_before_anything_is_fetched(tmp_path: Path) -> None:
+    with RawServer(lambda _: page(b"ok")) as server:
+        taken = f"127.0.0.1:{server.port}"
+        done = crawl(
+            write_lines(tmp_path / "s.txt", [server.url]),
+            tmp_path / "out",
+            settings={"AMICRAWL_METRICS": taken},
+        )
+        assert not server.requests
+    assert done.returncode == ExitCode.USAGE
+    assert f"amicrawl: Metrics cannot be served on 127.0.0.1 port {server.port}: " in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("written", "read_as"),
+    [
+        ("127.0.0.1:9410", ("127.0.0.1", 9410)),
+        ("localhost:0", ("127.0.0.1", 0)),
+        ("[::1]:9410", ("::1", 9410)),
+        ("0.0.0.0:9410", ("0.0.0.0", 9410)),
+    ],
+)
+def test_addresses_are_read_as_written(written: str, read_as: tuple[str, int]) -> None:
+    assert parsed_address(written) == read_as
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["9410", ":9410", "*:9410", "crawler.example:9410", "127.0.0.1:", "127.0.0.1:65536", "::1"],
+)
+def test_an_address_that_is_not_spelt_out_is_refused(written: str) -> None:
+    with pytest.raises(UsageError, match=r"127\.0\.0\.1:9410"):
+        parsed_address(written)
+
+
+def test_an_address_that_others_reach_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    parsed_address("127.0.0.2:1")
+    assert not caplog.records
+    parsed_address("192.0.2.1:1")
+    assert "others than this machine" in caplog.text
+
+
+def test_the_buckets_hold_what_is_below_them() -> None:
+    durations = Durations()
+    for milliseconds in (0, 10, 11, 120_000, 120_001, 999_999):
+        durations.add(milliseconds)
+    name = "amicrawl_fetch_duration_seconds"
+    told = read(exposition(durations.samples(name)).decode())
+    counts = [told[f'{name}_bucket{{le="{bound:g}"}}'] for bound in BUCKETS]
+    assert (counts[0], counts[1], counts[-1]) == (2, 3, 4)
+    assert counts == sorted(counts)
+    assert told[f'{name}_bucket{{le="+Inf"}}'] == told[f"{name}_count"] == 6
+    assert told[f"{name}_sum"] == pytest.approx(1240.021)
+
+
+def test_labels_are_escaped() -> None:
+    sample = Sample("amicrawl_paused", 1, {"reason": 'a "b" \\ \n c'})
+    assert r'{reason="a \"b\" \\ \n c"} 1' in exposition([sample]).decode()
+
+
+def test_every_metric_is_documented() -> None:
+    lines = (Path(__file__).parents[2] / "docs" / "watching.md").read_text().splitlines()
+    told = [tuple(cell.strip(" `") for cell in line.strip("|").split("|")) for line in lines]
+    rows = [row for row in told if len(row) == 3 and row[0].startswith(("amicrawl_", "process_"))]
+    assert rows == [(metric.name, metric.kind, metric.meaning) for metric in METRICS]

@@ -1,0 +1,172 @@
+"""What is different for single hosts, and lines in front of addresses, without a crawl around them."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from amicrawl.config import CrawlConfig, Identity, Robots
+from amicrawl.crawl.addresses import AddressPace
+from amicrawl.crawl.overrides import Overrides
+from amicrawl.crawl.pacing import Pacing
+from amicrawl.crawl.ticket import Ticket
+from amicrawl.errors import UsageError
+from amicrawl.politeness import Gates, HostBreaker
+from amicrawl.urls import Refused, url_key
+
+if TYPE_CHECKING:
+    from amicrawl.urls import UrlKey
+
+A, B, C = 1, 2, 3
+ADDRESS, ELSEWHERE = "192.0.2.1", "192.0.2.2"
+
+
+def key_of(url: str) -> UrlKey | Refused:
+    return url_key(url, Identity.CANONICAL)
+
+
+def host_key(name: str) -> int:
+    key = key_of(f"http://{name}/")
+    assert not isinstance(key, Refused)
+    return key.host
+
+
+def overrides(given: dict[str, dict[str, Any]]) -> Overrides:
+    return Overrides(given, key_of=key_of)
+
+
+def test_the_longest_delay_and_the_smallest_number_count_for_a_host_key() -> None:
+    read = overrides(
+        {
+            "example.org": {"delay": 2, "per_host": 4},
+            "www.example.org": {"delay": 5.5, "per_host": 3},
+            "Blog.Example.org.": {"delay": 1},
+            "127.0.0.3": {"per_host": 2},
+        }
+    )
+    assert read.delays == {host_key("example.org"): 5.5}
+    assert read.per_host == {host_key("example.org"): 3, host_key("127.0.0.3"): 2}
+
+
+def test_robots_follow_the_longest_name_that_the_host_lies_under() -> None:
+    read = overrides(
+        {"example.org": {"robots": "ignore"}, "www.Example.org": {"robots": "obey-but-fetch-requisites"}}
+    )
+    assert read.robots_of("example.org", Robots.OBEY) is Robots.IGNORE
+    assert read.robots_of("a.b.example.org.", Robots.OBEY) is Robots.IGNORE
+    assert read.robots_of("WWW.example.org", Robots.OBEY) is Robots.REQUISITES
+    assert read.robots_of("notexample.org", Robots.OBEY) is Robots.OBEY
+    assert read.obey_somewhere
+    assert not overrides({"a.org": {"delay": 1}}).has_robots
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"": {"delay": 1}},
+        {"http://example.org/": {"delay": 1}},
+        {"example.org/path": {"delay": 1}},
+        {"example.org": {"delay": -1}},
+        {"example.org": {"delay": "nan"}},
+        {"example.org": {"delay": "soon"}},
+        {"example.org": {"per_host": 0}},
+        {"example.org": {"per_host": 1.5}},
+        {"example.org": {"robots": "maybe"}},
+    ],
+)
+def test_an_override_that_cannot_be_followed_is_said(given: dict[str, dict[str, Any]]) -> None:
+    with pytest.raises(UsageError, match="AMICRAWL_HOST_OVERRIDES"):
+        overrides(given)
+
+
+def pacing(**config: Any) -> Pacing:
+    return Pacing(CrawlConfig(**config), HostBreaker(3, max_retries=4), key_of=key_of)
+
+
+def test_a_delay_of_a_hosts_own_may_be_shorter_and_is_not_undone_by_its_answers() -> None:
+    rules = pacing(delay=1.0, host_overrides={"example.org": {"delay": 0.25}})
+    host = host_key("example.org")
+    assert (rules.gates.delay_of(host), rules.pace.interval(host)) == (0.25, 0.25)
+    assert (rules.gates.delay_of(A), rules.pace.interval(A)) == (1.0, 1.0)
+
+
+def test_without_delay_or_behind_a_proxy_addresses_are_not_gated() -> None:
+    assert pacing(delay=0.0).addresses is None
+    assert pacing(address_delay=0.0).addresses is None
+    assert pacing(proxy="http://127.0.0.1:3128").addresses is None
+    assert pacing().addresses is not None
+
+
+def test_rules_that_are_not_set_are_not_there() -> None:
+    rules = pacing(timeout_floor=0.0)
+    assert (rules.bandwidth, rules.answer_timeout, rules.opens_at()) == (None, None, -inf)
+    assert pacing().answer_timeout is not None
+
+
+def test_a_row_that_is_early_holds_its_host_and_costs_it_no_delay() -> None:
+    rules = pacing(delay=10.0, address_delay=0.5)
+    told: list[int] = []
+    rules.gates.watch(lambda host, _: told.append(host))
+    tickets = [Ticket(host, started=100.0) for host in (A, B, C)]
+    for ticket in tickets:
+        rules.gates.start(ticket.host, 100.0)
+    addresses = rules.addresses
+    assert addresses is not None
+    for name in ("a", "b", "c"):
+        addresses.learn(f"http://{name}.example/x", ADDRESS)
+    admitted = [
+        rules.admit(ticket, f"http://{name}.example/y", 100.0)
+        for ticket, name in zip(tickets, "abc", strict=True)
+    ]
+    assert admitted == [True, False, False]
+    for host in (B, C):
+        rules.gates.end(host, 100.0)
+        assert rules.gates.opens_at(host) == inf
+    told.clear()
+    assert addresses.next_moment() == 100.5
+    addresses.call(100.5)
+    assert told == [B]
+    assert rules.gates.may_start(B, 100.5), "it was not asked, and keeps no distance from that"
+    assert rules.gates.opens_at(C) == inf
+
+
+def test_a_host_that_was_given_up_in_line_does_not_block_its_neighbours() -> None:
+    gates, breaker = Gates(1.0, 1), HostBreaker(1, max_retries=0)
+    addresses = AddressPace(0.5, gates, breaker)
+    told: list[int] = []
+    gates.watch(lambda host, _: told.append(host))
+    assert addresses.enter(ADDRESS, A, 10.0)
+    for host in (B, C):
+        assert not addresses.enter(ADDRESS, host, 10.0)
+    gates.keep_shut(B, 60.0)
+    addresses.call(10.5)
+    assert told == [B, C], "the turn of one that cannot come goes to the next at once"
+    assert addresses.enter(ADDRESS, C, 10.5)
+
+
+def test_a_host_stands_in_one_line_at_a_time() -> None:
+    gates = Gates(1.0, 9)
+    addresses = AddressPace(0.5, gates, HostBreaker(3, max_retries=4))
+    addresses.start(ADDRESS, 10.0)
+    addresses.start(ELSEWHERE, 10.2)
+    assert not addresses.enter(ADDRESS, A, 10.3)
+    assert not addresses.enter(ELSEWHERE, A, 10.3)
+    addresses.call(10.5)
+    assert addresses.next_moment() is None
+    assert addresses.enter(ADDRESS, A, 10.5)
+
+
+def test_the_address_of_a_name_is_what_was_dialled_last_and_a_literal_is_its_own() -> None:
+    addresses = AddressPace(0.5, Gates(1.0, 1), HostBreaker(3, max_retries=4))
+    assert addresses.address_of("http://a.example/") is None
+    addresses.learn("http://a.example/x", ADDRESS)
+    addresses.learn("http://a.example/y", ELSEWHERE)
+    assert addresses.address_of("http://a.example/z?q") == ELSEWHERE
+    assert addresses.address_of("http://a.example:81/") is None
+    for url in ("http://127.1/", "http://0x7f000001:80/a", "http://2130706433?q"):
+        assert addresses.address_of(url) == "127.0.0.1"
+    assert addresses.address_of("https://[::1]:8443/") == "::1"
+    for odd in ("", "http:", "about:blank", "http:///"):
+        assert addresses.address_of(odd) is None

@@ -1,0 +1,239 @@
+"""The spider `site`: what it takes of a site, and what not."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+from archive_reading import check_sealed, rows
+from loopback import RawServer, crawl_site, page, recrawl, write_lines
+
+from amicrawl.errors import ExitCode
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Iterator
+    from pathlib import Path
+
+HTML = "Content-Type: text/html; charset=utf-8"
+SITEMAP = b"""<?xml version="1.0"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">
+<url><loc>http://127.0.0.1:PORT/site/from-sitemap</loc></url></urlset>"""
+
+
+def links(*urls: str) -> bytes:
+    return "".join(f'<a href="{url}">x</a>' for url in urls).encode()
+
+
+class Site:
+    """A site below /site/ on 127.0.0.1, and a neighbour of it on 127.0.0.2."""
+
+    def __init__(self) -> None:
+        self.server = RawServer(self._answer, keep_open=True)
+
+    def _answer(self, head: bytes) -> bytes:
+        path = head.split(b" ")[1].decode()
+        host = next(line for line in head.split(b"\r\n") if line.lower().startswith(b"host:"))
+        if b"127.0.0.2" in host:
+            return self._neighbour(path)
+        known = self._pages().get(path)
+        return known if known is not None else page(b"none", HTML, status="404 Not Found")
+
+    def _neighbour(self, path: str) -> bytes:
+        if path.endswith(".css"):
+            return page(b"body { background: url(more.png) }", "Content-Type: text/css")
+        return page(links("/deeper"), HTML)
+
+    def _pages(self) -> dict[str, bytes]:
+        port = self.server.port
+        off = f"http://127.0.0.2:{port}"
+        start = (
+            links("a", "/outside", f"{off}/off-site", "moved", "moved-off", "gz", "s1")
+            + f'<link rel=stylesheet href="{off}/far.css"><img srcset="/pic1.png 1x, pic2.png 2x">'
+            f'<!-- <a href="comment">c</a> --><script>var u = "/site/script";</script>'.encode()
+        )
+        return {
+            "/robots.txt": page(
+                b"User-agent: *\nDisallow: /site/secret\n"
+                b"Sitemap: %b/site/map.xml.gz" % self.server.url.encode()
+            ),
+            "/site/": page(start, HTML, "Link: </site/header>; rel=next"),
+            "/site/a": page(
+                links("b", "secret", "login.php", "y/y/y/y/y/y/y/y")
+                + b'<meta http-equiv=refresh content="0;url=refreshed">',
+                HTML,
+            ),
+            "/site/b": page(b'<base href="/site/deep/">' + links("c"), HTML),
+            "/site/deep/c": page(links("d", "../../site/a"), HTML),
+            "/site/deep/d": page(b"the end", HTML),
+            "/site/moved": page(b"", "Location: /site/landed", status="301 Moved"),
+            "/site/landed": page(links("after-landing"), HTML),
+            "/site/after-landing": page(b"", HTML),
+            "/site/moved-off": page(b"", f"Location: {off}/tracker", status="302 Found"),
+            "/site/gz": page(gzip.compress(links("in-gzip")), HTML, "Content-Encoding: gzip"),
+            "/site/in-gzip": page(b"", HTML),
+            "/site/refreshed": page(b"", HTML),
+            "/site/header": page(b"", HTML),
+            "/site/from-sitemap": page(b"", HTML),
+            "/site/map.xml.gz": page(
+                gzip.compress(SITEMAP.replace(b"PORT", str(port).encode())),
+                "Content-Type: application/x-gzip",
+            ),
+            **{
+                f"/site/s{n}": page(links(f"s{n + 1}", f"error-{n}") + b"<p>%d</p>" % n, HTML)
+                for n in range(1, 30)
+            },
+            # One text under ever new names, as a server sends it that knows no 404.
+            **{f"/site/error-{n}": page(links("lost/lost"), HTML) for n in range(1, 30)},
+        }
+
+
+@dataclass(frozen=True)
+class Crawled:
+    done: subprocess.CompletedProcess[str]
+    out: Path
+    port: int
+
+    @property
+    def taken(self) -> set[str]:
+        """The paths on the site itself, and whole addresses elsewhere."""
+        return {row["url"].replace(f"http://127.0.0.1:{self.port}", "") for row in rows(self.out)}
+
+    @property
+    def crawl_json(self) -> dict[str, dict[str, int]]:
+        found: dict[str, dict[str, int]] = json.loads((self.out / "crawl.json").read_text())
+        return found
+
+
+@pytest.fixture(scope="module")
+def crawled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawled]:
+    out = tmp_path_factory.mktemp("site") / "out"
+    settings = {
+        "AMICRAWL_ROBOTS": "obey",
+        "AMICRAWL_SITEMAPS": "1",
+        "AMICRAWL_IGNORES": r"/login\.php$ \.never$",
+    }
+    site = Site()
+    with site.server as server:
+        done = crawl_site(f"{server.url}/site/", out, settings=settings)
+        yield Crawled(done, out, server.port)
+
+
+def test_the_site_is_archived_whole(crawled: Crawled) -> None:
+    assert crawled.done.returncode == ExitCode.DONE, crawled.done.stderr
+    wanted = {"", "a", "b", "deep/c", "deep/d", "moved", "landed", "after-landing", "gz", "in-gzip"}
+    wanted |= {"refreshed", "header", "from-sitemap", "map.xml.gz", "moved-off"}
+    assert {f"/site/{name}" for name in wanted} <= crawled.taken
+    for path in crawled.out.glob("*.warc.gz"):
+        check_sealed(path)
+
+
+def test_nothing_outside_is_taken_but_what_its_pages_need(crawled: Crawled) -> None:
+    elsewhere = {url for url in crawled.taken if not url.startswith("/site/")}
+    neighbour = f"http://127.0.0.2:{crawled.port}"
+    # Pictures of the page lie where they like, and so does its style sheet; what that names is too far.
+    assert elsewhere == {"/pic1.png", f"{neighbour}/far.css", "/robots.txt", f"{neighbour}/robots.txt"}
+    assert "/site/pic2.png" in crawled.taken
+
+
+def test_what_only_looks_like_a_link_is_none(crawled: Crawled) -> None:
+    assert not {"/site/comment", "/site/script"} & crawled.taken
+
+
+def test_robots_ignores_and_traps_keep_pages_out_and_are_counted(crawled: Crawled) -> None:
+    fetched = {row["url"] for row in rows(crawled.out) if row["status"]}
+    assert not {url for url in fetched if "secret" in url or "login.php" in url or "/y/y" in url}
+    refused = [row for row in rows(crawled.out) if "secret" in row["url"]]
+    assert [row["error"].split(":")[0] for row in refused] == ["robots-denied"]
+    counts = crawled.crawl_json["links"]
+    assert counts["kept_out/ignores"] == 1
+    assert counts["kept_out/shape"] == 1
+    assert counts["kept_out/scope"] >= 3
+    assert crawled.crawl_json["ignored"] == {r"/login\.php$": 1}
+
+
+def test_one_text_under_many_names_is_taken_for_an_error_page(crawled: Crawled) -> None:
+    # The first few are believed; what those link to is one page, and a trap no deeper than that.
+    assert crawled.crawl_json["links"]["error_pages"] >= 15
+    assert {f"/site/error-{n}" for n in range(1, 30)} <= crawled.taken
+
+
+def test_a_url_is_taken_once_however_often_it_is_linked_to(crawled: Crawled) -> None:
+    urls = [row["url"] for row in rows(crawled.out)]
+    assert len(urls) == len(set(urls))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "settings", "taken"),
+    [
+        (["depth=shallow"], {}, {"/", "/p.png"}),
+        ([], {"AMICRAWL_MAX_HOPS": "1"}, {"/", "/p.png", "/1", "/1b"}),
+        ([], {"AMICRAWL_MAX_HOPS": "1", "AMICRAWL_REQUISITES": "0"}, {"/", "/1", "/1b"}),
+        ([], {"AMICRAWL_MAX_URLS": "3"}, {"/", "/p.png", "/1"}),
+        ([], {"AMICRAWL_MAX_HOST_URLS": "2", "AMICRAWL_EXCLUDE": r"\.png$"}, {"/", "/1"}),
+        ([], {"AMICRAWL_HOSTS": "127.0.0.9"}, {"/", "/p.png"}),
+    ],
+)
+def test_a_crawl_goes_as_far_as_it_is_told(
+    arguments: list[str], settings: dict[str, str], taken: set[str], tmp_path: Path
+) -> None:
+    pages = {
+        "/": page(links("/1", "/1b") + b"<img src=/p.png>", HTML),
+        "/1": page(links("/2"), HTML),
+        "/2": page(links("/1"), HTML),
+    }
+
+    def answer(head: bytes) -> bytes:
+        return pages.get(head.split(b" ")[1].decode(), page(b"", HTML))
+
+    with RawServer(answer) as server:
+        done = crawl_site(f"{server.url}/", tmp_path / "out", arguments=arguments, settings=settings)
+    assert done.returncode == ExitCode.DONE, done.stderr
+    assert {row["url"].replace(server.url, "") for row in rows(tmp_path / "out")} == taken
+
+
+def test_a_start_that_moved_within_its_domain_takes_the_new_place_with_it(tmp_path: Path) -> None:
+    def answer(head: bytes) -> bytes:
+        path = head.split(b" ")[1]
+        if path == b"/old/":
+            return page(b"", "Location: /new/", status="301 Moved")
+        return page(links("/new/more", "/else/where") if path == b"/new/" else b"", HTML)
+
+    with RawServer(answer) as server:
+        starts = write_lines(tmp_path / "starts.txt", [f"{server.url}/old/", "not a url"])
+        done = crawl_site("", tmp_path / "out", arguments=[f"file={starts}"])
+        assert done.returncode == ExitCode.DONE, done.stderr
+        again = crawl_site(f"{server.url}/old/", tmp_path / "out")
+    assert again.returncode == ExitCode.DONE
+    paths = [row["url"].replace(server.url, "") for row in rows(tmp_path / "out")]
+    assert sorted(paths) == ["/new/", "/new/more", "/old/"]
+
+
+def test_a_recrawl_of_a_site_takes_what_has_come_to_it_since(tmp_path: Path) -> None:
+    pages = {"/": page(links("/old"), HTML)}
+
+    def answer(head: bytes) -> bytes:
+        return pages.get(head.split(b" ")[1].decode(), page(b"", HTML))
+
+    out = tmp_path / "out"
+    with RawServer(answer) as server:
+        crawl_site(f"{server.url}/", out)
+        for name in ("/new", "/newer"):
+            pages["/"] = page(links("/old", name), HTML)
+            done = recrawl(out, arguments=["before=2100-01-01"])
+            assert done.returncode == ExitCode.DONE, done.stderr
+    assert {row["url"].replace(server.url, "") for row in rows(out)} == {"/", "/old", "/new", "/newer"}
+
+
+def test_a_start_that_moved_to_another_domain_brings_that_page_alone(tmp_path: Path) -> None:
+    def answer(head: bytes) -> bytes:
+        if b"127.0.0.2" in head:
+            return page(links("/all-of-theirs"), HTML)
+        return page(b"", f"Location: http://127.0.0.2:{server.port}/", status="302 Found")
+
+    with RawServer(answer) as server:
+        done = crawl_site(f"{server.url}/", tmp_path / "out")
+    assert [row["url"] for row in rows(tmp_path / "out")][1:] == [f"http://127.0.0.2:{server.port}/"]
+    assert "on another domain" in done.stderr

@@ -1,0 +1,99 @@
+"""Who is told a password, and who is not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from amicrawl.config import CrawlConfig
+from amicrawl.crawl.credentials import read_credentials, redaction_note
+from amicrawl.errors import AmicrawlError
+from amicrawl.fetch.request import without_values
+from amicrawl.urls import Refused, fetchable
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+VALUE = b"Basic YW5uOnB3"
+
+
+def told(tmp_path: Path, url: str, **override: Any) -> bool:
+    """Tell whether a request for *url* carries the password for a.example."""
+    (tmp_path / "auth").write_text("ann:pw\n")
+    (tmp_path / "auth").chmod(0o600)
+    config = CrawlConfig(host_overrides={"a.example": {"auth": "file:auth", **override}})
+    target = fetchable(url)
+    assert not isinstance(target, Refused)
+    fields = read_credentials(config, base=tmp_path).fields_for(target)
+    assert fields in ([], [(b"Authorization", VALUE)])
+    return bool(fields)
+
+
+@pytest.mark.parametrize(
+    ("url", "override", "is_told"),
+    [
+        ("https://a.example/x", {}, True),
+        ("https://A.EXAMPLE./", {}, True),
+        ("https://a.example:443/", {}, True),
+        ("https://a.example:8443/", {}, False),
+        ("https://a.example:8443/", {"auth_port": 8443}, True),
+        ("https://a.example/", {"auth_port": 8443}, False),
+        ("http://a.example/", {}, False),
+        ("http://a.example/", {"allow_plain": True}, True),
+        ("http://a.example:443/", {"allow_plain": True}, False),
+        ("https://www.a.example/", {}, False),
+        ("https://example/", {}, False),
+        ("https://a.example@b.example/", {}, False),
+        ("https://a.example.b.example/", {}, False),
+    ],
+)
+def test_a_password_goes_to_its_host_alone(
+    tmp_path: Path, url: str, override: dict[str, Any], *, is_told: bool
+) -> None:
+    assert told(tmp_path, url, **override) == is_told
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"proxy": "http://ann:geheim@proxy:1"},
+        {"proxy": "env:AMICRAWL_TEST_UNSET"},
+        {"cookies": "sid=geheim"},
+        {"host_overrides": {"a.example": {"auth": "ann:geheim"}}},
+        {"host_overrides": {"a.example": {"auth": "file:one-word"}}},
+        {"proxy": "file:one-word"},
+        {"cookies": "file:one-word"},
+    ],
+)
+def test_what_cannot_be_used_is_said_without_the_secret(
+    tmp_path: Path, settings: dict[str, Any]
+) -> None:
+    (tmp_path / "one-word").write_text("geheim")
+    (tmp_path / "one-word").chmod(0o600)
+    with pytest.raises(AmicrawlError) as caught:
+        read_credentials(CrawlConfig(**settings), base=tmp_path)
+    assert "geheim" not in str(caught.value)
+
+
+def test_a_crawl_without_secrets_says_nothing_of_them() -> None:
+    assert redaction_note(CrawlConfig()) == {}
+    assert redaction_note(CrawlConfig(cookies="env:A")) == {
+        "redacted": "values of Cookie fields in request records"
+    }
+
+
+SENT = (
+    b"GET / HTTP/1.1\r\nHost: a\r\nCookie: secret\r\nauthorization: secret\r\nX: y\r\n\r\nCookie: body"
+)
+
+
+@pytest.mark.parametrize("cut", range(len(SENT) + 1))
+def test_hidden_values_are_gone_wherever_sending_stopped(cut: int) -> None:
+    hidden = frozenset({b"cookie", b"authorization"})
+    shown = without_values(SENT[:cut], hidden)
+    assert b"secret"[:1] + b"ecret" not in shown
+    assert b": s" not in shown
+    assert without_values(SENT[:cut], frozenset()) == SENT[:cut]
+    if cut == len(SENT):
+        assert shown == SENT.replace(b"secret", b"redacted")

@@ -1,0 +1,93 @@
+"""Content codings undone for the reading of links: whole, broken, nested, and bombs."""
+
+from __future__ import annotations
+
+import gzip
+import tracemalloc
+import zlib
+
+import brotli
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from amicrawl.discovery.coding import decoded
+
+TEXT = b"".join(b'<a href="/page/%d">%d</a>\n' % (n, n * n) for n in range(5000))
+
+
+def bare_deflate(text: bytes) -> bytes:
+    packer = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    return packer.compress(text) + packer.flush()
+
+
+PACKED = {
+    b"gzip": gzip.compress(TEXT),
+    b"X-GZIP": gzip.compress(TEXT),
+    b"deflate": zlib.compress(TEXT),
+    b"br": brotli.compress(TEXT, quality=5),
+    b"zstd": zstandard.compress(TEXT),
+    b"identity": TEXT,
+    b"": TEXT,
+    b" gzip , br ": brotli.compress(gzip.compress(TEXT), quality=5),
+    b"identity, gzip": gzip.compress(TEXT),
+}
+
+
+@pytest.mark.parametrize("codings", PACKED)
+def test_a_coded_payload_is_read(codings: bytes) -> None:
+    assert decoded([PACKED[codings]], codings, limit=1 << 20) == TEXT
+
+
+@pytest.mark.parametrize("codings", PACKED)
+@given(size=st.integers(1, 3000))
+def test_where_it_is_cut_into_blocks_does_not_matter(codings: bytes, size: int) -> None:
+    packed = PACKED[codings]
+    blocks = [packed[start : start + size] for start in range(0, len(packed), size)]
+    assert decoded(blocks, codings, limit=1 << 20) == TEXT
+
+
+def test_deflate_without_its_header_and_gzip_in_several_members_are_read() -> None:
+    assert decoded([bare_deflate(TEXT)], b"deflate", limit=1 << 20) == TEXT
+    assert decoded([gzip.compress(b"a") + gzip.compress(b"b") + b"rest"], b"gzip", limit=9) == b"ab"
+
+
+@pytest.mark.parametrize("codings", [b"gzip", b"deflate"])
+def test_what_a_cut_payload_has_is_read(codings: bytes) -> None:
+    packed = PACKED[codings]
+    for end in range(0, len(packed), 997):
+        part = decoded([packed[:end]], codings, limit=1 << 20)
+        assert TEXT.startswith(part)
+    assert len(decoded([packed[: len(packed) // 2]], codings, limit=1 << 20)) > len(TEXT) // 4
+
+
+@given(st.sampled_from([b"gzip", b"deflate", b"br", b"zstd", b"gzip, gzip"]), st.binary(max_size=300))
+def test_what_is_not_coded_as_it_says_does_no_harm(codings: bytes, payload: bytes) -> None:
+    assert len(decoded([payload], codings, limit=1000)) <= 1000
+
+
+def test_unknown_codings_and_too_many_are_not_read() -> None:
+    assert decoded([TEXT], b"compress", limit=100) == b""
+    assert decoded([TEXT], b"gzip, gzip, gzip", limit=100) == b""
+
+
+@pytest.mark.parametrize("codings", [b"gzip", b"br", b"zstd", b"deflate", b"gzip, gzip"])
+def test_a_bomb_costs_no_more_than_the_limit(codings: bytes) -> None:
+    zeros = bytes(64 << 20)
+    bombs = {
+        b"gzip": gzip.compress(zeros, 1),
+        b"br": brotli.compress(zeros, quality=1),
+        b"zstd": zstandard.compress(zeros),
+        b"deflate": zlib.compress(zeros, 1),
+        b"gzip, gzip": gzip.compress(gzip.compress(zeros, 1)),
+    }
+    bomb = bombs[codings]
+    tracemalloc.start()
+    try:
+        assert len(decoded([bomb], codings, limit=1 << 20)) == 1 << 20
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    # The pieces, the whole, and for zstd one step of 256 bytes: 64 blocks of up to 128 KiB.
+    assert peak < 24 << 20

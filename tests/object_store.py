@@ -1,0 +1,82 @@
+"""A real S3 service on the loopback: moto's server, as a process of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from typing import Self
+
+import pyarrow.fs as pafs
+
+BUCKET = "archive"
+CREDENTIALS = {
+    "AWS_ACCESS_KEY_ID": "key",
+    "AWS_SECRET_ACCESS_KEY": "secret",
+    "AWS_EC2_METADATA_DISABLED": "true",
+}
+"""What a child needs in its environment to be let in."""
+
+
+class ObjectStore:
+    """Serves one empty bucket for as long as the context lasts."""
+
+    def __init__(self, port: int = 0) -> None:
+        with socket.create_server(("127.0.0.1", port)) as free:
+            self.port = free.getsockname()[1]
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start it, or start it again with nothing in it."""
+        command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(self.port)]
+        self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}/{BUCKET}", method="PUT")
+        deadline = time.monotonic() + 60
+        while True:
+            with contextlib.suppress(urllib.error.URLError, ConnectionError):
+                urllib.request.urlopen(request, timeout=10).close()
+                return
+            assert time.monotonic() < deadline, "the object store does not start"
+            time.sleep(0.05)
+
+    def stop(self) -> None:
+        """End it; what it held is gone."""
+        self._process.kill()
+        self._process.wait()
+
+    def url(self, path: str, *, bucket: str = BUCKET) -> str:
+        """Return the URL of *path* in it."""
+        where = f"endpoint_override=127.0.0.1:{self.port}&scheme=http&region=us-east-1"
+        return f"s3://{bucket}/{path}?{where}"
+
+    def filesystem(self) -> pafs.S3FileSystem:
+        """Return the way to it by itself, for a look past the code under test."""
+        return pafs.S3FileSystem(
+            access_key="key",
+            secret_key="secret",
+            endpoint_override=f"127.0.0.1:{self.port}",
+            scheme="http",
+            region="us-east-1",
+        )
+
+    def contents(self, path: str) -> dict[str, bytes]:
+        """Return the objects below *path*, by name."""
+        filesystem = self.filesystem()
+        root = f"{BUCKET}/{path}"
+        selector = pafs.FileSelector(root, recursive=True, allow_not_found=True)
+        found = {}
+        for entry in filesystem.get_file_info(selector):
+            if entry.type == pafs.FileType.File:
+                with filesystem.open_input_stream(entry.path, compression=None) as stream:
+                    found[entry.path.removeprefix(f"{root}/")] = stream.read()
+        return found
