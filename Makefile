@@ -30,7 +30,7 @@ crawl: environment-run ## Archive SEEDS=path (or a demo site on this machine) in
 test: lint ## Check style, types and import order, then run the tests
 	@.ci/system-packages gzip
 	@.ci/replay-environment
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 .PHONY: lint
 lint: environment-dev ## Check style, types and import order

@@ -201,11 +201,26 @@ def _resolved(
     gathered: dict[tuple[str, Kind], str], base: str, charset: str, limits: Limits
 ) -> Iterator[Link]:
     for (reference, kind), where in gathered.items():
+        if _WEB.match(reference) and not _COMPLETE.match(reference):
+            reference = _with_slashes(reference, base)  # noqa: PLW2901
         if charset != UTF_8 and not reference.isascii():
             reference = _query_encoded(reference, charset)  # noqa: PLW2901
         url = resolve(base, reference)
         if len(url) <= limits.url and _COMPLETE.match(url):
             yield Link(url, kind, where)
+
+
+def _with_slashes(reference: str, base: str) -> str:
+    """Return a *reference* with a scheme and without its two slashes as browsers read it (WHATWG URL).
+
+    With the scheme of *base* it is relative, which is how one once wrote that; else a slip of the pen.
+    """
+    scheme, _, rest = reference.partition(":")
+    if rest.startswith("//"):
+        return reference
+    if base.lower().startswith(f"{scheme.lower()}:"):
+        return rest
+    return f"{scheme}://{rest.lstrip('/')}"
 
 
 def _query_encoded(reference: str, charset: str) -> str:

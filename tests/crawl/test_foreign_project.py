@@ -113,7 +113,7 @@ def test_what_waits_beside_the_frontier_survives_a_stop_in_its_job_directory(tmp
     settings = {"AMICRAWL_OUT": str(tmp_path / "out"), "JOBDIR": str(tmp_path / "job")}
     with RawServer(answer) as server:
         site = ["-a", f"site={server.url}"]
-        slow = {**settings, "AMICRAWL_DELAY": "30", "AMICRAWL_PER_HOST": "1", "CLOSESPIDER_TIMEOUT": "3"}
+        slow = {**settings, "AMICRAWL_DELAY": "8", "AMICRAWL_PER_HOST": "1", "CLOSESPIDER_TIMEOUT": "3"}
         first = crawl_foreign(site, settings=slow)
         asked_first = len(server.requests)
         second = crawl_foreign(site, settings=settings)
