@@ -22,25 +22,25 @@ from amicrawl import __version__
 from amicrawl.config import PREFIX, CrawlConfig, Identity, LogFormat, Robots
 from amicrawl.crawl.arguments import JOB_ARGUMENT
 from amicrawl.crawl.closing import Closing
-from amicrawl.crawl.control import Control
 from amicrawl.crawl.credentials import read_credentials
 from amicrawl.crawl.decoding import TolerantDecodingMiddleware
 from amicrawl.crawl.keeping import Keeping
-from amicrawl.crawl.logs import dress, hush_the_greeting
 from amicrawl.crawl.looking import only_looks
-from amicrawl.crawl.metrics_endpoint import MetricsEndpoint
 from amicrawl.crawl.pipelines import CapturesPipeline, WarcPipeline
 from amicrawl.crawl.politeness import PolitenessMiddleware
-from amicrawl.crawl.progress import Progress
 from amicrawl.crawl.redirects import AsFoundRedirectMiddleware
 from amicrawl.crawl.robots import RobotsMiddleware
 from amicrawl.crawl.room import DiskRoom
 from amicrawl.crawl.run import Run, RunHolder, reads_responses
 from amicrawl.crawl.selecting import make_following
-from amicrawl.crawl.stopping import StopConditions
-from amicrawl.crawl.telling import Telling
 from amicrawl.crawl.trim import trim_to_archiving
 from amicrawl.crawl.uploading import Uploading
+from amicrawl.crawl.watching.control import Control
+from amicrawl.crawl.watching.logs import dress, hush_the_greeting
+from amicrawl.crawl.watching.metrics_endpoint import MetricsEndpoint
+from amicrawl.crawl.watching.progress import Progress
+from amicrawl.crawl.watching.stopping import StopConditions
+from amicrawl.crawl.watching.telling import Telling
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -52,7 +52,7 @@ _HANDLER = "amicrawl.crawl.handler.WireHandler"
 _DEFAULTS: dict[str, object] = {
     "SCHEDULER": "amicrawl.crawl.scheduler.FrontierScheduler",
     "DOWNLOADER": "amicrawl.crawl.downloader.ArchiveDownloader",
-    "LOG_FORMATTER": "amicrawl.crawl.logs.QuietLogFormatter",
+    "LOG_FORMATTER": "amicrawl.crawl.watching.logs.QuietLogFormatter",
     "CONCURRENT_ITEMS": 1,
     "TELNETCONSOLE_ENABLED": False,
     "REMOTE_CONTROL_ENABLED": False,

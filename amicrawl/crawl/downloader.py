@@ -19,7 +19,6 @@ from scrapy.utils.httpobj import urlparse_cached
 from scrapy.utils.misc import build_from_crawler
 
 from amicrawl.capture import Failure
-from amicrawl.crawl.logs import dress
 from amicrawl.crawl.reconstruct import ForeignResponses
 from amicrawl.crawl.run import reads_responses, run_of
 from amicrawl.crawl.ticket import (
@@ -31,6 +30,7 @@ from amicrawl.crawl.ticket import (
     Ticket,
     ticket_of,
 )
+from amicrawl.crawl.watching.logs import dress
 from amicrawl.errors import AmicrawlError
 from amicrawl.frontier import Outcome
 

@@ -14,7 +14,7 @@ from scrapy import signals
 from scrapy.exceptions import NotConfigured
 
 from amicrawl.crawl.run import Run, run_of
-from amicrawl.crawl.stopping import free_bytes
+from amicrawl.crawl.watching.stopping import free_bytes
 from amicrawl.politeness.disk_guard import DiskGuard
 
 if TYPE_CHECKING:

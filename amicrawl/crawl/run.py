@@ -19,8 +19,8 @@ from amicrawl.crawl.output import Output, frontier_directory
 from amicrawl.crawl.pacing import Pacing, pace_rules
 from amicrawl.crawl.recorder import Recorder
 from amicrawl.crawl.resuming import Resumed, reconcile, resumed
-from amicrawl.crawl.stops import LIMITS
 from amicrawl.crawl.tally import Tally
+from amicrawl.crawl.watching.stops import LIMITS
 from amicrawl.crawl.wiring import make_resolver
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, ExitCode, InputError, UsageError

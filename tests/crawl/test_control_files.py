@@ -12,11 +12,11 @@ from crawl_watching import RunningCrawl
 from loopback import RawServer, page
 
 from amicrawl.config import CrawlConfig, Identity
-from amicrawl.crawl.control import StatusFile
 from amicrawl.crawl.following import Following
 from amicrawl.crawl.run import Run
 from amicrawl.crawl.selecting import make_selection
-from amicrawl.crawl.steering import Steering
+from amicrawl.crawl.watching.control import StatusFile
+from amicrawl.crawl.watching.steering import Steering
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode
 

@@ -12,14 +12,14 @@ import pytest
 from crawl_watching import RunningCrawl
 from loopback import RawServer, crawl, page, write_lines
 
-from amicrawl.crawl.metrics import (
+from amicrawl.crawl.watching.metrics import (
     BUCKETS,
     METRICS,
     Durations,
     Sample,
     exposition,
 )
-from amicrawl.crawl.metrics_endpoint import parsed_address
+from amicrawl.crawl.watching.metrics_endpoint import parsed_address
 from amicrawl.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from amicrawl.crawl.screen import Moment, duration, remaining, report, status_line, summary
 from amicrawl.crawl.tally import Tally
+from amicrawl.crawl.watching.screen import Moment, duration, remaining, report, status_line, summary
 
 
 def moment(*, elapsed: float = 10.0, total: int | None = 400) -> Moment:

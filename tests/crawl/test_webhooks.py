@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import pytest
 from loopback import PROJECT, RawServer, command, crawl, environment, page, write_lines
 
-from amicrawl.crawl.notices import deliver, receiver, signature
+from amicrawl.crawl.watching.notices import deliver, receiver, signature
 from amicrawl.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:

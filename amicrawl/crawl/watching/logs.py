@@ -16,7 +16,7 @@ from scrapy.logformatter import LogFormatter
 from scrapy.utils.log import get_scrapy_root_handler
 
 from amicrawl.config import LogFormat
-from amicrawl.crawl.log_lines import JsonFormatter, TextFormatter
+from amicrawl.crawl.watching.log_lines import JsonFormatter, TextFormatter
 
 if TYPE_CHECKING:
     from scrapy import Request, Spider

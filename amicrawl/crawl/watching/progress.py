@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Self, TextIO
 from scrapy import signals
 
 from amicrawl.crawl.run import Run, run_of
-from amicrawl.crawl.screen import Moment, report, status_line, summary
+from amicrawl.crawl.watching.screen import Moment, report, status_line, summary
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

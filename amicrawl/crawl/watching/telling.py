@@ -18,8 +18,8 @@ from scrapy import signals
 from scrapy.exceptions import NotConfigured
 
 from amicrawl.crawl.feeding import on_a_thread
-from amicrawl.crawl.notices import PATIENCE, Receiver, deliver, notice, receiver
 from amicrawl.crawl.run import Run, run_of
+from amicrawl.crawl.watching.notices import PATIENCE, Receiver, deliver, notice, receiver
 from amicrawl.crawlfile.secrets import resolve
 from amicrawl.errors import InputError
 

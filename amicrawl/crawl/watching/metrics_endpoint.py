@@ -23,9 +23,9 @@ from scrapy import signals
 from scrapy.exceptions import NotConfigured
 
 from amicrawl import __version__
-from amicrawl.crawl.metrics import CONTENT_TYPE, Durations, Sample, counts_told, exposition
 from amicrawl.crawl.run import Run, run_of
-from amicrawl.crawl.stopping import free_bytes
+from amicrawl.crawl.watching.metrics import CONTENT_TYPE, Durations, Sample, counts_told, exposition
+from amicrawl.crawl.watching.stopping import free_bytes
 from amicrawl.errors import UsageError
 
 if TYPE_CHECKING:

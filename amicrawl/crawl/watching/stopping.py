@@ -11,7 +11,7 @@ from scrapy import signals
 from scrapy.exceptions import NotConfigured
 
 from amicrawl.crawl.run import Run, run_of
-from amicrawl.crawl.stops import clock_or_disk_reached, count_reached
+from amicrawl.crawl.watching.stops import clock_or_disk_reached, count_reached
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

@@ -19,7 +19,7 @@ from scrapy import signals
 
 from amicrawl.crawl.feeding import on_a_thread
 from amicrawl.crawl.run import Run, run_of
-from amicrawl.crawl.steering import Steering
+from amicrawl.crawl.watching.steering import Steering
 from amicrawl.disk import Disk, OutputFile
 from amicrawl.errors import OutputError
 

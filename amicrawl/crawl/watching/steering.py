@@ -9,8 +9,8 @@ import logging
 import os
 from typing import TYPE_CHECKING, Any
 
-from amicrawl.crawl.control_files import ControlFile, count_in, seconds_in
 from amicrawl.crawl.run import STOP_FILE, Run
+from amicrawl.crawl.watching.control_files import ControlFile, count_in, seconds_in
 from amicrawl.errors import AmicrawlError, InputError, UsageError
 
 if TYPE_CHECKING:
