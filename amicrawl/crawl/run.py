@@ -12,22 +12,18 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from amicrawl.capture import Capture, Failure
-from amicrawl.config import Identity
 from amicrawl.crawl.credentials import Credentials
-from amicrawl.crawl.following import DEEPEST_PAGE, Page
-from amicrawl.crawl.output import Output, frontier_directory
+from amicrawl.crawl.following import Page
+from amicrawl.crawl.opening import check_directory, opened_frontier
+from amicrawl.crawl.output import Output
 from amicrawl.crawl.pacing import Pacing, pace_rules
 from amicrawl.crawl.recorder import Recorder
-from amicrawl.crawl.resuming import Resumed, reconcile, resumed
+from amicrawl.crawl.resuming import Resumed
 from amicrawl.crawl.tally import Tally
 from amicrawl.crawl.watching.stops import LIMITS
 from amicrawl.crawl.wiring import make_resolver
-from amicrawl.disk import Disk
-from amicrawl.errors import AmicrawlError, ExitCode, InputError, UsageError
-from amicrawl.frontier import DurableFrontier, LivePartition, Offer, Outcome, Source, belongs, judge
-from amicrawl.frontier.admission import Admission
-from amicrawl.frontier.revisits import Revisits
-from amicrawl.frontier.state import IDENTITY
+from amicrawl.errors import AmicrawlError, ExitCode, UsageError
+from amicrawl.frontier import DurableFrontier, Offer, Outcome, Source, belongs, judge
 from amicrawl.politeness import HostBreaker, InflightLimit
 from amicrawl.record import CaptureItem
 from amicrawl.urls import Refused, UrlKey, fetchable, url_key
@@ -38,7 +34,7 @@ if TYPE_CHECKING:
 
     from scrapy.crawler import Crawler
 
-    from amicrawl.config import CrawlConfig
+    from amicrawl.config import CrawlConfig, Identity
     from amicrawl.crawl.following import Following
     from amicrawl.crawl.ticket import Ticket
     from amicrawl.fetch.resolver import Resolver
@@ -131,7 +127,7 @@ class Run:
         Late, since a crawl that cannot start must leave nothing behind. Raises OutputError, UsageError
         or DamagedFileError as `Output` does.
         """
-        self._check_directory()
+        check_directory(self)
         output = Output(self.config, asked=self.asked, on_sealed=self.on_sealed)
         self.recorder.keep_in(output.archive)
         return output
@@ -142,39 +138,7 @@ class Run:
 
         Raises as `output` and `LivePartition` do.
         """
-        output = self.output
-        partition = LivePartition(
-            frontier_directory(self.config),
-            disk=Disk(),
-            hour=int(time.time() // 3600),
-            meta={} if self.continues else {IDENTITY: self.identity.value.encode("ascii")},
-        )
-        self.identity = Identity(partition.state.meta[IDENTITY].decode("ascii"))
-        mended = reconcile(
-            partition,
-            self.config.directory,
-            lost_urls=output.archive.repaired.lost_urls,
-            key_of=self.key_of,
-            ours=self.is_ours,
-            following=self.following,
-        )
-        frontier = DurableFrontier(
-            partition,
-            self.gates,
-            self.breaker,
-            self.limit,
-            wall=time.time,
-            now=self.clock(),
-            recrawl_before=self.recrawl_before,
-            renews=not self.resumes,
-            # A callback that reads pages has no use for the news that there is none.
-            revisits=Revisits(conditional=self.resumes),
-            admission=None if self.following is None else Admission(depth_cap=DEEPEST_PAGE),
-            soft404=None if self.following is None else self.following.detector,
-        )
-        if self.following is not None:
-            self.following.recall(partition)
-        self.resumed = resumed(frontier, mended)
+        frontier, self.resumed = opened_frontier(self)
         return frontier
 
     @property
@@ -195,17 +159,6 @@ class Run:
         if "frontier" not in vars(self) or self.recrawl_before is not None:
             return 0
         return self.frontier.later
-
-    def _check_directory(self) -> None:
-        """Raise UsageError where a frontier is there that should not be, or the other way round."""
-        directory = frontier_directory(self.config)
-        if self.fresh and directory.exists():
-            raise UsageError(
-                f"{self.config.directory} holds the frontier of a crawl, and fresh=1 asks for none. "
-                "Name another directory with -a out= or -a run_id=, or leave fresh=1 away to resume."
-            )
-        if self.continues and not directory.exists():
-            raise InputError(f"{self.config.directory} holds no frontier: nothing was crawled into it.")
 
     @property
     def paused(self) -> frozenset[str]:

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Self
 
 import pytest
-from frontier.store.partitions import QuickDisk
+from faulty_disks import QuickDisk
 from urls.vectors import FULL
 
 from amicrawl.capture import Failure

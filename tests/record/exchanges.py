@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 from fastwarc.cli import _verify_digests
+from faulty_disks import QuickDisk
 from warcio.archiveiterator import ArchiveIterator
 
 from amicrawl.capture import BytesBody, Capture, Failure
@@ -31,19 +32,6 @@ HEAD = b'HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nETag: "v1"\r\n\r\n'
 NOT_MODIFIED = b"HTTP/1.1 304 Not Modified\r\nDate: Thu, 01 Jan 2026 12:00:00 GMT\r\n\r\n"
 REQUEST = b"GET / HTTP/1.1\r\nHost: example.org\r\n\r\n"
 CONDITIONAL_REQUEST = b'GET / HTTP/1.1\r\nHost: example.org\r\nif-none-match: "v1"\r\n\r\n'
-
-
-class QuickDisk(Disk):
-    """A disk that forces nothing to it, for tests in which no power is cut."""
-
-    def sync(self, descriptor: int) -> None:
-        pass
-
-    def sync_directory(self, directory: Path) -> None:
-        pass
-
-    def truncate(self, path: Path, size: int) -> None:
-        os.truncate(path, size)
 
 
 def capture(url: str = "http://example.org/", **changes: Any) -> Capture:

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow.fs as pafs
 import pytest
+from faulty_disks import FaultyDisk, QuickDisk
 from loopback import environment
 from object_store import BUCKET, CREDENTIALS, ObjectStore
-from record.exchanges import BEGAN, QuickDisk, open_archive, pages, table_rows, urls_of
-from record.test_disk_faults import FaultyDisk
+from record.exchanges import BEGAN, open_archive, pages, table_rows, urls_of
 
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, DamagedFileError, ExitCode, OutputError, UsageError

@@ -10,9 +10,10 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from faulty_disks import QuickDisk
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from record.exchanges import QuickDisk, capture, failed, item, names_in, pages, table_rows
+from record.exchanges import capture, failed, item, names_in, pages, table_rows
 
 from amicrawl.errors import DamagedFileError, InputError
 from amicrawl.record import CAPTURES, CapturesJournal

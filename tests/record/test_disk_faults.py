@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import random
 import resource
@@ -12,12 +11,12 @@ import subprocess
 import sys
 from itertools import count
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 import pytest
+from faulty_disks import FaultyDisk, KilledError, QuickDisk
 from record.exchanges import (
     BEGAN,
-    QuickDisk,
     capture,
     check_agreement,
     foreign_verdicts,
@@ -39,60 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from amicrawl.record import CaptureItem
-
-
-class KilledError(BaseException):
-    """The process is gone: nothing that comes after it happens."""
-
-
-class FaultyDisk(Disk):
-    """A disk whose call number *fatal* fails, half of a write having been done.
-
-    As *killed*, every later call fails too, as none would come from a process that is gone.
-    """
-
-    def __init__(self, fatal: int, *, killed: bool = False) -> None:
-        self._left = fatal
-        self._killed = killed
-        self.failed_at = ""
-
-    def _count(self, call: str) -> None:
-        self._left -= 1
-        if self._left == 0 or (self._killed and self._left < 0):
-            self.failed_at = self.failed_at or call
-            raise KilledError if self._killed else OSError(errno.ENOSPC, "No space left on device")
-
-    def create(self, path: Path) -> int:
-        self._count(f"create {path.name}")
-        return super().create(path)
-
-    def write(self, descriptor: int, block: bytes | memoryview) -> int:
-        if self._left == 1:
-            super().write(descriptor, block[: len(block) // 2])
-        self._count("write")
-        return super().write(descriptor, block)
-
-    def sync(self, descriptor: int) -> None:
-        self._count("sync")
-
-    def truncate(self, path: Path, size: int) -> None:
-        self._count(f"truncate {path.name}")
-        super().truncate(path, size)
-
-    def rename(self, source: Path, target: Path) -> None:
-        self._count(f"rename {target.name}")
-        super().rename(source, target)
-
-    def remove(self, path: Path) -> None:
-        self._count(f"remove {path.name}")
-        super().remove(path)
-
-    def sync_directory(self, directory: Path) -> None:
-        self._count("sync directory")
-
-    def temporary(self, directory: Path) -> IO[bytes]:
-        self._count("temporary")
-        return super().temporary(directory)
 
 
 BATCHES = [
@@ -259,7 +204,7 @@ def test_a_crawl_json_is_the_old_or_the_new_one_whatever_call_fails(tmp_path: Pa
         except OutputError:
             text = (directory / "crawl.json").read_text()
             # Only the name's way to the disk may fail once the new one is in place.
-            assert ('"running"' in text) == (disk.failed_at == "sync directory")
+            assert ('"running"' in text) == (disk.failed_at == "sync_directory")
             assert text.rstrip().endswith("}")
     assert fatal > 4
 

@@ -8,11 +8,11 @@ import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from faulty_disks import QuickDisk
 from record.exchanges import (
     CONDITIONAL_REQUEST,
     HEAD,
     NOT_MODIFIED,
-    QuickDisk,
     capture,
     check_agreement,
     failed,

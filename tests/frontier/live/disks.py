@@ -8,7 +8,7 @@ import threading
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
-from frontier.store.partitions import KilledError
+from faulty_disks import KilledError
 
 from amicrawl.disk import Disk
 

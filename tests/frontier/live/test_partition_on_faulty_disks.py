@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from faulty_disks import KilledError
 from frontier.live.crawls import (
     HOUR,
     META,
@@ -30,7 +31,7 @@ from frontier.live.crawls import (
     opened,
 )
 from frontier.live.disks import CountingDisk, FailingDisk, MortalDisk, PowerDisk, ReadOnlyDisk
-from frontier.store.partitions import KilledError, names_in
+from frontier.store.partitions import names_in
 
 from amicrawl.capture import Failure
 from amicrawl.disk import Disk

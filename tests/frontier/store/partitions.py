@@ -5,11 +5,12 @@ Its snapshots are lines of text with a checksum: which format they have is no af
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import zlib
 from typing import TYPE_CHECKING
+
+from faulty_disks import QuickDisk
 
 from amicrawl.disk import Disk, OutputFile
 from amicrawl.errors import DamagedFileError
@@ -22,66 +23,6 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Iterable
     from pathlib import Path
-
-
-class QuickDisk(Disk):
-    """A disk that forces nothing: no test here pulls the plug."""
-
-    def sync(self, descriptor: int) -> None:
-        pass
-
-    def sync_directory(self, directory: Path) -> None:
-        pass
-
-
-class KilledError(BaseException):
-    """The process is gone: nothing that comes after it happens."""
-
-
-class FaultyDisk(Disk):
-    """A disk whose call number *fatal* fails, half of a write having been done.
-
-    As *killed*, every later call fails too, as none would come from a process that is gone.
-    """
-
-    def __init__(self, fatal: int, *, killed: bool = False) -> None:
-        self._left = fatal
-        self._killed = killed
-        self.failed_at = ""
-
-    def _count(self, call: str) -> None:
-        self._left -= 1
-        if self._left == 0 or (self._killed and self._left < 0):
-            self.failed_at = self.failed_at or call
-            raise KilledError if self._killed else OSError(errno.ENOSPC, "No space left on device")
-
-    def create(self, path: Path) -> int:
-        self._count(f"create {path.name}")
-        return super().create(path)
-
-    def write(self, descriptor: int, block: bytes | memoryview) -> int:
-        if self._left == 1:
-            super().write(descriptor, block[: len(block) // 2])
-        self._count("write")
-        return super().write(descriptor, block)
-
-    def sync(self, descriptor: int) -> None:
-        self._count("sync")
-
-    def truncate(self, path: Path, size: int) -> None:
-        self._count(f"truncate {path.name}")
-        super().truncate(path, size)
-
-    def rename(self, source: Path, target: Path) -> None:
-        self._count(f"rename {target.name}")
-        super().rename(source, target)
-
-    def remove(self, path: Path) -> None:
-        self._count(f"remove {path.name}")
-        super().remove(path)
-
-    def sync_directory(self, directory: Path) -> None:
-        self._count("sync_directory")
 
 
 class PowerCutDisk(Disk):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from frontier.store.partitions import QuickDisk
+from faulty_disks import QuickDisk
 
 from amicrawl.frontier.store.frames import intern_frame, read_frames
 from amicrawl.frontier.store.journal import Journal

@@ -11,11 +11,9 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from faulty_disks import FaultyDisk, KilledError, QuickDisk
 from frontier.store.partitions import (
-    FaultyDisk,
-    KilledError,
     PowerCutDisk,
-    QuickDisk,
     SmallPartition,
     entry,
     names_in,

@@ -6,7 +6,8 @@ import threading
 from typing import TYPE_CHECKING
 
 import pytest
-from frontier.store.partitions import FaultyDisk, QuickDisk, names_in
+from faulty_disks import FaultyDisk, QuickDisk
+from frontier.store.partitions import names_in
 
 from amicrawl.errors import OutputError
 from amicrawl.frontier.store.frames import intern_frame, read_frames

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from frontier.store.partitions import QuickDisk
+from faulty_disks import QuickDisk
 from urls.vectors import FULL, lines
 
 from amicrawl.frontier.format.partition import EMPTY_ARENA

@@ -1,0 +1,73 @@
+"""Opening: the frontier of a run, in its output directory, made to agree with the index there."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from amicrawl.config import Identity
+from amicrawl.crawl.following import DEEPEST_PAGE
+from amicrawl.crawl.output import frontier_directory
+from amicrawl.crawl.resuming import Resumed, reconcile, resumed
+from amicrawl.disk import Disk
+from amicrawl.errors import InputError, UsageError
+from amicrawl.frontier import DurableFrontier, LivePartition
+from amicrawl.frontier.admission import Admission
+from amicrawl.frontier.revisits import Revisits
+from amicrawl.frontier.state import IDENTITY
+
+if TYPE_CHECKING:
+    from amicrawl.crawl.run import Run
+
+
+def check_directory(run: Run) -> None:
+    """Raise UsageError where a frontier is there that should not be, InputError the other way round."""
+    directory = frontier_directory(run.config)
+    if run.fresh and directory.exists():
+        raise UsageError(
+            f"{run.config.directory} holds the frontier of a crawl, and fresh=1 asks for none. "
+            "Name another directory with -a out= or -a run_id=, or leave fresh=1 away to resume."
+        )
+    if run.continues and not directory.exists():
+        raise InputError(f"{run.config.directory} holds no frontier: nothing was crawled into it.")
+
+
+def opened_frontier(run: Run) -> tuple[DurableFrontier, Resumed]:
+    """Return the frontier of *run*, and how it was found. The identity of what is there is the run's.
+
+    Raises as `Output` and `LivePartition` do.
+    """
+    output = run.output
+    partition = LivePartition(
+        frontier_directory(run.config),
+        disk=Disk(),
+        hour=int(time.time() // 3600),
+        meta={} if run.continues else {IDENTITY: run.identity.value.encode("ascii")},
+    )
+    run.identity = Identity(partition.state.meta[IDENTITY].decode("ascii"))
+    following = run.following
+    mended = reconcile(
+        partition,
+        run.config.directory,
+        lost_urls=output.archive.repaired.lost_urls,
+        key_of=run.key_of,
+        ours=run.is_ours,
+        following=following,
+    )
+    frontier = DurableFrontier(
+        partition,
+        run.gates,
+        run.breaker,
+        run.limit,
+        wall=time.time,
+        now=run.clock(),
+        recrawl_before=run.recrawl_before,
+        renews=not run.resumes,
+        # A callback that reads pages has no use for the news that there is none.
+        revisits=Revisits(conditional=run.resumes),
+        admission=None if following is None else Admission(depth_cap=DEEPEST_PAGE),
+        soft404=None if following is None else following.detector,
+    )
+    if following is not None:
+        following.recall(partition)
+    return frontier, resumed(frontier, mended)
