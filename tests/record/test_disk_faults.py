@@ -119,7 +119,7 @@ def test_a_crawl_whose_disk_fails_at_any_call_keeps_what_it_acknowledged(
         mend_and_check(directory, stored)
         seen.add(disk.failed_at.split()[0])
         shutil.rmtree(directory)
-    assert seen == {"create", "write", "sync", "rename", "remove", "temporary"}
+    assert seen == {"create", "write", "sync", "sync_directory", "rename", "remove", "temporary"}
     assert bool(told) == (not killed)
     for message in told:
         assert message.startswith(str(directory))
@@ -171,7 +171,7 @@ def test_a_repair_that_dies_at_any_call_is_finished_by_the_next(tmp_path: Path) 
         }
         assert found == expected, disk.failed_at
         shutil.rmtree(directory)
-    assert seen == {"create", "write", "sync", "truncate", "rename", "remove"}
+    assert seen == {"create", "write", "sync", "sync_directory", "truncate", "rename", "remove"}
 
 
 def test_a_repair_whose_disk_fails_says_so_and_can_be_done_again(tmp_path: Path) -> None:
