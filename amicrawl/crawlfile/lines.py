@@ -21,8 +21,8 @@ _GAP = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _TEXTS = (
     # At most two quotes may stand right before the three that end a text.
-    re.compile(r'"""(?:[^"\\]+|\\.|"(?!""))*+"{3,5}', re.DOTALL),
-    re.compile(r"'''(?:[^']+|'(?!''))*+'{3,5}", re.DOTALL),
+    re.compile(r'"""[^"\\]*(?:(?:\\.|"(?!""))[^"\\]*)*"{3,5}', re.DOTALL),
+    re.compile(r"'''[^']*(?:'(?!'')[^']*)*'{3,5}", re.DOTALL),
     re.compile(r'"(?:[^"\\\n]|\\.)*"'),
     re.compile(r"'[^'\n]*'"),
 )
