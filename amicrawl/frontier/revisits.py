@@ -48,12 +48,23 @@ class Revisits:
         """Return *row* with the visit at *hour* that *outcome* was, and when it is due again."""
         found = outcome.found
         digest = found.digest if found is not None else ""
-        visit = Visit(
-            fetched_at=hour,
-            not_modified=outcome.status == 304 or (found is not None and found.unchanged),
-            content_fp=fingerprint_of(digest),
-            simhash=None,
-        )
+        not_modified = outcome.status == 304 or (found is not None and found.unchanged)
+        content_fp = fingerprint_of(digest)
+        if not row.crawl_count and not row.content_fp and not row.no_change_streak:
+            # Most rows of a crawl are met for the first time, and there is no history to go by: what
+            # follows would come to the same, in three times as long.
+            first = 0 if not_modified else content_fp
+            return row._replace(
+                last_crawled=hour,
+                crawl_count=1,
+                no_change_streak=1 if not_modified else 0,
+                content_fp=first,
+                simhash=0 if first else row.simhash,
+            )
+        return self._scheduled(row, Visit(hour, not_modified, content_fp, None), host, hour)
+
+    def _scheduled(self, row: UrlRow, visit: Visit, host: HostRow | None, hour: int) -> UrlRow:
+        """Do the same for any row."""
         before = History(
             first_seen=row.first_seen,
             last_crawled=row.last_crawled,

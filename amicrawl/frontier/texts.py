@@ -39,7 +39,7 @@ def with_what_was_found(partition: LivePartition, row: UrlRow, known: Seed, outc
         or (what.digest, what.etag, what.last_modified)
         != (known.digest, known.etag, known.last_modified)
     ):
-        row = row._replace(etag_ref=partition.intern(found_entries(what)))
+        row = row.with_etag(partition.intern(found_entries(what)))
     if outcome.redirect:
         target = octets(outcome.redirect)
         if not row.redirect_ref or partition.texts_at(row.redirect_ref)[0] != target:

@@ -57,12 +57,17 @@ class UrlRow(NamedTuple):
         """Return the row with another `url_ref`."""
         return UrlRow._make((*self[:6], reference, *self[7:]))
 
+    def with_etag(self, reference: int) -> UrlRow:
+        """Return the row with another `etag_ref`."""
+        return UrlRow._make((*self[:_ETAG], reference, *self[_ETAG + 1 :]))
+
     @classmethod
     def unpacked(cls, octets: bytes | memoryview) -> UrlRow:
         """Return the row that *octets* hold."""
         return cls._make(_URL.unpack(octets))
 
 
+_ETAG = UrlRow._fields.index("etag_ref")
 _priority_and_reference = Struct("<17xf3xQ").unpack_from
 
 
