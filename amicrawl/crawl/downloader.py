@@ -21,6 +21,7 @@ from scrapy.utils.misc import build_from_crawler
 from amicrawl.capture import Failure
 from amicrawl.crawl.reconstruct import ForeignResponses
 from amicrawl.crawl.run import reads_responses, run_of
+from amicrawl.crawl.signalling import Signaller
 from amicrawl.crawl.ticket import (
     NOTHING_MORE,
     TICKET,
@@ -45,6 +46,7 @@ class ArchiveDownloader:
     def __init__(self, crawler: Crawler) -> None:
         self.crawler = crawler
         self._run = run_of(crawler)
+        self._signals = Signaller(crawler)
         # The engine begins with this, and Scrapy has just made its log handler for the last time.
         dress(self._run.config.log_format)
         self.active: set[Request] = set()
@@ -111,9 +113,7 @@ class ArchiveDownloader:
             return result
         spider = self.crawler.spider
         # What counts pages (CLOSESPIDER_PAGECOUNT, LogStats) hears this; the engine will not say it.
-        self.crawler.signals.send_catch_log(
-            signals.response_received, response=result, request=request, spider=spider
-        )
+        self._signals.send(signals.response_received, response=result, request=request, spider=spider)
         return NOTHING_MORE
 
     async def _record_refusal(self, ticket: Ticket, error: Exception) -> None:
@@ -128,7 +128,7 @@ class ArchiveDownloader:
 
     async def _transfer(self, request: Request) -> Response:
         """Hand *request* to the handler of its scheme, with the signals that Scrapy sends around it."""
-        send, spider = self.crawler.signals.send_catch_log, self.crawler.spider
+        send, spider = self._signals.send, self.crawler.spider
         send(signals.request_reached_downloader, request=request, spider=spider)
         try:
             response = await self.handlers.download_request_async(request)
