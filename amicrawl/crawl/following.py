@@ -50,7 +50,7 @@ _SITEMAP = Limits(payload=50 << 20, links=50_000, characters=64 << 20)
 """What the sitemap protocol allows for one file."""
 _LARGE = 256 << 10
 """Bytes of a body from which on it is read on a thread."""
-_REMEMBERED = 1 << 17
+_REMEMBERED = 1 << 16
 """URLs of each kind that are known to have been offered, so as not to work out their keys again."""
 _LONGEST_CHAIN = 20
 _MOST_GROWTH = 4
