@@ -6,36 +6,72 @@ sentence on standard error, and the exit code says whose fault it was (`docs/exi
 
 from __future__ import annotations
 
+import difflib
 import os
 import sys
-from typing import Annotated
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_command, get_group
 
 from amicrawl import __version__
-from amicrawl.cli import frontier
-from amicrawl.cli.check import check
-from amicrawl.cli.crawl import crawl
-from amicrawl.cli.explain import explain
-from amicrawl.cli.inspect import inspect
-from amicrawl.cli.repair import repair
-from amicrawl.cli.upload import upload
-from amicrawl.cli.url import url
 from amicrawl.errors import AmicrawlError, ExitCode
 
+_COMMANDS = {
+    "cdx": "cdx:app",
+    "check": "check:check",
+    "collection": "collection:collection",
+    "crawl": "crawl:crawl",
+    "explain": "explain:explain",
+    "frontier": "frontier:app",
+    "index": "index:index",
+    "inspect": "inspect:inspect",
+    "merge": "merge:merge",
+    "query": "query:query",
+    "repair": "repair:repair",
+    "sidecar": "sidecar:sidecar",
+    "summary": "summary:summary",
+    "table": "table:table",
+    "upload": "upload:upload",
+    "url": "url:url",
+    "wacz": "wacz:wacz",
+    "wat": "wat:wat",
+    "wet": "wet:wet",
+}
+"""Commands by name: the module of this room, and what in it the command is made of."""
+
+
+class _Commands(TyperGroup):
+    """Loads a command when it is called for: together they take a second to load, most of one none."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002  # typer calls it so
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in _COMMANDS:
+            for nearest in difflib.get_close_matches(cmd_name, _COMMANDS, n=1):
+                ctx.fail(f"No such command '{cmd_name}'. Did you mean {nearest}?")
+            return None
+        module, _, name = _COMMANDS[cmd_name].partition(":")
+        made_of = getattr(import_module(f"amicrawl.cli.{module}"), name)
+        if isinstance(made_of, typer.Typer):
+            command: Any = get_group(made_of)
+        else:
+            alone = typer.Typer(add_completion=False)
+            alone.command(cmd_name)(made_of)
+            command = get_command(alone)
+        command.name = cmd_name
+        return command
+
+
 app = typer.Typer(
+    cls=_Commands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="An archival crawler on Scrapy. To crawl: scrapy crawl seeds -a file=seeds.jsonl",
 )
-app.command()(check)
-app.command()(crawl)
-app.command()(explain)
-app.command()(inspect)
-app.command()(repair)
-app.command()(upload)
-app.command()(url)
-app.add_typer(frontier.app, name="frontier")
 
 
 def _show_version(wanted: bool) -> None:  # noqa: FBT001  # typer calls it so
@@ -60,7 +96,10 @@ def main() -> None:
     except AmicrawlError as error:
         sys.stderr.write(f"amicrawl: {error}\n")
         sys.exit(error.exit_code)
-    except BrokenPipeError:
-        # The reader behind a pipe has had enough; Python would complain again when it flushes at exit.
+    except SystemExit as end:
+        # The reader behind a pipe has had enough, of which typer makes an error.
+        if not isinstance(end.__context__, BrokenPipeError):
+            raise
+        # Python would complain again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(ExitCode.DONE)

@@ -1,24 +1,56 @@
-"""pywb replays what a crawl archived, as a reader of the archive would see it."""
+"""pywb replays what a crawl archived, as a reader of the archive would see it, by its index and by ours.
+
+py-wacz, too, is asked what it thinks of a package.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import json
+import re
+import shlex
 import socket
 import subprocess
+import threading
 import time
 import urllib.error
 import urllib.request
+import zipfile
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 import pytest
 from archive_reading import rows
 from demo_site.server import DemoSite
-from loopback import crawl, environment
+from index.lookup_lines import cluster, pages
+from loopback import PROJECT, crawl, environment
+from typer.testing import CliRunner
+
+from amicrawl.cli import app
+from amicrawl.disk import Disk
+from amicrawl.index.cdx_server import CdxServer
+from amicrawl.index.cdx_source import open_sources
+from amicrawl.index.cdxj import cdxj_lines
+from amicrawl.index.records import read_records
+from amicrawl.index.wacz import Description, write_wacz
+from amicrawl.index.zipnum_writer import write_zipnum
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 TOOLS = Path(__file__).parent / ".venv" / "bin"
+
+CONFIGURATION = """
+collections:
+  zipnum:
+    index_paths: ./zipnum/cluster.idx
+    archive_paths: {archive}/
+  paging:
+    index_paths: ./paging/cluster.idx
+    archive_paths: ./none/
+"""
 
 pytestmark = pytest.mark.skipif(
     not (TOOLS / "wayback").exists(), reason="pywb is not installed: `make test` sets it up"
@@ -36,24 +68,75 @@ def archived(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def replay(archived: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A pywb that serves the archive; yields the address under which it replays raw captures."""
+def package(archived: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The archive as a WACZ package."""
+    path = tmp_path_factory.mktemp("wacz") / "demo.wacz"
+    description = Description(datetime(2026, 1, 2, tzinfo=UTC), title="The demo site")
+    write_wacz(sorted(archived.glob("*.warc.gz")), path, description=description, disk=Disk())
+    return path
+
+
+@pytest.fixture(scope="module")
+def pywb_home(archived: Path, package: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What pywb serves: the archive in three collections, and one to turn pages in.
+
+    `demo` is indexed by pywb itself, `zipnum` by us, `wacz` is unpacked from our package.
+    """
     home = tmp_path_factory.mktemp("pywb")
+    warcs = sorted(archived.glob("*.warc.gz"))
     _run(home, "wb-manager", "init", "demo")
-    _run(home, "wb-manager", "add", "demo", *map(str, sorted(archived.glob("*.warc.gz"))))
+    _run(home, "wb-manager", "add", "demo", *map(str, warcs))
+    _run(home, "wb-manager", "init", "wacz")
+    _run(home, "wb-manager", "add", "--unpack-wacz", "wacz", str(package))
+    (home / "config.yaml").write_text(CONFIGURATION.format(archive=archived))
+    write_zipnum(_index_of(warcs), home / "zipnum", disk=Disk(), block_lines=7)
+    cluster(pages(25), home / "paging", block=5)
+    return home
+
+
+@pytest.fixture(scope="module")
+def pywb(pywb_home: Path) -> Iterator[str]:
+    """A pywb that serves its home; yields its address."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     command = [str(TOOLS / "wayback"), "-b", "127.0.0.1", "-p", str(port)]
     server = subprocess.Popen(
-        command, cwd=home, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        command, cwd=pywb_home, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     try:
         _wait_for(port)
-        yield f"http://127.0.0.1:{port}/demo/2026id_/"
+        yield f"http://127.0.0.1:{port}"
     finally:
         server.kill()
         server.wait()
+
+
+@pytest.fixture(scope="module")
+def ours(pywb_home: Path) -> Iterator[str]:
+    """Our CDX server of the cluster that pywb serves; yields the address that takes questions."""
+    with CdxServer(("127.0.0.1", 0), open_sources([pywb_home / "zipnum"])) as server:
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        yield f"http://127.0.0.1:{server.port}/cdx"
+        server.shutdown()
+
+
+@pytest.fixture(params=["demo", "zipnum", "wacz"])
+def replay(pywb: str, request: pytest.FixtureRequest) -> str:
+    """The address under which a collection replays raw captures."""
+    return f"{pywb}/{request.param}/2026id_/"
+
+
+def _index_of(warcs: list[Path]) -> list[bytes]:
+    broken: list[object] = []
+    found = [
+        line.encoded()
+        for warc in warcs
+        for record in read_records(warc, on_broken=broken.append)
+        for line in cdxj_lines(record, filename=warc.name)
+    ]
+    assert not broken
+    return sorted(found)
 
 
 def test_every_page_that_came_is_replayed_as_it_was_sent(archived: Path, replay: str) -> None:
@@ -76,6 +159,92 @@ def test_a_redirect_and_a_missing_page_are_replayed_as_such(archived: Path, repl
     assert statuses == {301: 301, 302: 302, 404: 404}
 
 
+def test_pywb_turns_the_pages_of_our_cluster(pywb: str) -> None:
+    """25 lines, 5 a block, 2 blocks a page: 10, 10 and 5 lines, and no fourth page."""
+    asked = f"{pywb}/paging/cdx?pageSize=2&url=http://example.com/*"
+    assert json.loads(_body(f"{asked}&showNumPages=true")) == {"pages": 3, "pageSize": 2, "blocks": 5}
+    answers = [_body(f"{asked}&page={page}").splitlines() for page in range(3)]
+    assert [len(lines) for lines in answers] == [10, 10, 5]
+    assert [line.split()[0] for lines in answers for line in lines] == [
+        line.split()[0] for line in pages(25)
+    ]
+    assert _status(f"{asked}&page=3") == 400
+    missing = f"{pywb}/paging/cdx?pageSize=2&showNumPages=true&url=http://example.com/missing"
+    assert json.loads(_body(missing)) == {"pages": 0, "pageSize": 2, "blocks": 0}
+
+
+QUESTIONS: list[dict[str, str]] = [
+    {"url": "{site}/"},
+    {"url": "{site}/*"},
+    {"url": "{site}/missing"},
+    {"url": "{site}/keepers/", "matchType": "prefix"},
+    {"url": "{site}/keepers/*", "output": "json"},
+    {"url": "{site}/", "matchType": "host", "fields": "urlkey,timestamp,status", "output": "text"},
+    {"url": "{site}/", "matchType": "host", "fl": "url,mime", "output": "json", "limit": "4"},
+    {"url": "{site}/*", "filter": "=status:404"},
+    {"url": "{site}/*", "filter": "!=status:200", "sort": "reverse", "limit": "3"},
+    {"url": "{site}/*", "filter": "~mime:text/(html|css)"},
+    {"url": "{site}/*", "filter": "keepers"},
+    {"url": "{site}/*", "from": "2020", "to": "2020"},
+    {"url": "{site}/", "from": "2020", "closest": "2021"},
+    {"url": "{site}/*", "collapseTime": "4"},
+    {"url": "{site}/*", "page": "1", "pageSize": "2"},
+    {"url": "{site}/*", "page": "9"},
+    {"url": "{site}/*", "showNumPages": "true", "pageSize": "1"},
+    {"url": "{site}/", "resolveRevisits": "true", "output": "json"},
+]
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: " ".join(question)[:40])
+def test_our_server_answers_what_pywb_answers(
+    archived: Path, pywb: str, ours: str, question: dict[str, str]
+) -> None:
+    site = "/".join(rows(archived)[0]["url"].split("/")[:3])
+    asked = urlencode(question | {"url": question["url"].format(site=site), "allowFuzzy": "false"})
+    status = _status(f"{ours}?{asked}")
+    assert status == _status(f"{pywb}/zipnum/cdx?{asked}")
+    if status == 200:
+        found, expected = _body(f"{ours}?{asked}"), _body(f"{pywb}/zipnum/cdx?{asked}")
+        assert list(map(_told, found.splitlines())) == list(map(_told, expected.splitlines()))
+
+
+def _told(line: bytes) -> tuple[bytes, Any]:
+    """Return what a line of an answer says, but for where pywb has it from."""
+    head, brace, rest = line.partition(b"{")
+    fields = json.loads(brace + rest) if brace else {}
+    return head, {name: value for name, value in fields.items() if not name.startswith("source")}
+
+
+def test_py_wacz_accepts_our_package_and_sees_when_it_was_changed(package: Path, tmp_path: Path) -> None:
+    assert "Validation succeeded" in _run(tmp_path, "wacz", "validate", "-f", str(package))
+    changed = tmp_path / "changed.wacz"
+    with zipfile.ZipFile(package) as whole, zipfile.ZipFile(changed, "w") as copy:
+        for name in whole.namelist():
+            more = b"\n" if name.endswith("pages.jsonl") else b""
+            copy.writestr(name, whole.read(name) + more)
+    assert "Validation succeeded" not in _run(
+        tmp_path, "wacz", "validate", "-f", str(changed), fails=True
+    )
+
+
+def test_the_commands_of_the_page_run_one_after_the_other(archived: Path, tmp_path: Path) -> None:
+    (tmp_path / "ami-out").symlink_to(archived)
+    (block,) = re.findall(r"```sh\n(.*?)```", (PROJECT / "docs" / "replay.md").read_text(), re.DOTALL)
+    said = ""
+    with contextlib.chdir(tmp_path):
+        for line in block.replace(
+            "ami-out/*.warc.gz", " ".join(map(str, archived.glob("*.gz")))
+        ).splitlines():
+            name, *arguments = shlex.split(line)
+            assert name == "amicrawl"
+            result = CliRunner().invoke(app, arguments)
+            assert result.exit_code == 0, (line, result.output, result.exception)
+            said += result.output
+    missing = next(row["url"] for row in rows(archived) if row["status"] == 404)
+    assert missing in said
+    assert zipfile.ZipFile(tmp_path / "collection.wacz").testzip() is None
+
+
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, *_: object) -> None:
         return None
@@ -90,10 +259,17 @@ def _status(url: str) -> int:
             return error.code
 
 
-def _run(home: Path, *command: str) -> None:
+def _body(url: str) -> bytes:
+    with urllib.request.urlopen(url, timeout=20) as response:
+        body: bytes = response.read()
+    return body
+
+
+def _run(home: Path, *command: str, fails: bool = False) -> str:
     line = [str(TOOLS / command[0]), *command[1:]]
     done = subprocess.run(line, cwd=home, capture_output=True, text=True, check=False, timeout=60)
-    assert done.returncode == 0, done.stderr
+    assert (done.returncode != 0) == fails, done.stdout + done.stderr
+    return done.stdout
 
 
 def _wait_for(port: int) -> None:

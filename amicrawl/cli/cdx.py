@@ -1,0 +1,187 @@
+"""`amicrawl cdx`: look captures up in an index, here or over HTTP; make one of blocks to do it in."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from amicrawl.cli.archive_files import make_directory
+from amicrawl.cli.terminal import harmless
+from amicrawl.disk import Disk
+from amicrawl.errors import ExitCode, UsageError
+from amicrawl.index.cdx_query import answer, count_pages
+from amicrawl.index.cdx_request import request_of
+from amicrawl.index.cdx_server import PATH, CdxServer, is_loopback
+from amicrawl.index.cdx_source import open_sources
+from amicrawl.index.line_reader import files_in, line_blocks
+from amicrawl.index.sorting import external_sort
+from amicrawl.index.zipnum import BLOCK_LINES, SHARD_LINES
+from amicrawl.index.zipnum_writer import write_zipnum
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Look captures up in CDXJ files and ZipNum clusters, and make clusters.",
+)
+
+_SUFFIXES = (".cdxj", ".cdxj.gz", ".cdx", ".cdx.gz")
+
+Paths = Annotated[
+    list[Path], typer.Argument(metavar="PATH...", help="Sorted CDXJ files, ZipNum directories.")
+]
+
+
+@app.command()
+def query(
+    paths: Paths,
+    url: Annotated[str, typer.Option(help="URL, *.HOST, or URL* for all that begin so.")],
+    *,
+    match_type: Annotated[
+        str, typer.Option("--match-type", help="exact, prefix, host or domain.", metavar="TYPE")
+    ] = "",
+    first: Annotated[str, typer.Option("--from", help="Captures from then on.", metavar="TIME")] = "",
+    last: Annotated[str, typer.Option("--to", help="Captures up to then.", metavar="TIME")] = "",
+    resolve_revisits: Annotated[
+        bool, typer.Option("--resolve-revisits", help="Say of revisits where their original lies.")
+    ] = False,
+    filters: Annotated[
+        list[str] | None,
+        typer.Option("--filter", help="[!][=|~]field:value (may be repeated).", metavar="FILTER"),
+    ] = None,
+    collapse: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Only the first of neighbours alike in FIELD[:N] (may be repeated).", metavar="F"
+        ),
+    ] = None,
+    sort: Annotated[str, typer.Option(help="reverse or closest.")] = "",
+    closest: Annotated[str, typer.Option(help="Order by distance to it.", metavar="TIME")] = "",
+    offset: Annotated[int, typer.Option(min=0, help="Lines to pass over.")] = 0,
+    limit: Annotated[int, typer.Option(help="Most lines; negative for the last ones.")] = 0,
+    fields: Annotated[str, typer.Option(help="Fields to show, with commas.")] = "",
+    output: Annotated[str, typer.Option(help="cdxj, json or text.")] = "cdxj",
+    page: Annotated[int, typer.Option(min=-1, help="One page, from 0; -1 for everything.")] = -1,
+    page_size: Annotated[int, typer.Option("--page-size", min=0, help="Blocks of a page.")] = 0,
+    show_num_pages: Annotated[
+        bool, typer.Option("--show-num-pages", help="Only count the pages.")
+    ] = False,
+) -> None:
+    """Show the captures of a URL that the indexes PATH... know.
+
+    Example: amicrawl cdx query index/ --url '*.example.com' --filter '=status:200'
+    """
+    given = {
+        "url": url,
+        "matchType": match_type,
+        "from": first,
+        "to": last,
+        "resolveRevisits": "true" if resolve_revisits else "",
+        "sort": sort,
+        "closest": closest,
+        "offset": str(offset),
+        "limit": str(limit) if limit else "",
+        "fields": fields,
+        "output": output,
+        "page": "" if page < 0 else str(page),
+        "pageSize": str(page_size or ""),
+        "showNumPages": "true" if show_num_pages else "",
+    }
+    parameters = {name: [value] for name, value in given.items()}
+    request = request_of(parameters | {"filter": filters or [], "collapse": collapse or []})
+    sources = open_sources(paths)
+    if request.counts_pages:
+        pages = count_pages(request, sources)
+        typer.echo(
+            json.dumps({"pages": pages.pages, "pageSize": pages.page_size, "blocks": pages.blocks})
+        )
+        return
+    for line in answer(request, sources):
+        sys.stdout.buffer.write(line)
+    sys.stdout.buffer.flush()
+
+
+@app.command()
+def zipnum(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="PATH...", help="CDXJ or CDX files, packed or not, or directories of them."
+        ),
+    ],
+    out: Annotated[Path, typer.Option("-o", "--out", help="Directory for the cluster.")],
+    *,
+    block_lines: Annotated[
+        int, typer.Option("--block-lines", min=1, help="Lines of a block.", metavar="N")
+    ] = BLOCK_LINES,
+    shard_lines: Annotated[
+        int, typer.Option("--shard-lines", min=1, help="Lines of a shard.", metavar="N")
+    ] = SHARD_LINES,
+    title: Annotated[str, typer.Option(help="Title of the collection.")] = "",
+    replace: Annotated[bool, typer.Option("--replace", help="Replace a cluster that is there.")] = False,
+) -> None:
+    """Make a ZipNum cluster of index files, sorted or not.
+
+    Exit code 5 where lines were left out because they are no index lines.
+    Example: amicrawl cdx zipnum cdxj/ -o index/
+    """
+    make_directory(out)
+    lines = (
+        line + b"\n"
+        for path in files_in(paths, suffixes=_SUFFIXES)
+        for block in line_blocks(path)
+        for line in block
+    )
+    written = write_zipnum(
+        external_sort(lines, scratch=out),
+        out,
+        disk=Disk(),
+        on_rejected=_tell,
+        block_lines=block_lines,
+        shard_lines=shard_lines,
+        title=title,
+        replace=replace,
+    )
+    typer.echo(
+        f"{out}: {written.lines:,} lines in {written.blocks:,} blocks and {written.shards:,} shards; "
+        f"{written.duplicates:,} repeated, {written.rejected:,} no index lines"
+    )
+    if written.rejected:
+        raise typer.Exit(ExitCode.DAMAGED)
+
+
+def _tell(line: bytes, reason: str) -> None:
+    text = harmless(line[:200].decode("utf-8", "replace"), limit=100)
+    sys.stderr.write(f"Left out, {reason}: {text}\n")
+
+
+@app.command()
+def serve(
+    paths: Paths,
+    *,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 for any that is free.")] = 8095,
+    public: Annotated[
+        bool, typer.Option("--public", help="Allow a host that others can reach.")
+    ] = False,
+) -> None:
+    """Answer the queries of a CDX server from the indexes PATH..., until interrupted.
+
+    Example: amicrawl cdx serve index/
+    """
+    if not public and not is_loopback(host):
+        raise UsageError(
+            f"Others could reach {host}, and everyone who can may read the index. Add --public if that "
+            "is meant."
+        )
+    with CdxServer((host, port), open_sources(paths)) as server:
+        name = f"[{host}]" if ":" in host else host
+        typer.echo(f"Serving http://{name}:{server.port}{PATH}?url=URL")
+        sys.stdout.flush()
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            typer.echo("Stopped.")

@@ -1,0 +1,144 @@
+"""`amicrawl collection`: archive files in, index, metadata, table, text and summary out, in one pass."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from amicrawl.cli.archive_files import archive_files, is_watched, make_directory
+from amicrawl.cli.collection_steps import STEPS, source_of, take_steps
+from amicrawl.cli.terminal import harmless, human_size
+from amicrawl.disk import Disk
+from amicrawl.errors import ExitCode, UsageError
+from amicrawl.index.cdxj import Compat
+from amicrawl.index.collection import collect, jobs_for
+from amicrawl.index.collection_marks import write_whole
+from amicrawl.index.collection_products import COMPAT, POST, PRODUCTS
+from amicrawl.index.collection_report import as_lines, as_object
+
+if TYPE_CHECKING:
+    from amicrawl.index.collection import Collected, State
+
+_ALL = ",".join([*PRODUCTS, *STEPS])
+_LINES_SHOWN = 40
+
+
+def collection(
+    files: Annotated[list[Path], typer.Argument(help="WARC or ARC files, or directories of them.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="Directory of the collection.")],
+    *,
+    products: Annotated[str, typer.Option(help="What to make, separated by commas.")] = _ALL,
+    jobs: Annotated[
+        int, typer.Option("-j", "--jobs", min=0, help="Processes; 0 for one a processor.")
+    ] = 0,
+    compat: Annotated[
+        Compat, typer.Option(help="Whose index lines are written, to the byte.")
+    ] = Compat.CDXJ_INDEXER,
+    post: Annotated[
+        bool, typer.Option("--post", help="Make the body of a POST part of its key.")
+    ] = False,
+    dir_root: Annotated[
+        Path | None, typer.Option(help="The index names files by their path below this directory.")
+    ] = None,
+    patience: Annotated[
+        int,
+        typer.Option(min=1, help="Seconds without a word after which a process is ended.", metavar="S"),
+    ] = 600,
+) -> None:
+    """Make everything that can be known of FILES, each read once, and go on where a run was broken off.
+
+    A file that is damaged, or that brings a process down, does not stop the rest: report.txt and
+    report.json name it, and the exit code is 5.
+
+    Example: amicrawl collection crawls/*.warc.gz -o collection/
+    """
+    wanted = _wanted(products)
+    sources = archive_files(files)
+    make_directory(out)
+    settings = {COMPAT: compat.value, **({POST: "1"} if post else {})}
+    steps = [name for name in STEPS if name in wanted]
+    source = source_of(wanted)
+    to_make = [name for name in PRODUCTS if name in wanted or (steps and name == source)]
+    work = jobs_for(sources, out, products=to_make, settings=settings, root=dir_root)
+    screen = _Screen()
+    try:
+        collected = collect(
+            work,
+            processes=jobs or len(os.sched_getaffinity(0)),
+            show=screen.show,
+            patience=timedelta(seconds=patience),
+        )
+        screen.end()
+        # What was lost is written down first: a step may fail, for want of room as any.
+        _write_report(collected, out)
+        take_steps(steps, out, collected, source=source)
+    except KeyboardInterrupt:
+        screen.end()
+        typer.echo("Stopped. Start it again to go on: what is done is not done again.", err=True)
+        raise typer.Exit(ExitCode.STOPPED) from None
+    _write_report(collected, out)
+    _show_report(collected, out)
+    if not collected.is_sound:
+        raise typer.Exit(ExitCode.DAMAGED)
+
+
+def _wanted(products: str) -> set[str]:
+    wanted = {name.strip() for name in products.split(",") if name.strip()}
+    unknown = sorted(wanted - set(PRODUCTS) - set(STEPS))
+    if unknown or not wanted:
+        raise UsageError(f"There is no product {', '.join(unknown) or 'named'}. Choose from {_ALL}.")
+    return wanted
+
+
+def _write_report(collected: Collected, out: Path) -> None:
+    told = json.dumps(as_object(collected), indent=1) + "\n"
+    write_whole(out / "report.json", told.encode("utf-8", "replace"), disk=Disk())
+    text = "".join(f"{line}\n" for line in _lines(collected))
+    write_whole(out / "report.txt", text.encode("utf-8", "replace"), disk=Disk())
+
+
+def _show_report(collected: Collected, out: Path) -> None:
+    lines = _lines(collected)
+    for line in lines[:_LINES_SHOWN]:
+        typer.echo(line)
+    if len(lines) > _LINES_SHOWN:
+        typer.echo(f"... and {len(lines) - _LINES_SHOWN:,} more lines: {out / 'report.txt'}")
+
+
+def _lines(collected: Collected) -> list[str]:
+    return [harmless(line, limit=2000) for line in as_lines(collected)]
+
+
+class _Screen:
+    """One line on a terminal that says how far it is; nothing where nobody looks."""
+
+    def __init__(self) -> None:
+        self._is_watched = is_watched()
+        self._shown = -1.0
+        self._width = 0
+
+    def show(self, state: State) -> None:
+        if not self._is_watched or 0 <= state.seconds - self._shown < 0.2:
+            return
+        self._shown = state.seconds
+        rate = state.read / state.seconds if state.seconds else 0
+        left = f", {(state.total - state.read) / rate:,.0f} s left" if rate else ""
+        failed = f", {state.failed:,} failed" if state.failed else ""
+        line = (
+            f"{state.done:,} of {state.files:,} files{failed}, {state.records:,} records, "
+            f"{human_size(state.read)} of {human_size(state.total)}, {human_size(int(rate))}/s{left}"
+        )
+        self._width = max(self._width, len(line))
+        sys.stderr.write(f"\r{line:<{self._width}}")
+        sys.stderr.flush()
+
+    def end(self) -> None:
+        if self._width:
+            sys.stderr.write("\n")
+            self._width = 0

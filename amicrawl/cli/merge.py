@@ -1,0 +1,75 @@
+"""`amicrawl merge`: add to a collection's CDXJ files what its sidecars say."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from amicrawl.cli.terminal import harmless
+from amicrawl.errors import ExitCode
+from amicrawl.index.line_reader import files_in
+from amicrawl.index.merge import SIDECAR_SUFFIXES, Merged
+from amicrawl.index.merge import merge as merge_files
+
+
+def merge(
+    indexes: Annotated[
+        Path, typer.Argument(metavar="CDXJ", help="A CDXJ file, or a directory of them.")
+    ],
+    sidecars: Annotated[
+        list[Path],
+        typer.Argument(metavar="SIDECARS...", help="Sidecars (WARC, or their CDXJ), and directories."),
+    ],
+    out: Annotated[
+        Path, typer.Option("-o", "--out", help="Directory of what is merged.", metavar="DIRECTORY")
+    ],
+    *,
+    by_key: Annotated[
+        bool, typer.Option("--by-key", help="Match by key and second only, as merge_cdxj does.")
+    ] = False,
+    processes: Annotated[
+        int, typer.Option(min=0, help="Files merged at a time; 0: one for each processor.", metavar="N")
+    ] = 0,
+) -> None:
+    """Add type, format, charset, languages and soft-404 probability to CDXJ lines.
+
+    A line finds its record by record id, else by file and offset, else by key, second and digest, else
+    by key and second. Lines without one are copied. Example: amicrawl merge cdxj/ meta/ -o merged/
+    """
+    merged = merge_files(
+        files_in([indexes]),
+        files_in(sidecars, suffixes=SIDECAR_SUFFIXES),
+        out,
+        processes=processes or len(os.sched_getaffinity(0)),
+        by_key_only=by_key,
+    )
+    show(merged, out)
+    if merged.faults or merged.counts.malformed:
+        raise typer.Exit(ExitCode.DAMAGED)
+
+
+def show(merged: Merged, out: Path) -> None:
+    """Say what became of lines and records."""
+    counts = merged.counts
+    typer.echo(
+        f"{counts.lines:,} lines in {merged.files:,} files below {out}. "
+        f"Merged by record id {counts.by_id:,}, "
+        f"by file and offset {counts.by_place:,}, by key and digest {counts.by_digest:,}, "
+        f"by key and second {counts.by_key:,}; {counts.unmatched:,} copied as they are."
+    )
+    typer.echo(
+        f"{counts.records:,} records of sidecars, {counts.records_unused:,} of them without a line."
+    )
+    if counts.ambiguous:
+        typer.echo(
+            f"{counts.ambiguous:,} lines got nothing, because several records have their key and second "
+            "and say different things. An index with record ids tells them apart: "
+            "amicrawl index --fields recordid."
+        )
+    if counts.malformed:
+        typer.echo(f"{counts.malformed:,} lines are no CDXJ; they were copied as they are.", err=True)
+    for fault in merged.faults:
+        typer.echo(f"Broken: {harmless(fault)}", err=True)

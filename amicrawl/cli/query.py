@@ -1,0 +1,161 @@
+"""`amicrawl query`: shipped questions, or one's own SQL, to a table or a crawl's capture index."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path  # typer looks at it
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from amicrawl.cli.query_output import FORMATS, write_answer
+from amicrawl.cli.terminal import harmless
+from amicrawl.disk import Disk
+from amicrawl.errors import ExitCode, OutputError, UsageError
+from amicrawl.table.export import RECORDS_PER_FILE, ExportOptions, export_records
+from amicrawl.table.query import QueryTable
+from amicrawl.table.questions import Question, question, questions
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from amicrawl.table.query import Answer
+
+_MISSES_SHOWN = 20
+
+
+def query(
+    path: Annotated[
+        Path | None,
+        typer.Argument(
+            help="A table, a captures.parquet, or a directory of either.", show_default=False
+        ),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="The question; --list shows all.", show_default=False)
+    ] = None,
+    *,
+    sql: Annotated[
+        str | None,
+        typer.Option("--sql", metavar="SQL", help="Ask this instead; - reads standard input."),
+    ] = None,
+    param: Annotated[
+        list[str] | None, typer.Option("--param", "-p", metavar="K=V", help="Choose a parameter.")
+    ] = None,
+    format_name: Annotated[
+        str | None,
+        typer.Option("--format", metavar="|".join(FORMATS), help="Else as FILE ends, else table."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", metavar="FILE", help="Write to this file.")
+    ] = None,
+    listed: Annotated[
+        bool, typer.Option("--list", help="Show the questions, or those PATH knows.")
+    ] = False,
+    show: Annotated[bool, typer.Option("--show", help="Show the SQL instead of running it.")] = False,
+    warc: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write the records of the answer to WARC files there."),
+    ] = None,
+    archives: Annotated[
+        Path, typer.Option(metavar="DIR", help="Where the WARC files of the index lie, for --warc.")
+    ] = Path(),
+    per_file: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Records of a file of --warc; 0 for all in one.")
+    ] = RECORDS_PER_FILE,
+    unrestricted: Annotated[
+        bool, typer.Option("--unrestricted", help="Let --sql read and write whatever you may.")
+    ] = False,
+) -> None:
+    """Ask the table at PATH the question NAME, or your own SQL.
+
+    Examples: amicrawl query --list; amicrawl query table/ count_domains_of_tld --param tld=gov;
+    amicrawl query table/ --sql "SELECT count(*) FROM ccindex"
+    """
+    if listed:
+        _list(path)
+        return
+    if show and name is None and path is not None:
+        typer.echo(question(str(path)).text, nl=False)
+        return
+    if path is None or (name is None) == (sql is None):
+        raise UsageError(
+            "Say which table, and either the name of a question or --sql: amicrawl query table/ "
+            "count_by_month. amicrawl query --list shows the questions."
+        )
+    chosen = _format(format_name, out)
+    values = _parameters(param or [])
+    if sql is not None and (values or show):
+        raise UsageError("--param and --show belong to shipped questions. Leave them out, or --sql.")
+    if warc is not None and (out is not None or format_name is not None or show):
+        raise UsageError("--warc writes records, not rows. Leave -o, --format and --show out.")
+    if out is not None and path.is_dir() and out.absolute().resolve().is_relative_to(path.resolve()):
+        raise UsageError(f"{out} would become a part of the table {path}. Choose a file elsewhere.")
+    asked = None if name is None else question(name)
+    with QueryTable(path, restricted=not unrestricted) as table:
+        if asked is None:
+            answer = table.ask_sql(sys.stdin.read() if sql == "-" else sql or "")
+        elif show:
+            typer.echo(table.script(asked, values))
+            return
+        else:
+            answer = table.ask(asked, values)
+        if warc is None:
+            write_answer(answer, chosen, out)
+        else:
+            _export(answer, archives, warc, per_file=per_file)
+
+
+def _export(answer: Answer, archives: Path, out: Path, *, per_file: int) -> None:
+    told = export_records(
+        answer, archives, out, disk=Disk(), options=ExportOptions(records_per_file=per_file)
+    )
+    typer.echo(
+        f"{told.records:,} records in {len(told.files):,} files in {out}; {told.missed:,} missed."
+    )
+    for miss in told.misses[:_MISSES_SHOWN]:
+        typer.echo(f"{harmless(miss.file)}, byte {miss.offset}: {harmless(miss.reason)}", err=True)
+    if told.missed > _MISSES_SHOWN:
+        typer.echo(f"... and {told.missed - _MISSES_SHOWN:,} more", err=True)
+    if told.missed:
+        raise typer.Exit(ExitCode.DAMAGED)
+
+
+def _list(path: Path | None) -> None:
+    known = list(questions().values())
+    if path is not None:
+        with QueryTable(path) as table:
+            known = [each for each in known if table.fits(each)]
+    for each in known:
+        typer.echo(each.name)
+        for line in _facts(each):
+            typer.echo(f"    {line}")
+
+
+def _facts(each: Question) -> Sequence[str]:
+    chosen = [
+        f"--param {parameter.name}={parameter.default}  {parameter.meaning}"
+        for parameter in each.parameters
+    ]
+    return [each.sentence, *chosen]
+
+
+def _format(name: str | None, out: Path | None) -> str:
+    if name is None:
+        ending = "" if out is None else out.suffix.removeprefix(".").lower()
+        name = ending if ending in FORMATS else "table"
+    if name not in FORMATS:
+        raise UsageError(f"There is no format {name}. Choose one of {', '.join(FORMATS)}.")
+    if name == "parquet" and out is None and sys.stdout.isatty():
+        raise OutputError("Parquet is nothing for a terminal. Name a file with -o.")
+    return name
+
+
+def _parameters(given: list[str]) -> dict[str, str]:
+    values = {}
+    for each in given:
+        name, equals, value = each.partition("=")
+        if not equals or not name:
+            raise UsageError(f"{each!r} is no parameter. Write it as --param name=value.")
+        values[name] = value
+    return values

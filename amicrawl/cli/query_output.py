@@ -1,0 +1,255 @@
+"""Answers as text for people, CSV, JSON or Parquet: written as they come, never held whole.
+
+CSV has a header and an empty field for null. JSON is one array with one object a line. Maps are objects
+of JSON, in CSV and text too. A text's columns are as wide as the first thousand rows need.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import os
+import sys
+from decimal import Decimal
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from amicrawl.cli.terminal import harmless
+from amicrawl.disk import Disk, OutputFile
+from amicrawl.errors import OutputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
+
+    from amicrawl.table.query import Answer
+
+FORMATS = ("table", "csv", "json", "parquet")
+"""What an answer can be written as; files are known by the endings of the last three."""
+
+_SAMPLE_ROWS = 1000
+_WIDEST = 60
+_GROUP_ROWS = 100_000
+_BLOCK = 65_536
+
+
+class _Sink(Protocol):
+    def write(self, block: bytes, /) -> object: ...
+
+
+def write_answer(answer: Answer, format_name: str, out: Path | None) -> None:
+    """Write *answer* to the file *out*, which has its name once it is whole, or to standard output."""
+    if out is None:
+        _write_standard_output(answer, format_name)
+        return
+    if not out.absolute().parent.is_dir():
+        raise OutputError(f"{out} cannot be written: there is no directory {out.absolute().parent}.")
+    file = OutputFile.replacing(out, disk=Disk())
+    try:
+        _write(answer, format_name, file, terminal=False)
+        file.seal()
+    finally:
+        file.close()
+
+
+def _write_standard_output(answer: Answer, format_name: str) -> None:
+    try:
+        sys.stdout.flush()
+        _write(answer, format_name, sys.stdout.buffer, terminal=sys.stdout.isatty())
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        # The reader behind a pipe has had enough. typer would call that an error, and Python complain
+        # again when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _write(answer: Answer, format_name: str, sink: _Sink, *, terminal: bool) -> None:
+    if format_name == "parquet":
+        _write_parquet(answer, sink)
+        return
+    lines = _LINES[format_name](answer)
+    if terminal:
+        # A terminal obeys what it is shown.
+        lines = (harmless(line, limit=len(line) + 1) for lot in lines for line in lot.split("\n"))
+    block: list[str] = []
+    size = 0
+    for line in lines:
+        block.append(line)
+        size += len(line)
+        if size > _BLOCK:
+            sink.write(_encoded(block))
+            block, size = [], 0
+    sink.write(_encoded(block))
+
+
+def _encoded(lines: list[str]) -> bytes:
+    return "".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace")
+
+
+def _text_lines(answer: Answer) -> Iterator[str]:
+    rows = ([_shown(value) for value in row] for row in _rows(answer))
+    first = list(islice(rows, _SAMPLE_ROWS))
+    names = [harmless(name) for name in answer.schema.names]
+    widths = [min(_WIDEST, max(map(len, column))) for column in zip(names, *first, strict=True)]
+    right = [_is_number(field.type) for field in answer.schema]
+    count = -1
+    for row in chain([names], first, rows):
+        cells = (
+            cell.rjust(width) if to_right else cell.ljust(width)
+            for cell, width, to_right in zip(row, widths, right, strict=True)
+        )
+        yield "  ".join(cells).rstrip()
+        count += 1
+    yield f"({count:,} {'row' if count == 1 else 'rows'})"
+
+
+def _csv_lines(answer: Answer) -> Iterator[str]:
+    text = io.StringIO()
+    lines = csv.writer(text, lineterminator="\n")
+    lines.writerow(answer.schema.names)
+    for batch in answer.batches:
+        lines.writerows(zip(*map(_csv_values, batch.columns), strict=True))
+        yield text.getvalue()[:-1]
+        text.seek(0)
+        text.truncate()
+    if text.tell():
+        yield text.getvalue()[:-1]
+
+
+def _json_lines(answer: Answer) -> Iterator[str]:
+    names = answer.schema.names
+    # The comma belongs to the line before, so each line is held back until there is another.
+    line = None
+    yield "["
+    for row in _rows(answer):
+        if line is not None:
+            yield f"{line},"
+        line = _json(dict(zip(names, row, strict=True)))
+    if line is not None:
+        yield line
+    yield "]"
+
+
+_LINES: dict[str, Callable[[Answer], Iterator[str]]] = {
+    "table": _text_lines,
+    "csv": _csv_lines,
+    "json": _json_lines,
+}
+
+
+def _write_parquet(answer: Answer, sink: _Sink) -> None:
+    target: Any = _Writable(sink)
+    writer = pq.ParquetWriter(target, answer.schema, compression="zstd")
+    try:
+        for group in _groups(answer.batches):
+            writer.write_table(pa.Table.from_batches(group, answer.schema))
+    finally:
+        # Closing it writes the footer; after a failure nobody keeps the file.
+        writer.close()
+
+
+class _Writable:
+    """What pyarrow writes to: it asks for more than a sink has."""
+
+    closed = False
+
+    def __init__(self, sink: _Sink) -> None:
+        self._sink = sink
+        self._size = 0
+
+    def write(self, block: bytes) -> int:
+        self._sink.write(bytes(block))
+        self._size += len(block)
+        return len(block)
+
+    def tell(self) -> int:
+        return self._size
+
+    def flush(self) -> None:
+        """Do nothing: nothing is held back."""
+
+    def close(self) -> None:
+        """Do nothing: the file is not pyarrow's to close."""
+
+
+def _groups(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
+    group: list[pa.RecordBatch] = []
+    for batch in batches:
+        group.append(batch)
+        if sum(each.num_rows for each in group) >= _GROUP_ROWS:
+            yield group
+            group = []
+    if group:
+        yield group
+
+
+def _rows(answer: Answer) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows; two columns may have one name, so not as dicts."""
+    for batch in answer.batches:
+        yield from zip(*map(_values, batch.columns), strict=True)
+
+
+def _values(column: pa.Array[Any]) -> list[Any]:
+    values = column.to_pylist()
+    if pa.types.is_map(column.type):
+        return [
+            None if value is None else {_plain(key): each for key, each in value} for value in values
+        ]
+    return values
+
+
+def _csv_values(column: pa.Array[Any]) -> list[Any]:
+    kind = column.type
+    if pa.types.is_string(kind) or pa.types.is_integer(kind):
+        return column.to_pylist()
+    return [_plain(value) for value in _values(column)]
+
+
+def _plain(value: Any) -> Any:
+    """Return *value* as a field of CSV: text, a number, or None."""
+    if isinstance(value, dict | list | tuple):
+        return _json(value)
+    if isinstance(value, Decimal):
+        return str(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, bytes):
+        return value.hex()
+    if value is None or isinstance(value, str | int | float):
+        return value
+    return str(value)
+
+
+def _shown(value: Any) -> str:
+    return "" if value is None else harmless(str(_plain(value)))
+
+
+def _json(value: Any) -> str:
+    # In ASCII, DEL is all that JSON leaves raw and a terminal may obey.
+    return json.dumps(_finite(value), default=_as_json).replace("\x7f", "\\u007f")
+
+
+def _as_json(value: Any) -> Any:
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    return _plain(value)
+
+
+def _finite(value: Any) -> Any:
+    """Return *value* with what JSON has no number for as null."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(key): _finite(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_finite(each) for each in value]
+    return value
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)

@@ -1,0 +1,123 @@
+"""`amicrawl sidecar`: what the bytes of archived payloads show them to be, as WARC metadata files."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from amicrawl.cli.archive_files import archive_files, is_watched, make_directory
+from amicrawl.cli.terminal import harmless
+from amicrawl.errors import ExitCode
+from amicrawl.index.collection_marks import Outcome
+from amicrawl.index.sidecar.detectors import KINDS
+from amicrawl.index.sidecar.file import PRODUCT, Publisher
+from amicrawl.index.sidecar.making import Failed, Reached, jobs_for, make_sidecars
+
+if TYPE_CHECKING:
+    from amicrawl.index.sidecar.making import Report
+
+_LOSSES_SHOWN = 20
+
+
+def sidecar(  # noqa: PLR0917  # typer makes options of them
+    files: Annotated[list[Path], typer.Argument(help="WARC or ARC files, or directories of them.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="Directory for the sidecars.")] = Path(),
+    jobs: Annotated[
+        int, typer.Option("-j", "--jobs", min=0, help="Processes; 0 for one a processor.")
+    ] = 0,
+    without: Annotated[
+        list[str] | None,
+        typer.Option(help=f"A detector to leave out: {', '.join(KINDS)}.", metavar="NAME"),
+    ] = None,
+    operator: Annotated[str, typer.Option(help="Who runs this, for the warcinfo record.")] = "",
+    publisher: Annotated[
+        str, typer.Option(help="Whose the sidecars are, for the warcinfo record.")
+    ] = "",
+) -> None:
+    """Write what payloads in FILES are (type, PRONOM id, charset, language, soft 404) as X.warc.meta.gz.
+
+    A file that is done is not done again. Exit code 5 where something of a file is lost; the rest of it
+    is written. Example: amicrawl sidecar crawls/*.warc.gz -o meta/
+    """
+    sources = archive_files(files)
+    make_directory(out)
+    made_by = Publisher(operator=operator, publisher=publisher, address=_address())
+    work = jobs_for(sources, out, publisher=made_by, without=without or ())
+    typer.echo(f"Detectors: {', '.join(work[0].detectors)}", err=True)
+    screen = _Screen(len(work))
+    try:
+        report = make_sidecars(work, processes=jobs or len(os.sched_getaffinity(0)), show=screen.show)
+    except KeyboardInterrupt:
+        screen.clear()
+        typer.echo("Stopped. Start it again to go on: what is done is not done again.", err=True)
+        raise typer.Exit(ExitCode.STOPPED) from None
+    screen.clear()
+    _say(report)
+    if not report.is_sound:
+        raise typer.Exit(ExitCode.DAMAGED)
+
+
+def _address() -> str:
+    """Return the IP address that this machine's name stands for, where it has one."""
+    try:
+        return socket.gethostbyname(socket.gethostname())
+    except (OSError, UnicodeError):
+        return ""
+
+
+def _say(report: Report) -> None:
+    for outcome in report.before:
+        _say_losses(outcome)
+    entries = sum(outcome.products[PRODUCT].entries for outcome in report.made)
+    records = sum(outcome.records for outcome in report.made)
+    typer.echo(
+        f"{len(report.made):,} files: {entries:,} metadata records of {records:,} records. "
+        f"{len(report.before):,} were done before, {len(report.failed):,} failed."
+    )
+
+
+def _say_losses(outcome: Outcome) -> None:
+    for loss in outcome.losses[:_LOSSES_SHOWN]:
+        typer.echo(harmless(f"{outcome.source}, byte {loss.offset}: {loss.reason}"), err=True)
+    if outcome.lost > _LOSSES_SHOWN:
+        typer.echo(harmless(f"{outcome.source}: {outcome.lost - _LOSSES_SHOWN:,} more losses"), err=True)
+
+
+class _Screen:
+    """Says what comes of each file; on a terminal also how far it is, on a line of its own."""
+
+    def __init__(self, files: int) -> None:
+        self._files = files
+        self._done = 0
+        self._is_watched = is_watched()
+
+    def show(self, told: Outcome | Failed | Reached) -> None:
+        """Take in what was told."""
+        if isinstance(told, Reached):
+            if self._is_watched:
+                sys.stderr.write(
+                    f"\r\x1b[K{self._done:,} of {self._files:,} files; in one of them at byte "
+                    f"{told.offset:,}, {told.records:,} records"
+                )
+            return
+        self.clear()
+        self._done += 1
+        if isinstance(told, Failed):
+            line = (
+                f"{told.source}: no sidecar could be made; read up to byte {told.offset}: {told.reason}"
+            )
+            typer.echo(harmless(line), err=True)
+            return
+        made = told.products[PRODUCT]
+        typer.echo(harmless(f"{made.file}: {made.entries:,} of {told.records:,} records"))
+        _say_losses(told)
+
+    def clear(self) -> None:
+        """Take the line on how far it is from the terminal."""
+        if self._is_watched:
+            sys.stderr.write("\r\x1b[K")

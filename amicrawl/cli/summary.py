@@ -1,0 +1,184 @@
+"""`amicrawl summary`: what an index of captures, a table or a crawl holds, in figures."""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from amicrawl.cli.terminal import harmless
+from amicrawl.disk import Disk, OutputFile
+from amicrawl.errors import ExitCode, OutputError, UsageError
+from amicrawl.report.counts import CDX_SUMMARY, CORRECTED
+from amicrawl.report.counts_json import counts_to_json, report_to_json, summary_to_json
+from amicrawl.report.overlap import overlap_of, overlap_to_json
+from amicrawl.report.page import page_of
+from amicrawl.report.reading import KINDS, read_counts
+from amicrawl.report.reading_years import read_years
+from amicrawl.report.text import REPLAY, overlap_lines, text_lines
+from amicrawl.report.years import folded
+
+if TYPE_CHECKING:
+    from collections import Counter
+
+    from amicrawl.report.counts import Counts
+    from amicrawl.report.overlap import Overlap
+    from amicrawl.report.reading import Reading
+
+_CDX_SUMMARIZE = "cdx-summarize"
+_FOLDS = ("none", "lvl2", "psl")
+_SHOWS = ("lines", "totals", "csv")
+_COMPATIBLE = (CDX_SUMMARY, _CDX_SUMMARIZE)
+
+
+def summary(  # noqa: PLR0917  # typer makes options of them
+    paths: Annotated[
+        list[str],
+        typer.Argument(
+            help="CDX, CDXJ, ZipNum directory, Parquet table, captures.parquet, JSON; - is stdin."
+        ),
+    ],
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print JSON that can be added to others.")
+    ] = False,
+    as_text: Annotated[bool, typer.Option("--text", help="Print text (the default).")] = False,
+    html: Annotated[
+        Path | None, typer.Option("--html", help="Write a page with charts.", metavar="FILE")
+    ] = None,
+    compat: Annotated[
+        str | None,
+        typer.Option(help="cdx-summary or cdx-summarize: exactly its figures.", metavar="TOOL"),
+    ] = None,
+    source: Annotated[
+        str | None, typer.Option("--from", help=f"One of {', '.join(KINDS)}.", metavar="KIND")
+    ] = None,
+    overlap: Annotated[
+        list[str] | None, typer.Option(help="Say what PATH and OTHER share.", metavar="OTHER")
+    ] = None,
+    report: Annotated[
+        bool, typer.Option("--report", help="With --json: raw values, all hosts.")
+    ] = False,
+    hosts: Annotated[int, typer.Option("--tophosts", min=0, help="Hosts to show; 0 shows all.")] = 10,
+    samples: Annotated[int, typer.Option(min=0, max=100, help="Samples to show.")] = 10,
+    replay: Annotated[str, typer.Option(help="Prefix of the addresses of samples.")] = REPLAY,
+    monthly: Annotated[bool, typer.Option("--monthly", help="cdx-summarize: by month.")] = False,
+    compact: Annotated[bool, typer.Option("--compact", help="cdx-summarize: without zeros.")] = False,
+    full_host: Annotated[bool, typer.Option("--fullhost", help="cdx-summarize: by host.")] = False,
+    fold: Annotated[
+        str, typer.Option(help="cdx-summarize: fold hosts: none, lvl2 or psl.", metavar="HOW")
+    ] = "none",
+    show: Annotated[
+        str, typer.Option(help="cdx-summarize: lines, totals or csv.", metavar="FORM")
+    ] = "lines",
+) -> None:
+    """Summarise PATHs, which follow each other, as if they were one index.
+
+    Example: amicrawl summary ami-out/captures.parquet --html summary.html
+    """
+    if compat is not None and compat not in _COMPATIBLE:
+        raise UsageError(f"--compat {compat!r} is not known; choose one of {', '.join(_COMPATIBLE)}.")
+    if compat == _CDX_SUMMARIZE:
+        _summarize(paths, monthly=monthly, compact=compact, full_host=full_host, fold=fold, show=show)
+        return
+    rules = CDX_SUMMARY if compat == CDX_SUMMARY else CORRECTED
+    reading = read_counts(paths, rules=rules, kind=source)
+    counts = reading.counts
+    shared = None
+    if overlap:
+        other = read_counts(overlap, rules=rules, kind=None)
+        reading.damage += other.damage
+        shared = overlap_of(counts, other.counts)
+    shown = hosts or len(counts.by_host)
+    if html is not None:
+        title = f"Summary of {', '.join(Path(path).name or path for path in paths)}"
+        page = page_of(counts, title=title, hosts=shown, samples=samples, replay=replay, overlap=shared)
+        _write(html, page)
+    if as_json:
+        text = _json(counts, compat=compat, report=report, hosts=shown, samples=samples)
+        typer.echo(text if shared is None else _with_overlap(text, shared))
+    if as_text or not (as_json or html):
+        lines = text_lines(
+            counts,
+            hosts=shown,
+            samples=samples,
+            today=datetime.now(tz=UTC).date(),
+            harmless=harmless,
+            replay=replay,
+        )
+        typer.echo("\n".join(lines))
+        if shared is not None:
+            typer.echo("\n".join(overlap_lines(shared)))
+    _confess(reading, quiet=as_text or not (as_json or html))
+
+
+def _summarize(
+    paths: list[str], *, monthly: bool, compact: bool, full_host: bool, fold: str, show: str
+) -> None:
+    if fold not in _FOLDS or show not in _SHOWS:
+        raise UsageError(
+            f"--fold is one of {', '.join(_FOLDS)} and --show one of {', '.join(_SHOWS)}; "
+            f"{fold!r} and {show!r} were given."
+        )
+    read = read_years(paths, monthly=monthly, full_host=full_host, fold=folded(fold))
+    lines = {
+        "lines": lambda: read.years.lines(compact=compact),
+        "totals": read.years.totals,
+        "csv": read.years.csv,
+    }[show]()
+    for line in lines:
+        typer.echo(line)
+    _tell_skipped(read.skipped)
+    _tell_damage(read.damage)
+
+
+def _confess(reading: Reading, *, quiet: bool) -> None:
+    """Say on standard error what was lost, unless a table has; end with 5 if a file broke off."""
+    if not quiet or reading.counts.rules == CDX_SUMMARY:
+        _tell_skipped(reading.counts.skipped)
+    _tell_damage(reading.damage)
+
+
+def _tell_skipped(skipped: Counter[str]) -> None:
+    if skipped:
+        sys.stderr.write(f"amicrawl: {skipped.total():,} lines were skipped, by reason:\n")
+        for reason, lines in skipped.most_common():
+            sys.stderr.write(f"  {lines:>12,}  {harmless(reason)}\n")
+
+
+def _tell_damage(damage: list[str]) -> None:
+    for sentence in damage:
+        sys.stderr.write(f"amicrawl: {harmless(sentence)}\n")
+    if damage:
+        raise typer.Exit(ExitCode.DAMAGED)
+
+
+def _write(path: Path, page: str) -> None:
+    output = None
+    try:
+        output = OutputFile.replacing(path, disk=Disk())
+        output.write(page.encode("utf-8"))
+        output.seal()
+    except OutputError as error:
+        reason = error.__cause__ or error
+        raise OutputError(
+            f"{path} cannot be written: {reason}. Name another place with --html."
+        ) from error
+    finally:
+        if output is not None:
+            output.close()
+
+
+def _with_overlap(text: str, shared: Overlap) -> str:
+    return json.dumps({**json.loads(text), "overlap": overlap_to_json(shared)}, indent=2)
+
+
+def _json(counts: Counts, *, compat: str | None, report: bool, hosts: int, samples: int) -> str:
+    if report:
+        return report_to_json(counts, samples=samples)
+    if compat == CDX_SUMMARY:
+        return summary_to_json(counts, hosts=hosts, samples=samples)
+    return counts_to_json(counts, hosts=hosts, samples=samples)

@@ -1,0 +1,110 @@
+"""`amicrawl table`: the table of a collection, from its CDXJ files."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from amicrawl.cli.terminal import harmless
+from amicrawl.disk import Disk
+from amicrawl.errors import ExitCode
+from amicrawl.index.line_reader import files_in
+from amicrawl.table import SCHEMAS, Place, TableOptions, TableReport, make_table
+from amicrawl.table.making import REJECTS_NAME
+
+_TOLD_EVERY = 250_000
+_SUFFIXES = (".cdxj", ".cdxj.gz")
+
+
+class Engine(StrEnum):
+    """What makes the table."""
+
+    LOCAL = "local"
+    SPARK = "spark"
+
+
+class SchemaName(StrEnum):
+    """Which table is made."""
+
+    EOT = "eot"
+    CCINDEX = "ccindex"
+
+
+def table(
+    inputs: Annotated[
+        list[Path],
+        typer.Argument(metavar="CDXJ...", help="CDXJ files, packed with gzip or not, and directories."),
+    ],
+    out: Annotated[
+        Path, typer.Option("-o", "--out", help="Directory of the table.", metavar="DIRECTORY")
+    ],
+    *,
+    schema: Annotated[
+        SchemaName, typer.Option(help="The 31 columns of the End of Term table, or Common Crawl's.")
+    ] = SchemaName.EOT,
+    flat: Annotated[
+        bool,
+        typer.Option("--flat", help="All files in one directory, crawl and subset as columns in them."),
+    ] = False,
+    crawl: Annotated[str, typer.Option(help="The crawl of all rows, whatever file names say.")] = "",
+    segment: Annotated[str, typer.Option(help="Their segment.")] = "",
+    subset: Annotated[str, typer.Option(help="Their subset.")] = "",
+    engine: Annotated[Engine, typer.Option(help="This machine, or a Spark cluster.")] = Engine.LOCAL,
+    master: Annotated[
+        str,
+        typer.Option(help="Spark's master; where none is given, what spark-submit says.", metavar="URL"),
+    ] = "",
+) -> None:
+    """Turn CDXJ files into a table that DuckDB, pandas and Spark read: one row a capture.
+
+    A line that gives no row goes to `_rejects.txt` in the table's directory, behind the reason; the exit
+    code is then 5. Example: amicrawl table merged/ -o table/
+    """
+    files = files_in(inputs, suffixes=_SUFFIXES)
+    options = TableOptions(
+        schema=SCHEMAS[schema.value],
+        place=Place(crawl or None, segment or None, subset or None),
+        flat=flat,
+    )
+    if engine is Engine.SPARK:
+        from amicrawl.table.spark import make_table_on_spark, session  # noqa: PLC0415  # an extra
+
+        with session(master) as spark:
+            report = make_table_on_spark(spark, files, out, disk=Disk(), options=options)
+    else:
+        report = make_table(files, out, disk=Disk(), options=options, told=_Told())
+    show(report, out)
+    if report.rejects or report.damaged:
+        raise typer.Exit(ExitCode.DAMAGED)
+
+
+def show(report: TableReport, out: Path) -> None:
+    """Say what became of the lines."""
+    typer.echo(f"{report.rows:,} rows in {report.files:,} files below {out}, of {report.lines:,} lines.")
+    if report.rows_without_crawl:
+        typer.echo(
+            f"{report.rows_without_crawl:,} rows are in the default partition: their WARC file names "
+            f"({harmless(report.example_without_crawl or 'none given', limit=120)}) say no crawl. "
+            "Say it with --crawl, --segment and --subset."
+        )
+    for reason, count in sorted(report.rejects_by_reason.items(), key=lambda item: -item[1]):
+        typer.echo(f"{count:,} lines are in {out / REJECTS_NAME}: {harmless(reason)}.", err=True)
+    for damage in report.damaged:
+        typer.echo(f"Damaged, and read up to there: {harmless(damage)}", err=True)
+
+
+class _Told:
+    """Progress on the terminal, a line that is written over."""
+
+    def __init__(self) -> None:
+        self._next = _TOLD_EVERY
+
+    def __call__(self, report: TableReport) -> None:
+        if report.lines >= self._next and sys.stderr.isatty():
+            self._next = report.lines + _TOLD_EVERY
+            sys.stderr.write(f"\r{report.lines:,} lines ")
+            sys.stderr.flush()

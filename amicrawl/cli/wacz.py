@@ -1,0 +1,85 @@
+"""`amicrawl wacz`: WARC files, their index and their pages in one file that replay tools open."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from amicrawl.cli.terminal import harmless
+from amicrawl.disk import Disk
+from amicrawl.errors import ExitCode, InputError, UsageError
+from amicrawl.index.wacz import SUFFIXES, Description, write_wacz
+from amicrawl.index.wacz_table import pages_in_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from amicrawl.index.records import Broken
+
+
+def wacz(
+    warcs: Annotated[
+        list[Path], typer.Argument(metavar="WARC...", help="WARC files, or directories of them.")
+    ],
+    output: Annotated[Path, typer.Option("-o", "--output", help="The package, NAME.wacz.")],
+    *,
+    title: Annotated[str, typer.Option(help="Title of the collection.")] = "",
+    description: Annotated[str, typer.Option(help="What it holds, in Markdown.")] = "",
+    main_page: Annotated[
+        str, typer.Option("--main-page", help="URL of the page to begin with.", metavar="URL")
+    ] = "",
+    pages: Annotated[
+        Path | None,
+        typer.Option(help="captures.parquet of the crawl: list the pages that it has whole."),
+    ] = None,
+    date: Annotated[
+        str, typer.Option(help="Moment of creation, as 2026-01-31T12:00:00Z; now without it.")
+    ] = "",
+) -> None:
+    """Pack WARC files with an index and a list of pages as a WACZ package.
+
+    Example: amicrawl wacz ami-out -o collection.wacz --title "My collection"
+    """
+    packed = write_wacz(
+        list(_files(warcs)),
+        output,
+        description=Description(_moment(date), title, description, main_page),
+        disk=Disk(),
+        on_broken=_tell,
+        **({"is_page": pages_in_table(pages)} if pages else {}),
+    )
+    typer.echo(
+        f"{output}: {packed.warcs:,} WARC files, {packed.lines:,} index lines, {packed.pages:,} pages"
+    )
+    if packed.broken:
+        raise typer.Exit(ExitCode.DAMAGED)
+
+
+def _files(given: Sequence[Path]) -> Iterator[Path]:
+    """Yield the files that are named, and of directories the WARC files in them, sorted."""
+    for path in given:
+        if not path.is_dir():
+            yield path
+            continue
+        found = sorted(file for file in path.rglob("*") if file.name.endswith(SUFFIXES))
+        if not found:
+            raise InputError(f"There is no {' or '.join(SUFFIXES)} file in {path}.")
+        yield from found
+
+
+def _moment(date: str) -> datetime:
+    if not date:
+        return datetime.now(UTC).replace(microsecond=0)
+    try:
+        moment = datetime.fromisoformat(date)
+    except ValueError as error:
+        raise UsageError(f"{date!a} is no moment. Write it as 2026-01-31T12:00:00Z.") from error
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _tell(broken: Broken) -> None:
+    sys.stderr.write(f"{harmless(str(broken.path))}, byte {broken.offset}: {broken.reason}\n")

@@ -1,0 +1,33 @@
+"""`amicrawl wat`: metadata of records and pages, as WAT files."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from amicrawl.cli.archive_files import archive_files, make_directory
+from amicrawl.cli.wet import make_all
+from amicrawl.index.derivative import Maker, derived_name
+from amicrawl.index.wat import WatFile
+
+
+def wat(
+    files: Annotated[list[Path], typer.Argument(help="WARC or ARC files, or directories of them.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="Directory for the WAT files.")] = Path(),
+) -> None:
+    """Write what every record of FILES says of itself, and every page of its links, as X.warc.wat.gz.
+
+    Exit code 5 where something of a file is lost; the rest of it is written.
+
+    Example: amicrawl wat *.warc.gz -o wat/
+    """
+    make_directory(out)
+    maker = Maker(hostname=socket.gethostname())
+    make_all(
+        archive_files(files),
+        name_of=lambda stem: out / derived_name(stem, "wat"),
+        begin=lambda source, path: WatFile(path, source=source, maker=maker),
+    )

@@ -1,0 +1,63 @@
+"""`amicrawl wet`: the text of pages, as WET files."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from amicrawl.cli.archive_files import archive_files, make_directory, tell_loss
+from amicrawl.cli.terminal import harmless, human_size
+from amicrawl.errors import ExitCode
+from amicrawl.index.derivative import Maker, derived_name, named_apart
+from amicrawl.index.deriving import derive
+from amicrawl.index.wet import WetFile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from amicrawl.index.deriving import Derivative
+    from amicrawl.index.records import Broken
+
+
+def wet(
+    files: Annotated[list[Path], typer.Argument(help="WARC or ARC files, or directories of them.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="Directory for the WET files.")] = Path(),
+) -> None:
+    """Write the text of every page in FILES, HTML and plain text, as X.warc.wet.gz.
+
+    Exit code 5 where something of a file is lost; the rest of it is written.
+
+    Example: amicrawl wet *.warc.gz -o wet/
+    """
+    make_directory(out)
+    maker = Maker(hostname=socket.gethostname())
+    make_all(
+        archive_files(files),
+        name_of=lambda stem: out / derived_name(stem, "wet"),
+        begin=lambda _, path: WetFile(path, maker=maker),
+    )
+
+
+def make_all(
+    sources: Sequence[Path],
+    *,
+    name_of: Callable[[str], Path],
+    begin: Callable[[Path, Path], Derivative],
+) -> None:
+    """Make a derivative of each of *sources* and say what came of it; exit 5 if something is lost."""
+    lost: list[Broken] = []
+
+    def on_broken(broken: Broken) -> None:
+        lost.append(broken)
+        tell_loss(broken)
+
+    for source, stem in named_apart(sources).items():
+        path = name_of(stem)
+        made = derive(source, begin(source, path), on_broken=on_broken)
+        facts = f"{made.written:,} of {made.read:,} records, {human_size(made.size)}"
+        typer.echo(harmless(f"{path}: {facts}"))
+    if lost:
+        raise typer.Exit(ExitCode.DAMAGED)

@@ -1,0 +1,173 @@
+"""Where a record begins, what its header says, and how long its block is: WARC 1.0, 1.1, ARC 1, 2.
+
+Read tolerantly: lines may end in LF, a name may be in any case, a folded line belongs to the one before.
+An ARC record becomes fields under the names that WARC has for them, so the rest of the room knows one
+kind of record. Bytes in, facts out: the disk is `records.py`'s.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+HEAD_LIMIT = 1 << 20
+"""Bytes that a record's header may have."""
+ARC_LINE_LIMIT = 1 << 16
+"""Bytes that the line may have which is an ARC record's header."""
+
+WARC_BEGIN = re.compile(rb"WARC/[0-9]+\.[0-9]+[ \t]*\r?\n")
+NEXT_WARC = re.compile(rb"WARC/[0-9]+\.[0-9]+\r?\n[A-Za-z][A-Za-z0-9-]*:")
+"""How a record begins, strictly enough to be told in the midst of other bytes."""
+_ARC_LINE = (
+    rb"[A-Za-z][A-Za-z0-9+.-]*:\S[^\n]{0,8192} (?:[0-9]{1,3}(?:\.[0-9]{1,3}){3}|[0-9A-Fa-f:]+|-) "
+    rb"[0-9]{14,20} [^\n]{1,1024}\n"
+)
+ARC_LINE = re.compile(_ARC_LINE)
+"""The line that begins an ARC record."""
+NEXT_ARC = re.compile(rb"(?<=\n)" + _ARC_LINE)
+"""The same, in the midst of other bytes."""
+_ARC = re.compile(
+    rb"([A-Za-z][A-Za-z0-9+.-]*:.*?) ([0-9A-Fa-f.:]+|-|\S+) ([0-9]{8,}) (.*?)(\S+)\s*", re.DOTALL
+)
+_USUAL = (b"WARC/1.0\r\n", b"WARC/1.1\r\n")
+_USUAL_LENGTH = re.compile(rb"\r\nContent-Length: ([0-9]{1,18})\r\n")
+_NAMES = {
+    name: name.lower()
+    for name in (
+        *(
+            "WARC-Type",
+            "WARC-Record-ID",
+            "WARC-Date",
+            "Content-Length",
+            "Content-Type",
+            "WARC-Target-URI",
+        ),
+        *(
+            "WARC-Concurrent-To",
+            "WARC-Block-Digest",
+            "WARC-Payload-Digest",
+            "WARC-IP-Address",
+            "WARC-Refers-To",
+        ),
+        *("WARC-Refers-To-Target-URI", "WARC-Refers-To-Date", "WARC-Truncated", "WARC-Warcinfo-ID"),
+        *("WARC-Filename", "WARC-Profile", "WARC-Identified-Payload-Type", "WARC-Segment-Number"),
+        *("WARC-Segment-Origin-ID", "WARC-Segment-Total-Length", "WARC-Protocol", "WARC-Cipher-Suite"),
+    )
+}
+_ARC_BEGIN = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*:\S")
+_LENGTH = re.compile(r"[0-9]{1,18}")
+
+
+class Head(NamedTuple):
+    """A record's header, read."""
+
+    version: str
+    """`WARC/1.1`, `ARC/1`."""
+    fields: dict[str, str]
+    """By lower-case name; of repeated ones the first."""
+    length: int
+    """Bytes of the block, as declared; -1 where that is none."""
+    strange: str
+    """What about it a strict reader would refuse; empty where nothing is."""
+
+
+def declared_length(raw: bytes) -> int:
+    """Return the length that the WARC header *raw* declares; -1 where it is not written as usual.
+
+    Of most records nothing else is needed to go to the next one.
+    """
+    match = _USUAL_LENGTH.search(raw)
+    return int(match[1]) if match is not None and raw.startswith(_USUAL) else -1
+
+
+def warc_head(raw: bytes) -> Head | None:
+    """Return the header *raw*, which ends with its blank line; None where it is no WARC record's."""
+    text = raw.decode("utf-8", "replace")
+    first, *lines = text.split("\n")
+    if not first.startswith("WARC/"):
+        return None
+    fields = _usual_fields(text)
+    if fields is None:
+        fields = _fields(lines)
+    version = first.strip()
+    strange = "" if first.endswith("\r") else "its first line does not end in CRLF"
+    if not version.startswith(("WARC/1.0", "WARC/1.1", "WARC/0.1")):
+        strange = f"its version is {version[:20]}"
+    return Head(version, fields, _length(fields.get("content-length", "")), strange)
+
+
+def _usual_fields(text: str) -> dict[str, str] | None:
+    """Return the fields of a header that has nothing unusual; None where it has.
+
+    Usual are the standard's names in its own spelling, one blank behind the colon, and no other white
+    space at the ends of a value. That is most of all headers, and quicker told than by `_fields`.
+    """
+    if "\t" in text or " \r" in text:
+        return None
+    fields: dict[str, str] = {}
+    for line in text.split("\r\n")[1:-2]:
+        name, _, value = line.partition(": ")
+        known = _NAMES.get(name)
+        if known is None or value[:1] == " ":
+            return None
+        if known not in fields:
+            fields[known] = value
+    return fields
+
+
+def _fields(lines: list[str]) -> dict[str, str]:
+    fields: dict[str, str] = {}
+    last = ""
+    for line in lines:
+        name, colon, value = line.partition(":")
+        if line[:1] in (" ", "\t"):
+            if last:
+                fields[last] = f"{fields[last]} {line.strip()}"
+        elif colon:
+            last = name.strip().lower()
+            if last in fields:
+                last = ""
+            else:
+                fields[last] = value.strip()
+    return fields
+
+
+def arc_head(line: bytes, *, major: int) -> Head | None:
+    """Return what the *line* says that begins an ARC record; None where it is none.
+
+    *major* is the version that the file's first record names: lines of version 2 have ten columns.
+    """
+    match = _ARC.fullmatch(line)
+    if match is None:
+        return None
+    url, address, date, between, last = (part.decode("utf-8", "replace") for part in match.groups())
+    kind = between.strip()
+    if major == 2:
+        kind = kind.partition(" ")[0]
+    is_header = url.startswith("filedesc:")
+    fields = {
+        "warc-type": "warcinfo" if is_header else "response",
+        "warc-target-uri": url,
+        "warc-date": date,
+        "warc-ip-address": address,
+        "content-type": kind,
+        "content-length": last,
+    }
+    if not is_header and url[:5].lower() in ("http:", "https"):
+        fields["content-type"] = "application/http; msgtype=response"
+        fields["arc-content-type"] = kind
+    return Head(f"ARC/{major}", fields, _length(last), "")
+
+
+def begins_arc(raw: bytes) -> bool:
+    """Tell whether *raw* begins as an ARC record's line does."""
+    return _ARC_BEGIN.match(raw) is not None
+
+
+def arc_version(block: bytes) -> int:
+    """Return the version that the *block* of an ARC file's first record names."""
+    return 2 if block[:1] == b"2" else 1
+
+
+def _length(text: str) -> int:
+    return int(text) if _LENGTH.fullmatch(text) else -1

@@ -1,0 +1,121 @@
+"""Files of lines, packed with gzip or not, read in blocks of whole lines. Reads only.
+
+For readers that take millions of lines: a block is one list, made in one step. Several gzip members
+behind each other, as ZipNum has them, are one text. A file that breaks off or cannot be unpacked gives
+what could be read, then DamagedFileError; memory stays bounded whatever the bytes are.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from io import BufferedReader
+from typing import TYPE_CHECKING, Any, cast
+
+from isal import igzip, isal_zlib
+
+from amicrawl.errors import DamagedFileError, InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+BLOCK_BYTES = 4 << 20
+"""Bytes that are unpacked at a time, about."""
+LONGEST_LINE = 64 << 20
+"""Bytes after which what has no end is taken for no line."""
+
+_PIECE = 1 << 16
+# The stubs take IsalError for a value.
+_BROKEN = cast("tuple[type[Exception], ...]", (EOFError, isal_zlib.IsalError, igzip.BadGzipFile))
+_GZIP = b"\x1f\x8b"
+_SUFFIXES = (".cdxj", ".cdxj.gz")
+
+
+def line_blocks(path: Path, *, block_bytes: int = BLOCK_BYTES) -> Iterator[list[bytes]]:
+    """Yield the lines of *path*, without their LF, in lists of about *block_bytes* bytes.
+
+    Raises InputError where the file cannot be read, DamagedFileError behind the last whole line of one
+    that is damaged.
+    """
+    with _opened(path) as stream:
+        rest = b""
+        for block in _blocks(stream, path, block_bytes):
+            first, *lines = block.split(b"\n")
+            if not lines:
+                rest += first
+                if len(rest) > LONGEST_LINE:
+                    raise DamagedFileError(
+                        path, 0, f"a line is longer than {LONGEST_LINE} bytes: this is no CDXJ"
+                    )
+                continue
+            lines.insert(0, rest + first)
+            rest = lines.pop()
+            yield lines
+        if rest:
+            yield [rest]
+
+
+def lines_of(path: Path) -> Iterator[bytes]:
+    """Yield the lines of *path*, without their LF; errors as `line_blocks`."""
+    for block in line_blocks(path):
+        yield from block
+
+
+def files_in(places: Sequence[Path], *, suffixes: tuple[str, ...] = _SUFFIXES) -> list[Path]:
+    """Return the files that *places* stand for: of a directory, those that end in *suffixes*.
+
+    They come in the order of *places*, those of a directory by name, directories below it included.
+    Raises InputError for what is not there, and for a directory that has none.
+    """
+    found: list[Path] = []
+    for place in places:
+        if place.is_dir():
+            files = sorted(
+                path for path in place.rglob("*") if path.name.endswith(suffixes) and path.is_file()
+            )
+            if not files:
+                raise InputError(f"{place} holds no file that ends in {' or '.join(suffixes)}.")
+            found += files
+        elif place.exists():
+            found.append(place)
+        else:
+            raise InputError(f"{place} is not there. Check the path.")
+    return list(dict.fromkeys(found))
+
+
+def _blocks(stream: BufferedReader, path: Path, size: int) -> Iterator[bytes]:
+    """Yield *stream* in blocks; what was unpacked before a fault comes before the error."""
+    # A read that meets a fault gives nothing of what it had, so packed files are read in small pieces.
+    piece_bytes = size if isinstance(stream, BufferedReader) else _PIECE
+    while True:
+        pieces: list[bytes] = []
+        fault: Exception | None = None
+        try:
+            while sum(map(len, pieces)) < size and (piece := stream.read1(piece_bytes)):
+                pieces.append(piece)
+        except _BROKEN as error:
+            fault = DamagedFileError(path, stream.tell(), f"it cannot be unpacked any further ({error})")
+        except OSError as error:
+            fault = InputError(f"{path} cannot be read: {error.strerror or error}.")
+        if pieces:
+            yield b"".join(pieces)
+        if fault:
+            raise fault
+        if not pieces:
+            return
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BufferedReader]:
+    try:
+        stream = path.open("rb")
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be read: {error.strerror or error}. Check path and permissions."
+        ) from error
+    with stream:
+        if stream.peek(2)[:2] != _GZIP:
+            yield stream
+            return
+        with cast("Any", igzip).IGzipFile(fileobj=stream) as unpacked:
+            yield unpacked

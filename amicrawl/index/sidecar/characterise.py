@@ -1,0 +1,131 @@
+"""All detectors over one payload: who is asked depends on what those before have found.
+
+Types come first. Of texts, by the family of their type, the character set is told; of those in a natural
+language the languages, read in that character set; and of pages with status 200 how likely they say that
+there is no such page. A detector that fails costs its own answer: the failure is a finding too.
+
+What follows from the payload alone is remembered for the next record with the same one. What depends on
+the status or the URL is not: a page is judged anew in every answer that it is sent with.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+from amicrawl.index.sidecar.findings import Findings
+from amicrawl.index.sidecar.subject import is_code, is_markup, is_text, says_little
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from amicrawl.index.sidecar.detectors import Detectors
+    from amicrawl.index.sidecar.subject import Subject
+
+REMEMBERED = 8192
+"""Payloads of which the findings are kept; some 10 MB."""
+
+_Key = tuple[bytes, bool, str, str, str]
+Answer = TypeVar("Answer")
+
+
+class Characteriser:
+    """Finds out what payloads are."""
+
+    def __init__(self, detectors: Detectors, *, remembered: int = REMEMBERED) -> None:
+        self.detectors = detectors
+        self._remembered = remembered
+        self._known: OrderedDict[_Key, Findings] = OrderedDict()
+
+    def findings(self, subject: Subject) -> Findings:
+        """Return what is found of *subject*."""
+        key = _key(subject)
+        known = self._known.get(key)
+        if known is None:
+            known = self._of_content(subject)
+            self._known[key] = known
+            if len(self._known) > self._remembered:
+                self._known.popitem(last=False)
+        else:
+            self._known.move_to_end(key)
+        found = replace(known, types=dict(known.types), errors=dict(known.errors))
+        self._judge(subject, found)
+        return found
+
+    def _of_content(self, subject: Subject) -> Findings:
+        """Find what depends on no more than `_key` names."""
+        found = Findings()
+        for detector in self.detectors.types:
+            identity = self._asked(
+                detector.name,
+                partial(detector.identify, subject.content, is_whole=subject.is_whole),
+                found,
+            )
+            if identity is None:
+                continue
+            if identity.media_type:
+                found.types[detector.name] = identity.media_type
+            found.puid = found.puid or identity.puid
+        kind = leading_type(found)
+        if not is_text(kind):
+            return found
+        if (charsets := self.detectors.charset) is not None:
+            found.charset = self._asked("charset", lambda: charsets.charset(subject), found)
+        charset, languages = found.charset, self.detectors.languages
+        if languages is not None and charset is not None and _has_language(kind, subject):
+            found.languages = self._asked(
+                "languages",
+                lambda: languages.languages(subject, charset, is_markup=_is_marked_up(kind, subject)),
+                found,
+            )
+        return found
+
+    def _judge(self, subject: Subject, found: Findings) -> None:
+        """Add what depends on the answer that the payload was sent with."""
+        model, charset = self.detectors.soft_404, found.charset
+        if model is None or charset is None or subject.status != 200:
+            return
+        if _is_page(leading_type(found), subject):
+            found.soft_404 = self._asked("soft-404", lambda: model.probability(subject, charset), found)
+
+    def _asked(self, name: str, ask: Callable[[], Answer], found: Findings) -> Answer | None:
+        try:
+            return ask()
+        except Exception as error:  # noqa: BLE001  # whatever it is, it costs this answer only
+            found.errors[name] = type(error).__name__
+            return None
+
+
+def leading_type(found: Findings) -> str:
+    """Return the media type that decides who is asked: the general detector's, where it says much."""
+    kinds = list(found.types.values())
+    if not kinds:
+        return ""
+    return next((kind for kind in reversed(kinds) if not says_little(kind)), kinds[-1])
+
+
+def _has_language(kind: str, subject: Subject) -> bool:
+    """Tell whether a text can be in a natural language; to libmagic, a script is plain text."""
+    return not is_code(kind) and (is_markup(kind) or not is_code(subject.declared_type))
+
+
+def _is_page(kind: str, subject: Subject) -> bool:
+    return is_markup(kind) or (kind == "text/plain" and is_markup(subject.declared_type))
+
+
+def _is_marked_up(kind: str, subject: Subject) -> bool:
+    return kind != "text/plain" or is_markup(subject.declared_type)
+
+
+def _key(subject: Subject) -> _Key:
+    return (
+        # Payloads are made by strangers: no cheaper hash keeps them from being taken for each other.
+        hashlib.sha256(subject.content).digest(),
+        subject.is_whole,
+        subject.content_type[:256],
+        subject.language_hint,
+        subject.top_level_domain,
+    )

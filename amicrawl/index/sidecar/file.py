@@ -1,0 +1,160 @@
+"""The sidecar of one archive file: a warcinfo record, then a metadata record for each payload looked at.
+
+    X.warc.gz -> X.warc.meta.gz, X.arc.gz -> X.arc.meta.gz        WARC/1.0, a gzip member a record
+
+Fields and their order are those of warc-metadata-sidecar, so that what reads its files reads these. It
+ties a record to its source by `WARC-Concurrent-ID`, which is no field of WARC; the standard's
+`WARC-Refers-To` stands beside it. Two fields of ours tell file and byte, for sources without ids.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from isal import igzip_lib
+
+from amicrawl.disk import OutputFile
+from amicrawl.errors import AmicrawlError
+from amicrawl.index.derivative import SOFTWARE, date_of, sha1, uri_of
+from amicrawl.index.sidecar.findings import encode_block
+from amicrawl.index.sidecar.subject import subject_of
+from amicrawl.record.warc import LEVEL, RecordIds, warc_date
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from amicrawl.index.derivative import Maker
+    from amicrawl.index.records import Record
+    from amicrawl.index.sidecar.characterise import Characteriser
+
+PRODUCT = "meta"
+"""What stands in the name of a sidecar behind that of its source."""
+SOURCE_FILE = "WARC-Source-Filename"
+SOURCE_OFFSET = "WARC-Source-Offset"
+
+_CONFORMS_TO = "http://bibnum.bnf.fr/WARC/WARC_ISO_28500_version1_latestdraft.pdf"
+
+
+class Publisher(NamedTuple):
+    """Who has sidecars made; empty texts are left out."""
+
+    operator: str = ""
+    publisher: str = ""
+    address: str = ""
+    """The IP address of the machine."""
+
+
+class SidecarFile:
+    """A sidecar, being written."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        source: Path,
+        maker: Maker,
+        characteriser: Characteriser,
+        publisher: Publisher = Publisher(),  # noqa: B008  # it cannot change
+    ) -> None:
+        """Begin *path*, the sidecar of *source*."""
+        self.looked_at = 0
+        """Records whose payload was looked at."""
+        self.records = 0
+        """Metadata records in it."""
+        self.failures = 0
+        """Records at which a detector failed."""
+        self._source = source
+        self._maker = maker
+        self._publisher = publisher
+        self._characteriser = characteriser
+        self._ids = RecordIds(maker.random, batch=64)
+        self._file = OutputFile.replacing(path, disk=maker.disk)
+
+    def add(self, record: Record) -> None:
+        """Look at *record*, if it is of a kind that is looked at, and write down what is found."""
+        subject = subject_of(record)
+        if subject is None:
+            return
+        self.looked_at += 1
+        found = self._characteriser.findings(subject)
+        if found.is_empty():
+            return
+        self.failures += bool(found.errors)
+        if not self.records:
+            self._write_warcinfo("")
+        self.records += 1
+        block = encode_block(found)
+        self._append(_fields(record, block, record_id=self._ids()), block)
+
+    def seal(self) -> tuple[int, int]:
+        """Give the file its name; return its metadata records and its size in bytes."""
+        if not self.records:
+            self._write_warcinfo("; 0 metadata sidecar records")
+        size = self._file.tell()
+        self._file.seal()
+        return self.records, size
+
+    def close(self) -> None:
+        """Leave the file as it is; without `seal`, its name says that it is not whole."""
+        self._file.close()
+
+    def _write_warcinfo(self, addition: str) -> None:
+        said = [
+            ("software", SOFTWARE),
+            ("hostname", self._maker.hostname),
+            ("ip", self._publisher.address),
+            ("conformsTo", _CONFORMS_TO),
+            ("description", f"WARC metadata sidecar for {self._source.name}{addition}"),
+            ("publisher", self._publisher.publisher),
+            ("operator", self._publisher.operator),
+            ("detectors", "; ".join(self._characteriser.detectors.versions())),
+        ]
+        block = "".join(f"{name}: {_on_one_line(value)}\r\n" for name, value in said if value).encode()
+        fields = [
+            ("WARC-Type", "warcinfo"),
+            ("WARC-Record-ID", self._ids()),
+            ("WARC-Filename", _on_one_line(self._file.path.name)),
+            ("WARC-Date", warc_date(self._maker.clock())),
+            ("Content-Type", "application/warc-fields"),
+        ]
+        self._append(fields, block)
+
+    def _append(self, fields: Iterable[tuple[str, str]], block: bytes) -> None:
+        lines = "\r\n".join([f"{name}: {value}" for name, value in fields])
+        head = f"WARC/1.0\r\n{lines}\r\nContent-Length: {len(block)}\r\n\r\n"
+        if not head.replace("\r\n", "").isprintable():
+            raise AmicrawlError(
+                f"A field of {self._file.path} would hold a control character, which could forge a "
+                "record; this is a fault in amicrawl, please report it."
+            )
+        self._file.write(
+            igzip_lib.compress(head.encode() + block + b"\r\n\r\n", LEVEL, igzip_lib.COMP_GZIP)
+        )
+
+
+def _fields(record: Record, block: bytes, *, record_id: str) -> list[tuple[str, str]]:
+    """Return the fields of the metadata record that says *block* of *record*."""
+    source_id = _on_one_line(record.record_id)
+    digest = sha1(block)
+    fields = [
+        ("WARC-Date", date_of(record) or _on_one_line(record.date)),
+        ("WARC-Concurrent-ID", source_id),
+        ("WARC-Warcinfo-ID", _on_one_line(record.fields.get("warc-warcinfo-id", ""))),
+        ("WARC-Type", "metadata"),
+        ("WARC-Record-ID", record_id),
+        ("WARC-Target-URI", uri_of(record)),
+        ("WARC-Payload-Digest", digest),
+        ("WARC-Block-Digest", digest),
+        ("WARC-Refers-To", source_id),
+        (SOURCE_FILE, _on_one_line(record.path.name)),
+        (SOURCE_OFFSET, str(record.offset) if record.seekable else ""),
+        ("Content-Type", "application/warc-fields"),
+    ]
+    return [(name, value) for name, value in fields if value]
+
+
+def _on_one_line(value: str) -> str:
+    """Return *value* without what is not printable, which could forge a field or a record."""
+    value = value[:4096]
+    return value if value.isprintable() else "".join(c for c in value if c.isprintable())

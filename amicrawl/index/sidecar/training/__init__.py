@@ -1,0 +1,1 @@
+"""The soft-404 model is made here: pages of both kinds, the fit, and what it is worth."""

@@ -1,0 +1,148 @@
+"""Lines in byte order, however many, in bounded memory.
+
+What does not fit is sorted piece by piece, put aside in files without a name, and merged. Such a file is
+gone when the process is, however that ends. The order is that of the bytes (`LC_ALL=C sort`): of CDXJ
+lines, by key, then by time.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from contextlib import ExitStack, contextmanager
+from typing import IO, TYPE_CHECKING
+
+from amicrawl.disk import Disk, explained
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+MEMORY = 64 << 20
+"""Bytes of lines that are held at a time, where no other number is asked for."""
+
+_OF_A_LINE = 48
+"""Bytes that a line takes in memory besides its own."""
+_MOST_RUNS = 128
+"""Files that are merged at a time: a process may have so many open, and more."""
+_LEAST_PIECE = 4096
+
+
+def external_sort(
+    lines: Iterable[bytes], *, memory: int = MEMORY, scratch: Path, disk: Disk | None = None
+) -> Iterator[bytes]:
+    """Yield *lines* in byte order; each ends in LF and has none within.
+
+    About *memory* bytes are held. What does not fit goes to the directory *scratch*; OutputError where
+    it cannot be written there. Equal lines are all kept.
+    """
+    disk = disk or Disk()
+    with ExitStack() as open_files:
+        runs: list[IO[bytes]] = []
+        held: list[bytes] = []
+        size = 0
+        for line in lines:
+            held.append(line)
+            size += len(line) + _OF_A_LINE
+            if size >= memory:
+                held.sort()
+                _put_aside(held, runs, scratch, disk=disk, open_files=open_files)
+                held.clear()
+                size = 0
+                if len(runs) >= _MOST_RUNS:
+                    runs = [_merged_run(runs, scratch, memory=memory, disk=disk, open_files=open_files)]
+        held.sort()
+        if not runs:
+            yield from held
+            return
+        _put_aside(held, runs, scratch, disk=disk, open_files=open_files)
+        held.clear()
+        with explained(scratch, "read from"):
+            yield from merged([_rewound(run) for run in runs], memory=memory)
+
+
+def merged(runs: list[IO[bytes]], *, memory: int = MEMORY) -> Iterator[bytes]:
+    """Yield the lines of *runs*, each of them in order, in order; about *memory* bytes are held."""
+    piece = max(_LEAST_PIECE, memory // (2 * len(runs) or 1))
+    held = [_Held(run, piece) for run in runs]
+    while held := [run for run in held if run.has_lines()]:
+        # Whatever is not greater than the last line that every run has at hand can go: what is still to
+        # be read is not smaller. Sorting what was taken costs little: it is a few runs in a row.
+        least = min(run.lines[-1] for run in held)
+        taken: list[bytes] = []
+        for run in held:
+            taken += run.up_to(least)
+        taken.sort()
+        yield from taken
+
+
+@contextmanager
+def merged_files(
+    paths: Sequence[Path], *, memory: int = MEMORY, scratch: Path, disk: Disk | None = None
+) -> Iterator[Iterator[bytes]]:
+    """Give the lines of *paths*, files that are each in byte order, as one stream in byte order.
+
+    However many they are, no more than 128 are open at a time; what that takes goes to *scratch*.
+    """
+    disk = disk or Disk()
+    with ExitStack() as open_files:
+        runs: list[IO[bytes]] = []
+        for path in paths:
+            if len(runs) >= _MOST_RUNS:
+                runs = [_merged_run(runs, scratch, memory=memory, disk=disk, open_files=open_files)]
+            runs.append(open_files.enter_context(path.open("rb")))
+        yield merged([_rewound(run) for run in runs], memory=memory)
+
+
+def without_repeats(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield *lines* without those that equal the one before."""
+    last = b""
+    for line in lines:
+        if line != last:
+            yield line
+            last = line
+
+
+class _Held:
+    """The lines of a run that are in memory."""
+
+    def __init__(self, run: IO[bytes], piece: int) -> None:
+        self.lines: list[bytes] = []
+        self._run = run
+        self._piece = piece
+
+    def has_lines(self) -> bool:
+        """Tell whether there are lines left, and have some of them."""
+        if not self.lines:
+            self.lines = self._run.readlines(self._piece)
+        return bool(self.lines)
+
+    def up_to(self, line: bytes) -> list[bytes]:
+        """Take the lines that are not greater than *line*."""
+        end = bisect_right(self.lines, line)
+        taken, self.lines = self.lines[:end], self.lines[end:]
+        return taken
+
+
+def _put_aside(
+    lines: list[bytes], runs: list[IO[bytes]], scratch: Path, *, disk: Disk, open_files: ExitStack
+) -> None:
+    with explained(scratch, "written to"):
+        run = open_files.enter_context(disk.temporary(scratch))
+        run.writelines(lines)
+    runs.append(run)
+
+
+def _merged_run(
+    runs: list[IO[bytes]], scratch: Path, *, memory: int, disk: Disk, open_files: ExitStack
+) -> IO[bytes]:
+    with explained(scratch, "written to"):
+        run = open_files.enter_context(disk.temporary(scratch))
+        run.writelines(merged([_rewound(old) for old in runs], memory=memory))
+    for old in runs:
+        old.close()
+    return run
+
+
+def _rewound(run: IO[bytes]) -> IO[bytes]:
+    run.seek(0)
+    return run

@@ -1,0 +1,206 @@
+"""What is shown of counts: grids, top hosts, samples and what lies beyond cdx-summary. Pure.
+
+Names of hosts are those of the key: `com,example:8080` is shown as `example.com:8080`, but by the rules
+of cdx-summary as `example:8080.com`, as that tool has it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from amicrawl.report.counts import CDX_SUMMARY, Tally
+from amicrawl.report.groups import (
+    MIME_GROUPS,
+    MONTHS,
+    PATH_GROUPS,
+    QUERY_GROUPS,
+    STATUS_GROUPS,
+    mime_group,
+    path_group,
+    query_group,
+    status_group,
+)
+from amicrawl.report.sketch import STANDARD_ERROR
+from amicrawl.urls.suffix import registrable_domain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from amicrawl.report.counts import Counts
+    from amicrawl.report.sketch import Sketch
+
+MOST_HOSTS = 10
+MOST_SAMPLES = 10
+
+Grid = dict[str, dict[str, int]]
+
+
+class Figure(NamedTuple):
+    """A number that may be an estimate."""
+
+    value: int
+    error: int = 0
+    """Twice the standard error, within which 19 of 20 estimates lie; 0 for what was counted exactly."""
+
+    def __str__(self) -> str:
+        if not self.error:
+            return f"{self.value:,}"
+        if self.value <= self.error:
+            return f"fewer than {self.value + self.error:,}"
+        return f"{self.value:,} ± {self.error:,}"
+
+
+def summary_of(counts: Counts, *, hosts: int, samples: int) -> dict[str, Any]:
+    """Return the summary of *counts* with the keys of cdx-summary, in its order."""
+    return {
+        **_overview(counts),
+        "tophosts": dict(top_hosts(counts, hosts)),
+        "mimestatus": mime_status_grid(counts),
+        "pathquery": path_query_grid(counts),
+        "yearmonth": year_month_grid(counts),
+        "samples": [[sample.time, sample.url] for sample in counts.samples[:samples]],
+    }
+
+
+def report_of(counts: Counts, *, samples: int) -> dict[str, Any]:
+    """Return the unsummarised report: all hosts, raw types, statuses, depths; months that occur."""
+    mime_status: Grid = {}
+    for (mime, status), (captures, _) in counts.by_mime_status.items():
+        mime_status.setdefault(mime, {})[status] = captures
+    path_query: Grid = {}
+    for (path, query), (captures, _) in counts.by_path_query.items():
+        path_query.setdefault(f"P{path}", {})[f"Q{query}"] = captures
+    year_month: Grid = {}
+    for month, (captures, _) in counts.by_month.items():
+        year_month.setdefault(month[:4], {})[month[4:]] = captures
+    return {
+        **_overview(counts),
+        "tophosts": dict(top_hosts(counts, len(counts.by_host))),
+        "mimestatus": mime_status,
+        "pathquery": path_query,
+        "yearmonth": year_month,
+        "samples": [[sample.time, sample.url] for sample in counts.samples[:samples]],
+    }
+
+
+def _overview(counts: Counts) -> dict[str, Any]:
+    return {
+        "captures": counts.captures,
+        "urls": counts.urls,
+        "hosts": counts.hosts,
+        "bytes": counts.bytes,
+        "first": counts.first,
+        "last": counts.last,
+    }
+
+
+def mime_status_grid(counts: Counts) -> Grid:
+    """Return captures by group of media type and of status, all of both."""
+    grid = _empty(MIME_GROUPS, STATUS_GROUPS)
+    for (mime, status), (captures, _) in counts.by_mime_status.items():
+        grid[mime_group(mime)][status_group(status)] += captures
+    return grid
+
+
+def path_query_grid(counts: Counts) -> Grid:
+    """Return captures by number of path segments and of query parameters."""
+    grid = _empty(PATH_GROUPS, QUERY_GROUPS)
+    for (path, query), (captures, _) in counts.by_path_query.items():
+        grid[path_group(path)][query_group(query)] += captures
+    return grid
+
+
+def year_month_grid(counts: Counts) -> Grid:
+    """Return captures by year, sorted, and month; what is no month is not in the grid."""
+    grid = _empty(sorted({month[:4] for month in counts.by_month}), MONTHS)
+    for month, (captures, _) in counts.by_month.items():
+        if month[4:] in MONTHS:
+            grid[month[:4]][month[4:]] += captures
+    return grid
+
+
+def top_hosts(counts: Counts, most: int) -> list[tuple[str, int]]:
+    """Return the hosts with the most captures and these, as shown; of equal ones, the first met."""
+    ranked = sorted(counts.by_host.items(), key=lambda entry: -entry[1][0])
+    return [(host_shown(host, rules=counts.rules), captures) for host, (captures, _) in ranked[:most]]
+
+
+def largest_hosts(counts: Counts, most: int) -> list[tuple[str, int, int]]:
+    """Return the hosts with the most bytes, as shown, with captures and bytes."""
+    ranked = sorted(counts.by_host.items(), key=lambda entry: -entry[1][1])
+    return [(host_shown(host, rules=counts.rules), *numbers) for host, numbers in ranked[:most]]
+
+
+def hosts_counted(counts: Counts) -> int:
+    """Return how many hosts there are; by the rules of cdx-summary, how often they change."""
+    if counts.rules == CDX_SUMMARY or not counts.by_host:
+        return counts.hosts
+    return max(len(counts.by_host), counts.hosts if counts.ordered else 0)
+
+
+def host_shown(host: str, *, rules: str) -> str:
+    """Return the host as it stands in a key the way people write it."""
+    if rules == CDX_SUMMARY:
+        return ".".join(reversed(host.split(",")))
+    if "," not in host:
+        # `dns:`, `localhost:8080` or an IPv6 address: nothing to turn around.
+        return host
+    name, mark, port = host.rpartition(":")
+    labels = name if mark else port
+    return ".".join(reversed(labels.split(","))) + (f":{port}" if mark else "")
+
+
+def different_urls(counts: Counts) -> Figure:
+    """Return how many different keys there are: exact if they came in order, or while they are few."""
+    if counts.ordered and counts.captures:
+        return Figure(counts.urls)
+    sketch = counts.different_urls
+    return Figure(min(sketch.count(), counts.urls), sketch_error(sketch))
+
+
+def duplicates(counts: Counts) -> Figure:
+    """Return how many captures have a digest that another before them has."""
+    different = counts.different_digests
+    return Figure(max(counts.digested - different.count(), 0), sketch_error(different))
+
+
+def sketch_error(sketch: Sketch) -> int:
+    """Return twice the standard error of the count of *sketch*; 0 where it is exact."""
+    return 0 if sketch.is_exact else round(2 * STANDARD_ERROR * sketch.count())
+
+
+def by_domain(counts: Counts) -> Tally[str]:
+    """Return captures and bytes by registrable domain, by the public suffix list that is installed."""
+    return _regrouped(counts, registrable_domain)
+
+
+def by_tld(counts: Counts) -> Tally[str]:
+    """Return captures and bytes by top-level domain; a key without host counts for its scheme."""
+    return _regrouped(counts, _tld)
+
+
+def _regrouped(counts: Counts, group: Any) -> Tally[str]:
+    tally: Tally[str] = Tally()
+    for host, numbers in counts.by_host.items():
+        shown = host_shown(host, rules="")
+        name = shown.rpartition(":")[0] if "," in host and ":" in host else shown
+        tally.add(group(name), *numbers)
+    return tally
+
+
+def _tld(name: str) -> str:
+    last = name.rpartition(".")[2]
+    if name.endswith(":"):
+        return name
+    return "(address)" if last.isdigit() or ":" in name else last
+
+
+def ranked(tally: Tally[str], most: int) -> list[tuple[str, int, int]]:
+    """Return the entries with the most captures; of equal ones, the first in the alphabet."""
+    rows = sorted(tally.items(), key=lambda entry: (-entry[1][0], entry[0]))
+    return [(name, *numbers) for name, numbers in rows[:most]]
+
+
+def _empty(rows: Iterable[str], columns: Iterable[str]) -> Grid:
+    names = list(columns)
+    return {row: dict.fromkeys(names, 0) for row in rows}

@@ -1,0 +1,336 @@
+"""Inputs, whatever they are: found out by looking, opened, and counted part by part.
+
+A file is known by its first bytes, not by its name: Parquet, gzip or bzip2 around something, JSON that a
+summary was written as, CDXJ by the brace that begins the third word of a line, else CDX. A directory is
+a ZipNum cluster if it has an `.idx` file, a table if it holds Parquet files, else the CDX files in it.
+What breaks off in the middle is counted up to there, and named.
+"""
+
+from __future__ import annotations
+
+import bz2
+import io
+import sys
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from isal import isal_zlib
+
+from amicrawl.errors import DamagedFileError, InputError, UsageError
+from amicrawl.report.cdx_batches import Legends, cdx_lines
+from amicrawl.report.cdxj_batches import cdxj_lines
+from amicrawl.report.counting import counted
+from amicrawl.report.counts import CORRECTED, Counts
+from amicrawl.report.counts_json import counts_from_json
+from amicrawl.report.layout import layout_named
+from amicrawl.report.parquet import table_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from concurrent.futures import Future
+
+    from amicrawl.report.cdx_batches import Lines
+
+KINDS = ("cdx7", "cdx9", "cdx10", "cdx11", "cdxj", "zipnum", "parquet", "captures")
+"""What an input can be said to be."""
+
+STDIN = "-"
+
+_BLOCK = 4 * 1024**2
+_PIECE = 1 << 16
+_LONGEST_LINE = 64 * 1024**2
+_INFLATION_ERROR: type[Exception] = isal_zlib.error  # type: ignore[assignment]  # by its stub, an instance
+_GZIP = b"\x1f\x8b"
+_BZIP2 = b"BZh"
+_PARQUET = b"PAR1"
+_AHEAD = 4
+_SNIFFED = 1 << 16
+_LINES_SNIFFED = 20
+
+
+@dataclass(slots=True)
+class Reading:
+    """What was read so far, and what could not be."""
+
+    counts: Counts
+    damage: list[str] = field(default_factory=list)
+    """A sentence for each input that broke off."""
+
+
+def read_counts(
+    paths: Sequence[str], *, rules: str = CORRECTED, kind: str | None = None, threads: int = 2
+) -> Reading:
+    """Count *paths* one after the other; InputError where one cannot be opened.
+
+    *kind* is one of `KINDS`, else it is found out. `-` stands for standard input.
+    """
+    if kind is not None and kind not in KINDS:
+        raise UsageError(f"--from {kind!r} is not known; choose one of {', '.join(KINDS)}.")
+    reading = Reading(Counts(rules=rules))
+    with ThreadPoolExecutor(threads) as pool:
+        for path in chain.from_iterable(map(_files, paths)):
+            try:
+                for part in _parts(path, pool, rules=rules, kind=kind):
+                    reading.counts.absorb(part)
+            except DamagedFileError as error:
+                reading.damage.append(str(error))
+    return reading
+
+
+def _files(name: str) -> list[Path]:
+    """Return the files that make up the input *name*, in their order."""
+    path = Path(name)
+    if name == STDIN or not path.is_dir():
+        return [path]
+    cluster = _shards(path)
+    tables = [file for file in sorted(path.rglob("*.parquet")) if file.is_file()]
+    files = cluster or tables or [file for file in sorted(path.rglob("*")) if _looks_like_index(file)]
+    if not files:
+        raise InputError(
+            f"{path} holds no ZipNum cluster (.idx), no Parquet files and no .cdx or .cdxj files. "
+            "Name the files, or another directory."
+        )
+    return files
+
+
+def _shards(directory: Path) -> list[Path]:
+    """Return the parts of the ZipNum cluster in *directory*, in the order of its index."""
+    for index in sorted([*directory.glob("*.idx"), *directory.glob("*.summary")]):
+        names: dict[str, None] = {}
+        with _explained(index), index.open("rb") as lines:
+            for line in lines:
+                words = line.rstrip(b"\n").split(b"\t")
+                if len(words) >= 4:
+                    names.setdefault(Path(words[1].decode("utf-8", "replace")).name)
+        found = [
+            next((file for file in (directory / name, directory / f"{name}.gz") if file.is_file()), None)
+            for name in names
+        ]
+        missing = [name for name, file in zip(names, found, strict=True) if file is None]
+        if missing:
+            raise InputError(
+                f"{index} names parts that are not beside it: {', '.join(missing[:5])}. Fetch them, or "
+                "name the parts that are there one by one."
+            )
+        if found:
+            return [file for file in found if file is not None]
+    return []
+
+
+def _looks_like_index(file: Path) -> bool:
+    name = file.name.removesuffix(".gz").removesuffix(".bz2")
+    return name.endswith((".cdx", ".cdxj")) and file.is_file()
+
+
+def _parts(path: Path, pool: ThreadPoolExecutor, *, rules: str, kind: str | None) -> Iterator[Counts]:
+    if kind in {"parquet", "captures"} or (kind is None and _starts(path, _PARQUET)):
+        yield from _in_order(pool, (partial(_itself, lines) for lines in table_lines(path)), rules=rules)
+        return
+    blocks = text_blocks(path)
+    first = next(blocks, b"")
+    if kind is None and first.lstrip()[:1] == b"{":
+        yield _loaded(path, b"".join(chain([first], blocks)), rules=rules)
+        return
+    yield from _in_order(pool, _jobs(first, blocks, rules=rules, kind=kind), rules=rules)
+
+
+def text_blocks(path: Path) -> Iterator[bytes]:
+    """Yield blocks of whole lines of *path*, unpacked if it is packed; `-` is standard input.
+
+    InputError where it cannot be opened; DamagedFileError, after the last of them, where it breaks off.
+    """
+    with _explained(path):
+        stream = sys.stdin.buffer if str(path) == STDIN else path.open("rb")
+    with stream:
+        yield from _blocks(path, stream)
+
+
+def _jobs(
+    first: bytes, blocks: Iterator[bytes], *, rules: str, kind: str | None
+) -> Iterator[Callable[[], Lines]]:
+    """Yield what turns each piece of a file that begins with *first* into a batch."""
+    if kind in {"cdxj", "zipnum"} or (kind is None and _is_cdxj(first)):
+        for block in chain([first], blocks):
+            yield partial(cdxj_lines, block)
+        return
+    legends = Legends(layout_named(kind or ""))
+    for block in chain([first], blocks):
+        for piece in legends.pieces(block):
+            yield partial(cdx_lines, piece, rules=rules)
+
+
+def _itself(lines: Lines) -> Lines:
+    return lines
+
+
+def _in_order(
+    pool: ThreadPoolExecutor, jobs: Iterator[Callable[[], Lines]], *, rules: str
+) -> Iterator[Counts]:
+    """Yield the counts of *jobs* in their order; a few are in work at a time."""
+
+    def done(job: Callable[[], Lines]) -> Counts:
+        lines = job()
+        return counted(lines.batch, rules=rules, skipped=lines.skipped)
+
+    waiting: deque[Future[Counts]] = deque()
+    fault: DamagedFileError | None = None
+    try:
+        for job in jobs:
+            waiting.append(pool.submit(done, job))
+            if len(waiting) > _AHEAD:
+                yield waiting.popleft().result()
+    except DamagedFileError as error:
+        # The rest of the file is lost; what was read before it broke off is not.
+        fault = error
+    while waiting:
+        yield waiting.popleft().result()
+    if fault is not None:
+        raise fault
+
+
+def _starts(path: Path, magic: bytes) -> bool:
+    if str(path) == STDIN:
+        return False
+    with _explained(path), path.open("rb") as file:
+        return file.read(len(magic)) == magic
+
+
+def _is_cdxj(first: bytes) -> bool:
+    """Whether the first lines of *first* are CDXJ."""
+    for line in first[:_SNIFFED].splitlines()[:_LINES_SNIFFED]:
+        words = line.split(b" ", 2)
+        if len(words) == 3 and words[2].startswith(b"{"):
+            return True
+    return False
+
+
+def _blocks(path: Path, stream: BinaryIO) -> Iterator[bytes]:
+    """Yield blocks of whole lines; DamagedFileError behind the last where the file breaks off."""
+    rest = b""
+    broken: DamagedFileError | None = None
+    chunks = _chunks(path, stream)
+    while True:
+        try:
+            chunk = next(chunks, b"")
+        except DamagedFileError as error:
+            broken, chunk = error, b""
+        if not chunk:
+            break
+        end = chunk.rfind(b"\n") + 1
+        if not end:
+            rest += chunk
+            if len(rest) > _LONGEST_LINE:
+                raise DamagedFileError(path, 0, f"a line of more than {_LONGEST_LINE:,} bytes: no index")
+            continue
+        yield rest + chunk[:end]
+        rest = chunk[end:]
+    if rest:
+        yield rest
+    if broken is not None:
+        raise broken
+
+
+def _chunks(path: Path, stream: BinaryIO) -> Iterator[bytes]:
+    """Yield *stream*, unpacked if it is packed; DamagedFileError behind the last good byte."""
+    read = 0
+    pieces: list[bytes] = []
+    size = 0
+    try:
+        for piece in _pieces(stream):
+            pieces.append(piece)
+            size += len(piece)
+            if size >= _BLOCK:
+                yield b"".join(pieces)
+                read += size
+                pieces, size = [], 0
+    except (EOFError, OSError, ValueError, _INFLATION_ERROR) as error:
+        if pieces:
+            yield b"".join(pieces)
+        reason = f"it breaks off here ({error}); what stands before is counted"
+        raise DamagedFileError(path, read + size, reason) from error
+    if pieces:
+        yield b"".join(pieces)
+
+
+def _pieces(stream: BinaryIO) -> Iterator[bytes]:
+    """Yield *stream* unpacked, piece by piece, so that a fault takes nothing that came before."""
+    block = stream.read(_PIECE)
+    if block.startswith(_GZIP):
+        yield from _members(block, stream)
+    elif block.startswith(_BZIP2):
+        unpacked = bz2.BZ2File(_Rejoined(block, stream))
+        while piece := unpacked.read1(_PIECE):
+            yield piece
+    else:
+        while block:
+            yield block
+            block = stream.read(_BLOCK)
+
+
+def _members(block: bytes, stream: BinaryIO) -> Iterator[bytes]:
+    """Yield what the gzip members of *block* and the rest of *stream* hold."""
+    inflater = isal_zlib.decompressobj(wbits=31)
+    within = False
+    while block:
+        within = True
+        if piece := inflater.decompress(block):
+            yield piece
+        block = b""
+        if inflater.eof:
+            # Some writers pad the end with zeros.
+            block = inflater.unused_data.lstrip(b"\0")
+            inflater, within = isal_zlib.decompressobj(wbits=31), False
+        block = block or stream.read(_PIECE)
+    if within:
+        raise EOFError("the last gzip member is cut")
+
+
+def _loaded(path: Path, text: bytes, *, rules: str) -> Counts:
+    """Return the counts that a summary in JSON carries."""
+    try:
+        counts = counts_from_json(text, rules=rules)
+    except ValueError as error:
+        raise InputError(
+            f"{path} begins like the JSON of a summary and is none: {error}. Name an index, or what "
+            "`amicrawl summary --json` wrote."
+        ) from error
+    return counts
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be read: {error.strerror or error}. Check path and permissions."
+        ) from error
+
+
+class _Rejoined(io.RawIOBase):
+    """A stream whose first bytes were read before, from the start again."""
+
+    def __init__(self, head: bytes, rest: BinaryIO) -> None:
+        self._head, self._rest = head, rest
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        """Return some bytes, at most *size*; none at the end."""
+        if self._head:
+            taken, self._head = self._head[:size], self._head[size:]
+            return taken
+        return self._rest.read(size)
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # what Python calls it with
+        """Fill *buffer* as far as there is something."""
+        block = self.read(len(buffer))
+        buffer[: len(block)] = block
+        return len(block)

@@ -1,0 +1,171 @@
+"""One line of an index into one row, or into the reason why it is none. Pure.
+
+`cdx_batches` and `cdxj_batches` do the same for whole blocks; what does not fit their fast path comes
+here. Two sets of rules: ours, which take every capture and refuse with a reason, and those of
+cdx-summary, which take what one expression matches and say nothing of the rest.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+import orjson
+
+from amicrawl.report.layout import layout_of_count
+from amicrawl.urls.surt import surt
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from amicrawl.report.layout import Layout
+
+UNKNOWN = -1
+"""A size or status that the line does not tell."""
+
+MOST_DIGITS = 13
+"""Digits of the largest size that is believed: ten terabytes in one record."""
+
+NOT_OF_CDX_SUMMARY = "not in the form that cdx-summary counts"
+
+CDXJ_FACETS = {
+    "mime-detected": "mime-detected",
+    "puid": "puid",
+    "charset": "charset",
+    "languages": "languages",
+    "soft-404-detected": "soft-404",
+    "truncated": "truncated",
+}
+"""JSON names of a CDXJ line, and the facet that each counts for."""
+
+_LIKE_CDX_SUMMARY = re.compile(
+    rb"([^)\s]+\)[^?\s]*(?:\?\S*)?)\s+(\d{14})\s+(\S+)\s+(\S+)\s+(-|\d{3})\s+(\S+)"
+    rb"(?:\s+[^\d\s]+(?=\s|$))?(?:\s+[^\d\s]+(?=\s|$))?(?:\s+(\d+)(?=\s|$))?"
+)
+_NUMBER = re.compile(rb"-|\d+")
+_SCHEME = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*:")
+MONTH_DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+"""The most days that each month has."""
+
+
+class Row(NamedTuple):
+    """One capture as a summary sees it."""
+
+    key: bytes
+    time: int
+    """Fourteen digits as a number."""
+    url: bytes
+    mime: bytes
+    status: int
+    size: int
+    digest: bytes
+    facets: Mapping[str, str] = {}
+
+
+def row_like_cdx_summary(line: bytes) -> Row:
+    """Return the row that cdx-summary sees in *line*; ValueError where it skips it."""
+    match = _LIKE_CDX_SUMMARY.match(line)
+    if match is None:
+        raise ValueError(NOT_OF_CDX_SUMMARY)
+    key, time, url, mime, status, digest, size = match.groups()
+    number = UNKNOWN if status == b"-" else int(status)
+    length = int(size) if size and len(size) <= MOST_DIGITS else 0
+    return Row(key, int(time), url, mime, number, length, digest)
+
+
+def row_of_cdx(line: bytes, layout: Layout | None) -> Row:
+    """Return the row that is *line* of a CDX file; ValueError with the reason where it is none.
+
+    Without a *layout* the number of columns decides.
+    """
+    words = line.split()
+    found = layout or layout_of_count(len(words))
+    if found is None:
+        raise ValueError("a number of columns that no layout has")
+    if len(words) not in (found.columns, found.columns + 3):
+        raise ValueError("more or fewer columns than the layout has")
+    if found.offset >= 0 and not _NUMBER.fullmatch(words[found.offset]):
+        raise ValueError("an offset that is no number: other columns than those of the layout")
+    url = words[found.url] if found.url >= 0 else b""
+    key = words[found.key] if found.key >= 0 else surt(url).encode("utf-8", "surrogateescape")
+    return Row(
+        key=uniform_key(key),
+        time=time_of(words[found.time]),
+        url=url,
+        mime=words[found.mime] if found.mime >= 0 else b"-",
+        status=_status(words[found.status] if found.status >= 0 else b"-"),
+        size=_size(words[found.size] if found.size >= 0 else b"-"),
+        digest=words[found.digest] if found.digest >= 0 else b"-",
+    )
+
+
+def row_of_cdxj(line: bytes) -> Row:
+    """Return the row that is *line* of a CDXJ file; ValueError with the reason where it is none."""
+    words = line.split(b" ", 2)
+    if len(words) < 3 or not words[0]:
+        raise ValueError("not key, time and JSON")
+    try:
+        fields = orjson.loads(words[2])
+    except orjson.JSONDecodeError as error:
+        raise ValueError("JSON that does not parse") from error
+    if not isinstance(fields, dict):
+        raise ValueError("JSON that is no object")  # noqa: TRY004  # a fault of the line like the others
+    facets = {facet: _text(fields[name]) for name, facet in CDXJ_FACETS.items() if name in fields}
+    return Row(
+        key=uniform_key(words[0]),
+        time=time_of(words[1]),
+        url=_octets(fields.get("url")),
+        mime=_octets(fields.get("mime")) or b"-",
+        status=_status(_octets(fields.get("status")) or b"-"),
+        size=_size(_octets(fields.get("length")) or b"-"),
+        digest=_octets(fields.get("digest")) or b"-",
+        facets=facets,
+    )
+
+
+def time_of(text: bytes) -> int:
+    """Return the first fourteen of 14 or 17 digits that are a date; ValueError where *text* is none."""
+    if not (text.isdigit() and len(text) in (14, 17)):
+        raise ValueError("a time that is not 14 digits")
+    time = int(text[:14])
+    month, day = time // 10**8 % 100, time // 10**6 % 100
+    if not (1 <= month <= 12 and 1 <= day <= MONTH_DAYS[month - 1] and time % 10**6 < 240000):
+        raise ValueError("a time that is no date")
+    return time
+
+
+def uniform_key(key: bytes) -> bytes:
+    """Return *key* with its host reversed where it is an old `host/path`, else as it is."""
+    if b")" in key or _SCHEME.match(key) or b"/" not in key:
+        return key
+    host, _, path = key.partition(b"/")
+    return b",".join(reversed(host.split(b"."))) + b")/" + path
+
+
+def _status(text: bytes) -> int:
+    if text == b"-":
+        return UNKNOWN
+    if len(text) != 3 or not text.isdigit():
+        raise ValueError("a status that is neither three digits nor a hyphen")
+    return int(text)
+
+
+def _size(text: bytes) -> int:
+    if text == b"-":
+        return UNKNOWN
+    if not text.isdigit() or len(text) > MOST_DIGITS:
+        raise ValueError("a size that is no number")
+    return int(text)
+
+
+def _octets(value: object) -> bytes:
+    """Return a JSON value as the text that a CDX would hold; indexers disagree on numbers and null."""
+    return _text(value).encode("utf-8", "surrogatepass")
+
+
+def _text(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return str(value)
+    return ""

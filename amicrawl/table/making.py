@@ -1,0 +1,233 @@
+"""From the CDXJ files of a collection to its table, on this machine.
+
+Every line becomes a row or a reject; which, and why, is counted, and rejects are kept in a file of their
+own, `_rejects.txt`: the reason, a tab, the line as it was. Rows come by `url_surtkey` and `fetch_time`
+within each crawl and subset. Files get their names when all are written; the report, `_table.json`,
+comes last, so a directory that has one is whole. Memory stays flat however many lines there are.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING
+
+import orjson
+
+from amicrawl import __version__
+from amicrawl.disk import OPEN_SUFFIX, OutputFile, explained, remove_durably
+from amicrawl.errors import UsageError
+from amicrawl.index.collector import collector_at_rest
+from amicrawl.table.convert import converted
+from amicrawl.table.ordering import batches_in_order, surveyed
+from amicrawl.table.partition import NOWHERE, Place
+from amicrawl.table.schema import EOT, SCHEMA_VERSION
+from amicrawl.table.suffixes import list_version
+from amicrawl.table.writer import FILE_ROWS, TableWriter, seal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from concurrent.futures import Future
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from amicrawl.disk import Disk
+    from amicrawl.table.convert import Reject
+    from amicrawl.table.schema import TableSchema
+
+REJECTS_NAME = "_rejects.txt"
+REPORT_NAME = "_table.json"
+_MOST_SOURCES_NAMED = 200
+_HEADER = b"!"
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """What kind of table is made."""
+
+    schema: TableSchema = EOT
+    place: Place = NOWHERE
+    """Crawl, segment and subset of all rows; what is left open is told by the names of WARC files."""
+    flat: bool = False
+    """Whether all files lie in one directory, with `crawl` and `subset` among their columns."""
+    file_rows: int = FILE_ROWS
+
+
+@dataclass
+class TableReport:
+    """What became of the lines."""
+
+    lines: int = 0
+    """All of them: `rows` and `rejects` and `headers`."""
+    rows: int = 0
+    rejects: int = 0
+    headers: int = 0
+    """Blank lines, and those that begin with an exclamation mark, as compressed indexes have them."""
+    files: int = 0
+    """Parquet files that were written."""
+    rows_without_crawl: int = 0
+    """Rows whose crawl or subset nothing tells; they lie in the default partition."""
+    example_without_crawl: str = ""
+    """The WARC file name of the first of them."""
+    rejects_by_reason: dict[str, int] = field(default_factory=dict)
+    damaged: list[str] = field(default_factory=list)
+    """Files that could be read up to a point only, and up to which."""
+    suffix_list: str = field(default_factory=list_version)
+    """Version of the list of public suffixes."""
+
+    def add_rejects(self, rejects: Sequence[Reject]) -> None:
+        """Count *rejects*."""
+        self.rejects += len(rejects)
+        for reject in rejects:
+            self.rejects_by_reason[reject.reason] = self.rejects_by_reason.get(reject.reason, 0) + 1
+
+    def add_rows(self, rows: pa.RecordBatch) -> None:
+        """Count *rows*."""
+        self.rows += rows.num_rows
+        missing = rows["crawl"].null_count and rows.filter(rows["crawl"].is_null())
+        missing = missing or (rows["subset"].null_count and rows.filter(rows["subset"].is_null()))
+        if missing:
+            if not self.rows_without_crawl:
+                self.example_without_crawl = missing["warc_filename"][0].as_py() or ""
+            self.rows_without_crawl += missing.num_rows
+
+
+def make_table(
+    inputs: Sequence[Path],
+    out: Path,
+    *,
+    disk: Disk,
+    options: TableOptions | None = None,
+    told: Callable[[TableReport], None] = lambda _: None,
+) -> TableReport:
+    """Make the table of the CDXJ files *inputs* in the directory *out* and return what became of them.
+
+    *told* is given the report so far now and then. Raises UsageError where *out* holds a table already,
+    InputError where a file cannot be read, OutputError where the table cannot be written.
+    """
+    options = options or TableOptions()
+    prepare(out, disk=disk)
+    surveys = [surveyed(path) for path in inputs]
+    report = TableReport(damaged=[str(survey.damage) for survey in surveys if survey.damage])
+    writer = TableWriter(
+        out,
+        options.schema,
+        disk=disk,
+        flat=options.flat,
+        in_order=not any(survey.odd for survey in surveys),
+        metadata=file_metadata(options.schema, inputs),
+        file_rows=options.file_rows,
+    )
+    rejects = RejectsFile(out / REJECTS_NAME, disk=disk)
+    try:
+        with collector_at_rest():
+            batches = batches_in_order(surveys, scratch=out)
+            _fill(writer, batches, rejects=rejects, options=options, report=report, told=told)
+        paths = writer.finish()
+        report.files = len(paths)
+        rejects.seal()
+        seal(paths, disk=disk)
+    finally:
+        writer.give_up()
+        rejects.close()
+    write_report(out, report, disk=disk)
+    return report
+
+
+def prepare(out: Path, *, disk: Disk) -> None:
+    """Make the directory *out*, and clear what a table that was given up left there."""
+    with explained(out, "created"):
+        out.mkdir(parents=True, exist_ok=True)
+        begun = sorted(out.rglob("*.parquet" + OPEN_SUFFIX))
+        present = next(out.rglob("*.parquet"), None)
+    if present is not None:
+        raise UsageError(
+            f"{out} holds a table already ({present.name}). Remove it, or choose another directory."
+        )
+    for path in begun:
+        remove_durably(path, disk=disk)
+
+
+def file_metadata(schema: TableSchema, inputs: Sequence[Path]) -> dict[str, str]:
+    """Return what every file of a table says about how it was made."""
+    names = [path.name for path in inputs[:_MOST_SOURCES_NAMED]]
+    return {
+        "amicrawl.table": schema.name,
+        "amicrawl.schema_version": str(SCHEMA_VERSION),
+        "amicrawl.version": __version__,
+        "amicrawl.public_suffix_list": list_version(),
+        "amicrawl.sources": orjson.dumps(
+            [name.encode("utf-8", "replace").decode() for name in names]
+        ).decode(),
+        "amicrawl.source_count": str(len(inputs)),
+    }
+
+
+def write_report(out: Path, report: TableReport, *, disk: Disk) -> None:
+    """Write `_table.json`, which says that the table is whole."""
+    file = OutputFile.replacing(out / REPORT_NAME, disk=disk)
+    try:
+        file.write(orjson.dumps(asdict(report), option=orjson.OPT_INDENT_2) + b"\n")
+        file.seal()
+    finally:
+        file.close()
+
+
+class RejectsFile:
+    """The lines that gave no row, each behind its reason and a tab; no file where there are none."""
+
+    def __init__(self, path: Path, *, disk: Disk) -> None:
+        self._path = path
+        self._disk = disk
+        self._file: OutputFile | None = None
+
+    def add(self, rejects: Iterable[Reject]) -> None:
+        """Take *rejects*."""
+        block = b"".join([b"%s\t%s\n" % (reject.reason.encode(), reject.line) for reject in rejects])
+        if block:
+            self._file = self._file or OutputFile.replacing(self._path, disk=self._disk)
+            self._file.write(block)
+
+    def seal(self) -> None:
+        """Give the file its name."""
+        if self._file is not None:
+            self._file.seal()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._file is not None:
+            self._file.close()
+
+
+def without_headers(lines: list[bytes]) -> list[bytes]:
+    """Return *lines* without blank ones and headers of compressed indexes."""
+    return [line for line in lines if line and line[:1] != _HEADER and line != b"\r"]
+
+
+def _fill(
+    writer: TableWriter,
+    batches: Iterable[list[bytes]],
+    *,
+    rejects: RejectsFile,
+    options: TableOptions,
+    report: TableReport,
+    told: Callable[[TableReport], None],
+) -> None:
+    # Parquet is encoded without the interpreter's lock, so the next lines are parsed meanwhile.
+    with ThreadPoolExecutor(1) as pool:
+        pending: Future[None] | None = None
+        for batch in batches:
+            lines = without_headers(batch)
+            rows, refused = converted(lines, options.schema, place=options.place)
+            report.lines += len(batch)
+            report.headers += len(batch) - len(lines)
+            report.add_rows(rows)
+            report.add_rejects(refused)
+            rejects.add(refused)
+            if pending is not None:
+                pending.result()
+            pending = pool.submit(writer.add, rows)
+            told(report)
+        if pending is not None:
+            pending.result()

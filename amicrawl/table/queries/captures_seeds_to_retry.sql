@@ -1,0 +1,15 @@
+-- Which seeds need another attempt?
+-- Those whose newest fetch failed, or was answered with 429 or 5xx.
+--
+-- columns: url, error, status, meta_json, fetched_at
+-- dialect: ours
+
+WITH fetches AS (
+  SELECT *, row_number() OVER (PARTITION BY url ORDER BY fetched_at DESC) AS newest
+  FROM captures
+)
+SELECT url, status, error, meta_json
+FROM fetches
+WHERE newest = 1
+  AND (error <> '' OR status = 429 OR status >= 500)
+ORDER BY url

@@ -1,0 +1,9 @@
+-- How many captures does each crawl and subset hold?
+--
+-- columns: crawl, subset
+-- dialect: as in the original; answered from the footers alone
+
+SELECT crawl, subset, count(*) AS captures
+FROM ccindex
+GROUP BY crawl, subset
+ORDER BY crawl, subset

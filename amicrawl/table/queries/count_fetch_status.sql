@@ -1,0 +1,15 @@
+-- How many captures came with each HTTP status?
+-- -1 stands for captures without one, revisits among them. Common Crawl keeps what did not succeed
+-- in the subset crawldiagnostics; EOT keeps everything in warc.
+--
+-- columns: crawl, subset, fetch_status
+-- parameter crawl (text) = : only this crawl; empty for all
+-- parameter subset (text) = : only this subset (rows without one count as warc); empty for all
+-- dialect: the original asks the subset crawldiagnostics only
+
+SELECT fetch_status AS status, count(*) AS captures
+FROM ccindex
+WHERE ($crawl = '' OR crawl = $crawl)
+  AND ($subset = '' OR coalesce(subset, 'warc') = $subset)
+GROUP BY fetch_status
+ORDER BY captures DESC, status

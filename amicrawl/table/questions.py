@@ -1,0 +1,203 @@
+"""The questions that are shipped: one SQL file each in `queries/`, read and filled in. Pure.
+
+A file is named by what it asks. It opens with the question in plain words and lists what it needs:
+
+    -- Which domains of one top-level domain have many pages?
+    -- (more words, if any)
+    --
+    -- columns: crawl, subset, url_host_tld, url_host_registered_domain
+    -- optional: fetch_redirect              what may be missing in a table, and is empty then
+    -- parameter tld (text) = gov: the top-level domain
+    -- dialect: where it differs from the question as it was published
+
+and the statement follows, with `$tld` where the value belongs. A value becomes a literal of SQL, so what
+is shown is what runs, and can be pasted into any DuckDB. A question whose name begins with `captures_`
+asks a crawl's `captures.parquet`; all others ask the table of an index.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import re
+from dataclasses import dataclass
+from importlib import resources
+from typing import TYPE_CHECKING
+
+from amicrawl.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+TABLE = "ccindex"
+"""The relation that questions about a table read from."""
+
+CAPTURES = "captures"
+"""The relation that questions about a capture index read from."""
+
+RANKING = "ranking"
+"""The relation (rank, site) that some questions join with; the kind of parameter that fills it."""
+
+_MACROS = "macros.sql"
+_HEADER = re.compile(r"-- (columns|optional|parameter|dialect): ?(.*)|-- (parameter) (.*)")
+_PARAMETER = re.compile(r"(\w+) \(([^)]+)\) = (.*?): (.+)")
+_PLACE = re.compile(r"\$(\w+)")
+_WHOLE = re.compile(r"[0-9]{1,18}")
+_NUMBER = re.compile(r"([0-9]{1,18}(\.[0-9]{0,18})?|\.[0-9]{1,18})")
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """What can be chosen in a question."""
+
+    name: str
+    kind: str
+    """`text`, `whole`, `number`, `ranking` (a file), or the words to choose from, separated by `|`."""
+    default: str
+    meaning: str
+
+    def literal(self, value: str) -> str:
+        """Return *value* as SQL writes it; UsageError where it is not of this kind."""
+        if self.kind in {"whole", "number"}:
+            pattern = _WHOLE if self.kind == "whole" else _NUMBER
+            if not pattern.fullmatch(value):
+                words = "a whole number" if self.kind == "whole" else "a number"
+                raise UsageError(f"Parameter {self.name} is {words} ({self.meaning}); {value!r} is not.")
+            return value
+        if "|" in self.kind and value not in self.kind.split("|"):
+            raise UsageError(
+                f"Parameter {self.name} is one of {', '.join(self.kind.split('|'))} ({self.meaning}); "
+                f"{value!r} is not."
+            )
+        return quoted(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One shipped question."""
+
+    name: str
+    sentence: str
+    """The question in plain words."""
+    notes: str
+    columns: tuple[str, ...]
+    """Columns that the table must have."""
+    optional: tuple[str, ...]
+    """Columns of text that are taken as empty where the table has none."""
+    parameters: tuple[Parameter, ...]
+    dialect: str
+    """How the statement differs from the question as it was published."""
+    text: str
+    """The whole file."""
+    statement: str
+    """The statement alone, with `$name` where the value of a parameter belongs."""
+
+    @property
+    def relation(self) -> str:
+        """The relation that it reads from."""
+        return CAPTURES if self.name.startswith(f"{CAPTURES}_") else TABLE
+
+    @property
+    def ranking(self) -> Parameter | None:
+        """The parameter that names the file of the ranking, if it joins with one."""
+        return next((each for each in self.parameters if each.kind == RANKING), None)
+
+    def chosen(self, values: Mapping[str, str]) -> dict[str, str]:
+        """Return the value of each parameter: of *values*, else its default; UsageError for others."""
+        known = {each.name: each.default for each in self.parameters}
+        for name in values:
+            if name not in known:
+                has = f"It has {', '.join(known)}." if known else "It has none."
+                raise UsageError(f"{self.name} has no parameter {name}{_meant(name, known)}. {has}")
+        return {**known, **values}
+
+    def sql(self, values: Mapping[str, str]) -> str:
+        """Return the statement with *values*, or the defaults, in their places."""
+        chosen = self.chosen(values)
+        literals = {each.name: each.literal(chosen[each.name]) for each in self.parameters}
+        return _PLACE.sub(lambda place: literals[place[1]], self.statement)
+
+
+@functools.cache
+def questions() -> Mapping[str, Question]:
+    """Return all questions by name, in alphabetical order."""
+    found = {}
+    files = resources.files(__package__).joinpath("queries").iterdir()
+    for file in sorted(files, key=lambda each: each.name):
+        if file.name.endswith(".sql") and file.name != _MACROS:
+            name = file.name.removesuffix(".sql")
+            found[name] = parse_question(name, file.read_text(encoding="utf-8"))
+    return found
+
+
+def question(name: str) -> Question:
+    """Return the question *name*, hyphens allowed; UsageError with the likeliest name otherwise."""
+    known = questions()
+    plain = name.removesuffix(".sql").replace("-", "_")
+    if plain not in known:
+        raise UsageError(
+            f"There is no question {name}{_meant(plain, known)}. amicrawl query --list shows all; "
+            "your own goes behind --sql."
+        )
+    return known[plain]
+
+
+def macros() -> Mapping[str, str]:
+    """Return the statement that makes each macro, by the macro's name."""
+    text = resources.files(__package__).joinpath("queries", _MACROS).read_text(encoding="utf-8")
+    text = re.sub(r"^--.*\n", "", text, flags=re.MULTILINE)
+    statements = (each.strip() for each in re.split(r";\s*\n", text))
+    return {each.split("(")[0].split()[-1]: each for each in statements if each}
+
+
+def macros_used(sql: str) -> list[str]:
+    """Return the statements that make the macros whose names stand in *sql*."""
+    return [made for name, made in macros().items() if re.search(rf"\b{name}\s*\(", sql, re.IGNORECASE)]
+
+
+def parse_question(name: str, text: str) -> Question:
+    """Read a question's file; ValueError where its header is not as described above."""
+    head, _, statement = text.partition("\n\n")
+    words: list[str] = []
+    listed: dict[str, list[str]] = {"columns": [], "optional": [], "parameter": [], "dialect": []}
+    for line in head.splitlines():
+        match = _HEADER.fullmatch(line)
+        if match:
+            listed[match[1] or match[3]].append(match[2] or match[4] or "")
+        elif line != "--":
+            words.append(line.removeprefix("-- "))
+    parameters = []
+    for line in listed["parameter"]:
+        match = _PARAMETER.fullmatch(line)
+        if match is None:
+            raise ValueError(f"{name}: no parameter is described by {line!r}")
+        parameters.append(Parameter(*match.groups()))
+    if not words or not listed["columns"] or not statement.strip():
+        raise ValueError(f"{name}: a question, its columns and a statement are needed")
+    return Question(
+        name=name,
+        sentence=words[0],
+        notes=" ".join(words[1:]),
+        columns=_names(listed["columns"]),
+        optional=_names(listed["optional"]),
+        parameters=tuple(parameters),
+        dialect=" ".join(listed["dialect"]),
+        text=text,
+        statement=statement.strip(),
+    )
+
+
+def quoted(text: str) -> str:
+    """Return *text* as a literal of SQL; UsageError for NUL, which no literal can hold."""
+    if "\0" in text:
+        raise UsageError("A parameter cannot hold the character NUL.")
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _names(lines: list[str]) -> tuple[str, ...]:
+    return tuple(name for line in lines for name in re.split(r",\s*", line) if name)
+
+
+def _meant(name: str, known: Mapping[str, object]) -> str:
+    close = difflib.get_close_matches(name, known, n=1)
+    return f" (did you mean {close[0]}?)" if close else ""

@@ -1,0 +1,117 @@
+"""The tables: which columns, of which type, in which order; and what of them is sought by value.
+
+`EOT` is the table of the End of Term archive with its 31 columns, the last two of which name the
+partition. `CCINDEX` is Common Crawl's, with its redirect, truncation and record id columns. Both hold
+offsets and lengths in 64 bits: captures of more than 2 GiB exist. All columns may be null in the file,
+as they show in the tables that exist. `fetch_time` is in milliseconds, UTC, without a time zone.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+SCHEMA_VERSION = 1
+"""Goes up when a column changes its meaning."""
+
+_URL: list[pa.Field[Any]] = [
+    pa.field("url_surtkey", pa.string()),
+    pa.field("url", pa.string()),
+    pa.field("url_host_name", pa.string()),
+    pa.field("url_host_tld", pa.string()),
+    pa.field("url_host_2nd_last_part", pa.string()),
+    pa.field("url_host_3rd_last_part", pa.string()),
+    pa.field("url_host_4th_last_part", pa.string()),
+    pa.field("url_host_5th_last_part", pa.string()),
+    pa.field("url_host_registry_suffix", pa.string()),
+    pa.field("url_host_registered_domain", pa.string()),
+    pa.field("url_host_private_suffix", pa.string()),
+    pa.field("url_host_private_domain", pa.string()),
+    pa.field("url_host_name_reversed", pa.string()),
+    pa.field("url_protocol", pa.string()),
+    pa.field("url_port", pa.int32()),
+    pa.field("url_path", pa.string()),
+    pa.field("url_query", pa.string()),
+]
+_FETCH: list[pa.Field[Any]] = [
+    pa.field("fetch_time", pa.timestamp("ms")),
+    pa.field("fetch_status", pa.int16()),
+]
+_CONTENT: list[pa.Field[Any]] = [
+    pa.field("content_digest", pa.string()),
+    pa.field("content_mime_type", pa.string()),
+    pa.field("content_mime_detected", pa.string()),
+    pa.field("content_charset", pa.string()),
+    pa.field("content_languages", pa.string()),
+]
+_WARC: list[pa.Field[Any]] = [
+    pa.field("warc_filename", pa.string()),
+    pa.field("warc_record_offset", pa.int64()),
+    pa.field("warc_record_length", pa.int64()),
+    pa.field("warc_segment", pa.string()),
+]
+PARTITION_COLUMNS = ("crawl", "subset")
+_PARTITION: list[pa.Field[Any]] = [pa.field(name, pa.string()) for name in PARTITION_COLUMNS]
+
+
+class TableSchema(NamedTuple):
+    """One kind of table."""
+
+    name: str
+    columns: pa.Schema
+    """All of them, those that name the partition last."""
+    text_fields: dict[str, str]
+    """Columns that are taken as they are, and the field of a CDXJ line that holds each."""
+
+    @property
+    def in_files(self) -> pa.Schema:
+        """The columns without those that the names of directories tell."""
+        return pa.schema([field for field in self.columns if field.name not in PARTITION_COLUMNS])
+
+
+_TEXT = {
+    "content_digest": "digest",
+    "content_mime_type": "mime",
+    "content_mime_detected": "mime-detected",
+    "content_charset": "charset",
+    "content_languages": "languages",
+}
+
+EOT = TableSchema(
+    "eot",
+    pa.schema([*_URL, *_FETCH, *_CONTENT, pa.field("content_puid", pa.string()), *_WARC, *_PARTITION]),
+    {**_TEXT, "content_puid": "puid"},
+)
+CCINDEX = TableSchema(
+    "ccindex",
+    pa.schema(
+        [
+            *_URL,
+            *_FETCH,
+            pa.field("fetch_redirect", pa.string()),
+            *_CONTENT,
+            pa.field("content_truncated", pa.string()),
+            *_WARC,
+            pa.field("warc_record_id", pa.binary()),
+            *_PARTITION,
+        ]
+    ),
+    {**_TEXT, "fetch_redirect": "redirect", "content_truncated": "truncated"},
+)
+SCHEMAS = {schema.name: schema for schema in (EOT, CCINDEX)}
+
+WITHOUT_DICTIONARY = frozenset(
+    (
+        "url_surtkey",
+        "url",
+        "content_digest",
+        "warc_record_id",
+        "warc_record_offset",
+        "warc_record_length",
+    )
+)
+"""Columns whose values hardly repeat; a dictionary would be written and thrown away."""
+
+SOUGHT_BY_VALUE = ("content_digest", "url_host_registered_domain", "warc_record_id")
+"""Columns that get a bloom filter where the table has them."""

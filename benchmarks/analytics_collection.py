@@ -1,0 +1,203 @@
+"""What a collection costs: `python -m benchmarks.analytics_collection`.
+
+Two things. How much memory sorting, merging and the table take, for few lines and for many: it must not
+grow with them. And how many pages a second one reading of a WARC file makes products of, for each
+product alone and for all of them. Every step runs in a process of its own; the memory is that of the
+largest process of the step, workers included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import random
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from amicrawl.disk import Disk
+from amicrawl.index.indexing import write_lines
+from amicrawl.index.merge import merge
+from amicrawl.index.sorting import external_sort
+from amicrawl.table.making import make_table
+from benchmarks.measure import run
+from benchmarks.pages import Pages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+ROOT = Path(__file__).parent.parent
+OUT = ROOT / "benchmarks" / "out"
+LINES = (10_000, 1_000_000)
+PAGES = 2_000
+STEPS = ("sort", "merge", "table")
+PRODUCTS = ("cdxj", "sidecar", "merged", "wat", "wet", "cdxj,sidecar,merged,wat,wet,table,summary")
+_TIMEOUT = 3600.0
+
+
+def main() -> None:
+    """Measure, print, and write analytics-collection.json."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--lines", type=int, nargs="*", default=list(LINES))
+    parser.add_argument("--pages", type=int, default=PAGES)
+    parser.add_argument("--step", help=argparse.SUPPRESS)
+    parser.add_argument("--at", type=Path, help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.step:
+        _STEPS[asked.step](asked.at, asked.lines[0] if asked.lines else asked.pages)
+        return
+    with tempfile.TemporaryDirectory(prefix="analytics-") as name:
+        found = {
+            "memory": _memory(Path(name), asked.lines),
+            "collection": _collection(Path(name), asked.pages),
+        }
+    OUT.mkdir(exist_ok=True)
+    (OUT / "analytics-collection.json").write_text(json.dumps(found, indent=1) + "\n")
+    print(json.dumps(found, indent=1))
+
+
+def _memory(directory: Path, sizes: list[int]) -> list[dict[str, Any]]:
+    found = []
+    for lines in sizes:
+        at = directory / str(lines)
+        at.mkdir()
+        _measured(["--step", "lines", "--at", str(at), "--lines", str(lines)], at)
+        found += [
+            {
+                "lines": lines,
+                "step": step,
+                **_measured(["--step", step, "--at", str(at), "--lines", str(lines)], at),
+            }
+            for step in STEPS
+        ]
+    return found
+
+
+def _collection(directory: Path, pages: int) -> list[dict[str, Any]]:
+    at = directory / "pages"
+    at.mkdir()
+    _measured(["--step", "pages", "--at", str(at), "--lines", "--pages", str(pages)], at)
+    found = []
+    for products in PRODUCTS:
+        for jobs in (1, 2) if "," in products else (1,):
+            out = at / f"{products.replace(',', '-')}-{jobs}"
+            command = [str(Path(sys.executable).parent / "amicrawl"), "collection", str(at / "warc")]
+            cost = _cost([*command, "-o", str(out), "--products", products, "-j", str(jobs)], at)
+            found.append(
+                {
+                    "products": products,
+                    "jobs": jobs,
+                    **cost,
+                    "pages_per_s": round(pages / cost["wall_s"]),
+                    "pages_per_cpu_s": round(pages / cost["cpu_s"]),
+                }
+            )
+    return found
+
+
+def _measured(arguments: list[str], at: Path) -> dict[str, Any]:
+    return _cost([sys.executable, "-m", "benchmarks.analytics_collection", *arguments], at)
+
+
+def _cost(command: list[str], at: Path) -> dict[str, Any]:
+    cost = run(command, cwd=ROOT, env=os.environ, log=at / "log", timeout=_TIMEOUT)
+    if cost.exit_code:
+        raise SystemExit(f"{command} failed: {(at / 'log').read_text()[-2000:]}")
+    return {
+        "wall_s": round(cost.wall_s, 2),
+        "cpu_s": round(cost.cpu_s, 2),
+        "peak_rss_mb": round(cost.peak_rss_bytes / 1e6),
+    }
+
+
+def _write_lines(at: Path, count: int) -> None:
+    """Write lines in any order, and what a sidecar says of half of them."""
+    with (at / "unsorted.cdxj").open("wb") as lines, (at / "side.cdxj").open("wb") as side:
+        for line, said in _lines(count):
+            lines.write(line)
+            if said:
+                side.write(said)
+
+
+def _lines(count: int) -> Iterator[tuple[bytes, bytes]]:
+    source = random.Random(31)
+    for number in range(count):
+        host, page = source.randrange(20_000), source.randrange(10**9)
+        key = f"org,example,host{host})/dir/page-{page}.html?q={number}"
+        time = (
+            f"2024{source.randrange(1, 13):02}{source.randrange(1, 29):02}{source.randrange(240000):06}"[
+                :14
+            ]
+        )
+        time = f"{time[:8]}{source.randrange(24):02}{source.randrange(60):02}{source.randrange(60):02}"
+        digest = "".join(source.choices("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", k=32))
+        url = f"https://host{host}.example.org/dir/page-{page}.html?q={number}"
+        fields = {
+            "url": url, "mime": "text/html", "status": "200", "digest": digest,
+            "length": str(source.randrange(500, 60_000)), "offset": str(number * 30_000),
+            "filename": f"crawl-data/EOT-2024/segments/A-000/warc/x-{number // 50_000}.warc.gz",
+        }  # fmt: skip
+        said = {
+            "Identified-Payload-Type": {"fido": "text/html", "python-magic": "text/html"},
+            "Preservation-Identifier": "fmt/471",
+            "Charset-Detected": {"encoding": "utf-8", "confidence": 0.99},
+            "Languages-cld2": {
+                "reliable": True,
+                "text-bytes": 1619,
+                "languages": [{"name": "ENGLISH", "code": "en"}],
+            },
+        }
+        head = f"{key} {time} "
+        line = head + json.dumps(fields) + "\n"
+        yield line.encode(), (head + json.dumps(said) + "\n").encode() if number % 2 else b""
+
+
+def _sort(at: Path, _: int) -> None:
+    for name, target in (("unsorted.cdxj", "index/x.cdxj"), ("side.cdxj", "side/x.cdxj")):
+        (at / target).parent.mkdir(exist_ok=True)
+        with (at / name).open("rb") as lines:
+            write_lines(external_sort(lines, scratch=at), at / target, disk=Disk())
+
+
+def _merge(at: Path, _: int) -> None:
+    (at / "merged").mkdir(exist_ok=True)
+    merge([at / "index/x.cdxj"], [at / "side/x.cdxj"], at / "merged", processes=1)
+
+
+def _table(at: Path, lines: int) -> None:
+    report = make_table(sorted((at / "merged").iterdir()), at / "table", disk=Disk())
+    if report.rows != lines:
+        raise SystemExit(f"{report.rows} rows of {lines} lines: {report}")
+
+
+def _write_pages(at: Path, count: int) -> None:
+    pages = Pages()
+    (at / "warc").mkdir()
+    for part in range(4):
+        with (at / "warc" / f"{part}.warc.gz").open("wb") as stream:
+            for number in range(part, count, 4):
+                head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n\r\n"
+                block = head + pages.page(number)
+                fields = (
+                    f"WARC/1.1\r\nWARC-Type: response\r\nWARC-Record-ID: <urn:test:{number}>\r\n"
+                    f"WARC-Target-URI: http://h{number % 50}.example.org/page/{number}\r\n"
+                    "WARC-Date: 2024-06-30T20:48:00Z\r\n"
+                    "Content-Type: application/http; msgtype=response\r\n"
+                    f"Content-Length: {len(block)}\r\n\r\n"
+                )
+                stream.write(gzip.compress(fields.encode() + block + b"\r\n\r\n", 6))
+
+
+_STEPS: dict[str, Callable[[Path, int], None]] = {
+    "lines": _write_lines,
+    "sort": _sort,
+    "merge": _merge,
+    "table": _table,
+    "pages": _write_pages,
+}
+
+if __name__ == "__main__":
+    main()

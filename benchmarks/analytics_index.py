@@ -1,0 +1,190 @@
+"""How many records a second `amicrawl index` indexes, beside cdxj-indexer.
+
+    python -m benchmarks.analytics_index [--pages 8000] [--files 3] [--rounds 3]
+
+Files of HTML responses of 2 to 30 kB, each with its request, packed with gzip, a member a record. Both
+sort, and what they write is compared to the byte. The unit is processor time, user and system, of the
+whole command, start included, and of the command less what it takes to index a file of one page. Medians
+of the rounds, in which the two take turns, go to standard output as JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import zlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from amicrawl.index.cdxj import IndexOptions
+from amicrawl.index.indexing import index_lines
+from amicrawl.index.records import Broken, read_records
+from amicrawl.record.warc import GZIP_WINDOW
+from benchmarks.measure import run
+from benchmarks.report import machine
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from amicrawl.index.records import Record
+    from benchmarks.measure import Cost
+
+PEER = Path(__file__).parent / "peers" / "cdxj_indexer"
+_WORDS = 2000
+_TIMEOUT = 900.0
+
+
+def write_warc(path: Path, *, pages: int, seed: int) -> tuple[int, int]:
+    """Write *pages* exchanges to *path* and return the bytes of all records, and of the file."""
+    source = random.Random(seed)
+    words = ["".join(source.choices("etaoinshrdlucmfw", k=source.randint(2, 9))) for _ in range(_WORDS)]
+    weights = [1 / rank for rank in range(1, _WORDS + 1)]
+    plain = 0
+    with path.open("wb") as file:
+        for number in range(pages):
+            host = f"www.host{number % 500}.example.org"
+            url = f"https://{host}/{source.choice(words)}/{number}.html?b={number}&a=1"
+            body = "<p>" + " ".join(source.choices(words, weights, k=source.randint(300, 4500)))
+            answer = (
+                "HTTP/1.1 200 OK\r\nDate: Wed, 24 Apr 2024 10:00:00 GMT\r\nServer: benchmark\r\n"
+                f"Content-Type: text/html; charset=utf-8\r\nContent-Length: {len(body)}\r\n\r\n{body}"
+            )
+            asked = f"GET /{number} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: benchmark\r\n\r\n"
+            digest = "WARC-Payload-Digest: sha1:G7HRM7BGOKSKMSXZAHMUQTTV53QOFSMK\r\n"
+            for kind, block, more in (("response", answer, digest), ("request", asked, "")):
+                record = (
+                    f"WARC/1.1\r\nWARC-Type: {kind}\r\nWARC-Target-URI: {url}\r\n"
+                    f"WARC-Date: 2024-04-24T10:00:00Z\r\nWARC-IP-Address: 192.0.2.1\r\n{more}"
+                    f"WARC-Record-ID: <urn:uuid:{source.getrandbits(128):032x}>\r\n"
+                    f"Content-Type: application/http; msgtype={kind}\r\n"
+                    f"Content-Length: {len(block)}\r\n\r\n"
+                    f"{block}\r\n\r\n"
+                ).encode()
+                packer = zlib.compressobj(6, zlib.DEFLATED, GZIP_WINDOW)
+                file.write(packer.compress(record) + packer.flush())
+                plain += len(record)
+    return plain, path.stat().st_size
+
+
+def main() -> None:
+    """Measure, and print the report."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--pages", type=int, default=8000, help="pages of each file")
+    parser.add_argument("--files", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        report = _measured(Path(scratch), options)
+    json.dump(report, sys.stdout, indent=1)
+    sys.stdout.write("\n")
+
+
+def _measured(scratch: Path, options: argparse.Namespace) -> dict[str, Any]:
+    files = [scratch / f"pages-{number}.warc.gz" for number in range(options.files)]
+    sizes = [write_warc(file, pages=options.pages, seed=number) for number, file in enumerate(files)]
+    records = 2 * options.pages * options.files
+    commands = {"amicrawl": _ours, "cdxj-indexer": _theirs}
+    costs: dict[str, list[Cost]] = {name: [] for name in commands}
+    starts: dict[str, list[Cost]] = {name: [] for name in commands}
+    write_warc(scratch / "one.warc.gz", pages=1, seed=0)
+    indexed: list[float] = []
+    for _ in range(options.rounds):
+        for name, command in commands.items():
+            costs[name].append(_run(command(files, scratch / name), scratch))
+            starts[name].append(_run(command([scratch / "one.warc.gz"], scratch / "one"), scratch))
+        if (scratch / "amicrawl").read_bytes() != (scratch / "cdxj-indexer").read_bytes():
+            raise SystemExit("the two indexes differ")
+        indexed.append(_rate(files[0]))
+    found = {name: _figures(records, costs[name], starts[name]) for name in commands}
+    rates = ("records_per_cpu_s", "records_per_cpu_s_less_start")
+    return {
+        "machine": machine(),
+        "records": records,
+        "bytes": {"plain": sum(size[0] for size in sizes), "packed": sum(size[1] for size in sizes)},
+        "commands": found,
+        "ratio": {
+            rate: round(found["amicrawl"][rate] / found["cdxj-indexer"][rate], 2) for rate in rates
+        },
+        "in_process_records_per_cpu_s": round(statistics.median(indexed)),
+        "same_bytes": True,
+    }
+
+
+def _ours(files: Sequence[Path], out: Path) -> list[str]:
+    command = [sys.executable, "-m", "amicrawl.cli", "index", "--jobs", "1", "--merge", str(out)]
+    return [*command, *map(str, files)]
+
+
+def _theirs(files: Sequence[Path], out: Path) -> list[str]:
+    return [_peer(), "-s", "-o", str(out), *map(str, files)]
+
+
+def _figures(records: int, costs: Sequence[Cost], starts: Sequence[Cost]) -> dict[str, float]:
+    spent = statistics.median(cost.cpu_s for cost in costs)
+    start = statistics.median(cost.cpu_s for cost in starts)
+    return {
+        "cpu_s": round(spent, 2),
+        "start_cpu_s": round(start, 2),
+        "records_per_cpu_s": round(records / spent),
+        "records_per_cpu_s_less_start": round(records / (spent - start)),
+        "peak_rss_mib": round(max(cost.peak_rss_bytes for cost in costs) / 1024**2),
+    }
+
+
+def _run(command: Sequence[str], scratch: Path) -> Cost:
+    cost = run(command, cwd=scratch, env=dict(os.environ), log=scratch / "log", timeout=_TIMEOUT)
+    if cost.exit_code:
+        raise SystemExit(f"{command[0]} failed:\n{(scratch / 'log').read_text()}")
+    return cost
+
+
+def _rate(path: Path) -> float:
+    """Return the records a second of processor time that this process indexes."""
+    began = time.process_time()
+    count = 0
+
+    def counted() -> Iterator[Record]:
+        nonlocal count
+        for record in read_records(path, on_broken=_unexpected):
+            count += 1
+            yield record
+
+    sorted(index_lines(counted(), path.name, options=IndexOptions(), on_broken=_unexpected))
+    return count / (time.process_time() - began)
+
+
+def _unexpected(broken: Broken) -> None:
+    raise SystemExit(str(broken))
+
+
+def _peer() -> str:
+    """Return the peer's command, installed into an environment of its own where it is not there."""
+    environment = PEER / ".venv"
+    stamp, pins = environment / "ready", PEER / "requirements.txt"
+    if not stamp.exists() or stamp.read_text() != pins.read_text():
+        shutil.rmtree(environment, ignore_errors=True)
+        subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True)
+        pip = [
+            str(environment / "bin" / "python"),
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--no-deps",
+            "--require-hashes",
+        ]
+        subprocess.run([*pip, "-r", str(pins)], check=True)
+        stamp.write_text(pins.read_text())
+    return str(environment / "bin" / "cdxj-indexer")
+
+
+if __name__ == "__main__":
+    main()

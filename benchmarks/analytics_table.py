@@ -1,0 +1,212 @@
+"""Merging and the table: `python -m benchmarks.analytics_table [--lines N] [--rounds N] [--json FILE]`.
+
+Each step is a process of its own, on one core as far as the program has a say; rounds are interleaved
+and medians given. Lines are as long as those of the End of Term collections (some 470 octets with their
+sidecar's fields), three in four of them with a record of the sidecar.
+
+    dictionary   the peer: merge_cdxj's rule, the whole sidecar in a dictionary, as a script of 20 lines
+    merge        `amicrawl merge`, matching by record id
+    merge_key    the same files without identities: by key and second
+    merge_aside  as merge, with both sides set aside on disk, whatever their size
+    table        `amicrawl table`, from what merge made
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from amicrawl.disk import Disk
+from amicrawl.index.merge import SIDES_IN_MEMORY, MergeJob, merge_job
+from amicrawl.index.merge_fields import added_fields
+from amicrawl.table import make_table
+from benchmarks.crawlers import ROOT
+from benchmarks.report import machine
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+OUT = ROOT / "benchmarks" / "out"
+_WARC = (
+    "crawl-data/EOT-2012/segments/IA-{:03d}/warc/"
+    "EOT-2012-20130225012855292-{:05d}-10476~wbgrp-crawl013.us.archive.org~8443.warc.gz"
+)
+_TLDS = ("gov", "com", "co.uk", "de", "org")
+
+
+def write_inputs(work: Path, lines: int) -> None:
+    """Write an index of so many lines, with ids and without, and the sidecar as CDXJ, in byte order."""
+    with (
+        (work / "index.cdxj").open("w") as index,
+        (work / "side.cdxj").open("w") as side,
+        (work / "bare.cdxj").open("w") as bare,
+        (work / "bare-side.cdxj").open("w") as bare_side,
+    ):
+        for line, of_side, identity in _lines(lines):
+            bare.write(line + "}\n")
+            index.write(f'{line}, "recordid": "{identity}"}}\n')
+            if of_side:
+                bare_side.write(of_side + "}\n")
+                side.write(f'{of_side}, "recordid": "{identity}"}}\n')
+
+
+def _lines(count: int) -> Iterator[tuple[str, str, str]]:
+    """Yield lines of an index and of a sidecar, both still open, and the record's id."""
+    for number in range(count):
+        label, tld = f"site{number // 40:07d}", _TLDS[number // 40 % len(_TLDS)]
+        digest = hashlib.sha256(str(number).encode()).hexdigest().upper()
+        host = ",".join(reversed(f"{label}.{tld}".split(".")))
+        key = f"{host})/a/{number % 40:02d}/page{digest[:6].lower()}.html"
+        fields = {
+            "url": f"http://www.{label}.{tld}/a/{number % 40:02d}/Page{digest[:6]}.html?id={number}",
+            "mime": "text/html",
+            "status": "404" if number % 10 == 0 else "200",
+            "digest": digest[:32],
+            "length": str(500 + number % 90_000),
+            "offset": str(number * 977),
+            "filename": _WARC.format(number % 7, number % 50),
+        }
+        found = {
+            "Identified-Payload-Type": {"fido": "text/html", "python-magic": "text/html"},
+            "Preservation-Identifier": "fmt/96",
+            "Charset-Detected": {"encoding": "utf-8", "confidence": 0.99},
+            "Languages-cld2": {
+                "reliable": True,
+                "text-bytes": number % 20_000,
+                "languages": [{"name": "ENGLISH", "code": "en", "text-covered": 98, "score": 878.0}],
+            },
+            "Soft-404-Detected": number % 1000 / 1000,
+        }
+        time_of_day = f"{number % 86_400 // 3600:02d}{number % 60:02d}{number // 60 % 60:02d}"
+        head = f"{key} 201302{number % 28 + 1:02d}{time_of_day}"
+        identity = (
+            f"{digest[:8]}-{digest[8:12]}-4{digest[13:16]}-8{digest[17:20]}-{digest[20:32]}".lower()
+        )
+        side = f"{head} {json.dumps(found)[:-1]}" if number % 4 else ""
+        yield f"{head} {json.dumps(fields)[:-1]}", side, identity
+
+
+def by_dictionary(work: Path) -> int:
+    """Merge as merge_cdxj does."""
+    found: dict[str, dict[str, Any]] = {}
+    with (work / "bare-side.cdxj").open() as side:
+        for line in side:
+            key, timestamp, text = line.split(" ", 2)
+            found[f"{key} {timestamp}"] = json.loads(text)
+    count = 0
+    with (work / "bare.cdxj").open() as index, (work / "by-dictionary.cdxj").open("w") as out:
+        for line in index:
+            count += 1
+            key, timestamp, text = line.split(" ", 2)
+            belonging = found.get(f"{key} {timestamp}")
+            if belonging is None:
+                out.write(line)
+                continue
+            fields = json.loads(text)
+            fields.update(added_fields(belonging))
+            out.write(f"{key} {timestamp} {json.dumps(fields)}\n")
+    return count
+
+
+def _merged(work: Path, index: str, side: str, held: int) -> int:
+    out = work / f"merged-{held}"
+    out.mkdir(exist_ok=True)
+    return merge_job(MergeJob((work / index,), (work / side,), out, sides_in_memory=held)).counts.lines
+
+
+def _table(work: Path) -> int:
+    with tempfile.TemporaryDirectory(dir=work) as out:
+        source = work / f"merged-{SIDES_IN_MEMORY}" / "index.cdxj"
+        report = make_table([source], Path(out) / "table", disk=Disk())
+        assert report.rows == report.lines
+        return report.lines
+
+
+STEPS: dict[str, Callable[[Path], int]] = {
+    "dictionary": by_dictionary,
+    "merge": lambda work: _merged(work, "index.cdxj", "side.cdxj", SIDES_IN_MEMORY),
+    "merge_key": lambda work: _merged(work, "bare.cdxj", "bare-side.cdxj", SIDES_IN_MEMORY),
+    "merge_aside": lambda work: _merged(work, "index.cdxj", "side.cdxj", 0),
+    "table": _table,
+}
+
+
+def step_figures(step: str, work: Path) -> dict[str, float]:
+    """Run *step* here and return its figures."""
+    before, cpu_before = time.perf_counter(), time.process_time()
+    lines = STEPS[step](work)
+    seconds, cpu = time.perf_counter() - before, time.process_time() - cpu_before
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {
+        "lines_per_second": lines / seconds,
+        "lines_per_cpu_second": lines / cpu,
+        "peak_mib": peak,
+    }
+
+
+def measure(lines: int, rounds: int, *, work: Path) -> dict[str, Any]:
+    """Run all steps so many times; return the report."""
+    write_inputs(work, lines)
+    turns: dict[str, list[dict[str, float]]] = {step: [] for step in STEPS}
+    for _ in range(rounds):
+        for step in STEPS:
+            command = [sys.executable, "-m", "benchmarks.analytics_table", "--step", step]
+            done = subprocess.run(
+                [*command, "--work", str(work)], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True
+            )
+            turns[step].append(json.loads(done.stdout))
+            print(f"{step}: {turns[step][-1]}", file=sys.stderr, flush=True)
+    figures = {
+        step: {name: statistics.median(turn[name] for turn in each) for name in each[0]}
+        for step, each in turns.items()
+    }
+    return {
+        "machine": machine(),
+        "lines": lines,
+        "octets_per_line": (work / f"merged-{SIDES_IN_MEMORY}" / "index.cdxj").stat().st_size / lines,
+        "load_before": os.getloadavg()[0],
+        "rounds": rounds,
+        "figures": figures,
+        "turns": turns,
+    }
+
+
+def main(arguments: list[str]) -> int:
+    """Measure as *arguments* say."""
+    parser = argparse.ArgumentParser(
+        prog="benchmarks.analytics_table", description="Merging and the table."
+    )
+    parser.add_argument("--lines", type=int, default=300_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument(
+        "--json", type=Path, default=OUT / "analytics_table.json", help="where the report goes"
+    )
+    parser.add_argument("--step", choices=list(STEPS), help=argparse.SUPPRESS)
+    parser.add_argument("--work", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    if options.step:
+        print(json.dumps(step_figures(options.step, options.work)), flush=True)
+        return 0
+    OUT.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=OUT) as name:
+        report = measure(options.lines, options.rounds, work=Path(name))
+    options.json.write_text(json.dumps(report, indent=2) + "\n")
+    print(f"{report['lines']:,} lines of {report['octets_per_line']:.0f} octets; medians of rounds.")
+    for step, figures in report["figures"].items():
+        shown = ", ".join(f"{name} {value:,.0f}" for name, value in figures.items())
+        print(f"    {step:<12} {shown}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

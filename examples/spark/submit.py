@@ -1,0 +1,62 @@
+"""The table of a collection on a Spark cluster: what is given to spark-submit.
+
+    spark-submit --master spark://head:7077 examples/spark/submit.py /data/merged -o /data/table
+    spark-submit --master yarn examples/spark/submit.py s3a://bucket/merged/*.cdxj -o s3a://bucket/table
+
+Inputs and output are paths that every worker sees under the same name, or URIs that Spark has a file
+system for. For paths, files are those of `amicrawl table` on one machine; to URIs, Spark's own writer
+writes the same rows and columns. Every worker needs amicrawl with its extra:
+`pip install 'amicrawl[spark]'`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from amicrawl.disk import Disk
+from amicrawl.errors import AmicrawlError
+from amicrawl.index.line_reader import files_in
+from amicrawl.table import SCHEMAS, Place, TableOptions
+from amicrawl.table.spark import make_table_on_spark, session, table_frame, write_anywhere
+
+
+def main(arguments: list[str]) -> int:
+    """Make the table and return the exit code."""
+    parser = argparse.ArgumentParser(description="Make the table of a collection on a Spark cluster.")
+    parser.add_argument("inputs", nargs="+", help="CDXJ files, directories of them, or URIs")
+    parser.add_argument("-o", "--out", required=True, help="directory or URI of the table")
+    parser.add_argument("--schema", choices=sorted(SCHEMAS), default="eot")
+    parser.add_argument("--flat", action="store_true", help="crawl and subset as columns in the files")
+    parser.add_argument("--crawl", help="the crawl of all rows")
+    parser.add_argument("--segment", help="their segment")
+    parser.add_argument("--subset", help="their subset")
+    parser.add_argument("--partitions", type=int, default=0, help="ranges that keys are cut into")
+    parser.add_argument("--master", default="", help="where spark-submit does not say it")
+    given = parser.parse_args(arguments)
+    options = TableOptions(
+        schema=SCHEMAS[given.schema],
+        place=Place(given.crawl, given.segment, given.subset),
+        flat=given.flat,
+    )
+    try:
+        with session(given.master) as spark:
+            if "://" in given.out:
+                write_anywhere(table_frame(spark, given.inputs, options), given.out, options)
+                return 0
+            files = files_in([Path(name) for name in given.inputs])
+            report = make_table_on_spark(
+                spark, files, Path(given.out), disk=Disk(), options=options, partitions=given.partitions
+            )
+    except AmicrawlError as error:
+        sys.stderr.write(f"{error}\n")
+        return error.exit_code
+    sys.stdout.write(
+        f"{report.rows:,} rows in {report.files:,} files, {report.rejects:,} lines rejected.\n"
+    )
+    return 5 if report.rejects else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

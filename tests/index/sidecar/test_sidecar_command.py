@@ -1,0 +1,93 @@
+"""`amicrawl sidecar`: many files over processes, none done twice, what is lost named, exit codes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from sidecar_material import ENGLISH, html, http, warc, write_packed
+from typer.testing import CliRunner
+
+from amicrawl.cli import app
+from amicrawl.errors import InputError, UsageError
+from amicrawl.index.records import read_records
+from amicrawl.index.sidecar.file import PRODUCT, Publisher
+from amicrawl.index.sidecar.lines import sidecar_fields
+from amicrawl.index.sidecar.making import jobs_for, make_sidecar, make_sidecars
+
+CORPUS = Path("/work/shared/corpora/warc")
+PAGE = html(ENGLISH).encode()
+
+
+def run(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "amicrawl.cli", "sidecar", *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_files_are_done_once_and_damage_is_named_each_time(tmp_path: Path) -> None:
+    whole = write_packed(tmp_path / "whole.warc.gz", [warc(http(PAGE), number=n) for n in range(3)])
+    cut = write_packed(tmp_path / "cut.warc.gz", [warc(http(PAGE), number=n) for n in range(2)])
+    cut.write_bytes(cut.read_bytes()[:-30])
+    out = tmp_path / "meta"
+
+    first = run(whole, cut, "-o", out, "-j", "2", "--operator", "Ann")
+    assert first.returncode == 5, first.stderr
+    assert "whole.warc.meta.gz: 3 of 3 records" in first.stdout
+    assert "cut.warc.meta.gz: 1 of " in first.stdout
+    assert f"{cut}, byte " in first.stderr
+    assert "Detectors: fido" in first.stderr
+    made = out / "whole.warc.meta.gz"
+    before = made.read_bytes()
+    warcinfo, *metadata = read_records(made, on_broken=lambda broken: pytest.fail(str(broken)))
+    assert b"operator: Ann\r\n" in warcinfo.block
+    assert {"Identified-Payload-Type", "Charset-Detected"} <= set(sidecar_fields(metadata[0]))
+
+    jobs = jobs_for([whole, cut], out, publisher=Publisher(operator="Ann"))
+    again = make_sidecars(jobs, processes=1, show=lambda told: pytest.fail(str(told)))
+    assert (len(again.made), len(again.before)) == (0, 2)
+    assert not again.is_sound  # what was lost is lost still
+    assert made.read_bytes() == before
+
+    write_packed(whole, [warc(http(PAGE), number=9)])
+    gone = jobs_for([tmp_path / "gone.warc.gz"], out, publisher=Publisher(operator="Ann"))
+    report = make_sidecars([*gone, jobs[0]], processes=1, show=lambda _: None)
+    (failed,) = report.failed
+    assert (failed.source.name, failed.offset) == ("gone.warc.gz", 0)
+    assert "cannot be read" in failed.reason
+    assert not gone[0].path.exists()
+    (changed,) = report.made
+    assert changed.products[PRODUCT].entries == 1
+    assert made.read_bytes() != before
+    assert not list(out.glob("*.open"))
+
+
+def test_wrong_usage_and_missing_files_have_codes_of_their_own(tmp_path: Path) -> None:
+    missing = asked(tmp_path / "none.warc.gz", "-o", tmp_path / "meta")
+    assert isinstance(missing, InputError)
+    assert "is not there" in str(missing)
+    source = write_packed(tmp_path / "x.warc.gz", [warc(http(PAGE))])
+    wrong = asked(source, "-o", tmp_path / "meta", "--without", "nothing")
+    assert isinstance(wrong, UsageError)
+    assert "There is no detector nothing to leave out" in str(wrong)
+    assert list((tmp_path / "meta").iterdir()) == []
+
+
+def asked(*words: str | Path) -> BaseException | None:
+    """Return what the command ends with, asked without a process of its own."""
+    return CliRunner().invoke(app, ["sidecar", *map(str, words)]).exception
+
+
+@pytest.mark.skipif(not CORPUS.is_dir(), reason=f"needs the files of other archives in {CORPUS}")
+def test_files_of_other_archives_go_through_and_every_loss_is_told(tmp_path: Path) -> None:
+    (tmp_path / "done").mkdir()
+    sources = [path for path in sorted(CORPUS.rglob("*")) if path.is_file() and path.suffix != ".jsonl"]
+    for job in jobs_for(sources, tmp_path, publisher=Publisher()):
+        outcome = make_sidecar(job, lambda _: None)
+        assert outcome.records or outcome.lost
+        assert not any(
+            "passed over" in loss.reason or "detector" in loss.reason for loss in outcome.losses
+        )
+        for record in read_records(job.path, on_broken=lambda broken: pytest.fail(str(broken))):
+            assert record.type in ("warcinfo", "metadata")

@@ -1,0 +1,168 @@
+"""What goes wrong in warc-metadata-sidecar, and does not here: a test for each."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zipfile
+from typing import TYPE_CHECKING
+
+import pytest
+from sidecar_material import ENGLISH, RUSSIAN, arc, html, http, read_back, record_id, warc, write_packed
+
+from amicrawl.index.records import read_records
+from amicrawl.index.sidecar.characterise import Characteriser
+from amicrawl.index.sidecar.detectors import Detectors, installed_detectors
+from amicrawl.index.sidecar.file import PRODUCT, Publisher
+from amicrawl.index.sidecar.findings import Findings, Identity, encode_block
+from amicrawl.index.sidecar.lines import is_sidecar_record, sidecar_tie
+from amicrawl.index.sidecar.making import jobs_for, make_sidecar
+from amicrawl.index.sidecar.media_type import Signatures
+from amicrawl.index.sidecar.soft404 import Soft404Model
+from amicrawl.index.sidecar.subject import Subject, is_text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from amicrawl.index.collection_marks import Outcome
+    from amicrawl.index.records import Record
+
+NOT_THERE = html("Sorry, the page you requested could not be found.", title="404 Not Found").encode()
+
+
+@pytest.fixture(scope="module")
+def characteriser() -> Characteriser:
+    return Characteriser(installed_detectors())
+
+
+def sidecar_of(source: Path) -> tuple[Outcome, list[Record]]:
+    out = source.parent / "meta"
+    (out / "done").mkdir(parents=True, exist_ok=True)
+    (job,) = jobs_for([source], out, publisher=Publisher())
+    outcome = make_sidecar(job, lambda _: None)
+    records = read_records(job.path, on_broken=lambda broken: pytest.fail(str(broken)))
+    return outcome, [record for record in records if is_sidecar_record(record)]
+
+
+def test_two_captures_in_one_second_are_told_apart_by_id_and_by_byte(tmp_path: Path) -> None:
+    """Neither the key nor the second does; nor is a POST known by a key without its body."""
+    twins = [
+        warc(http(html(ENGLISH).encode()), number=1, uri="http://example.org/"),
+        warc(http(b"\x89PNG\r\n\x1a\n" + bytes(64)), number=2, uri="https://www.example.org/"),
+        warc(http(html(RUSSIAN).encode()), number=3, uri="http://example.org/"),
+    ]
+    _, found = sidecar_of(write_packed(tmp_path / "x.warc.gz", twins))
+    ties = [sidecar_tie(record) for record in found]
+    assert [tie.record_id for tie in ties] == [record_id(1), record_id(2), record_id(3)]
+    assert len({tie.offset for tie in ties}) == 3
+
+
+@pytest.mark.parametrize("order", [(200, 404), (404, 200)])
+def test_a_page_is_judged_by_its_own_status_whatever_its_twin_had(
+    order: tuple[int, int], characteriser: Characteriser
+) -> None:
+    """What is remembered of a payload is what follows from the payload."""
+    found = {
+        status: characteriser.findings(Subject(NOT_THERE, status=status, content_type="text/html"))
+        for status in order
+    }
+    assert found[200].types == found[404].types
+    assert found[404].soft_404 is None
+    assert found[200].soft_404 is not None
+    assert found[200].soft_404 > 0.5
+
+
+def test_a_text_without_a_status_is_no_reason_to_crash(tmp_path: Path) -> None:
+    page = html(ENGLISH).encode()
+    source = write_packed(
+        tmp_path / "x.warc.gz", [warc(page, kind="resource", content_type="text/html", uri="file:///a")]
+    )
+    outcome, (record,) = sidecar_of(source)
+    assert outcome.lost == 0
+    assert b"Languages-cld2" in record.block
+    assert b"Soft-404" not in record.block
+
+
+class _Fragile:
+    """A detector that one payload is too much for."""
+
+    name = "fragile"
+    version = "1"
+
+    def identify(self, content: bytes, *, is_whole: bool) -> Identity:
+        if content.startswith(b"\xffbad"):
+            raise RuntimeError("of no use to anybody")
+        return Identity("text/plain")
+
+
+def test_a_detector_that_fails_costs_its_own_answer_only() -> None:
+    detectors = Detectors(types=(_Fragile(), Signatures()))
+    characteriser = Characteriser(detectors)
+    found = characteriser.findings(Subject(b"\xffbad\x00"))
+    assert found.types == {"amicrawl": "application/octet-stream"}
+    assert encode_block(found).endswith(b'Detection-Error: {"fragile": "RuntimeError"}')
+    assert not characteriser.findings(Subject(b"fine")).errors
+
+
+def test_languages_are_read_in_the_character_set_that_was_found(characteriser: Characteriser) -> None:
+    """Read as UTF-8, a page in Windows-1251 is a row of replacement characters."""
+    page = html(RUSSIAN * 3, title="Музей").encode("cp1251")
+    found = characteriser.findings(Subject(page, status=200, content_type="text/html"))
+    assert found.charset is not None
+    assert found.charset.name == "Windows-1251"
+    assert found.languages is not None
+    assert [language.code for language in found.languages.languages] == ["ru"]
+    assert found.languages.reliable
+
+
+def test_an_office_document_is_no_text_though_xml_is_in_its_name(characteriser: Characteriser) -> None:
+    assert not is_text("application/vnd.openxmlformats-officedocument.wordprocessingml.document")
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as document:
+        for name in ("[Content_Types].xml", "_rels/.rels", "word/document.xml"):
+            document.writestr(name, ENGLISH)
+    found = characteriser.findings(Subject(packed.getvalue(), status=200))
+    assert found.types
+    assert (found.charset, found.languages, found.soft_404) == (None, None, None)
+
+
+def test_arc_and_warc_of_one_name_have_sidecars_of_their_own_and_a_second_run_adds_nothing(
+    tmp_path: Path,
+) -> None:
+    page = html(ENGLISH).encode()
+    (tmp_path / "x.arc").write_bytes(arc(page))
+    warcs = write_packed(tmp_path / "x.warc.gz", [warc(http(page))])
+    out = tmp_path / "meta"
+    (out / "done").mkdir(parents=True)
+    jobs = jobs_for([tmp_path / "x.arc", warcs], out, publisher=Publisher())
+    assert [job.path.name for job in jobs] == ["x.arc.meta.gz", "x.warc.meta.gz"]
+    for _ in range(2):
+        outcomes = [make_sidecar(job, lambda _: None) for job in jobs]
+        assert [outcome.products[PRODUCT].entries for outcome in outcomes] == [1, 1]
+        for job in jobs:
+            types = [record.type for record in read_back(job.path.read_bytes(), job.path)]
+            assert types == ["warcinfo", "metadata"]
+    assert not list(out.glob("*.open"))
+
+
+def test_the_model_of_soft_404s_is_data_that_any_python_reads() -> None:
+    model = Soft404Model.shipped()
+    assert model.version.startswith("soft404 ")
+    assert model.of_page(NOT_THERE.decode(), "") > 0.5 > model.of_page(html(ENGLISH * 5), "")
+
+
+def test_a_damaged_file_is_named_with_the_byte_and_the_rest_of_it_is_kept(tmp_path: Path) -> None:
+    page = html(ENGLISH).encode()
+    members = [gzip.compress(warc(http(page), number=number), mtime=0) for number in range(3)]
+    broken = bytearray(members[1])
+    broken[40:60] = bytes(20)
+    (tmp_path / "x.warc.gz").write_bytes(members[0] + bytes(broken) + members[2])
+    outcome, found = sidecar_of(tmp_path / "x.warc.gz")
+    assert [sidecar_tie(record).record_id for record in found] == [record_id(0), record_id(2)]
+    assert outcome.lost >= 1
+    assert outcome.losses[0].offset == len(members[0])
+
+
+def test_nothing_found_is_nothing_written() -> None:
+    assert Findings().is_empty()
+    assert encode_block(Findings()) == b""

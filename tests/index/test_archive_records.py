@@ -1,0 +1,292 @@
+"""Records of archive files: where they lie, what is in them, and what becomes of damaged ones."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import tracemalloc
+import zlib
+from typing import TYPE_CHECKING
+
+import pytest
+import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from index.archive_files import ARC_HEADER, URL, arc, gzip_member, http, packed, unexpected, warc
+
+from amicrawl.errors import InputError
+from amicrawl.index.records import Broken, Record, read_records
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+PAGES = [http(f"page {number} ".encode() * 5, Content_Type="text/html") for number in range(5)]
+WARCS = [warc("response", f"{URL}{number}", page) for number, page in enumerate(PAGES)]
+ARCS = [ARC_HEADER, *(arc(f"{URL}{number}", page) for number, page in enumerate(PAGES))]
+URIS = [f"{URL}{number}" for number in range(5)]
+
+
+def read(path: Path, data: bytes, **options: int) -> tuple[list[Record], list[Broken]]:
+    path.write_bytes(data)
+    broken: list[Broken] = []
+    return list(read_records(path, on_broken=broken.append, **options)), broken
+
+
+def uris(records: list[Record]) -> list[str]:
+    return [record.uri for record in records if record.type == "response"]
+
+
+def frames(records: list[bytes]) -> bytes:
+    return b"".join(zstandard.ZstdCompressor().compress(record) for record in records)
+
+
+@pytest.mark.parametrize(
+    ("name", "pack", "records", "closing"),
+    [
+        ("x.warc.gz", packed, WARCS, 0),
+        ("x.arc.gz", packed, ARCS, 0),
+        ("x.warc.zst", frames, WARCS, 0),
+        ("x.warc", b"".join, WARCS, 4),
+        ("x.arc", b"".join, ARCS, 1),
+    ],
+)
+def test_each_record_lies_where_it_says(
+    name: str, pack: Callable[[list[bytes]], bytes], records: list[bytes], closing: int, tmp_path: Path
+) -> None:
+    data = pack(records)
+    found, broken = read(tmp_path / name, data)
+    assert broken == []
+    assert uris(found) == URIS
+    for record, raw in zip(found, records, strict=True):
+        assert data[record.offset : record.offset + record.length] == pack([raw])[: -closing or None]
+        assert record.head + record.block == raw[: -closing or None] or closing == 0
+        assert record.seekable
+        assert record.whole
+    assert [record.block for record in found if record.type == "response"] == PAGES
+
+
+def test_a_dictionary_of_a_zstd_file_is_used(tmp_path: Path) -> None:
+    samples: list[bytes | bytearray | memoryview] = [
+        warc("response", f"{URL}{number}", PAGES[number % 5]) for number in range(500)
+    ]
+    trained = zstandard.train_dictionary(4096, samples)
+    plain = trained.as_bytes()
+    packer = zstandard.ZstdCompressor(dict_data=trained)
+    body = b"".join(packer.compress(record) for record in WARCS)
+    for dictionary in (plain, zstandard.ZstdCompressor().compress(plain)):
+        head = b"\x5d\x2a\x4d\x18" + len(dictionary).to_bytes(4, "little") + dictionary
+        found, broken = read(tmp_path / "d.warc.zst", head + body)
+        assert (uris(found), broken) == (URIS, [])
+        assert found[0].offset == len(head)
+
+
+def test_http_is_read_when_it_is_asked_for(tmp_path: Path) -> None:
+    body = b"5\r\nhello\r\n0\r\n\r\n"
+    block = b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + http(
+        body, Transfer_Encoding="chunked", Content_Type="text/html", X="1"
+    )
+    (record,), broken = read(tmp_path / "h.warc", warc("response", URL, block, version="1.1"))
+    assert broken == []
+    assert (record.version, record.http_status, record.payload) == ("WARC/1.1", 200, b"hello")
+    assert record.http_field(b"x") == b"1"
+    assert record.http_field(b"link") is None
+    assert record.http_head.startswith(b"HTTP/1.1 200 OK")
+    assert record.body == body
+    assert record.content(3) == b"hel"
+
+
+def test_content_is_decoded_as_far_as_asked(tmp_path: Path) -> None:
+    block = http(gzip_member(b"a" * 10_000), Content_Encoding="gzip")
+    (record,), _ = read(tmp_path / "c.warc", warc("response", URL, block))
+    assert record.payload == gzip_member(b"a" * 10_000)
+    assert record.content(100) == b"a" * 100
+    assert len(record.content()) == 10_000
+
+
+def test_a_request_has_no_status_and_other_records_no_http(tmp_path: Path) -> None:
+    data = warc("request", URL, http(b"", first="GET / HTTP/1.1")) + warc(
+        "response", "dns:a", b"HTTP/1.1 200 OK\r\n\r\n", Content_Type="text/dns"
+    )
+    (request, answer), _ = read(tmp_path / "r.warc", data)
+    assert (request.http_status, request.http_head[:3]) == (None, b"GET")
+    assert (answer.is_http, answer.http_status, answer.http_head, answer.http_fields) == (
+        False,
+        None,
+        b"",
+        [],
+    )
+    assert answer.payload == answer.block == b"HTTP/1.1 200 OK\r\n\r\n"
+
+
+def test_header_fields_are_read_tolerantly(tmp_path: Path) -> None:
+    head = (
+        b"WARC/1.0\r\nwarc-type: Response\r\nWARC-Target-URI:<http://a.example/>\r\n"
+        b"X-Long: one\r\n two\r\n"
+        b"WARC-Date: first\r\nWARC-Date: second\r\nno field\r\nContent-length :  4 \r\n\r\n"
+    )
+    (record,), _ = read(tmp_path / "t.warc", head + b"abcd\r\n\r\n")
+    assert (record.type, record.uri, record.block) == ("response", "http://a.example/", b"abcd")
+    assert record.fields["x-long"] == "one two"
+    assert record.date == "first"
+
+
+def test_a_file_that_cannot_be_opened_is_an_input_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="nowhere"):
+        list(read_records(tmp_path / "nowhere.warc", on_broken=unexpected))
+    with pytest.raises(InputError):
+        list(read_records(tmp_path, on_broken=unexpected))
+
+
+@pytest.mark.parametrize("name", ["x.warc.gz", "x.warc.zst"])
+def test_records_behind_a_damaged_member_are_read(name: str, tmp_path: Path) -> None:
+    pack = packed if name.endswith("gz") else frames
+    data = bytearray(pack(WARCS))
+    second, third = len(pack(WARCS[:1])), len(pack(WARCS[:2]))
+    data[second + 20 : third - 20] = b"\xff" * (third - second - 40)
+    found, broken = read(tmp_path / name, bytes(data))
+    assert uris(found) == [URIS[0], *URIS[2:]]
+    assert [fault.offset for fault in broken] == [second]
+    assert found[1].offset == third
+
+
+def test_a_checksum_that_does_not_agree_costs_its_record_and_no_other(tmp_path: Path) -> None:
+    data = bytearray(packed(WARCS))
+    end = len(packed(WARCS[:2]))
+    data[end - 6] ^= 1
+    found, broken = read(tmp_path / "crc.warc.gz", bytes(data))
+    assert uris(found) == [URIS[0], *URIS[2:]]
+    assert [fault.offset for fault in broken] == [len(packed(WARCS[:1]))]
+
+
+def test_records_behind_garbage_are_read(tmp_path: Path) -> None:
+    garbage = random.Random(5).randbytes(3 << 20)
+    for name, pack in (("x.warc.gz", packed), ("x.warc", b"".join)):
+        data = pack(WARCS[:2]) + garbage + pack(WARCS[2:])
+        found, broken = read(tmp_path / name, data)
+        assert uris(found) == URIS
+        assert [fault.offset for fault in broken] == [len(pack(WARCS[:2]))]
+
+
+@pytest.mark.parametrize("wrong", ["300", "1", "99999999", "", "-1", "many", "9" * 30])
+@pytest.mark.parametrize("name", ["x.warc", "x.warc.gz", "whole.warc.gz"])
+def test_a_wrong_length_costs_no_other_record(wrong: str, name: str, tmp_path: Path) -> None:
+    length = f"Content-Length: {len(PAGES[1])}\r\n".encode()
+    bad = WARCS[1].replace(length, f"Content-Length: {wrong}\r\n".encode())
+    records = [WARCS[0], bad, *WARCS[2:]]
+    if name == "whole.warc.gz":
+        data = gzip_member(b"".join(records))
+    else:
+        data = (packed if name.endswith("gz") else b"".join)(records)
+    found, broken = read(tmp_path / name, data)
+    assert uris(found) == URIS
+    assert [record.whole for record in found] == [True, False, True, True, True]
+    assert found[1].block == PAGES[1]
+    assert any("Content-Length" in fault.reason for fault in broken)
+
+
+def test_a_file_packed_as_a_whole_is_read_but_cannot_be_sought(tmp_path: Path) -> None:
+    found, broken = read(tmp_path / "w.warc.gz", gzip_member(b"".join(WARCS)))
+    assert uris(found) == URIS
+    assert [record.block for record in found] == PAGES
+    assert not any(record.seekable for record in found)
+    (fault,) = broken
+    assert "cannot be sought" in fault.reason
+
+
+def test_members_that_end_anywhere_are_read(tmp_path: Path) -> None:
+    whole = b"".join(WARCS)
+    for step in (7, 100, 333, 1000):
+        data = packed([whole[start : start + step] for start in range(0, len(whole), step)])
+        found, _ = read(tmp_path / "s.warc.gz", data)
+        assert uris(found) == URIS
+        assert [record.block for record in found] == PAGES
+
+
+def test_of_a_large_block_the_beginning_is_kept(tmp_path: Path) -> None:
+    large = http(b"x" * 5_000_000)
+    records = [WARCS[0], warc("response", f"{URL}large", large), WARCS[1]]
+    for data in (packed(records), b"".join(records), gzip_member(b"".join(records))):
+        found, broken = read(tmp_path / "l.warc", data, block_cap=100_000)
+        assert uris(found) == [URIS[0], f"{URL}large", URIS[1]]
+        assert (found[1].block, found[1].block_length) == (large[:100_000], len(large))
+        assert found[1].is_cut
+        assert not found[0].is_cut
+        assert all(record.whole for record in found)
+        assert found[1].body_sha1 == hashlib.sha1(b"x" * 5_000_000).digest()
+        assert all("cannot be sought" in fault.reason for fault in broken)
+
+
+def test_memory_does_not_grow_with_a_record(tmp_path: Path) -> None:
+    zeros = gzip_member(warc("response", URL, http(b"\0" * 120_000_000)))
+    path = tmp_path / "zeros.warc.gz"
+    path.write_bytes(zeros * 2)
+    tracemalloc.start()
+    try:
+        found = [
+            record.block_length for record in read_records(path, on_broken=unexpected, block_cap=1 << 20)
+        ]
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(found) == 2
+    assert peak < 80_000_000
+
+
+def test_a_file_made_of_faults_is_left_after_a_thousand(tmp_path: Path) -> None:
+    fault = gzip_member(b"WARC/1.0\r\n" + random.Random(1).randbytes(300))[:-9] + b"\xff" * 9
+    found, broken = read(tmp_path / "f.warc.gz", fault * 2000)
+    assert found == []
+    assert len(broken) <= 1002
+    assert "not read" in broken[-1].reason
+
+
+def _damaged(data: bytes, at: int, value: int) -> bytes:
+    at %= len(data)
+    return data[:at] + bytes([value]) + data[at + 1 :]
+
+
+@settings(deadline=None)
+@given(st.integers(0), st.integers(0, 255), st.sampled_from(["gz", "zst", "plain", "arc", "arc.gz"]))
+def test_no_byte_can_be_changed_so_that_reading_raises_or_loses_more_than_is_told(
+    tmp_path_factory: pytest.TempPathFactory, at: int, value: int, kind: str
+) -> None:
+    records = ARCS if "arc" in kind else WARCS
+    pack: Callable[[list[bytes]], bytes] = {"gz": packed, "arc.gz": packed, "zst": frames}.get(
+        kind, b"".join
+    )
+    data = _damaged(pack(records), at, value)
+    found, broken = read(tmp_path_factory.getbasetemp() / f"damaged.{kind}", data)
+    assert broken or len(found) == len(records)
+    assert len(found) >= len(records) - 2
+    for record in found:
+        assert 0 <= record.offset <= len(data)
+        assert record.offset + record.length <= len(data)
+
+
+@settings(deadline=None)
+@given(st.binary(max_size=2000))
+def test_any_bytes_can_be_read(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+    path = tmp_path_factory.getbasetemp() / "any"
+    for start in (b"", b"WARC/1.0\r\n", b"\x1f\x8b\x08\x00", b"\x28\xb5\x2f\xfd", zlib.compress(b"")):
+        found, broken = read(path, start + data)
+        assert found or broken or not (start + data).strip(b"\r\n")
+
+
+@pytest.mark.parametrize("kind", ["warc.gz", "warc", "arc.gz", "arc", "warc.zst", "whole.warc.gz"])
+def test_wherever_a_file_is_cut_whole_records_are_read_and_the_rest_is_told(
+    kind: str, tmp_path: Path
+) -> None:
+    records = (ARCS if "arc" in kind.split(".") else WARCS)[:3]
+    if kind.startswith("whole"):
+        data, borders = gzip_member(b"".join(records)), {0}
+    else:
+        pack = packed if kind.endswith("gz") else frames if kind.endswith("zst") else b"".join
+        data = pack(records)
+        borders = {len(pack(records[:count])) for count in range(len(records) + 1)}
+    closing = 0 if kind.endswith(("gz", "zst")) else 1 if kind == "arc" else 4
+    for cut in range(len(data)):
+        found, broken = read(tmp_path / kind, data[:cut])
+        before = sum(border <= cut for border in borders if border)
+        assert sum(record.whole for record in found) >= before or kind.startswith("whole")
+        assert broken or any(border - closing <= cut <= border for border in borders)

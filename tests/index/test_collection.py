@@ -1,0 +1,394 @@
+"""A collection from archive files: everything made of one reading, whatever the files are like."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from archive_reading import TOOLS, check_sealed
+from index.page_making import DATE, record, records, write_pages
+from typer.testing import CliRunner
+
+from amicrawl.cli import app
+from amicrawl.errors import AmicrawlError
+
+if TYPE_CHECKING:
+    from typer.testing import Result
+
+    Made = tuple[Path, Result]
+
+CORPUS = Path("/work/shared/corpora/warc")
+ALONE = """
+import sys
+from pathlib import Path
+from amicrawl.index.collection import collect, jobs_for
+source, out, products = sys.argv[1:]
+sources = sorted(Path(source).iterdir())
+settings = {"compat": "cdxj-indexer"}
+jobs = jobs_for(sources, Path(out), products=products.split(","), settings=settings)
+collected = collect(jobs, processes=1)
+print(*(f"{failed.source.name}: {failed.reason}" for failed in collected.failed), sep="\\n")
+"""
+"""The same without the command around it, whose imports every process would go through."""
+
+
+def run(*arguments: str | Path) -> Result:
+    """Run the command in this process; its workers are processes of their own all the same."""
+    return CliRunner().invoke(app, ["collection", *map(str, arguments)])
+
+
+def report(out: Path) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads((out / "report.json").read_bytes())
+    return told
+
+
+def products(out: Path) -> dict[str, tuple[int, int]]:
+    """Return inode and size of every product by name: what is made again has another inode."""
+    files = [path for kind in ("cdxj", "meta", "merged", "wat", "wet") for path in out.glob(f"{kind}/*")]
+    return {str(path.relative_to(out)): (path.stat().st_ino, path.stat().st_size) for path in files}
+
+
+def pages(number: int, *, of: int = 3) -> dict[str, bytes]:
+    return {
+        f"http://site{number}.example/{page}": b"<title>%d</title><p>The text of page %d." % (page, page)
+        for page in range(of)
+    }
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("sources")
+    for number in range(3):
+        write_pages(directory / f"{number}.warc.gz", pages(number))
+    write_pages(directory / "plain.warc", pages(9))
+    whole = (directory / "0.warc.gz").read_bytes()
+    (directory / "cut.warc.gz").write_bytes(whole[:-20])
+    (directory / "text.warc.gz").write_bytes(gzip.compress(b"no archive at all"))
+    return directory
+
+
+@pytest.fixture(scope="module")
+def made(sources: Path, tmp_path_factory: pytest.TempPathFactory) -> Made:
+    out = tmp_path_factory.mktemp("made") / "collection"
+    return out, run(sources, "-o", out, "-j", "2")
+
+
+def test_what_is_damaged_is_named_and_the_rest_is_made(made: Made) -> None:
+    out, done = made
+    assert done.exit_code == 5, done.stderr
+    told = report(out)
+    assert told["files"] == told["made"] == 6
+    assert told["damaged"] == 2
+    assert told["failed"] == 0
+    lost = {Path(loss["file"]).name: loss for loss in told["losses"]}
+    assert set(lost) == {"cut.warc.gz", "text.warc.gz"}
+    assert lost["cut.warc.gz"]["kept"] == "6 records"
+    assert lost["cut.warc.gz"]["listed"][0]["offset"] > 0
+    assert lost["text.warc.gz"]["kept"] == "0 records"
+    text = (out / "report.txt").read_text()
+    assert text.strip() == done.stdout.strip()
+    assert "table: 15 lines, 15 rows" in text
+    assert "cut.warc.gz, byte " in text
+
+
+def test_every_file_has_every_product_and_all_are_whole(made: Made) -> None:
+    out, _ = made
+    names = {"0.warc", "1.warc", "2.warc", "plain.warc", "cut.warc", "text.warc"}
+    endings = {
+        "cdxj": ".cdxj",
+        "wat": ".wat.gz",
+        "wet": ".wet.gz",
+        "meta": ".meta.gz",
+        "merged": ".cdxj",
+    }
+    for kind, ending in endings.items():
+        assert {path.name for path in (out / kind).iterdir()} == {name + ending for name in names}, kind
+    check_sealed(out / "wat" / "cut.warc.wat.gz")
+    check_sealed(out / "wet" / "0.warc.wet.gz")
+    assert not list(out.rglob("*.open"))
+    totals = report(out)["products"]
+    assert totals["wat"]["entries"] == sum(len(records(path)) - 1 for path in out.glob("wat/*"))
+    assert totals["cdxj"]["entries"] == sum(
+        path.read_bytes().count(b"\n") for path in out.glob("cdxj/*")
+    )
+
+
+def test_index_lines_are_in_byte_order_and_lead_to_their_records(made: Made, sources: Path) -> None:
+    out, _ = made
+    lines = (out / "cdxj" / "1.warc.cdxj").read_bytes().splitlines(keepends=True)
+    assert lines == sorted(lines)
+    assert len(lines) == 3
+    for line in lines:
+        fields = json.loads(line.split(b" ", 2)[2])
+        raw = (sources / fields["filename"]).read_bytes()
+        member = raw[int(fields["offset"]) :][: int(fields["length"])]
+        assert f"WARC-Target-URI: {fields['url']}\r\n".encode() in gzip.decompress(member)
+
+
+def test_the_derivatives_are_those_of_the_single_commands(
+    made: Made, sources: Path, tmp_path: Path
+) -> None:
+    out, _ = made
+    for kind in ("wat", "wet"):
+        assert (
+            CliRunner().invoke(app, [kind, str(sources / "1.warc.gz"), "-o", str(tmp_path)]).exit_code
+            == 0
+        )
+        ours, single = (records(where / f"1.warc.{kind}.gz") for where in (out / kind, tmp_path))
+        assert [block for _, block in ours[1:]] == [block for _, block in single[1:]]
+
+
+def test_the_merged_index_is_that_of_merging_the_two(made: Made, tmp_path: Path) -> None:
+    out, _ = made
+    done = CliRunner().invoke(app, ["merge", str(out / "cdxj"), str(out / "meta"), "-o", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    for path in (out / "merged").iterdir():
+        merged = (tmp_path / path.name).read_bytes()
+        assert path.read_bytes() == merged
+    assert b"mime-detected" in (out / "merged" / "1.warc.cdxj").read_bytes()
+
+
+def test_what_is_done_is_not_done_again(sources: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    source = tmp_path / "x.warc.gz"
+    source.write_bytes((sources / "1.warc.gz").read_bytes())
+    few = ("-o", out, "-j", "1", "--products")
+    assert run(source, *few, "cdxj,wet").exit_code == 0
+    first = products(out)
+    assert run(source, *few, "cdxj").exit_code == 0
+    assert products(out) == first
+    assert report(out)["made_before"] == 1
+
+    assert run(source, *few, "cdxj,wat").exit_code == 0
+    second = products(out)
+    assert second.items() > first.items(), "what is asked for besides is made besides"
+
+    (out / "wat" / "x.warc.wat.gz").write_bytes(b"spoilt")
+    assert run(source, *few, "cdxj,wat,wet").exit_code == 0
+    third = products(out)
+    assert third.items() > first.items()
+    check_sealed(out / "wat" / "x.warc.wat.gz")
+
+    source.write_bytes((sources / "2.warc.gz").read_bytes())
+    assert run(source, *few, "cdxj").exit_code == 0
+    assert set(products(out)) == {"cdxj/x.warc.cdxj"}, "what was made of the old file is gone"
+    assert b"site2" in (out / "cdxj" / "x.warc.cdxj").read_bytes()
+
+    (out / "done" / "x.warc.json").write_bytes(b'{"version": 1, "products": [[[')
+    assert run(source, *few, "cdxj,wat").exit_code == 0
+    assert len(products(out)) == 2
+
+
+def test_a_collection_that_is_killed_again_and_again_comes_out_the_same(tmp_path: Path) -> None:
+    source = tmp_path / "sources"
+    source.mkdir()
+    for number in range(4):
+        write_pages(source / f"{number}.warc.gz", pages(number, of=150))
+    asked = "cdxj,wat,wet"
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    assert run(source, "-o", whole, "-j", "1", "--products", asked).exit_code == 0
+    deaths = 0
+    for grace in (0.0, 0.1, 0.02):
+        process = subprocess.Popen([sys.executable, "-c", ALONE, source, killed, asked])
+        while process.poll() is None:
+            if list(killed.glob("*/*.open")):
+                time.sleep(grace)
+                process.send_signal(signal.SIGKILL)
+                break
+            time.sleep(0.002)
+        deaths += process.wait() == -signal.SIGKILL
+        for path in killed.glob("w*/*.gz"):
+            check_gzip(path)
+    assert deaths
+    done = run(source, "-o", killed, "-j", "1", "--products", asked)
+    assert done.exit_code == 0, done.output
+    assert not list(killed.rglob("*.open"))
+    for path in whole.glob("cdxj/*"):
+        assert (killed / "cdxj" / path.name).read_bytes() == path.read_bytes()
+    for path in [*whole.glob("wat/*"), *whole.glob("wet/*")]:
+        ours = records(killed / path.parent.name / path.name)
+        assert [block for _, block in ours[1:]] == [block for _, block in records(path)[1:]]
+
+
+def check_gzip(path: Path) -> None:
+    """Fail unless *path* is whole; what a new run has just removed counts as that."""
+    with suppress(FileNotFoundError):
+        gzip.decompress(path.read_bytes())
+
+
+def test_a_worker_that_is_killed_costs_its_file_only(tmp_path: Path) -> None:
+    source = tmp_path / "sources"
+    source.mkdir()
+    write_pages(source / "0.warc.gz", pages(0))
+    large = {f"http://b.example/{number}": b"<p>x" * 20_000 for number in range(12)}
+    write_pages(source / "1.warc.gz", large)
+    write_pages(source / "2.warc.gz", pages(2))
+    out = tmp_path / "out"
+    process = subprocess.Popen(
+        [sys.executable, "-c", ALONE, source, out, "wat,wet"], stdout=subprocess.PIPE, text=True
+    )
+    while not (worker := _worker_at(process.pid, out / "wat" / "1.warc.wat.gz.open")):
+        assert process.poll() is None
+        time.sleep(0.002)
+    os.kill(worker, signal.SIGKILL)
+    told, _ = process.communicate()
+    assert told == "1.warc.gz: its process was ended by SIGKILL\n"
+    assert {path.name for path in out.glob("wat/*.gz")} == {"0.warc.wat.gz", "2.warc.wat.gz"}
+    assert run(source, "-o", out, "-j", "1", "--products", "wat,wet").exit_code == 0
+    assert report(out)["made_before"] == 2
+    assert {path.name for path in out.glob("wat/*")} == {f"{number}.warc.wat.gz" for number in range(3)}
+
+
+def _worker_at(parent: int, path: Path) -> int:
+    """Return the process below *parent* that has *path* open; 0 if there is none."""
+    for directory in Path("/proc").iterdir():
+        with suppress(OSError, ValueError, IndexError):
+            if int((directory / "stat").read_text().rpartition(")")[2].split()[1]) == parent and any(
+                link.readlink() == path for link in (directory / "fd").iterdir()
+            ):
+                return int(directory.name)
+    return 0
+
+
+def test_ctrl_c_stops_and_says_how_to_go_on(tmp_path: Path) -> None:
+    source = tmp_path / "x.warc.gz"
+    write_pages(source, pages(0, of=1500))
+    command = [
+        str(TOOLS / "amicrawl"),
+        "collection",
+        str(source),
+        "-o",
+        str(tmp_path / "out"),
+        "--products",
+        "wat",
+    ]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    while not list((tmp_path / "out").glob("wat/*.open")):
+        time.sleep(0.005)
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate()
+    assert process.returncode == 6, told
+    assert "Start it again to go on" in told
+    assert not (tmp_path / "out/wat/x.warc.wat.gz").exists()
+
+
+def test_a_record_without_a_date_is_told_once(tmp_path: Path) -> None:
+    block = b"HTTP/1.1 200 OK\r\n\r\nx"
+    undated = record(
+        "response",
+        1,
+        block,
+        {"WARC-Target-URI": "http://a.example/", "Content-Type": "application/http"},
+    )
+    source = tmp_path / "x.warc"
+    source.write_bytes(undated.replace(b"WARC-Date: " + DATE.encode() + b"\r\n", b""))
+    assert run(source, "-o", tmp_path, "-j", "1", "--products", "cdxj,merged").exit_code == 5
+    (loss,) = report(tmp_path)["losses"]
+    assert loss["listed"] == [{"offset": 0, "reason": "a record has no date, so it has no line"}]
+
+
+def test_files_of_one_name_do_not_share_products(tmp_path: Path) -> None:
+    for number, name in enumerate(("a/x.warc.gz", "b/x.warc.gz", "a/x.warc", "a/y.warc")):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        write_pages(tmp_path / name, pages(number))
+    out = tmp_path / "out"
+    done = run(
+        tmp_path / "a",
+        tmp_path / "b",
+        "-o",
+        out,
+        "-j",
+        "1",
+        "--products",
+        "cdxj",
+        "--dir-root",
+        tmp_path,
+    )
+    assert done.exit_code == 0, done.stderr
+    files = sorted(out.glob("cdxj/*"))
+    assert len(files) == 4
+    lines = [line for path in files for line in path.read_bytes().splitlines()]
+    named = {json.loads(line.split(b" ", 2)[2])["filename"] for line in lines}
+    assert named == {"a/x.warc.gz", "b/x.warc.gz", "a/x.warc", "a/y.warc"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (["nowhere.warc.gz", "-o", "out"], 3, "nowhere.warc.gz is not there."),
+        (["empty", "-o", "out"], 2, "No WARC or ARC file is named."),
+        (
+            ["a.warc", "-o", "out", "--products", "cdxj,toast"],
+            2,
+            "There is no product toast. Choose from cdxj,",
+        ),
+        (["a.warc", "-o", "a.warc"], 2, "a.warc cannot be a directory"),
+    ],
+)
+def test_what_cannot_be_followed_is_said(
+    tmp_path: Path, arguments: list[str], code: int, sentence: str
+) -> None:
+    write_pages(tmp_path / "a.warc", pages(0))
+    (tmp_path / "empty").mkdir()
+    done = run(*(tmp_path / name if name in ("a.warc", "empty", "out") else name for name in arguments))
+    assert isinstance(done.exception, AmicrawlError)
+    assert done.exception.exit_code == code
+    assert sentence in str(done.exception)
+
+
+@pytest.mark.skipif(not CORPUS.exists(), reason="the corpus of foreign WARC files is not here")
+def test_foreign_archives_go_through_and_every_loss_is_told(tmp_path: Path) -> None:
+    facts = [json.loads(line) for line in (CORPUS / "expectations.jsonl").read_text().splitlines()]
+    named = [CORPUS / fact["file"] for fact in facts]
+    done = run(*named, "-o", tmp_path, "-j", "2")
+    assert done.exit_code == 5, done.stderr
+    told = report(tmp_path)
+    assert (told["files"], told["failed"]) == (len(named), 0)
+    assert set(told["steps"]) == {"table", "summary"}
+    table = told["steps"]["table"]
+    assert table["rows"] + table["rejects"] == told["products"]["merged"]["entries"]
+    assert not [said for said in told["steps"].values() if "failed" in said]
+    lost = {loss["file"]: loss for loss in told["losses"]}
+    for fact in facts:
+        path = str(CORPUS / fact["file"])
+        if fact.get("format") == "gzip":
+            assert path in lost, "a file without records is told"
+        elif fact["valid"] is True and fact.get("format") != "arc":
+            assert path not in lost, lost.get(path)
+    assert all(
+        loss["listed"] and all(one["reason"] for one in loss["listed"]) for loss in told["losses"]
+    )
+    for made in [*tmp_path.glob("wat/*"), *tmp_path.glob("wet/*")]:
+        check_gzip(made)
+        assert records(made)
+
+
+def test_a_step_that_fails_is_told_and_taken_again(tmp_path: Path) -> None:
+    source, out = tmp_path / "x.warc.gz", tmp_path / "out"
+    write_pages(source, pages(0))
+    (out / "summary.json").mkdir(parents=True)
+    (out / "summary.json" / "in the way").touch()
+    asked = ("-o", out, "-j", "1", "--products", "cdxj,table,summary")
+    done = run(source, *asked)
+    assert isinstance(done.exception, AmicrawlError)
+    assert report(out)["made"] == 1, "what was made of the files is told before the steps"
+    (out / "summary.json" / "in the way").unlink()
+    (out / "summary.json").rmdir()
+    assert run(source, *asked).exit_code == 0
+    table = {path: path.stat().st_ino for path in (out / "table").rglob("*.parquet")}
+    assert run(source, *asked).exit_code == 0
+    assert {path: path.stat().st_ino for path in (out / "table").rglob("*.parquet")} == table
+    assert json.loads((out / "summary.json").read_bytes())["captures"] == 3
+    write_pages(source, pages(0, of=5))
+    assert run(source, *asked).exit_code == 0
+    assert json.loads((out / "summary.json").read_bytes())["captures"] == 5
+    assert report(out)["steps"]["table"]["rows"] == 5

@@ -1,0 +1,74 @@
+"""Sorting of lines: in the order of their bytes, whatever memory there is, and nothing left behind."""
+
+from __future__ import annotations
+
+from itertools import count, islice
+from typing import IO, TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from amicrawl.disk import Disk
+from amicrawl.errors import OutputError
+from amicrawl.index.sorting import external_sort, merged_files, without_repeats
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+LINES = st.lists(st.binary(max_size=12).map(lambda line: line.replace(b"\n", b" ") + b"\n"))
+
+
+@settings(deadline=None)
+@given(LINES, st.integers(1, 2000))
+def test_lines_come_in_the_order_of_their_bytes(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], memory: int
+) -> None:
+    scratch = tmp_path_factory.getbasetemp()
+    assert list(external_sort(lines, memory=memory, scratch=scratch)) == sorted(lines)
+
+
+def test_more_pieces_than_may_be_open_are_merged_in_turns(tmp_path: Path) -> None:
+    lines = [f"{number * 7919 % 1000:04d} {number}\n".encode() for number in range(1000)]
+    assert list(external_sort(lines, memory=1, scratch=tmp_path)) == sorted(lines)
+
+
+def test_files_in_order_become_one(tmp_path: Path) -> None:
+    paths = [tmp_path / f"{number}.cdxj" for number in range(300)]
+    for number, path in enumerate(paths):
+        path.write_bytes(
+            b"".join(f"{step * 300 + number:06d}\n".encode() for step in range(5)) + b"same\n"
+        )
+    with merged_files(paths, scratch=tmp_path) as lines:
+        found = list(without_repeats(lines))
+    assert found == [f"{number:06d}\n".encode() for number in range(1500)] + [b"same\n"]
+
+
+def test_nothing_is_left_behind_even_if_nobody_reads_to_the_end(tmp_path: Path) -> None:
+    ordered = external_sort((b"%d\n" % n for n in range(2000)), memory=4096, scratch=tmp_path)
+    assert list(islice(ordered, 2)) == [b"0\n", b"1\n"]
+    ordered.close()  # type: ignore[attr-defined]  # it is a generator
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_is_left_behind_where_the_lines_end_in_an_error(tmp_path: Path) -> None:
+    def lines() -> Iterator[bytes]:
+        for number in count():
+            if number == 2000:
+                raise ZeroDivisionError
+            yield b"%d\n" % number
+
+    with pytest.raises(ZeroDivisionError):
+        list(external_sort(lines(), memory=4096, scratch=tmp_path))
+    assert list(tmp_path.iterdir()) == []
+
+
+class _FullDisk(Disk):
+    def temporary(self, directory: Path) -> IO[bytes]:
+        raise OSError(28, "No space left on device")
+
+
+def test_a_full_disk_is_told_as_one(tmp_path: Path) -> None:
+    with pytest.raises(OutputError, match="No space left"):
+        list(external_sort([b"a\n"] * 100, memory=100, scratch=tmp_path, disk=_FullDisk()))

@@ -1,0 +1,69 @@
+"""What becomes of jobs whose process dies, raises, or hangs; and of the processes when nobody waits."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections import Counter
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from amicrawl.index.workers import Done, Lost, Progress, run_jobs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def fate(job: str, tell: Callable[[Any], None]) -> str:
+    """Do what *job* says; runs in a worker."""
+    tell(f"at {job}")
+    if job == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+    elif job == "gone":
+        os._exit(3)
+    elif job == "raises":
+        raise ValueError("no such thing")
+    elif job == "hangs":
+        signal.pause()
+    return job.upper()
+
+
+def test_a_process_that_dies_costs_its_own_job_only() -> None:
+    jobs = ["one", "killed", "two", "gone", "raises", "hangs", "three"]
+    heard = list(run_jobs(jobs, fate, processes=2, patience=timedelta(seconds=2)))
+    done = {told.job: told.answer for told in heard if isinstance(told, Done)}
+    lost = {told.job: told for told in heard if isinstance(told, Lost)}
+    assert done == {"one": "ONE", "two": "TWO", "three": "THREE"}
+    assert set(lost) == {"killed", "gone", "raises", "hangs"}
+    assert lost["killed"].reason == "its process was ended by SIGKILL"
+    assert lost["gone"].reason == "its process ended with code 3"
+    assert (lost["raises"].error, lost["raises"].reason) == ("ValueError", "no such thing")
+    assert lost["hangs"].reason.startswith("nothing was heard of it for 0:00:02")
+    assert all(told.last == f"at {job}" for job, told in lost.items())
+    progress = Counter(told.job for told in heard if isinstance(told, Progress))
+    assert progress == Counter(jobs)
+
+
+def test_no_process_is_left_when_nobody_waits_for_the_rest() -> None:
+    running = run_jobs(["hangs", "hangs"], own_number, processes=2)
+    told = next(running)
+    assert isinstance(told, Progress)
+    running.close()
+    assert not _is_alive(told.message)
+
+
+def own_number(_: str, tell: Callable[[Any], None]) -> None:
+    """Tell the process's number and stay; runs in a worker."""
+    tell(os.getpid())
+    signal.pause()
+
+
+def _is_alive(number: int) -> bool:
+    for _ in range(50):
+        try:
+            os.kill(number, 0)
+        except ProcessLookupError:
+            return False
+        time.sleep(0.05)
+    return True

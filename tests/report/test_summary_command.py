@@ -1,0 +1,122 @@
+"""`amicrawl summary` from outside: what it prints, writes and ends with."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+from report.summary_lines import cdx11
+from typer.testing import CliRunner
+
+from amicrawl.cli import app
+from amicrawl.errors import AmicrawlError, ExitCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Command = Callable[..., "Done"]
+
+
+class Done(NamedTuple):
+    """What a command left behind."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def summary(tmp_path: Path) -> Command:
+    """Run the command in this process: a new one takes two seconds to start."""
+
+    def run(*arguments: str) -> Done:
+        paths = [str(tmp_path / one) if (tmp_path / one).exists() else one for one in arguments]
+        result = CliRunner().invoke(app, ["summary", *paths])
+        if isinstance(result.exception, AmicrawlError):
+            return Done(result.exception.exit_code, result.stdout, str(result.exception))
+        assert result.exception is None or isinstance(result.exception, SystemExit)
+        return Done(result.exit_code, result.stdout, result.stderr)
+
+    (tmp_path / "lines.cdx").write_text(LINES)
+    return run
+
+
+LINES = f"{cdx11()}\n{cdx11(key='org,example)/b', size='-')}\nno line\n"
+
+
+def test_standard_input_becomes_text_that_says_what_was_skipped() -> None:
+    command = [sys.executable, "-m", "amicrawl.cli", "summary", "-"]
+    done = subprocess.run(command, capture_output=True, text=True, input=LINES, timeout=90, check=False)
+
+    assert (done.returncode, done.stderr) == (ExitCode.DONE, "")
+    assert " Total WARC Records Size  1.2 kB or more \n" in done.stdout
+    assert " a number of columns that no layout has     1 \n" in done.stdout
+
+
+def test_summaries_in_json_add_up_and_a_page_is_written_beside(summary: Command, tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / f"{name}.json").write_text(summary("--json", "lines.cdx").stdout)
+
+    done = summary(
+        "--json", "--html", str(tmp_path / "page.html"), "--overlap", "a.json", "a.json", "b.json"
+    )
+
+    whole = json.loads(done.stdout)
+    assert done.returncode == ExitCode.DONE
+    assert "2 lines were skipped" in done.stderr
+    assert (whole["captures"], whole["tophosts"]) == (4, {"example.com": 2, "example.org": 2})
+    assert whole["overlap"]["urls"]["both"] == {"value": 2, "error": 0}
+    assert (tmp_path / "page.html").read_text("utf-8").startswith('<!DOCTYPE html>\n<html lang="en">')
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "a.json",
+        "b.json",
+        "lines.cdx",
+        "page.html",
+    ]
+
+
+def test_the_modes_of_both_tools_print_what_they_print(summary: Command, tmp_path: Path) -> None:
+    (tmp_path / "legend.cdx").write_text(f" CDX N b a m s k r M S V g\n{LINES}")
+    text = summary("--compat", "cdx-summary", "lines.cdx")
+    years = summary("--compat", "cdx-summarize", "--compact", "legend.cdx")
+
+    assert text.stdout.startswith("\nCDX Overview\n ─")
+    assert "1 lines were skipped" in text.stderr
+    assert years.stdout.startswith('example.com {"2012": {"n_html": 1, ')
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (["gone.cdx"], ExitCode.INPUT, "gone.cdx cannot be read"),
+        (["--from", "cdx12", "lines.cdx"], ExitCode.USAGE, "cdx12"),
+        (["--compat", "wget", "lines.cdx"], ExitCode.USAGE, "choose one of cdx-summary, cdx-summarize"),
+        (["--compat", "cdx-summarize", "--fold", "x", "lines.cdx"], ExitCode.USAGE, "--fold is one of"),
+        (["--html", "gone/page.html", "lines.cdx"], ExitCode.OUTPUT, "cannot be written"),
+    ],
+)
+def test_what_cannot_be_done_ends_with_its_code_and_a_sentence(
+    summary: Command, arguments: list[str], code: int, sentence: str
+) -> None:
+    done = summary(*arguments)
+
+    assert done.returncode == code
+    assert sentence in done.stderr
+
+
+def test_a_file_that_breaks_off_ends_with_damaged_after_the_figures(
+    summary: Command, tmp_path: Path
+) -> None:
+    whole = gzip.compress("".join(cdx11(key=f"com,example)/{n}") + "\n" for n in range(5000)).encode())
+    (tmp_path / "broken.cdx.gz").write_bytes(whole[: len(whole) // 2])
+
+    done = summary("broken.cdx.gz")
+
+    assert done.returncode == ExitCode.DAMAGED
+    assert "CDX Overview" in done.stdout
+    assert "broken.cdx.gz, byte" in done.stderr

@@ -1,0 +1,334 @@
+"""Every kind of input is found out by looking, and gives the same figures."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from report.summary_lines import DIGEST, cdx11, counts_of
+
+from amicrawl.capture import Failure
+from amicrawl.errors import InputError, UsageError
+from amicrawl.record.captures import CAPTURES
+from amicrawl.report.counts import CDX_SUMMARY
+from amicrawl.report.counts_json import counts_to_json, report_to_json, summary_to_json
+from amicrawl.report.figures import (
+    by_domain,
+    by_tld,
+    different_urls,
+    duplicates,
+    largest_hosts,
+    summary_of,
+)
+from amicrawl.report.overlap import overlap_of, overlap_to_json
+from amicrawl.report.parquet import base32_of
+from amicrawl.report.reading import read_counts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from amicrawl.report.counts import Counts
+
+LINES = [
+    cdx11(),
+    cdx11(time="20121126215942", mime="warc/revisit", status="-", size="400"),
+    cdx11(key="com,example)/a?b&c", url="http://example.com/a?b&c", status="404"),
+    cdx11(key="dns:example.com", url="dns:example.com", mime="text/dns", status="-"),
+    cdx11(
+        key="org,example:8080)/b/", url="http://example.org:8080/b/", mime="image/png", digest="OTHER"
+    ),
+]
+TEXT = "".join(f"{line}\n" for line in LINES)
+
+
+def cdxj_of(line: str) -> str:
+    key, time, url, mime, status, digest, _, _, size, offset, name = line.split()
+    fields = {
+        "url": url,
+        "mime": mime,
+        "digest": digest,
+        "length": size,
+        "offset": offset,
+        "filename": name,
+    }
+    return f"{key} {time} {json.dumps(fields | ({} if status == '-' else {'status': status}))}\n"
+
+
+def table_of(lines: list[str]) -> pa.Table:
+    rows = [line.split() for line in lines]
+    return pa.table(
+        {
+            "url_surtkey": [row[0] for row in rows],
+            "url": [row[2] for row in rows],
+            "fetch_time": pa.array(
+                [datetime.strptime(row[1], "%Y%m%d%H%M%S").replace(tzinfo=UTC) for row in rows],
+                pa.timestamp("ms"),
+            ),
+            "fetch_status": pa.array([-1 if row[4] == "-" else int(row[4]) for row in rows], pa.int16()),
+            "content_digest": [row[5] for row in rows],
+            "content_mime_type": [row[3] for row in rows],
+            "content_languages": ["eng,deu", None, "eng", None, None],
+            "content_puid": ["fmt/96", None, "fmt/96", None, "fmt/11"],
+            "warc_record_length": pa.array([int(row[8]) for row in rows], pa.int64()),
+            "crawl": ["C"] * len(rows),
+        }
+    )
+
+
+@pytest.fixture
+def inputs(tmp_path: Path) -> Path:
+    """The same captures in every form."""
+    (tmp_path / "plain").write_text(TEXT)
+    (tmp_path / "legend").write_text(f" CDX N b a m s k r M S V g\n{TEXT}")
+    (tmp_path / "crlf").write_bytes(TEXT.replace("\n", "\r\n").encode())
+    (tmp_path / "gzip").write_bytes(b"".join(gzip.compress(f"{line}\n".encode()) for line in LINES))
+    (tmp_path / "bzip2").write_bytes(bz2.compress(TEXT.encode()))
+    (tmp_path / "cdxj").write_text('!meta 0 {"format": "cdxj"}\n' + "".join(map(cdxj_of, LINES)))
+    cluster = tmp_path / "zipnum"
+    cluster.mkdir()
+    idx = []
+    for number, part in enumerate((LINES[:2], LINES[2:])):
+        name = f"cdx-{number:05d}.gz"
+        (cluster / name).write_bytes(gzip.compress("".join(map(cdxj_of, part)).encode()))
+        idx.append(f"{' '.join(part[0].split()[:2])}\t{name}\t0\t99\t1\n")
+    (cluster / "cluster.idx").write_text("".join(idx))
+    pq.write_table(table_of(LINES), tmp_path / "table", row_group_size=2)
+    (tmp_path / "part-1.json").write_text(counts_to_json(counts_of(*LINES)))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "name", ["plain", "legend", "crlf", "gzip", "bzip2", "cdxj", "zipnum", "table", "part-1.json"]
+)
+def test_the_same_captures_have_the_same_figures_in_every_form(inputs: Path, name: str) -> None:
+    reading = read_counts([str(inputs / name)])
+
+    assert summary_of(reading.counts, hosts=10, samples=10) == summary_of(
+        counts_of(*LINES), hosts=10, samples=10
+    )
+    assert reading.counts.different_urls == counts_of(*LINES).different_urls
+    assert (reading.damage, reading.counts.skipped.total()) == ([], 0)
+
+
+@pytest.mark.parametrize("name", ["cdxj", "zipnum", "table"])
+def test_the_rules_of_cdx_summary_hold_for_what_that_tool_cannot_read(inputs: Path, name: str) -> None:
+    """Its users convert to CDX-11 first."""
+    reading = read_counts([str(inputs / name)], rules=CDX_SUMMARY)
+
+    assert summary_of(reading.counts, hosts=10, samples=10) == summary_of(
+        counts_of(*LINES, rules=CDX_SUMMARY), hosts=10, samples=10
+    )
+
+
+def test_several_inputs_are_one_after_the_other(inputs: Path) -> None:
+    twice = read_counts([str(inputs / "plain"), str(inputs / "table")]).counts
+
+    assert twice.captures == 2 * len(LINES)
+    assert twice.ordered is False
+    assert str(different_urls(twice)) == "4"
+
+
+def test_what_lies_beyond_is_counted(inputs: Path) -> None:
+    counts = read_counts([str(inputs / "table")]).counts
+
+    assert {name: dict(tally) for name, tally in counts.facets.items()} == {
+        "languages": {"eng": (2, 2438), "deu": (1, 1219)},
+        "puid": {"fmt/96": (2, 2438), "fmt/11": (1, 1219)},
+        "crawl": {"C": (5, 5276)},
+    }
+    assert str(duplicates(counts)) == "3"
+    assert dict(by_tld(counts)) == {"com": (3, 2838), "dns:": (1, 1219), "org": (1, 1219)}
+    assert list(by_domain(counts)) == ["example.com", "dns:", "example.org"]
+    assert largest_hosts(counts, 1) == [("example.com", 3, 2838)]
+
+
+def test_partitions_stand_for_the_columns_that_they_replace(tmp_path: Path) -> None:
+    directory = tmp_path / "crawl=C" / "subset=warc"
+    directory.mkdir(parents=True)
+    pq.write_table(table_of(LINES).drop_columns(["crawl"]), directory / "part-0.parquet")
+
+    facets = read_counts([str(tmp_path)]).counts.facets
+
+    assert (facets["crawl"], facets["subset"]) == ({"C": (5, 5276)}, {"warc": (5, 5276)})
+
+
+def test_soft_404_probabilities_and_truncations_of_cdxj_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "x.cdxj"
+    fields = [
+        {"soft-404-detected": "0.93"},
+        {"soft-404-detected": 0.97, "truncated": "length"},
+        {"soft-404-detected": "x"},
+    ]
+    path.write_text("".join(f"org,a)/ 20121026215942 {json.dumps(one)}\n" for one in fields))
+
+    facets = read_counts([str(path)]).counts.facets
+
+    assert facets == {
+        "soft-404": {"0.9-1.0": (2, 0), "unreadable": (1, 0)},
+        "truncated": {"length": (1, 0)},
+    }
+
+
+def test_a_capture_index_of_a_crawl_is_read(tmp_path: Path) -> None:
+    empty = {
+        field.name: "" if field.type == pa.string() else False if field.type == pa.bool_() else 0
+        for field in CAPTURES
+    }
+    began = int(datetime(2026, 11, 21, 12, 0, 1, tzinfo=UTC).timestamp() * 1000)
+    rows = [
+        empty
+        | {
+            "url": "http://WWW.example.org/A?b",
+            "status": 200,
+            "fetched_at": began + 5000,
+            "duration_ms": 5000,
+            "content_type": "text/HTML; charset=utf-8",
+            "warc_length": 700,
+            "digest": "aa",
+        },
+        empty
+        | {
+            "url": "http://example.org/b",
+            "status": 304,
+            "fetched_at": began,
+            "unchanged": True,
+            "warc_length": 300,
+            "truncated": "length",
+        },
+        empty
+        | {"url": "http://gone.example.org/", "fetched_at": began, "error": f"{Failure.OTHER.value}: x"},
+    ]
+    path = tmp_path / "captures.parquet"
+    pq.write_table(pa.Table.from_pylist(rows, schema=CAPTURES), path)
+
+    counts = read_counts([str(path)]).counts
+
+    assert dict(counts.by_mime_status) == {
+        ("text/html", "200"): (1, 700),
+        ("warc/revisit", "304"): (1, 300),
+    }
+    assert (counts.first, counts.first_key) == ("20261121120001", b"org,example)/a?b")
+    assert counts.skipped == {"a fetch that failed, so that there is no record": 1}
+    assert counts.facets["truncated"] == {"length": (1, 300)}
+
+
+def test_a_file_that_breaks_off_is_counted_up_to_there_and_named(tmp_path: Path) -> None:
+    path = tmp_path / "broken.cdx.gz"
+    whole = gzip.compress("".join(cdx11(key=f"com,example)/{n}") + "\n" for n in range(5000)).encode())
+    path.write_bytes(whole[: len(whole) // 2])
+
+    reading = read_counts([str(path)])
+
+    assert 0 < reading.counts.captures < 5000
+    assert "broken.cdx.gz" in reading.damage[0]
+    assert "breaks off" in reading.damage[0]
+
+
+def test_a_damaged_table_is_named(tmp_path: Path) -> None:
+    pq.write_table(table_of(LINES), tmp_path / "table")
+    (tmp_path / "cut").write_bytes((tmp_path / "table").read_bytes()[:-9])
+
+    assert "not a readable Parquet file" in read_counts([str(tmp_path / "cut")]).damage[0]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b'{"a": 1}', "begins like the JSON of a summary"),
+        (None, "cannot be read"),
+        (b"PAR", None),
+        (b"", None),
+        (b"\x00\xff" * 99, None),
+    ],
+)
+def test_what_is_no_index_is_refused_or_skipped_in_a_sentence(
+    tmp_path: Path, content: bytes | None, message: str | None
+) -> None:
+    path = tmp_path / "x"
+    if content is not None:
+        path.write_bytes(content)
+    if message:
+        with pytest.raises(InputError, match=message):
+            read_counts([str(path)])
+    else:
+        assert read_counts([str(path)]).counts.captures == 0
+
+
+def test_a_table_of_something_else_is_refused_with_its_columns(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"price": [1]}), tmp_path / "x")
+
+    with pytest.raises(InputError, match="Its columns are: price"):
+        read_counts([str(tmp_path / "x")])
+
+
+def test_directories_without_an_index_and_clusters_without_their_parts_are_refused(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(InputError, match="no Parquet files"):
+        read_counts([str(tmp_path)])
+    (tmp_path / "cluster.idx").write_text("a 2\tcdx-0.gz\t0\t1\t1\n")
+    with pytest.raises(InputError, match=r"cdx-0\.gz"):
+        read_counts([str(tmp_path)])
+
+
+def test_a_kind_that_is_not_known_is_refused() -> None:
+    with pytest.raises(UsageError, match="cdx12"):
+        read_counts(["-"], kind="cdx12")
+
+
+def test_a_kind_can_be_said_where_looking_misleads(inputs: Path) -> None:
+    assert read_counts([str(inputs / "plain")], kind="cdx11").counts == counts_of(*LINES)
+    assert read_counts([str(inputs / "cdxj")], kind="cdx11").counts.captures == 0
+
+
+@pytest.mark.parametrize("write", [summary_to_json, report_to_json])
+def test_what_cdx_summary_wrote_is_read_again(tmp_path: Path, write: Callable[[Counts], str]) -> None:
+    lines = [LINES[0], LINES[2], LINES[4], cdx11(key="org,z)/1", mime="text/plain")]
+    counts = counts_of(*lines, rules=CDX_SUMMARY)
+    (tmp_path / "x.json").write_text(write(counts))
+
+    read = read_counts([str(tmp_path / "x.json")], rules=CDX_SUMMARY).counts
+
+    assert summary_of(read, hosts=9, samples=9) == summary_of(counts, hosts=9, samples=9)
+
+
+def test_two_collections_share_hosts_urls_and_payloads() -> None:
+    overlap = overlap_to_json(overlap_of(counts_of(*LINES), counts_of(LINES[0], cdx11(key="net,x)/"))))
+
+    assert overlap == {
+        "hosts": {"first": 3, "both": 1, "second": 2},
+        "captures_of_shared_hosts": {"first": 3, "second": 1},
+        "urls": {
+            side: {"value": n, "error": 0} for side, n in {"first": 4, "both": 1, "second": 2}.items()
+        },
+        "digests": {
+            side: {"value": n, "error": 0} for side, n in {"first": 2, "both": 1, "second": 1}.items()
+        },
+    }
+
+
+def test_a_payload_is_known_by_its_digest_however_that_is_written(tmp_path: Path) -> None:
+    """Indexers write it with and without `sha1:`, an index of a crawl in hexadecimal digits."""
+    labelled = counts_of(cdx11(), cdx11(digest="sha1:SUYN7XTFAOFZ7RB6PQSUDVXZV6DPKAS3"))
+
+    assert base32_of("9530dfde65038b9fc43e7c2541d6f9af86f5025b") == DIGEST.encode()
+    assert str(duplicates(labelled)) == "1"
+
+
+def test_blocks_may_end_anywhere(tmp_path: Path) -> None:
+    """A file larger than a block gives what its lines give."""
+    lines = [cdx11(key=f"com,example)/{n:06d}", size=str(n)) for n in range(60_000)]
+    path = tmp_path / "large.cdx"
+    path.write_text("".join(f"{line}\n" for line in lines))
+    assert path.stat().st_size > 4 * 1024**2
+
+    counts = read_counts([str(path)]).counts
+
+    assert (counts.captures, counts.urls, counts.bytes) == (60_000, 60_000, sum(range(60_000)))

@@ -1,0 +1,138 @@
+"""The capture index that the shipped questions are tried on, as a crawl writes it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from amicrawl.record.captures import CAPTURES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NOON: Final = 1_700_000_400_000
+"""2023-11-14 22:20:00 UTC, in milliseconds."""
+
+# url, host, status, seconds after noon, type, bytes, digest, unchanged, error, meta_json, milliseconds
+_ROWS: Final[list[tuple[str, str, int, int, str, int, str, bool, str, str, int]]] = [
+    (
+        "http://a.test/",
+        "a.test",
+        200,
+        0,
+        "text/html; charset=utf-8",
+        1000,
+        "d1",
+        False,
+        "",
+        '{"source":"hand"}',
+        10,
+    ),
+    (
+        "http://a.test/same",
+        "a.test",
+        200,
+        1,
+        "Text/HTML",
+        1000,
+        "d1",
+        False,
+        "",
+        '{"source":"sitemap"}',
+        30,
+    ),
+    ("http://a.test/old", "a.test", 304, 2, "", 0, "d2", True, "", '{"source":"sitemap"}', 20),
+    ("http://a.test/gone", "a.test", 404, 3, "text/html", 90, "d3", False, "", "", 20),
+    (
+        "http://b.test/",
+        "b.test",
+        200,
+        61,
+        "application/pdf",
+        50_000,
+        "d4",
+        False,
+        "",
+        '{"depth":"1"}',
+        500,
+    ),
+    (
+        "http://b.test/slow",
+        "b.test",
+        0,
+        62,
+        "",
+        0,
+        "",
+        False,
+        "timeout: nothing came for 30 s",
+        "",
+        30_000,
+    ),
+    ("http://b.test/busy", "b.test", 503, 63, "text/plain", 4, "d5", False, "", "", 100),
+    (
+        "http://b.test/mended",
+        "b.test",
+        0,
+        64,
+        "",
+        0,
+        "",
+        False,
+        "timeout: nothing came for 30 s",
+        "",
+        30_000,
+    ),
+    ("http://b.test/mended", "b.test", 200, 200, "text/plain", 8, "d6", False, "", "", 100),
+    (
+        "http://nowhere.test/",
+        "nowhere.test",
+        0,
+        65,
+        "",
+        0,
+        "",
+        False,
+        "dns: no such name",
+        '{"source":"hand"}',
+        5,
+    ),
+]
+
+
+def write_captures(path: Path) -> Path:
+    """Write the index to the file *path*, and return it."""
+    rows: list[dict[str, Any]] = []
+    for number, row in enumerate(_ROWS):
+        url, host, status, after, kind, size, digest, unchanged, error, meta, duration = row
+        rows.append(
+            {
+                "url": url,
+                "host": host,
+                "status": status,
+                "fetched_at": NOON + after * 1000,
+                "content_type": kind,
+                "body_length": size,
+                "digest": digest,
+                "unchanged": unchanged,
+                "warc_file": "" if error else "ami-00000.warc.gz",
+                "warc_offset": 0 if error else number * 2000,
+                "warc_length": 0 if error else 1500,
+                "error": error,
+                "meta_json": meta,
+                "duration_ms": duration,
+            }
+        )
+    empty = {field.name: _empty(field) for field in CAPTURES}
+    table = pa.Table.from_pylist([{**empty, **row} for row in rows], schema=CAPTURES)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(table, path)
+    return path
+
+
+def _empty(field: pa.Field[Any]) -> Any:
+    if field.nullable:
+        return None
+    return "" if field.type == pa.string() else False if field.type == pa.bool_() else 0

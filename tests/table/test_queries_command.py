@@ -1,0 +1,264 @@
+"""`amicrawl query`: what it prints and writes, what it says of mistakes, how much memory it takes."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import json
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import typer
+from table.asked_captures import write_captures
+from table.asked_table import EOT, write_file, write_partitions
+from typer.testing import CliRunner
+
+from amicrawl.cli.query import query
+from amicrawl.errors import AmicrawlError, InputError, OutputError, UsageError
+from amicrawl.table.questions import questions
+
+app = typer.Typer()
+app.command()(query)
+
+MANY = "SELECT i, 'http://example.com/' || i AS url FROM range(500000) t(i)"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_partitions(tmp_path_factory.mktemp("command") / "table")
+
+
+def shown(*arguments: object, given: str | None = None) -> str:
+    """Return what the command prints; an error of ours is raised."""
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments], input=given)
+    if isinstance(result.exception, AmicrawlError):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_an_answer_is_a_table_for_people(folder: Path) -> None:
+    assert shown(folder, "count_by_partition") == (
+        "crawl            subset           captures\n"
+        "CC-MAIN-2013-20  crawldiagnostics         2\n"
+        "CC-MAIN-2013-20  robotstxt                5\n"
+        "CC-MAIN-2013-20  warc                    20\n"
+        "EOT-2012         warc                    14\n"
+        "(4 rows)\n"
+    ).replace("subset           captures", "subset            captures")
+
+
+def test_a_question_is_found_by_its_published_name_too(folder: Path) -> None:
+    assert shown(folder, "count-by-partition") == shown(folder, "count_by_partition.sql")
+
+
+def test_an_answer_is_csv(folder: Path) -> None:
+    printed = shown(folder, "count_hostname_elements", "-p", "at_least=7", "--format", "csv")
+    rows = list(csv.DictReader(io.StringIO(printed)))
+    assert rows[1] == {"label": "www", "frequency": "12", "positions": '{"3": 11, "5": 1}'}
+
+
+def test_an_answer_is_json(folder: Path) -> None:
+    printed = shown(folder, "count_by_tld_page_host_domain", "--format", "json")
+    found = json.loads(printed)
+    assert found[0] == {"tld": "gov", "pages": 13, "hosts": 4, "domains": 2}
+    assert found[-1] == {"tld": None, "pages": 1, "hosts": 1, "domains": 0}
+    assert json.loads(shown(folder, "count_idna", "-p", "crawl=NONE", "--format", "json")) == []
+    odd = "SELECT 1::DOUBLE / 0 AS a, 'x' || chr(127) AS b, 12345678901234567890123::HUGEINT AS c, 1.5 d"
+    printed = shown(folder, "--sql", odd, "--format", "json")
+    assert json.loads(printed) == [{"a": None, "b": "x\x7f", "c": 12345678901234567890123, "d": 1.5}]
+    assert "\x7f" not in printed
+
+
+@pytest.mark.parametrize("ending", ["csv", "json", "parquet"])
+def test_a_file_is_written_as_its_name_ends(ending: str, folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / f"answer.{ending}"
+    out.write_text("what was there before")
+    assert shown(folder, "get_records_of_domain", "-p", "domain=anl.gov", "-o", out) == ""
+    assert list(tmp_path.iterdir()) == [out]
+    if ending == "parquet":
+        table = pq.read_table(out)
+        assert table.num_rows == 7
+        assert table.schema.names == ["url", "warc_filename", "warc_record_offset", "warc_record_length"]
+    elif ending == "json":
+        assert len(json.loads(out.read_text())) == 7
+    else:
+        assert len(out.read_text().splitlines()) == 8
+
+
+def test_a_parquet_answer_keeps_maps_and_times(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "answer.parquet"
+    shown(folder, "count_by_month", "-o", out)
+    assert pq.read_schema(out).field("month").type == pa.date32()
+    shown(folder, "count_hostname_elements", "-o", out)
+    assert pa.types.is_map(pq.read_schema(out).field("positions").type)
+
+
+def test_sql_comes_from_standard_input(folder: Path) -> None:
+    assert "41" in shown(folder, "--sql", "-", given="SELECT count(*)\nFROM ccindex -- all\n;\n")
+
+
+def test_two_columns_may_have_one_name(folder: Path) -> None:
+    assert shown(folder, "--sql", "SELECT 1 AS a, 2 AS a", "--format", "csv") == "a,a\n1,2\n"
+
+
+def test_what_comes_from_the_web_is_harmless_in_the_table(folder: Path) -> None:
+    printed = shown(folder, "--sql", "SELECT 'a' || chr(27) || '[2J' || chr(10) || 'b' AS x")
+    assert "\x1b" not in printed
+    assert "a\\x1b[2J\\nb" in printed
+
+
+def test_all_questions_are_listed_or_those_that_a_table_can_answer(folder: Path, tmp_path: Path) -> None:
+    listed = shown("--list")
+    assert all(name in listed and asked.sentence in listed for name, asked in questions().items())
+    here = shown(folder, "--list").splitlines()
+    assert "count_by_month" in here
+    assert "list_redirect_targets" not in here
+    assert "captures_by_status" not in here
+    crawl = shown(write_captures(tmp_path / "captures.parquet"), "--list").splitlines()
+    assert "captures_by_status" in crawl
+    assert "count_by_month" not in crawl
+
+
+def test_the_sql_is_shown_with_and_without_a_table(folder: Path) -> None:
+    assert shown("--show", "count_by_month") == questions()["count_by_month"].text
+    script = shown(folder, "--show", "count_domains_of_tld", "-p", "tld=o'x")
+    assert "url_host_tld = 'o''x'" in script
+    assert "read_parquet([" in script
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["count_by_moth"], r"no question count_by_moth \(did you mean count_by_month\?\)"),
+        (["zzz"], "no question zzz. amicrawl query --list"),
+        (["count_by_month", "-p", "craw=x"], r"no parameter craw \(did you mean crawl\?\)"),
+        (["count_by_partition", "-p", "x=1"], "It has none"),
+        (["count_by_month", "-p", "crawl"], "'crawl' is no parameter"),
+        (["count_language_tld", "-p", "at_least=many"], "at_least is a whole number"),
+        (["random_sample_urls", "-p", "percent=1;2"], "percent is a number"),
+        (["get_records_for_language", "-p", "match=some"], "one of only, primary, any"),
+        (["captures_by_status"], "asks a capture index"),
+        (["list_redirect_targets"], "needs the column fetch_redirect"),
+        (["count_by_month", "--format", "xml"], "no format xml"),
+        ([], "Say which table"),
+        (["count_by_month", "--sql", "SELECT 1"], "Say which table"),
+        (["--sql", "SELECT 1", "-p", "a=b"], "belong to shipped questions"),
+    ],
+)
+def test_mistakes_are_named_in_a_sentence(arguments: list[str], words: str, folder: Path) -> None:
+    with pytest.raises(UsageError, match=words):
+        shown(folder, *arguments)
+
+
+def test_columns_of_directories_are_missed_by_name(tmp_path: Path) -> None:
+    in_files = pa.schema([field for field in EOT if field.name not in {"crawl", "subset"}])
+    file = write_file(tmp_path / "part.parquet", in_files)
+    with pytest.raises(UsageError, match=r"needs the column crawl, subset.*directories crawl="):
+        shown(file, "count_by_month")
+
+
+def test_a_ranking_that_is_none_is_named(folder: Path, tmp_path: Path) -> None:
+    asked = "count_domains_alexa_top_1m"
+    with pytest.raises(InputError, match=r"ranking .*missing\.csv cannot be read"):
+        shown(folder, asked, "-p", f"sites={tmp_path}/missing.csv")
+    (tmp_path / "sites.csv").write_text("here,are,no,ranks\n")
+    with pytest.raises(InputError, match=r"sites\.csv begins with neither"):
+        shown(folder, asked, "-p", f"sites={tmp_path}/sites.csv")
+
+
+def test_an_answer_does_not_land_in_the_table_or_nowhere(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="would become a part of the table"):
+        shown(folder, "count_by_month", "-o", folder / "answer.parquet")
+    with pytest.raises(OutputError, match="there is no directory"):
+        shown(folder, "count_by_month", "-o", tmp_path / "nowhere" / "answer.csv")
+
+
+def test_a_failure_on_the_way_leaves_no_whole_file(folder: Path, tmp_path: Path) -> None:
+    failing = (
+        "SELECT CASE WHEN i < 200000 THEN i ELSE CAST('x' || i AS BIGINT) END AS a "
+        "FROM range(300000) t(i)"
+    )
+    with pytest.raises(UsageError, match="cannot be run"):
+        shown(folder, "--sql", failing, "-o", tmp_path / "answer.csv")
+    assert not (tmp_path / "answer.csv").exists()
+
+
+def test_what_the_page_on_questions_shows_runs_as_it_stands_there(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "queries.md").read_text()
+    write_partitions(tmp_path / "table")
+    write_captures(tmp_path / "ami-out" / "captures.parquet")
+    (block,) = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    with contextlib.chdir(tmp_path):
+        for line in block.splitlines():
+            words = shlex.split(line, comments=True)
+            assert words[:2] == ["amicrawl", "query"]
+            given = "SELECT 1" if "<" in words else None
+            assert shown(*words[2 : words.index("<") if given else None], given=given) or "-o" in words
+        assert (tmp_path / "records.csv").exists()
+        exec(compile(code, "queries.md", "exec"), {})
+
+
+def test_records_that_could_not_be_exported_are_told(folder: Path, tmp_path: Path) -> None:
+    asked = [
+        str(folder),
+        "get_records_of_domain",
+        "--archives",
+        str(tmp_path),
+        "--warc",
+        str(tmp_path / "w"),
+    ]
+    result = CliRunner().invoke(app, asked)
+    assert result.exit_code == 5
+    assert "0 records in 0 files" in result.output
+    assert "3 missed" in result.output
+    assert "there is no such file below" in result.output
+    with pytest.raises(UsageError, match="--warc writes records, not rows"):
+        shown(*asked, "--format", "csv")
+
+
+def test_the_command_ends_with_the_code_of_the_mistake(folder: Path) -> None:
+    line = [sys.executable, "-m", "amicrawl.cli", "query", str(folder), "nothing"]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("amicrawl: There is no question nothing")
+
+
+def test_a_reader_that_has_had_enough_is_no_mistake(folder: Path) -> None:
+    script = "import typer; from amicrawl.cli.query import query; typer.run(query)"
+    line = [sys.executable, "-c", script, str(folder), "--sql", MANY, "--format", "csv"]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as command:
+        assert command.stdout is not None
+        assert command.stderr is not None
+        assert command.stdout.readline() == b"i,url\n"
+        command.stdout.close()
+        assert (command.wait(), command.stderr.read()) == (0, b"")
+
+
+def test_a_large_answer_is_never_held_whole(folder: Path, tmp_path: Path) -> None:
+    """Half a million rows are some 90 MB as Python objects; the process may grow by far less."""
+    script = (
+        "import resource, typer\n"
+        "from amicrawl.cli.query import query\n"
+        "try:\n"
+        "    typer.run(query)\n"
+        "except SystemExit as end:\n"
+        "    assert not end.code, end.code\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)\n"
+    )
+    out = tmp_path / "big.csv"
+    peaks = []
+    for sql in ("SELECT 1 AS i", MANY):
+        line = [sys.executable, "-c", script, str(folder), "--sql", sql, "-o", str(out)]
+        done = subprocess.run(line, capture_output=True, text=True, check=True)
+        peaks.append(int(done.stdout))
+    assert out.stat().st_size > 12_000_000
+    assert peaks[1] < peaks[0] + 50

@@ -1,0 +1,164 @@
+"""Records that an answer points at are cut out of their WARC files, and what is not there is told."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from warcio.archiveiterator import ArchiveIterator
+
+from amicrawl.disk import Disk
+from amicrawl.errors import UsageError
+from amicrawl.record.warc import Record, RecordType, encode_record, gzip_member
+from amicrawl.table.export import Exported, ExportOptions, export_records
+from amicrawl.table.query import QueryTable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+NAME = "crawl-data/EOT-2012/segments/IA-001/warc/a.warc.gz"
+
+
+def record(number: int) -> Record:
+    return Record(
+        RecordType.RESPONSE,
+        f"<urn:uuid:00000000-0000-4000-8000-{number:012d}>",
+        "2013-02-25T01:29:36Z",
+        [("WARC-Target-URI", f"http://example.com/{number}"), ("Content-Type", "application/http")],
+        b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * number,
+    )
+
+
+@pytest.fixture
+def archives(tmp_path: Path) -> Path:
+    """Five records as gzip members, and the same five uncompressed in another file."""
+    directory = tmp_path / "archives"
+    (directory / NAME).parent.mkdir(parents=True)
+    (directory / NAME).write_bytes(b"".join(gzip_member(record(number)) for number in range(5)))
+    (directory / "plain.warc").write_bytes(
+        b"".join(encode_record(record(number)) for number in range(5))
+    )
+    (directory / "torn.warc.gz").write_bytes(gzip_member(record(1))[:-9])
+    (directory / "text.warc.gz").write_bytes(b"this is no archive")
+    return directory
+
+
+def places(*, packed: bool = True) -> list[tuple[str, int, int]]:
+    found, offset = [], 0
+    for number in range(5):
+        length = len(gzip_member(record(number)) if packed else encode_record(record(number)))
+        found.append((NAME if packed else "plain.warc", offset, length))
+        offset += length
+    return found
+
+
+def exported(
+    archives: Path, rows: Sequence[tuple[str | None, int | None, int]], **options: Any
+) -> tuple[Exported, Path]:
+    names = ("warc_filename", "warc_record_offset", "warc_record_length")
+    columns = dict(zip(names, zip(*rows, strict=True), strict=True))
+    table = archives.parent / "table.parquet"
+    types = (pa.string(), pa.int64(), pa.int64())
+    schema = pa.schema([pa.field(name, kind) for name, kind in zip(names, types, strict=True)])
+    filled = pa.table({name: list(values) for name, values in columns.items()}, schema=schema)
+    pq.write_table(filled.append_column("url_surtkey", pa.array(["x"] * len(rows))), table)
+    out = archives.parent / "out"
+    made = ExportOptions(clock=lambda: datetime(2024, 1, 1, tzinfo=UTC), **options)
+    with QueryTable(table) as opened:
+        answer = opened.ask_sql("FROM ccindex")
+        return export_records(answer, archives, out, disk=Disk(), options=made), out
+
+
+def read(path: Path) -> list[tuple[str, str]]:
+    with path.open("rb") as stream:
+        return [
+            (each.rec_type, each.rec_headers.get_header("WARC-Target-URI") or "")
+            for each in ArchiveIterator(stream, check_digests="raise")
+        ]
+
+
+def test_members_are_copied_byte_by_byte_in_the_order_of_the_answer(archives: Path) -> None:
+    told, out = exported(archives, [places()[3], places()[1]])
+    assert (told.records, told.missed, told.files) == (2, 0, ["export-00000.warc.gz"])
+    assert (
+        (out / "export-00000.warc.gz")
+        .read_bytes()
+        .endswith(gzip_member(record(3)) + gzip_member(record(1)))
+    )
+    assert read(out / "export-00000.warc.gz") == [
+        ("warcinfo", ""),
+        ("response", "http://example.com/3"),
+        ("response", "http://example.com/1"),
+    ]
+
+
+def test_uncompressed_records_are_compressed(archives: Path) -> None:
+    told, out = exported(archives, places(packed=False))
+    assert (told.records, told.missed) == (5, 0)
+    assert [uri for _, uri in read(out / "export-00000.warc.gz")[1:]] == [
+        f"http://example.com/{number}" for number in range(5)
+    ]
+
+
+def test_a_file_holds_so_many_records_and_no_more(archives: Path) -> None:
+    told, out = exported(archives, places(), records_per_file=2, prefix="labs")
+    assert told.files == ["labs-00000.warc.gz", "labs-00001.warc.gz", "labs-00002.warc.gz"]
+    assert [len(read(out / name)) - 1 for name in told.files] == [2, 2, 1]
+    assert sorted(each.name for each in out.iterdir()) == told.files
+
+
+def test_a_file_is_found_by_the_last_part_of_its_name_too(archives: Path) -> None:
+    (archives / "a.warc.gz").write_bytes((archives / NAME).read_bytes())
+    (archives / NAME).unlink()
+    assert exported(archives, places())[0].records == 5
+
+
+def test_every_place_without_a_record_is_told(archives: Path) -> None:
+    (archives.parent / "secret.warc.gz").write_bytes(gzip_member(record(1)))
+    secret = archives.parent / "secret.warc.gz"
+    whole = places()[1]
+    told, out = exported(
+        archives,
+        [
+            ("missing.warc.gz", 0, 10),
+            ("../secret.warc.gz", 0, len(secret.read_bytes())),
+            (str(secret), 0, len(secret.read_bytes())),
+            ("a\0.warc.gz", 0, 10),
+            (None, 0, 10),
+            (NAME, -1, 10),
+            (NAME, None, 10),
+            (NAME, whole[1] + 1, whole[2]),
+            (NAME, whole[1], whole[2] + 1),
+            (NAME, 10**12, 10),
+            ("torn.warc.gz", 0, 10),
+            ("text.warc.gz", 0, 10),
+            ("plain.warc", 3, 10),
+            whole,
+        ],
+    )
+    assert (told.records, told.missed) == (1, 13)
+    assert [miss.reason.split(" below")[0] for miss in told.misses] == [
+        *["there is no such file"] * 5,
+        *["the index does not say where in the file"] * 2,
+        "no record begins there",
+        f"the record is {whole[2]} bytes long, not {whole[2] + 1}",
+        "no record begins there",
+        "the file ends inside a gzip member",
+        "no record begins there",
+        "no record begins there",
+    ]
+    assert len(read(out / "export-00000.warc.gz")) == 2
+
+
+def test_nothing_is_written_over_or_without_places(archives: Path) -> None:
+    exported(archives, places())
+    with pytest.raises(UsageError, match="holds an export already"):
+        exported(archives, places())
+    with QueryTable(archives.parent / "table.parquet") as table:
+        answer = table.ask_sql("SELECT count(*) AS n FROM ccindex")
+        with pytest.raises(UsageError, match="says nowhere where records lie: it has n"):
+            export_records(answer, archives, archives.parent / "other", disk=Disk())
