@@ -31,10 +31,13 @@ MOST_TAGS = 200_000
 MOST_ATTRIBUTES = 256
 """Attributes of one tag that are looked at."""
 
+_MOST_VALUES = 4096
+"""Equals signs of one tag up to which its end is looked for; each takes memory until it is found."""
+
 _SPACE = rb"[ \t\n\r\f]"
 # The group is not repeated possessively: Python before 3.11.5 loses its place where an iteration of
 # one fails. What follows it never fails, so that nothing is tried again.
-_ATTRIBUTES = rb"""[^>=]*+(?:=[ \t\n\r\f]*+(?:"[^"]*+"|'[^']*+'|(?!["']))[^>=]*+)*"""
+_ATTRIBUTES = rb"""[^>=]*+(?:=[ \t\n\r\f]*+(?:"[^"]*+"|'[^']*+'|(?!["']))[^>=]*+){0,%d}""" % _MOST_VALUES
 _NAMES = (
     rb"a|area|audio|base|body|embed|form|frame|iframe|image|img|input|link|meta|noembed|noframes|object"
     rb"|plaintext|script|source|style|textarea|title|track|use|video|xmp"
@@ -127,7 +130,11 @@ class _Reader:
                     position = end.end() if end else len(lowered)
                 continue
             if tag[3] is None:
-                return  # the document ends inside a tag
+                if tag[2].count(b"=") < _MOST_VALUES:
+                    return  # the document ends inside a tag
+                position = lowered.find(b">", position) + 1
+                if not position:
+                    return
             yield from self._of_tag(name, self._payload[tag.start(2) : tag.end(2)])
             if name in _RAW:
                 end = _RAW[name].search(lowered, position)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -387,3 +388,15 @@ def _address(tag: str) -> str:
 
 def _quoted(text: str) -> str:
     return text.replace("&", "&amp;").replace('"', "&quot;")
+
+
+def test_a_tag_of_nothing_but_equals_signs_costs_no_memory_and_hides_nothing() -> None:
+    page = b"<a " + b"=" * (8 << 20) + b"><a href=/behind>"
+    tracemalloc.start()
+    try:
+        links = extract(page, url="http://a.example/", content_type="text/html")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert [link.url for link in links] == ["http://a.example/behind"]
+    assert peak < 64 << 20
