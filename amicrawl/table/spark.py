@@ -211,7 +211,8 @@ def _written(
         part = f"part-{context.partitionId():05d}-{context.taskAttemptId()}"
         return write_part(batches, out, part, options=options, metadata=metadata)
 
-    return rows.mapInArrow(write, _spark_schema(_WRITTEN)).collect()
+    written: list[Any] = rows.mapInArrow(write, _spark_schema(_WRITTEN)).collect()
+    return written
 
 
 def write_part(
@@ -283,9 +284,7 @@ def _spark_schema(columns: pa.Schema) -> Any:
 @contextmanager
 def _explained() -> Iterator[None]:
     """Turn an error of Spark's into one that says what to do."""
-    from py4j.protocol import (  # type: ignore[import-untyped]  # noqa: PLC0415  # an extra
-        Py4JError,
-    )
+    from py4j.protocol import Py4JError  # noqa: PLC0415  # an extra
     from pyspark.errors import PySparkException  # noqa: PLC0415  # an extra
 
     try:
