@@ -8,6 +8,8 @@ from setuptools import find_packages, setup
 
 setup(
     packages=find_packages(include=["amicrawl", "amicrawl.*"]),
-    package_data={"amicrawl": ["py.typed", "**/*.txt", "**/*.tmpl", "**/*.json", "**/*.css", "**/*.sql"]},
+    package_data={
+        "amicrawl": ["py.typed", "**/*.txt", "**/*.tmpl", "**/*.json", "**/*.css", "**/*.sql"]
+    },
     zip_safe=True,
 )
