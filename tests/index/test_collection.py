@@ -17,6 +17,7 @@ import pytest
 from archive_reading import TOOLS, check_sealed
 from index.page_making import DATE, record, records, write_pages
 from typer.testing import CliRunner
+from urls.vectors import CORPORA
 
 from amicrawl.cli import app
 from amicrawl.errors import AmicrawlError
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     Made = tuple[Path, Result]
 
-CORPUS = Path("/work/shared/corpora/warc")
+CORPUS = CORPORA / "warc"
 ALONE = """
 import sys
 from pathlib import Path

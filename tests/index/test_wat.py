@@ -6,20 +6,23 @@ import base64
 import gzip
 import hashlib
 import zlib
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from archive_reading import check_sealed
 from index.page_making import documents, packed, record, records, write_pages
 from typer.testing import CliRunner
+from urls.vectors import CORPORA
 
 from amicrawl.cli import app
 from amicrawl.index.page_links import MOST_ENTRIES, html_metadata
 from amicrawl.index.page_tokens import tokens
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 _FIELDS = {"Content-Type": "application/warc-fields"}
-CORPUS = Path("/work/shared/corpora/warc")
+CORPUS = CORPORA / "warc"
 
 
 def found(page: str) -> dict[str, Any]:

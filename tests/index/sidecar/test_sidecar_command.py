@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from sidecar_material import ENGLISH, html, http, warc, write_packed
 from typer.testing import CliRunner
+from urls.vectors import CORPORA
 
 from amicrawl.cli import app
 from amicrawl.errors import InputError, UsageError
@@ -17,7 +18,10 @@ from amicrawl.index.sidecar.file import PRODUCT, Publisher
 from amicrawl.index.sidecar.lines import sidecar_fields
 from amicrawl.index.sidecar.making import jobs_for, make_sidecar, make_sidecars
 
-CORPUS = Path("/work/shared/corpora/warc")
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CORPUS = CORPORA / "warc"
 PAGE = html(ENGLISH).encode()
 
 
