@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 KEY = "129,76,194,140)/publications/eng-pamphlets/index.html"
 SECOND = "20121026215942"
 URL = "http://140.194.76.129/publications/eng-pamphlets/index.html"
-WARC = "UNT-20121026215944486-00552-5180~libharvest1.library.unt.edu~8443.warc.gz"
+WARC = "UNT-20121026215944486-00552-5180~libharvest1.lib.unt.example~8443.warc.gz"
 PATH = f"crawl-data/EOT-2012/segments/UNT-001/warc/{WARC}"
 FOUND = {
     "Identified-Payload-Type": {"fido": "text/html", "python-magic": "text/html"},
