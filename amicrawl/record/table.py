@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from amicrawl.disk import OutputFile, explained, remove_durably
 from amicrawl.errors import DamagedFileError, InputError
 from amicrawl.record.captures import CAPTURES
+from amicrawl.record.parquet_sink import Sink
 from amicrawl.record.rows import read_rows
 from amicrawl.record.sealed import SealedFile, described
 
@@ -122,46 +123,11 @@ def remove_taken_in(directory: Path, *, disk: Disk) -> None:
             remove_durably(path, disk=disk)
 
 
-class _Sink:
-    """The file that pyarrow writes to, until a write fails or the table is given up.
-
-    pyarrow goes on writing then, from destructors too; nothing of that may reach the file, or raise.
-    """
-
-    closed = False
-
-    def __init__(self, output: OutputFile) -> None:
-        self._output = output
-        self._given_up = False
-
-    def write(self, block: bytes) -> int:
-        """Write *block*."""
-        if not self._given_up:
-            self._given_up = True
-            self._output.write(block)
-            self._given_up = False
-        return len(block)
-
-    def tell(self) -> int:
-        """Return how many bytes were written."""
-        return self._output.tell()
-
-    def flush(self) -> None:
-        """Do nothing: nothing is held back."""
-
-    def close(self) -> None:
-        """Do nothing: the file is not pyarrow's to close."""
-
-    def give_up(self) -> None:
-        """Let nothing more through."""
-        self._given_up = True
-
-
 class _TableWriter:
     """Rows into the bytes of a Parquet file."""
 
     def __init__(self, output: OutputFile) -> None:
-        self._sink = _Sink(output)
+        self._sink = Sink(output)
         # The stubs know neither files that are only written to nor a choice of columns.
         options: dict[str, Any] = {"where": self._sink, "use_dictionary": _REPEATING}
         self._writer = pq.ParquetWriter(schema=CAPTURES, compression="zstd", **options)

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from amicrawl.disk import OutputFile, explained, rename_durably
 from amicrawl.errors import UsageError
+from amicrawl.record.parquet_sink import Sink
 from amicrawl.table.partition import Place
 from amicrawl.table.schema import PARTITION_COLUMNS, SOUGHT_BY_VALUE, WITHOUT_DICTIONARY
 
@@ -42,41 +43,6 @@ COMPRESSION_LEVEL = 3
 ROW_GROUP_BLOOM = 250_000
 """Distinct values that a bloom filter is sized for: about as many rows as a row group has in bytes."""
 _FALSE_POSITIVES = 0.05
-
-
-class Sink:
-    """The file that pyarrow writes to, until a write fails or the table is given up.
-
-    pyarrow goes on writing then, from destructors too; nothing of that may reach the file, or raise.
-    """
-
-    closed = False
-
-    def __init__(self, output: OutputFile) -> None:
-        self._output = output
-        self._given_up = False
-
-    def write(self, block: bytes) -> int:
-        """Write *block*."""
-        if not self._given_up:
-            self._given_up = True
-            self._output.write(block)
-            self._given_up = False
-        return len(block)
-
-    def tell(self) -> int:
-        """Return how many bytes were written."""
-        return self._output.tell()
-
-    def flush(self) -> None:
-        """Do nothing: nothing is held back."""
-
-    def close(self) -> None:
-        """Do nothing: the file is not pyarrow's to close."""
-
-    def give_up(self) -> None:
-        """Let nothing more through."""
-        self._given_up = True
 
 
 class TableFile:
