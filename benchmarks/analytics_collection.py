@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 from amicrawl.disk import Disk
 from amicrawl.index.indexing import write_lines
-from amicrawl.index.merge import merge
-from amicrawl.index.sorting import external_sort
+from amicrawl.index.lines.sorting import external_sort
+from amicrawl.index.merging.merge import merge
 from amicrawl.table.making import make_table
 from benchmarks.measure import run
 from benchmarks.pages import Pages

@@ -24,9 +24,9 @@ import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from amicrawl.index.cdxj import IndexOptions
 from amicrawl.index.indexing import index_lines
-from amicrawl.index.records import Broken, read_records
+from amicrawl.index.lines.cdxj import IndexOptions
+from amicrawl.index.reading.records import Broken, read_records
 from amicrawl.record.warc import GZIP_WINDOW
 from benchmarks.measure import run
 from benchmarks.report import machine
@@ -34,7 +34,7 @@ from benchmarks.report import machine
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from amicrawl.index.records import Record
+    from amicrawl.index.reading.records import Record
     from benchmarks.measure import Cost
 
 PEER = Path(__file__).parent / "peers" / "cdxj_indexer"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from amicrawl.index.records import Broken
+    from amicrawl.index.reading.records import Broken
 
 _ENDINGS = (".warc", ".warc.gz", ".warc.zst", ".arc", ".arc.gz")
 

@@ -13,14 +13,14 @@ from amicrawl.cli.archive_files import make_directory
 from amicrawl.cli.terminal import harmless
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, UsageError
-from amicrawl.index.cdx_query import answer, count_pages
-from amicrawl.index.cdx_request import request_of
-from amicrawl.index.cdx_server import PATH, CdxServer, is_loopback
-from amicrawl.index.cdx_source import open_sources
-from amicrawl.index.line_reader import files_in, line_blocks
-from amicrawl.index.sorting import external_sort
-from amicrawl.index.zipnum import BLOCK_LINES, SHARD_LINES
-from amicrawl.index.zipnum_writer import write_zipnum
+from amicrawl.index.lines.line_reader import files_in, line_blocks
+from amicrawl.index.lines.sorting import external_sort
+from amicrawl.index.lookup.query import answer, count_pages
+from amicrawl.index.lookup.request import request_of
+from amicrawl.index.lookup.server import PATH, CdxServer, is_loopback
+from amicrawl.index.lookup.source import open_sources
+from amicrawl.index.zipnum.cluster import BLOCK_LINES, SHARD_LINES
+from amicrawl.index.zipnum.writer import write_zipnum
 
 app = typer.Typer(
     no_args_is_help=True,

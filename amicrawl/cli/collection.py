@@ -16,14 +16,14 @@ from amicrawl.cli.collection_steps import STEPS, source_of, take_steps
 from amicrawl.cli.terminal import harmless, human_size
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, UsageError
-from amicrawl.index.cdxj import Compat
-from amicrawl.index.collection import collect, jobs_for
-from amicrawl.index.collection_marks import write_whole
-from amicrawl.index.collection_products import COMPAT, POST, PRODUCTS
-from amicrawl.index.collection_report import as_lines, as_object
+from amicrawl.index.collection.collecting import collect, jobs_for
+from amicrawl.index.collection.marks import write_whole
+from amicrawl.index.collection.products import COMPAT, POST, PRODUCTS
+from amicrawl.index.collection.report import as_lines, as_object
+from amicrawl.index.lines.cdxj import Compat
 
 if TYPE_CHECKING:
-    from amicrawl.index.collection import Collected, State
+    from amicrawl.index.collection.collecting import Collected, State
 
 _ALL = ",".join([*PRODUCTS, *STEPS])
 _LINES_SHOWN = 40

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from amicrawl.cli.terminal import harmless
 from amicrawl.disk import OPEN_SUFFIX, Disk, explained, rename_durably
 from amicrawl.errors import AmicrawlError
-from amicrawl.index.collection import FAILED
-from amicrawl.index.collection_file import MARKS
-from amicrawl.index.collection_marks import write_whole
+from amicrawl.index.collection.collecting import FAILED
+from amicrawl.index.collection.file import MARKS
+from amicrawl.index.collection.marks import write_whole
 from amicrawl.report.counts_json import counts_to_json
 from amicrawl.report.reading import read_counts
 from amicrawl.report.text import text_lines
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
     from pathlib import Path
 
-    from amicrawl.index.collection import Collected
+    from amicrawl.index.collection.collecting import Collected
 
 
 class Step(NamedTuple):

@@ -17,18 +17,18 @@ from amicrawl.cli.archive_files import archive_files, is_watched, make_directory
 from amicrawl.cli.terminal import harmless, human_size
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, InputError, OutputError, UsageError
-from amicrawl.index.cdx_text import Layout
-from amicrawl.index.cdxj import Compat, IndexOptions
-from amicrawl.index.derivative import stem_of
+from amicrawl.index.derivatives.file import stem_of
 from amicrawl.index.indexing import MARKS, IndexJob, Progress, finished, index_file, write_lines
-from amicrawl.index.sorting import merged_files, without_repeats
+from amicrawl.index.lines.cdx_text import Layout
+from amicrawl.index.lines.cdxj import Compat, IndexOptions
+from amicrawl.index.lines.sorting import merged_files, without_repeats
 from amicrawl.index.workers import Done, Lost, run_jobs
-from amicrawl.index.zipnum_writer import write_zipnum
+from amicrawl.index.zipnum.writer import write_zipnum
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from amicrawl.index.collection_marks import Outcome
+    from amicrawl.index.collection.marks import Outcome
 
 _STDIN = Path("-")
 

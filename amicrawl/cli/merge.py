@@ -10,9 +10,9 @@ import typer
 
 from amicrawl.cli.terminal import harmless
 from amicrawl.errors import ExitCode
-from amicrawl.index.line_reader import files_in
-from amicrawl.index.merge import SIDECAR_SUFFIXES, Merged
-from amicrawl.index.merge import merge as merge_files
+from amicrawl.index.lines.line_reader import files_in
+from amicrawl.index.merging.merge import SIDECAR_SUFFIXES, Merged
+from amicrawl.index.merging.merge import merge as merge_files
 
 
 def merge(

@@ -13,7 +13,7 @@ import typer
 from amicrawl.cli.archive_files import archive_files, is_watched, make_directory
 from amicrawl.cli.terminal import harmless
 from amicrawl.errors import ExitCode
-from amicrawl.index.collection_marks import Outcome
+from amicrawl.index.collection.marks import Outcome
 from amicrawl.index.sidecar.detectors import KINDS
 from amicrawl.index.sidecar.file import PRODUCT, Publisher
 from amicrawl.index.sidecar.making import Failed, Reached, jobs_for, make_sidecars

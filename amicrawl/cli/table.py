@@ -12,7 +12,7 @@ import typer
 from amicrawl.cli.terminal import harmless
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode
-from amicrawl.index.line_reader import files_in
+from amicrawl.index.lines.line_reader import files_in
 from amicrawl.table import SCHEMAS, Place, TableOptions, TableReport, make_table
 from amicrawl.table.making import REJECTS_NAME
 

@@ -12,13 +12,13 @@ import typer
 from amicrawl.cli.terminal import harmless
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, InputError, UsageError
-from amicrawl.index.wacz import SUFFIXES, Description, write_wacz
-from amicrawl.index.wacz_table import pages_in_table
+from amicrawl.index.wacz.package import SUFFIXES, Description, write_wacz
+from amicrawl.index.wacz.table import pages_in_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from amicrawl.index.records import Broken
+    from amicrawl.index.reading.records import Broken
 
 
 def wacz(

@@ -11,15 +11,15 @@ import typer
 from amicrawl.cli.archive_files import archive_files, make_directory, tell_loss
 from amicrawl.cli.terminal import harmless, human_size
 from amicrawl.errors import ExitCode
-from amicrawl.index.derivative import Maker, derived_name, named_apart
-from amicrawl.index.deriving import derive
-from amicrawl.index.wet import WetFile
+from amicrawl.index.derivatives.deriving import derive
+from amicrawl.index.derivatives.file import Maker, derived_name, named_apart
+from amicrawl.index.derivatives.wet import WetFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from amicrawl.index.deriving import Derivative
-    from amicrawl.index.records import Broken
+    from amicrawl.index.derivatives.deriving import Derivative
+    from amicrawl.index.reading.records import Broken
 
 
 def wet(

@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from amicrawl.disk import Disk, OutputFile
 from amicrawl.errors import InputError
-from amicrawl.index.cdx_text import Layout, cdx_line
-from amicrawl.index.cdxj import IndexOptions, cdxj_lines, is_wanted, timestamp_of
-from amicrawl.index.collection_marks import MOST_LOSSES, Loss, Made, Outcome, read_mark, write_mark
-from amicrawl.index.pairs import paired
-from amicrawl.index.records import Broken, read_records
-from amicrawl.index.sorting import MEMORY, external_sort
+from amicrawl.index.collection.marks import MOST_LOSSES, Loss, Made, Outcome, read_mark, write_mark
+from amicrawl.index.lines.cdx_text import Layout, cdx_line
+from amicrawl.index.lines.cdxj import IndexOptions, cdxj_lines, is_wanted, timestamp_of
+from amicrawl.index.lines.sorting import MEMORY, external_sort
+from amicrawl.index.reading.pairs import paired
+from amicrawl.index.reading.records import Broken, read_records
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-    from amicrawl.index.records import Record
+    from amicrawl.index.reading.records import Record
 
 MARKS = "done"
 """The directory of the marks."""

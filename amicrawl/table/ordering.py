@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from amicrawl.errors import DamagedFileError
-from amicrawl.index.line_reader import BLOCK_BYTES, line_blocks
-from amicrawl.index.sorting import external_sort
+from amicrawl.index.lines.line_reader import BLOCK_BYTES, line_blocks
+from amicrawl.index.lines.sorting import external_sort
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError
-from amicrawl.index.line_reader import files_in
+from amicrawl.index.lines.line_reader import files_in
 from amicrawl.table import SCHEMAS, Place, TableOptions
 from amicrawl.table.spark import make_table_on_spark, session, table_frame, write_anywhere
 

@@ -10,7 +10,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from amicrawl.index.records import Broken
+    from amicrawl.index.reading.records import Broken
 
 DIGEST = "sha1:G7HRM7BGOKSKMSXZAHMUQTTV53QOFSMK"
 URL = "http://www.example.org/"

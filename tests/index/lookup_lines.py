@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from amicrawl.disk import Disk
-from amicrawl.index.zipnum_writer import Written, write_zipnum
+from amicrawl.index.zipnum.writer import Written, write_zipnum
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from index.archive_files import ARC_HEADER, URL, arc, gzip_member, http, packed, unexpected, warc
 
 from amicrawl.errors import InputError
-from amicrawl.index.records import Broken, Record, read_records
+from amicrawl.index.reading.records import Broken, Record, read_records
 
 if TYPE_CHECKING:
     from collections.abc import Callable

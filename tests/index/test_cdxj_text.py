@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from amicrawl.index.cdxj import CdxjLine, parse_cdxj
+from amicrawl.index.lines.cdxj import CdxjLine, parse_cdxj
 
 KEYS = st.text(st.characters(exclude_characters=" \r\n", exclude_categories=["Cs"]), min_size=1)
 TIMES = st.integers(0, 10**14 - 1).map("{:014d}".format)

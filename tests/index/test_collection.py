@@ -31,7 +31,7 @@ CORPUS = CORPORA / "warc"
 ALONE = """
 import sys
 from pathlib import Path
-from amicrawl.index.collection import collect, jobs_for
+from amicrawl.index.collection.collecting import collect, jobs_for
 source, out, products = sys.argv[1:]
 sources = sorted(Path(source).iterdir())
 settings = {"compat": "cdxj-indexer"}

@@ -13,9 +13,9 @@ import pytest
 from index.archive_files import unexpected
 from urls.vectors import CORPORA
 
-from amicrawl.index.cdxj import Compat, IndexOptions, parse_cdxj
 from amicrawl.index.indexing import index_lines
-from amicrawl.index.records import Broken, read_records
+from amicrawl.index.lines.cdxj import Compat, IndexOptions, parse_cdxj
+from amicrawl.index.reading.records import Broken, read_records
 
 WARCS = CORPORA / "warc"
 LISTED = WARCS / "expectations.jsonl"

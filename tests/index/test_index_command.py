@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from amicrawl.cli import app
 from amicrawl.errors import ExitCode, InputError, UsageError
-from amicrawl.index.cdxj import parse_cdxj
+from amicrawl.index.lines.cdxj import parse_cdxj
 
 if TYPE_CHECKING:
     from pathlib import Path

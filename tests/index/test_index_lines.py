@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import pytest
 from index.archive_files import ARC_HEADER, DIGEST, arc, http, packed, unexpected, warc
 
-from amicrawl.index.cdx_text import Layout
-from amicrawl.index.cdxj import Compat, IndexOptions, parse_cdxj, timestamp_of
 from amicrawl.index.indexing import index_lines
-from amicrawl.index.records import Broken, read_records
+from amicrawl.index.lines.cdx_text import Layout
+from amicrawl.index.lines.cdxj import Compat, IndexOptions, parse_cdxj, timestamp_of
+from amicrawl.index.reading.records import Broken, read_records
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from amicrawl.disk import Disk
-from amicrawl.index.line_file import LineFile
+from amicrawl.index.lines.line_file import LineFile
 
 if TYPE_CHECKING:
     from pathlib import Path

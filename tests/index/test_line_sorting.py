@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from amicrawl.disk import Disk
 from amicrawl.errors import OutputError
-from amicrawl.index.sorting import external_sort, merged_files, without_repeats
+from amicrawl.index.lines.sorting import external_sort, merged_files, without_repeats
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

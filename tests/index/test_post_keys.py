@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from index.archive_files import exchange, http, packed, unexpected, warc
 
-from amicrawl.index.cdxj import Compat, IndexOptions, parse_cdxj
 from amicrawl.index.indexing import index_lines
-from amicrawl.index.post_key import LONGEST_QUERY, keyed_by_body
-from amicrawl.index.records import read_records
+from amicrawl.index.lines.cdxj import Compat, IndexOptions, parse_cdxj
+from amicrawl.index.lines.post_key import LONGEST_QUERY, keyed_by_body
+from amicrawl.index.reading.records import read_records
 
 if TYPE_CHECKING:
     from pathlib import Path

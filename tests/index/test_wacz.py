@@ -25,17 +25,17 @@ from amicrawl.capture import Truncation
 from amicrawl.cli.wacz import wacz
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, DamagedFileError, InputError, OutputError, UsageError
-from amicrawl.index.cdx_source import open_sources
-from amicrawl.index.wacz import SUFFIXES, Description, Packed, write_wacz
-from amicrawl.index.wacz_pages import LONGEST_TITLE, title_of
-from amicrawl.index.wacz_table import pages_in_table
-from amicrawl.index.zip_package import ZipPackage
+from amicrawl.index.lookup.source import open_sources
+from amicrawl.index.wacz.package import SUFFIXES, Description, Packed, write_wacz
+from amicrawl.index.wacz.pages import LONGEST_TITLE, title_of
+from amicrawl.index.wacz.table import pages_in_table
+from amicrawl.index.wacz.zip_stream import ZipPackage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from amicrawl.index.records import Broken
+    from amicrawl.index.reading.records import Broken
 
 CORPUS = SHARED / "corpora" / "warc"
 DAY = datetime(2026, 1, 2, 3, 4, 6, tzinfo=UTC)

@@ -13,11 +13,18 @@ from index.lookup_lines import cluster, line, pages, plain
 
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, DamagedFileError, InputError, OutputError, UsageError
-from amicrawl.index.cdx_source import STRETCH, SortedFile, open_sources
-from amicrawl.index.sorted_lines import SortedLines
-from amicrawl.index.zipnum import Block, idx_line, json_idx_head, json_idx_line, pack, parse_idx_line
-from amicrawl.index.zipnum_reader import Cluster
-from amicrawl.index.zipnum_writer import Written, write_zipnum
+from amicrawl.index.lines.sorted_lines import SortedLines
+from amicrawl.index.lookup.source import STRETCH, SortedFile, open_sources
+from amicrawl.index.zipnum.cluster import (
+    Block,
+    idx_line,
+    json_idx_head,
+    json_idx_line,
+    pack,
+    parse_idx_line,
+)
+from amicrawl.index.zipnum.reader import Cluster
+from amicrawl.index.zipnum.writer import Written, write_zipnum
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -30,12 +30,12 @@ from typer.testing import CliRunner
 
 from amicrawl.cli import app
 from amicrawl.disk import Disk
-from amicrawl.index.cdx_server import CdxServer
-from amicrawl.index.cdx_source import open_sources
-from amicrawl.index.cdxj import cdxj_lines
-from amicrawl.index.records import read_records
-from amicrawl.index.wacz import Description, write_wacz
-from amicrawl.index.zipnum_writer import write_zipnum
+from amicrawl.index.lines.cdxj import cdxj_lines
+from amicrawl.index.lookup.server import CdxServer
+from amicrawl.index.lookup.source import open_sources
+from amicrawl.index.reading.records import read_records
+from amicrawl.index.wacz.package import Description, write_wacz
+from amicrawl.index.zipnum.writer import write_zipnum
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

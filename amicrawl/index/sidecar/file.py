@@ -15,7 +15,7 @@ from isal import igzip_lib
 
 from amicrawl.disk import OutputFile
 from amicrawl.errors import AmicrawlError
-from amicrawl.index.derivative import SOFTWARE, date_of, sha1, uri_of
+from amicrawl.index.derivatives.file import SOFTWARE, date_of, sha1, uri_of
 from amicrawl.index.sidecar.findings import encode_block
 from amicrawl.index.sidecar.subject import subject_of
 from amicrawl.record.warc import LEVEL, RecordIds, warc_date
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from amicrawl.index.derivative import Maker
-    from amicrawl.index.records import Record
+    from amicrawl.index.derivatives.file import Maker
+    from amicrawl.index.reading.records import Record
     from amicrawl.index.sidecar.characterise import Characteriser
 
 PRODUCT = "meta"

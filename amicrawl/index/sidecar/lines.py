@@ -9,13 +9,13 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from amicrawl.index.cdxj import key_of, timestamp_of, url_of
+from amicrawl.index.lines.cdxj import key_of, timestamp_of, url_of
 from amicrawl.index.sidecar.file import SOURCE_FILE, SOURCE_OFFSET
 from amicrawl.index.sidecar.findings import ERROR, parse_block
 from amicrawl.urls import surt
 
 if TYPE_CHECKING:
-    from amicrawl.index.records import Record
+    from amicrawl.index.reading.records import Record
 
 _TIES = ("warc-refers-to", "warc-concurrent-to", "warc-concurrent-id")
 _OFFSET = re.compile(r"(?a)[0-9]{1,18}")

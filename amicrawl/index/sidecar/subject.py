@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
-    from amicrawl.index.records import Record
+    from amicrawl.index.reading.records import Record
 
 CONTENT_LIMIT = 8 << 20
 """Bytes of a payload that are decoded and looked at."""

@@ -13,7 +13,7 @@ from urls.vectors import CORPORA
 
 from amicrawl.cli import app
 from amicrawl.errors import InputError, UsageError
-from amicrawl.index.records import read_records
+from amicrawl.index.reading.records import read_records
 from amicrawl.index.sidecar.file import PRODUCT, Publisher
 from amicrawl.index.sidecar.lines import sidecar_fields
 from amicrawl.index.sidecar.making import jobs_for, make_sidecar, make_sidecars

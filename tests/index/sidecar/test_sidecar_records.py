@@ -21,8 +21,8 @@ from sidecar_material import (
 )
 
 from amicrawl.disk import Disk
-from amicrawl.index.derivative import Maker, sha1
-from amicrawl.index.records import read_records
+from amicrawl.index.derivatives.file import Maker, sha1
+from amicrawl.index.reading.records import read_records
 from amicrawl.index.sidecar.characterise import Characteriser
 from amicrawl.index.sidecar.detectors import installed_detectors
 from amicrawl.index.sidecar.file import Publisher, SidecarFile
@@ -31,7 +31,7 @@ from amicrawl.index.sidecar.lines import is_sidecar_record, sidecar_fields, side
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from amicrawl.index.records import Record
+    from amicrawl.index.reading.records import Record
 
 URI = "http://140.194.76.129/publications/eng-pamphlets/index.html"
 NOBODY = Publisher()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from sidecar_material import ENGLISH, RUSSIAN, arc, html, http, read_back, record_id, warc, write_packed
 
-from amicrawl.index.records import read_records
+from amicrawl.index.reading.records import read_records
 from amicrawl.index.sidecar.characterise import Characteriser
 from amicrawl.index.sidecar.detectors import Detectors, installed_detectors
 from amicrawl.index.sidecar.file import PRODUCT, Publisher
@@ -24,8 +24,8 @@ from amicrawl.index.sidecar.subject import Subject, is_text
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from amicrawl.index.collection_marks import Outcome
-    from amicrawl.index.records import Record
+    from amicrawl.index.collection.marks import Outcome
+    from amicrawl.index.reading.records import Record
 
 NOT_THERE = html("Sorry, the page you requested could not be found.", title="404 Not Found").encode()
 

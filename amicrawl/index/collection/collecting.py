@@ -1,0 +1,262 @@
+"""A collection: archive files in, and beside each other everything that is made of them out.
+
+    OUT/cdxj/ OUT/meta/ OUT/merged/ OUT/wat/ OUT/wet/    a file a source, each from one reading of it
+    OUT/done/                                            a mark a source, once its products are whole
+    OUT/report.json, OUT/report.txt                      what was made, and everything that was lost
+    what the last steps make of all files together       OUT/table/, OUT/summary.json, ...
+
+Files are worked at in several processes; one that brings its process down costs itself only. A run that
+is broken off, in whatever way, is gone on with by the next one: what is marked as done is not done
+again, and nothing that is half made has the name of something whole.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from amicrawl.disk import OPEN_SUFFIX, DirectoryLock, Disk, explained
+from amicrawl.errors import OutputError, UsageError
+from amicrawl.index import workers
+from amicrawl.index.collection.file import MARKS, FileJob, Progress, collect_file, wait_for_others
+from amicrawl.index.collection.marks import Outcome, read_mark
+from amicrawl.index.collection.products import PRODUCTS
+from amicrawl.index.derivatives.file import named_apart
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from datetime import timedelta
+    from pathlib import Path
+
+
+FAILED = "failed"
+"""What a step says, and why, that could not be taken."""
+_LOST_IN_STEPS = (FAILED, "rejects", "skipped", "damaged")
+
+
+class Failed(NamedTuple):
+    """A file of which nothing was made."""
+
+    source: Path
+    offset: int
+    """How far the reading had come when it was last heard of, in bytes."""
+    reason: str
+
+
+@dataclass
+class Collected:
+    """What came of a run."""
+
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    """What came of each source that is done, by stem; of those done before too."""
+    before: set[str] = field(default_factory=set)
+    """Stems of the sources that were done before."""
+    failed: list[Failed] = field(default_factory=list)
+    steps: dict[str, Any] = field(default_factory=dict)
+    """What the steps say that were taken with all files together, by name."""
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether nothing was lost, of a file or in a step."""
+        lost = [said.get(what) for said in self.steps.values() for what in _LOST_IN_STEPS]
+        return not self.failed and not any(lost) and not any(o.lost for o in self.outcomes.values())
+
+
+@dataclass(frozen=True)
+class State:
+    """How far a run is."""
+
+    files: int
+    done: int
+    failed: int
+    read: int
+    """Bytes of the sources that were read in this run."""
+    total: int
+    """Bytes of the sources that are to be read in this run."""
+    records: int
+    """Records that were read in this run."""
+    seconds: float
+
+
+def collect(
+    jobs: Sequence[FileJob],
+    *,
+    processes: int,
+    show: Callable[[State], None] = lambda _: None,
+    patience: timedelta = workers.PATIENCE,
+    disk: Disk | None = None,
+) -> Collected:
+    """Make what *jobs* ask for, as far as it is not there, and return what came of all of them.
+
+    *show* is told how far it is. Raises OutputError where the collection's directory cannot be written
+    to, and UsageError where another process is writing there.
+    """
+    if not jobs:
+        return Collected()
+    out = jobs[0].out
+    _make_directories(out, jobs)
+    with _only_one(out):
+        if not wait_for_others(out / MARKS):
+            raise UsageError(f"Another process is writing to {out}. Wait until it has ended.")
+        collected = Collected()
+        waiting = _waiting(jobs, collected, disk or Disk())
+        _work(waiting, collected, processes=processes, patience=patience, show=show)
+        return collected
+
+
+def _work(
+    waiting: Sequence[FileJob],
+    collected: Collected,
+    *,
+    processes: int,
+    patience: timedelta,
+    show: Callable[[State], None],
+) -> None:
+    tracker = _Tracker(waiting, len(collected.before))
+    show(tracker.state())
+    running = workers.run_jobs(waiting, collect_file, processes=processes, patience=patience)
+    try:
+        for told in running:
+            if isinstance(told, workers.Done):
+                collected.outcomes[told.job.stem] = told.answer
+                tracker.done(told.job, told.answer)
+            elif isinstance(told, workers.Lost):
+                if told.error == OutputError.__name__:
+                    raise OutputError(told.reason)
+                offset = told.last.offset if told.last is not None else 0
+                reason = f"{told.error}: {told.reason}" if told.error else told.reason
+                collected.failed.append(Failed(told.job.source, offset, reason))
+                _remove_half_made(told.job)
+                tracker.failed(told.job)
+            else:
+                tracker.progress(told.job, told.message)
+            show(tracker.state())
+    finally:
+        running.close()
+
+
+class _Tracker:
+    """Adds up how far the files are."""
+
+    def __init__(self, waiting: Sequence[FileJob], before: int) -> None:
+        self._sizes = {job.stem: _size(job.source) for job in waiting}
+        self._at: dict[str, Progress] = {}
+        self._files = len(waiting) + before
+        self._done = before
+        self._failed = 0
+        self._began = time.monotonic()
+
+    def progress(self, job: FileJob, at: Progress) -> None:
+        self._at[job.stem] = at
+
+    def done(self, job: FileJob, outcome: Outcome) -> None:
+        self._at[job.stem] = Progress(self._sizes[job.stem], outcome.records)
+        self._done += 1
+
+    def failed(self, job: FileJob) -> None:
+        self._at[job.stem] = Progress(self._sizes[job.stem], 0)
+        self._failed += 1
+
+    def state(self) -> State:
+        return State(
+            files=self._files,
+            done=self._done,
+            failed=self._failed,
+            read=sum(at.offset for at in self._at.values()),
+            total=sum(self._sizes.values()),
+            records=sum(at.records for at in self._at.values()),
+            seconds=time.monotonic() - self._began,
+        )
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _waiting(jobs: Sequence[FileJob], collected: Collected, disk: Disk) -> list[FileJob]:
+    """Return what is left to do of *jobs*; the others go to *collected*."""
+    waiting = []
+    for job in jobs:
+        known = read_mark(job.mark, source=job.source, settings=job.settings, out=job.out)
+        if known is None:
+            _remove_old(job, disk)
+            waiting.append(job)
+            continue
+        missing = tuple(name for name in job.products if name not in known.products)
+        if missing:
+            waiting.append(replace(job, products=missing, made=known.products))
+        else:
+            collected.outcomes[job.stem] = known
+            collected.before.add(job.stem)
+    return waiting
+
+
+def _remove_old(job: FileJob, disk: Disk) -> None:
+    """Remove what was made of another version of the source, or by a run that was broken off."""
+    for path in (job.mark, *(kind.path(job) for kind in PRODUCTS.values())):
+        with explained(path, "removed"):
+            if path.exists():
+                disk.remove(path)
+
+
+def _remove_half_made(job: FileJob) -> None:
+    """Remove what the process was writing that *job* has cost."""
+    for kind in PRODUCTS.values():
+        path = kind.path(job)
+        with explained(path, "removed"):
+            path.with_name(path.name + OPEN_SUFFIX).unlink(missing_ok=True)
+
+
+def _make_directories(out: Path, jobs: Sequence[FileJob]) -> None:
+    wanted = {PRODUCTS[name].directory for job in jobs for name in job.products if name in PRODUCTS}
+    for name in sorted({MARKS, *wanted}):
+        with explained(out / name, "created"):
+            (out / name).mkdir(parents=True, exist_ok=True)
+
+
+class _only_one:  # noqa: N801  # used as a verb
+    """The claim on the directory, in words that fit here."""
+
+    def __init__(self, out: Path) -> None:
+        self._out = out
+
+    def __enter__(self) -> None:
+        try:
+            self._lock = DirectoryLock(self._out)
+        except UsageError as error:
+            raise UsageError(
+                f"Another process is writing to {self._out}. Wait until it has ended, or choose another "
+                "directory with -o."
+            ) from error
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
+def jobs_for(
+    sources: Sequence[Path],
+    out: Path,
+    *,
+    products: Sequence[str],
+    settings: Mapping[str, str] | None = None,
+    root: Path | None = None,
+) -> list[FileJob]:
+    """Return the jobs that make *products* of *sources*, each named so that no two share a file.
+
+    The index names a file by its path below *root*; without one, or elsewhere, by its name alone.
+    """
+    return [
+        FileJob(source, stem, out, tuple(products), name, {**(settings or {}), "filename": name})
+        for source, stem in named_apart(sources).items()
+        for name in (_filename(source, root),)
+    ]
+
+
+def _filename(source: Path, root: Path | None) -> str:
+    if root is not None and source.absolute().is_relative_to(root.absolute()):
+        return source.absolute().relative_to(root.absolute()).as_posix()
+    return source.name

@@ -1,0 +1,202 @@
+"""One source file of a collection: read once, and everything that was asked for made of that read.
+
+A record is given to every product in turn. What goes wrong with one record costs the record, in all
+products alike or in one, and is told with its offset: it does not cost the file. Products get their
+names when the whole file has been read, and the mark that they are done comes last.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from amicrawl.disk import explained
+from amicrawl.errors import AmicrawlError
+from amicrawl.index.collection.marks import MOST_LOSSES, Loss, Made, Outcome, write_mark
+from amicrawl.index.collection.products import POST, PRODUCTS, LeftOutError, Seen, begun
+from amicrawl.index.derivatives.file import Maker
+from amicrawl.index.reading.pairs import paired
+from amicrawl.index.reading.records import read_records
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from amicrawl.index.collection.products import Product
+    from amicrawl.index.reading.records import Broken, Record
+
+MARKS = "done"
+"""The directory of the marks."""
+_TOLD_EVERY = 0.25
+"""Seconds between two words on how far it is."""
+
+
+@dataclass(frozen=True)
+class FileJob:
+    """A source file, and what is to be made of it."""
+
+    source: Path
+    stem: str
+    """What its products are called after."""
+    out: Path
+    """The collection's directory."""
+    products: tuple[str, ...]
+    filename: str
+    """What the index calls the file."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """How they are to be made: names of options and their values."""
+    made: Mapping[str, Made] = field(default_factory=dict)
+    """Products of it that are there already, under the same settings."""
+
+    @property
+    def mark(self) -> Path:
+        """Where it is written that the file is done."""
+        return self.out / MARKS / f"{self.stem}.json"
+
+
+class Progress(NamedTuple):
+    """How far the reading of a file is."""
+
+    offset: int
+    records: int
+
+
+def collect_file(job: FileJob, tell: Callable[[Progress], None]) -> Outcome:
+    """Make the products of one file and return what came of it; *tell* is given the progress.
+
+    Raises InputError where the source cannot be read, OutputError where a product cannot be written.
+    """
+    maker = Maker()
+    with _claimed(job.out / MARKS):
+        facts = job.source.stat()
+        reader = _Reader(job, maker, tell)
+        products = reader.read()
+        outcome = Outcome(
+            source=str(job.source),
+            size=facts.st_size,
+            changed=facts.st_mtime_ns,
+            records=reader.records,
+            lost=reader.lost,
+            losses=reader.losses,
+            products={**job.made, **products},
+        )
+        write_mark(job.mark, outcome, settings=job.settings, disk=maker.disk)
+    return outcome
+
+
+class _Reader:
+    """Gives the records of one file to its products."""
+
+    def __init__(self, job: FileJob, maker: Maker, tell: Callable[[Progress], None]) -> None:
+        self.records = 0
+        self.lost = 0
+        self.losses: list[Loss] = []
+        self._last: Loss | None = None
+        self._job = job
+        self._maker = maker
+        self._tell = tell
+        self._told = time.monotonic()
+
+    def read(self) -> dict[str, Made]:
+        job = self._job
+        with ExitStack() as stack:
+            products: dict[str, Product] = {}
+            for name, product in begun(job, self._maker).items():
+                stack.callback(product.close)
+                products[name] = product
+            for record, partner in self._records():
+                self.records += 1
+                self._give(Seen(record, partner, job), products)
+                self._say_how_far(record)
+            if not self.records and not self.lost:
+                self._lose(0, "no record was found in it")
+            return self._sealed(products)
+
+    def _records(self) -> Iterator[tuple[Record, Record | None]]:
+        records = read_records(self._job.source, on_broken=self._broken)
+        if self._job.settings.get(POST):
+            yield from paired(records)
+        else:
+            yield from ((record, None) for record in records)
+
+    def _sealed(self, products: Mapping[str, Product]) -> dict[str, Made]:
+        made = {}
+        for name, product in products.items():
+            entries, size = product.seal()
+            file = PRODUCTS[name].path(self._job).relative_to(self._job.out)
+            made[name] = Made(str(file), size, entries)
+        return made
+
+    def _give(self, seen: Seen, products: Mapping[str, Product]) -> None:
+        for name, product in products.items():
+            try:
+                product.add(seen)
+            except AmicrawlError:
+                raise
+            except LeftOutError as error:
+                self._lose(seen.record.offset, str(error))
+            except Exception as error:  # noqa: BLE001  # whatever it is, it costs this record only
+                reason = f"{name}: the record is left out, {type(error).__name__}: {error}"
+                self._lose(seen.record.offset, reason[:500])
+
+    def _broken(self, broken: Broken) -> None:
+        self._lose(broken.offset, broken.reason)
+
+    def _lose(self, offset: int, reason: str) -> None:
+        loss = Loss(offset, reason)
+        if loss == self._last:
+            return  # two products say the same
+        self._last = loss
+        self.lost += 1
+        if self.lost <= MOST_LOSSES:
+            self.losses.append(loss)
+
+    def _say_how_far(self, record: Record) -> None:
+        now = time.monotonic()
+        if now - self._told >= _TOLD_EVERY:
+            self._told = now
+            self._tell(Progress(record.offset + record.length, self.records))
+
+
+@contextmanager
+def _claimed(directory: Path) -> Iterator[None]:
+    """Show, for as long as files are written, that somebody is at work here."""
+    with explained(directory, "opened"):
+        descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        _lock(descriptor, fcntl.LOCK_SH)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def wait_for_others(directory: Path, *, patience: float = 30.0) -> bool:
+    """Wait until nobody writes products any more: workers outlive a killed starter for a moment.
+
+    Returns False where somebody still does after *patience* seconds.
+    """
+    with explained(directory, "opened"):
+        descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        until = time.monotonic() + patience
+        while not _lock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB):
+            if time.monotonic() > until:
+                return False
+            time.sleep(0.05)
+        return True
+    finally:
+        os.close(descriptor)
+
+
+def _lock(descriptor: int, how: int) -> bool:
+    try:
+        fcntl.flock(descriptor, how)
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass  # some network file systems have no locks
+    return True

@@ -1,0 +1,1 @@
+"""WAT and WET: archive files made from others."""

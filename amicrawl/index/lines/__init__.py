@@ -1,0 +1,1 @@
+"""Lines of an index: made of records, sorted, and read from files."""

@@ -1,0 +1,281 @@
+"""CDXJ: one line a capture, `key timestamp {json}`, as replay tools look captures up.
+
+    com,example)/ 20170730223850 {"url": "http://example.com/", "mime": "text/html", ...}
+
+`CdxjLine` and `parse_cdxj` are the line; `cdxj_lines` derives the lines of a record, to the byte as the
+indexer of the same community writes them that `Compat` names. Only text is made here; which file it goes
+to, and sorting, are `indexing.py`'s. Values that are missing are left out, never invented, except where
+the named indexer invents them.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+from amicrawl.index.lines.extra_fields import extra_field
+from amicrawl.index.lines.post_key import keyed_by_body
+from amicrawl.urls import surt
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from amicrawl.index.reading.records import Record
+
+_quoted = json.encoder.encode_basestring_ascii
+_NOT_DIGITS = re.compile(r"[^0-9]+")
+_USUAL_DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})")
+_DATE_PARTS = ("0000", "01", "01", "00", "00", "00")
+_MIME_END = re.compile(r"[;\s]")
+_UNFIT_IN_KEY = re.compile(r"[\s\x00-\x1f\x7f]")
+_LINE = re.compile(rb"([^ \r\n]+) ([0-9]{14}|[0-9]{17}) (\{.*\})[ \t]*\r?\n?", re.DOTALL)
+_LONGEST_LINE = 64 << 20
+_WARC_FIELDS = "application/warc-fields"
+
+
+class Compat(StrEnum):
+    """Whose lines are written, to the byte."""
+
+    CDXJ_INDEXER = "cdxj-indexer"
+    """Status of revisits, labelled digests, nothing where nothing is known."""
+    PYWB = "pywb"
+    """As EOT collections: bare SHA-1, no status of revisits, `unk`, `200` where it is not HTTP."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexOptions:
+    """How lines are made."""
+
+    compat: Compat = Compat.CDXJ_INDEXER
+    post: bool = False
+    """Whether the method and body of a POST or PUT are part of the key; needs records in pairs."""
+    all_records: bool = False
+    """Whether requests, warcinfo and all others get lines too."""
+    fields: tuple[str, ...] = ()
+    """Fields beyond the usual: see `extra_fields.py`."""
+
+
+DEFAULT_OPTIONS = IndexOptions()
+
+
+class CdxjLine(NamedTuple):
+    """A line, read or to be written."""
+
+    key: str
+    timestamp: str
+    """14 digits, UTC."""
+    fields: dict[str, str]
+
+    def text(self) -> str:
+        """Return the line as it is written, line end included, all of it ASCII but the key."""
+        values = ", ".join([f"{_quoted(name)}: {_quoted(value)}" for name, value in self.fields.items()])
+        return f"{self.key} {self.timestamp} {{{values}}}\n"
+
+    def encoded(self) -> bytes:
+        """Return the line's text in UTF-8."""
+        return self.text().encode("utf-8", "surrogateescape")
+
+
+def parse_cdxj(line: bytes) -> CdxjLine:
+    """Return what *line* says. Numbers become text; 17 digits of time lose their milliseconds.
+
+    Raises ValueError, with a reason, where it is no CDXJ line; the header of a compressed index is none.
+    """
+    match = _LINE.fullmatch(line)
+    if match is None or len(line) > _LONGEST_LINE:
+        raise ValueError(_reason(line))
+    key, timestamp, written = match.groups()
+    try:
+        found = json.loads(written)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"its third part is no JSON: {error}") from None
+    fields = {
+        name: value if isinstance(value, str) else json.dumps(value)
+        for name, value in found.items()
+        if value is not None
+    }
+    return CdxjLine(key.decode("utf-8", "surrogateescape"), timestamp[:14].decode(), fields)
+
+
+def _reason(line: bytes) -> str:
+    parts = line.rstrip(b"\r\n").split(b" ", 2)
+    if len(line) > _LONGEST_LINE:
+        return "it is longer than 64 MiB"
+    if len(parts) < 3:
+        return "it has fewer than three parts"
+    if not parts[0]:
+        return "it begins with a space, as the legend of a CDX file does"
+    if not (parts[1].isdigit() and len(parts[1]) in (14, 17)):
+        return "its second part is no timestamp of 14 digits"
+    return "its third part is no JSON object"
+
+
+def cdxj_lines(
+    record: Record,
+    *,
+    filename: str,
+    options: IndexOptions = DEFAULT_OPTIONS,
+    partner: Record | None = None,
+) -> Iterator[CdxjLine]:
+    """Yield the lines of *record*: one, or none.
+
+    *filename* stands for the file in the line. *partner* is the request of a response, or the response
+    of a request, where it is known (`pairs.py`). A record without a date has no line (`timestamp_of`).
+    """
+    if not is_wanted(record, options):
+        return
+    pywb = options.compat is Compat.PYWB
+    timestamp = timestamp_of(record.date)
+    url = url_of(record)
+    if not timestamp or (pywb and not url):
+        return
+    fields = _pywb_fields(record, url) if pywb else _fields(record, url)
+    key = ""
+    if record.seekable:
+        fields["length"] = str(record.length)
+        fields["offset"] = str(record.offset)
+    if not pywb:
+        fields["filename"] = filename
+    if options.post and partner is not None:
+        request = record if record.type == "request" else partner
+        body = keyed_by_body(request, url, pywb=pywb)
+        if body is not None:
+            key = surt(body.url)
+            if record.type != "request":
+                _add_body(fields, body.method, body.query, pywb=pywb)
+    if pywb:
+        fields["filename"] = filename
+    for name in options.fields:
+        value = extra_field(name, record, partner)
+        if value:
+            fields.setdefault(*value)
+    yield CdxjLine(key_of(key or surt(url)), timestamp, fields)
+
+
+def _add_body(fields: dict[str, str], method: str, query: str, *, pywb: bool) -> None:
+    if pywb:
+        fields["method"] = method
+        if query:
+            fields["requestBody"] = query
+    else:
+        fields["requestBody"] = query
+        fields["method"] = method
+
+
+def is_wanted(record: Record, options: IndexOptions) -> bool:
+    """Tell whether *record* is of a kind that has lines."""
+    if options.all_records:
+        return True
+    return _wanted_by_pywb(record) if options.compat is Compat.PYWB else _wanted(record)
+
+
+def timestamp_of(date: str) -> str:
+    """Return the 14 digits of *date*, in either of its forms; empty where there is none.
+
+    A date that is less precise (WARC 1.1) begins at the beginning: `2016` is its first second.
+    """
+    usual = _USUAL_DATE.match(date)
+    if usual is not None:
+        return "".join(usual.groups())
+    digits = _NOT_DIGITS.sub("", date)[:14]
+    if len(digits) == 14:
+        return digits
+    given = (digits[:4], digits[4:6], digits[6:8], digits[8:10], digits[10:12], digits[12:14])
+    if len(digits) < 4 or len(digits) % 2:
+        return ""
+    return "".join([part or default for part, default in zip(given, _DATE_PARTS, strict=True)])
+
+
+def url_of(record: Record) -> str:
+    """Return the URL of *record* as a line has it: on one line, without spaces."""
+    uri = record.uri
+    if uri.isprintable() and " " not in uri:
+        return uri
+    return _UNFIT_IN_KEY.sub(
+        lambda match: f"%{ord(match[0]):02X}" if ord(match[0]) < 256 else match[0], uri
+    )
+
+
+def key_of(key: str) -> str:
+    """Return *key* fit to be one: what would end it, or the line, escaped."""
+    return (
+        _UNFIT_IN_KEY.sub(lambda match: f"%{ord(match[0]):02x}", key)
+        if not key.isprintable() or " " in key
+        else key
+    )
+
+
+def _wanted(record: Record) -> bool:
+    kind = record.type
+    if kind in ("response", "revisit"):
+        return True
+    return kind in ("resource", "metadata") and record.fields.get("content-type") != _WARC_FIELDS
+
+
+def _wanted_by_pywb(record: Record) -> bool:
+    content_type = record.fields.get("content-type", "")
+    if record.type in ("warcinfo", "request") or content_type == _WARC_FIELDS:
+        return False
+    return not (record.type == "metadata" and _mime(content_type) == "text/anvl")
+
+
+def _fields(record: Record, url: str) -> dict[str, str]:
+    fields = {"url": url} if url else {}
+    if record.type == "revisit":
+        fields["mime"] = "warc/revisit"
+    elif record.type in ("response", "request"):
+        declared = record.http_field(b"content-type")
+        if declared is not None:
+            fields["mime"] = _mime(declared.decode("latin-1"))
+    elif "content-type" in record.fields:
+        fields["mime"] = _mime(record.fields["content-type"])
+    if record.http_status is not None:
+        fields["status"] = str(record.http_status)
+    if digest := record.fields.get("warc-payload-digest") or _computed_digest(record):
+        fields["digest"] = digest
+    return fields
+
+
+def _pywb_fields(record: Record, url: str) -> dict[str, str]:
+    fields: dict[str, str] = {}
+    if metadata := record.fields.get("warc-json-metadata"):
+        fields["metadata"] = metadata
+    fields["url"] = url
+    if record.type == "revisit":
+        fields["mime"] = "warc/revisit"
+    else:
+        if record.is_http and record.block and "arc-content-type" not in record.fields:
+            declared = (record.http_field(b"content-type") or b"").decode("latin-1")
+        else:
+            declared = record.fields.get("arc-content-type") or record.fields.get("content-type", "")
+        fields["mime"] = _mime(declared) or "unk"
+        if detected := record.fields.get("warc-identified-payload-type"):
+            fields["mime-detected"] = detected
+        if record.type == "response" and (status := _pywb_status(record)):
+            fields["status"] = status
+    digest = record.fields.get("warc-payload-digest") or _computed_digest(record)
+    if digest:
+        fields["digest"] = digest.removeprefix("sha1:")
+    return fields
+
+
+def _pywb_status(record: Record) -> str:
+    if not record.is_http or not record.block:
+        return "200"
+    if record.http_status == 204 and b"Error" in record.http_head.partition(b"\n")[0]:
+        return ""
+    return str(record.http_status or "")
+
+
+def _mime(declared: str) -> str:
+    return _MIME_END.split(declared, maxsplit=1)[0]
+
+
+def _computed_digest(record: Record) -> str:
+    """Return the digest of what is stored behind the HTTP header; empty for revisits."""
+    digest = record.body_sha1 if record.type != "revisit" else b""
+    return "sha1:" + base64.b32encode(digest).decode() if digest else ""

@@ -1,0 +1,219 @@
+"""A CDX server for one's own use: questions over HTTP, answered from local indexes.
+
+`/cdx` answers GET and HEAD; nothing else is there, and no path of a request ever names a file. A request
+costs a bounded amount of work and of memory, connections are limited in number and in time, and an
+answer is sent once it is complete, so that an error never hides behind a status of 200.
+
+On a loopback address, requests that name another host are refused: a page on the web cannot have a
+browser read the archive by giving its own name our address. There is no encryption and no log in.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import socketserver
+import sys
+import threading
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Any, ClassVar
+from urllib.parse import parse_qs, urlsplit
+
+from amicrawl.errors import AmicrawlError, OutputError, UsageError
+from amicrawl.index.lookup.query import Bounds, answer, count_pages
+from amicrawl.index.lookup.request import request_of
+from amicrawl.index.lookup.row import FORMATS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from amicrawl.index.lookup.source import Source
+
+BOUNDS = Bounds(scanned=500_000, lines=100_000, octets=32 * 1024**2)
+"""What one request may cost."""
+MOST_CONNECTIONS = 32
+"""Connections that are served at a time; further ones are closed."""
+MOST_ANSWERS = 4
+"""Requests that are worked on at a time; further ones are answered with 503."""
+PATH = "/cdx"
+
+_SECONDS = 20.0
+_PIECE = 64 * 1024
+_HELP = (
+    f"A CDX server. Ask {PATH}?url=URL for the captures of a URL; url=*.HOST for those of a domain, "
+    "url=URL* for those below it.\n"
+)
+
+_Answer = tuple[HTTPStatus, str, bytes]
+"""Status, media type and body."""
+
+
+class CdxServer(ThreadingHTTPServer):
+    """The server; `serve_forever` answers until `shutdown`."""
+
+    daemon_threads = True
+    block_on_close = False
+    allow_reuse_address = True
+    request_queue_size = 2 * MOST_CONNECTIONS
+
+    def __init__(
+        self, address: tuple[str, int], sources: Sequence[Source], *, bounds: Bounds = BOUNDS
+    ) -> None:
+        """Listen on host and port *address*; OutputError where that cannot be done."""
+        host, port = address
+        self.sources = sources
+        self.bounds = bounds
+        self.answers = threading.BoundedSemaphore(MOST_ANSWERS)
+        """Who holds one works on an answer."""
+        self.is_private = is_loopback(host)
+        self._connections = threading.BoundedSemaphore(MOST_CONNECTIONS)
+        if ":" in host:
+            self.address_family = socket.AF_INET6
+        try:
+            super().__init__((host, port), CdxHandler)
+        except OSError as error:
+            raise OutputError(
+                f"{host}, port {port}, cannot be listened on: {error.strerror or error}. Choose others."
+            ) from error
+
+    def server_bind(self) -> None:
+        """Bind, without asking the DNS what the address is called, as the class above would."""
+        socketserver.TCPServer.server_bind(self)
+        self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
+
+    @property
+    def port(self) -> int:
+        """The port that is listened on."""
+        return int(self.server_address[1])
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Serve a connection in a thread, or close it when there are too many."""
+        if not self._connections.acquire(blocking=False):
+            self.shutdown_request(request)
+            return
+        try:
+            super().process_request(request, client_address)
+        except BaseException:
+            self._connections.release()
+            raise
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Serve a connection, in its thread."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._connections.release()
+
+    def handle_error(
+        self, request: socket.socket | tuple[bytes, socket.socket], client_address: Any
+    ) -> None:
+        """Pass over what a client does to its connection; say everything else."""
+        error = sys.exc_info()[1]
+        if not isinstance(error, (ConnectionError, TimeoutError)):
+            super().handle_error(request, client_address)
+
+
+class CdxHandler(BaseHTTPRequestHandler):
+    """One connection."""
+
+    server: CdxServer
+    server_version = "amicrawl"
+    sys_version = ""
+    protocol_version = "HTTP/1.0"  # one request a connection: an idle client holds nothing
+    timeout: ClassVar[float] = _SECONDS
+
+    def do_GET(self) -> None:
+        """Answer a question."""
+        status, media_type, body = self._answered()
+        self.send_response(status)
+        self.send_header("Content-Type", media_type)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.send_header("Cache-Control", "no-store")
+        if status == HTTPStatus.SERVICE_UNAVAILABLE:
+            self.send_header("Retry-After", "1")
+        self.end_headers()
+        if self.command == "HEAD":
+            return
+        # The time that a connection has is for each write: the whole body at once would have to be
+        # taken within it.
+        for start in range(0, len(body), _PIECE):
+            self.wfile.write(body[start : start + _PIECE])
+
+    def do_HEAD(self) -> None:
+        """Answer with the header only."""
+        self.do_GET()
+
+    def _refuse(self) -> None:
+        self.send_response(HTTPStatus.METHOD_NOT_ALLOWED)
+        self.send_header("Allow", "GET, HEAD")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    do_POST = do_PUT = do_DELETE = do_PATCH = do_OPTIONS = do_TRACE = do_CONNECT = _refuse  # noqa: N815
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+        """Say nothing of single requests."""
+
+    def _answered(self) -> _Answer:
+        """Return status, media type and body."""
+        if self.server.is_private and not _names_this_machine(self.headers.get("Host", "")):
+            return _error(HTTPStatus.MISDIRECTED_REQUEST, "This server answers to its own address only.")
+        path, _, query = self.path.partition("?")
+        if path == "/":
+            return HTTPStatus.OK, "text/plain; charset=utf-8", _HELP.encode()
+        if path != PATH:
+            return _error(HTTPStatus.NOT_FOUND, f"There is nothing here but {PATH}.")
+        return self._answered_query(query)
+
+    def _answered_query(self, query: str) -> _Answer:
+        if not self.server.answers.acquire(blocking=False):
+            return _error(HTTPStatus.SERVICE_UNAVAILABLE, "Too many questions at once. Ask again.")
+        try:
+            parameters = parse_qs(query, keep_blank_values=True, max_num_fields=100)
+            return _answer_to(parameters, self.server.sources, self.server.bounds)
+        except ValueError as error:
+            return _error(HTTPStatus.BAD_REQUEST, f"The query cannot be read: {error}.")
+        except UsageError as error:
+            return _error(HTTPStatus.BAD_REQUEST, str(error))
+        except AmicrawlError as error:
+            # Which file it is concerns the operator, and nobody else.
+            sys.stderr.write(f"amicrawl: {error}\n")
+            return _error(HTTPStatus.INTERNAL_SERVER_ERROR, "The index cannot be read.")
+        finally:
+            self.server.answers.release()
+
+
+def _answer_to(parameters: dict[str, list[str]], sources: Sequence[Source], bounds: Bounds) -> _Answer:
+    request = request_of(parameters)
+    if request.counts_pages:
+        pages = count_pages(request, sources)
+        found = {"pages": pages.pages, "pageSize": pages.page_size, "blocks": pages.blocks}
+        return HTTPStatus.OK, "application/json", json.dumps(found).encode() + b"\n"
+    body = b"".join(answer(request, sources, bounds=bounds))
+    return HTTPStatus.OK, FORMATS[request.output][0], body
+
+
+def _error(status: HTTPStatus, message: str) -> _Answer:
+    return status, "application/json", json.dumps({"message": message}).encode() + b"\n"
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether only this machine can reach *host*."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _names_this_machine(host: str) -> bool:
+    """Tell whether a Host field names a loopback address; one that is missing names none either way."""
+    try:
+        name = urlsplit(f"//{host}").hostname
+    except ValueError:
+        return False
+    return not host or is_loopback(name or "")

@@ -1,0 +1,1 @@
+"""Index lines and sidecars joined to lines that say both."""

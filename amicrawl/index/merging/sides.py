@@ -1,0 +1,129 @@
+"""What sidecars say, with what ties each of their records to a capture: from WARC and from CDXJ.
+
+A sidecar as WARC names the record it tells of, or its file and offset. As CDXJ, which other tools make
+of it, mostly nothing is left but key and second; `recordid`, `filename` with `offset`, and `digest`
+count where a line has them. A record that says nothing of use, or cannot be read, is told and left out.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from sys import intern
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import orjson
+
+from amicrawl.errors import DamagedFileError
+from amicrawl.index.lines.cdxj import key_of, timestamp_of, url_of
+from amicrawl.index.lines.line_reader import line_blocks
+from amicrawl.index.merging.fields import added_fields, written
+from amicrawl.index.reading.records import read_records
+from amicrawl.index.sidecar.lines import is_sidecar_record, sidecar_fields, sidecar_tie
+from amicrawl.urls import surt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from amicrawl.index.reading.records import Broken
+
+_CDXJ = (".cdxj", ".cdxj.gz")
+_SIDECAR_BLOCK = 1 << 20
+
+
+class Ties(NamedTuple):
+    """What a capture is known by; empty where something is not known."""
+
+    when: str
+    """Key and second, a space between: how the line begins."""
+    record_id: str
+    """A UUID without its brackets, or what else identifies the record."""
+    filename: str
+    """Without directories."""
+    offset: str
+    digest: str
+    """Without the name of its algorithm."""
+
+
+class Side(NamedTuple):
+    """One record of a sidecar."""
+
+    ties: Ties
+    addition: bytes
+    """The fields it adds, as they stand within an object."""
+
+    @property
+    def timestamp(self) -> str:
+        """Its 14 digits."""
+        return self.ties.when[-14:]
+
+
+def sides_of(path: Path, *, told: Callable[[str], None]) -> Iterator[Side]:
+    """Yield what the sidecar *path* says, a WARC file or its CDXJ by its name; faults go to *told*."""
+    if path.name.endswith(_CDXJ):
+        yield from _from_lines(path, told)
+        return
+
+    def broken(what: Broken) -> None:
+        told(f"{path.name}, byte {what.offset}: {what.reason}")
+
+    for record in read_records(path, on_broken=broken, block_cap=_SIDECAR_BLOCK):
+        if not is_sidecar_record(record):
+            continue
+        timestamp = timestamp_of(record.date)
+        if not timestamp:
+            told(f"{path.name}, byte {record.offset}: a record has no date")
+            continue
+        tie = sidecar_tie(record)
+        ties = Ties(
+            f"{key_of(surt(url_of(record)))} {timestamp}",
+            bare_id(tie.record_id),
+            intern(tie.filename),
+            str(tie.offset) if tie.offset >= 0 else "",
+            "",
+        )
+        yield Side(ties, written(added_fields(sidecar_fields(record))))
+
+
+def ties_of(key: bytes, timestamp: bytes, fields: dict[str, Any]) -> Ties:
+    """Return what the capture of a line is known by; UnicodeDecodeError where the key is no text."""
+    get = fields.get
+    record_id = get("recordid") or get("warc-record-id")
+    filename, offset, digest = get("filename"), get("offset"), get("digest")
+    return Ties(
+        (b"%s %s" % (key, timestamp[:14])).decode(),
+        bare_id(record_id) if isinstance(record_id, str) else "",
+        _base_name(filename) if isinstance(filename, str) else "",
+        "" if offset is None else str(offset),
+        digest.rpartition(":")[2] if isinstance(digest, str) else "",
+    )
+
+
+def bare_id(record_id: str) -> str:
+    """Return *record_id* without the brackets and the scheme that some write and some do not."""
+    if record_id.startswith("<") or not record_id.islower():
+        record_id = record_id.strip("<>").removeprefix("urn:uuid:").lower()
+    return record_id.removeprefix("urn:uuid:")
+
+
+@lru_cache(maxsize=4096)
+def _base_name(filename: str) -> str:
+    return filename.rpartition("/")[2]
+
+
+def _from_lines(path: Path, told: Callable[[str], None]) -> Iterator[Side]:
+    number = 0
+    try:
+        for block in line_blocks(path):
+            for line in block:
+                number += 1
+                if not line or line.startswith(b"!"):
+                    continue
+                try:
+                    key, timestamp, text = line.split(b" ", 2)
+                    found = orjson.loads(text)
+                    yield Side(ties_of(key, timestamp, found), written(added_fields(found)))
+                except (ValueError, AttributeError):
+                    told(f"{path.name}, line {number}: no line of a sidecar")
+    except DamagedFileError as error:
+        told(str(error))

@@ -1,0 +1,1 @@
+"""Pages among the records: what they are, say and point to. Pure."""

@@ -1,0 +1,1 @@
+"""Archive files read, record by record, whatever state they are in."""

@@ -1,0 +1,1 @@
+"""WACZ: archive files, their index and their pages in one ZIP file."""

@@ -1,0 +1,268 @@
+"""WACZ packages: WARC files with their index and a list of their pages, in one ZIP file (WACZ 1.1.1).
+
+    archive/NAME.warc.gz     the WARC files, stored as they are: a reader can fetch single records
+    indexes/index.cdx.gz     CDXJ lines in byte order, blocks of them packed (`cdxj-gzip-1.0`)
+    indexes/index.idx        where those blocks are
+    pages/pages.jsonl        the pages
+    datapackage.json         what is in the package: sizes and SHA-256 of all the above
+    datapackage-digest.json  SHA-256 of that
+
+Nothing is held in memory whole: files are copied piece by piece and summed up on the way, index lines
+are sorted on disk. The same files, words and moment give the same bytes. What of a WARC file cannot be
+read is told; the file goes into the package as it is, because an archive does not throw bytes away.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from datetime import UTC
+from itertools import chain
+from typing import IO, TYPE_CHECKING, NamedTuple
+
+from amicrawl import __version__
+from amicrawl.disk import explained
+from amicrawl.errors import InputError, UsageError
+from amicrawl.index.lines.cdxj import IndexOptions, cdxj_lines
+from amicrawl.index.lines.sorting import external_sort
+from amicrawl.index.reading.pairs import paired
+from amicrawl.index.reading.records import read_records
+from amicrawl.index.wacz.pages import HEAD, page_line
+from amicrawl.index.wacz.zip_stream import Entry, ZipPackage
+from amicrawl.index.zipnum.cluster import Block, json_idx_head, json_idx_line, pack
+from amicrawl.index.zipnum.writer import blocks_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from datetime import datetime
+    from pathlib import Path
+
+    from amicrawl.disk import Disk
+    from amicrawl.index.reading.records import Broken, Record
+    from amicrawl.index.wacz.pages import PageLine
+
+VERSION = "1.1.1"
+SUFFIXES = (".warc", ".warc.gz")
+"""Names of the files that a package may hold."""
+BLOCK_LINES = 1_024
+"""Index lines of a block."""
+
+_OPTIONS = IndexOptions(post=True)  # replay in a browser looks up what was posted, too
+_INDEX = "index.cdx.gz"
+_IDX = "index.idx"
+_PIECE = 1024**2
+_SORT_MEMORY = 64 * 1024**2
+_UNFIT_IN_NAME = re.compile(r"[^a-z0-9._-]+")
+
+
+class Description(NamedTuple):
+    """What a package says about itself."""
+
+    created: datetime
+    """When it was made; the moment of every file in it too."""
+    title: str = ""
+    description: str = ""
+    """Markdown."""
+    main_page: str = ""
+    """URL of the page to begin with; has to be one of its pages."""
+
+
+@dataclass(slots=True)
+class Packed:
+    """What went into a package."""
+
+    warcs: int = 0
+    lines: int = 0
+    """Index lines."""
+    pages: int = 0
+    broken: int = 0
+    """Places in the WARC files that could not be read."""
+    entries: list[Entry] = field(default_factory=list)
+
+
+def write_wacz(
+    warcs: Sequence[Path],
+    path: Path,
+    *,
+    description: Description,
+    disk: Disk,
+    on_broken: Callable[[Broken], None] = lambda _broken: None,
+    is_page: Callable[[Record], bool] = lambda _record: True,
+) -> Packed:
+    """Pack *warcs* as *path*, in the order given, and return what went in.
+
+    What cannot be read goes to *on_broken*. Of the pages, those are listed that *is_page* is true of.
+    Raises UsageError for names that a package cannot have, or a main page that is not in it; InputError
+    for a file that cannot be read or changes meanwhile.
+    """
+    _check_names(warcs, path)
+    packed = Packed()
+    main: list[PageLine] = []
+    with ZipPackage(path, moment=description.created, disk=disk) as package:
+        with explained(path, "written"), _scratch(path, disk) as pages, _scratch(path, disk) as idx:
+
+            def told(broken: Broken) -> None:
+                packed.broken += 1
+                on_broken(broken)
+
+            def listed(record: Record) -> None:
+                page = page_line(record)
+                if page is not None and is_page(record):
+                    packed.pages += 1
+                    pages.write(page.text())
+                    if page.url == description.main_page and not main:
+                        main.append(page)
+
+            pages.write(HEAD)
+            # Each file is read for its index while what was copied of it is still in memory.
+            lines = (
+                line
+                for warc in warcs
+                for line in _packed_and_indexed(warc, package, packed, told=told, on_record=listed)
+            )
+            ordered = external_sort(lines, memory=_SORT_MEMORY, scratch=path.parent)
+            index = _write_index(package, ordered, idx, packed)
+            packed.entries += [index, _write_scratch(package, f"indexes/{_IDX}", idx)]
+            packed.entries.append(_write_scratch(package, "pages/pages.jsonl", pages))
+        if description.main_page and not main:
+            raise UsageError(
+                f"{description.main_page!a} is none of the {packed.pages} pages. Name one of them."
+            )
+        told_of = _datapackage(description, packed.entries, main)
+        manifest = package.add("datapackage.json", [told_of], packed=True)
+        digest = {"path": "datapackage.json", "hash": f"sha256:{manifest.sha256}"}
+        package.add("datapackage-digest.json", [_json(digest)], packed=True)
+    return packed
+
+
+def _check_names(warcs: Sequence[Path], path: Path) -> None:
+    if path.suffix != ".wacz":
+        raise UsageError(f"{path} has to end in .wacz: readers know such a package by its name.")
+    if not warcs:
+        raise UsageError("There is no WARC file to pack.")
+    seen: set[str] = set()
+    for warc in warcs:
+        if not warc.name.endswith(SUFFIXES):
+            raise UsageError(f"{warc} cannot go into a package: only .warc and .warc.gz can.")
+        if warc.name in seen:
+            raise UsageError(
+                f"There are two files {warc.name}. Rename one: a package has one of a name."
+            )
+        seen.add(warc.name)
+
+
+def _scratch(path: Path, disk: Disk) -> IO[bytes]:
+    with explained(path.parent, "written to"):
+        return disk.temporary(path.parent)
+
+
+def _packed_and_indexed(
+    warc: Path,
+    package: ZipPackage,
+    packed: Packed,
+    *,
+    told: Callable[[Broken], None],
+    on_record: Callable[[Record], None],
+) -> Iterator[bytes]:
+    """Copy *warc* into the package, then yield its index lines."""
+    before = _state(warc)
+    entry = package.add(f"archive/{warc.name}", _pieces_of(warc), packed=False, size=before[0])
+    packed.entries.append(entry)
+    packed.warcs += 1
+    for record, partner in paired(read_records(warc, on_broken=told)):
+        on_record(record)
+        if record.seekable:
+            for line in cdxj_lines(record, filename=warc.name, options=_OPTIONS, partner=partner):
+                yield line.encoded()
+    if _state(warc) != before:
+        raise InputError(f"{warc} was changed while it was packed. Pack it when nothing writes to it.")
+
+
+def _state(path: Path) -> tuple[int, int]:
+    try:
+        found = path.stat()
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be read: {error.strerror}. Check path and permissions."
+        ) from error
+    return found.st_size, found.st_mtime_ns
+
+
+def _pieces_of(path: Path) -> Iterator[bytes]:
+    try:
+        with path.open("rb") as stream:
+            while piece := stream.read(_PIECE):
+                yield piece
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be read: {error.strerror}. Check path and permissions."
+        ) from error
+
+
+def _write_index(package: ZipPackage, ordered: Iterable[bytes], idx: IO[bytes], packed: Packed) -> Entry:
+    """Write the index, and into *idx* where its blocks are."""
+    blocks = blocks_of(ordered, BLOCK_LINES)
+    # The first line in order is known once all are: by then every file has been copied, and the package
+    # can take the next entry.
+    first = next(blocks, None)
+
+    def members() -> Iterator[bytes]:
+        offset = 0
+        for key, block in chain([first] if first else [], blocks):
+            member = pack(b"".join(block))
+            idx.write(json_idx_line(Block(key, "", offset, len(member))))
+            offset += len(member)
+            packed.lines += len(block)
+            yield member
+
+    idx.write(json_idx_head(_INDEX))
+    return package.add(f"indexes/{_INDEX}", members(), packed=False)
+
+
+def _write_scratch(package: ZipPackage, path: str, scratch: IO[bytes]) -> Entry:
+    size = scratch.tell()
+    scratch.seek(0)
+    return package.add(path, iter(lambda: scratch.read(_PIECE), b""), packed=True, size=size)
+
+
+def _datapackage(description: Description, entries: Sequence[Entry], main: Sequence[PageLine]) -> bytes:
+    moment = description.created.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    told: dict[str, object] = {
+        "profile": "data-package",
+        "wacz_version": VERSION,
+        "title": description.title,
+        "description": description.description,
+        "created": moment,
+        "modified": moment,
+        "software": f"amicrawl/{__version__}",
+    }
+    if main:
+        told |= {"mainPageUrl": main[0].url, "mainPageDate": main[0].moment}
+    told["resources"] = [
+        {
+            "name": name,
+            "path": entry.path,
+            "hash": f"sha256:{entry.sha256}",
+            "bytes": entry.size,
+        }
+        for name, entry in zip(_names_of(entries), entries, strict=True)
+    ]
+    return _json({name: value for name, value in told.items() if value})
+
+
+def _names_of(entries: Sequence[Entry]) -> Iterator[str]:
+    """Yield a name for each entry: in lower case, without odd characters, no two alike."""
+    seen: set[str] = set()
+    for entry in entries:
+        plain = _UNFIT_IN_NAME.sub("-", entry.path.rpartition("/")[2].lower())
+        name, number = plain, 1
+        while name in seen:
+            number += 1
+            name = f"{number}-{plain}"
+        seen.add(name)
+        yield name
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, indent=2).encode() + b"\n"

@@ -1,0 +1,1 @@
+"""ZipNum clusters: an index in gzip members, and the short index of those."""

@@ -1,0 +1,178 @@
+"""ZipNum clusters written from sorted lines, one pass, in the memory of one block.
+
+`cluster.idx` gets its name last: a directory without one is no cluster, so a kill leaves nothing that
+looks whole. The same lines and sizes give the same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from amicrawl.disk import OutputFile, explained, remove_durably
+from amicrawl.errors import InputError, UsageError
+from amicrawl.index.zipnum.cluster import (
+    BLOCK_LINES,
+    IDX_NAME,
+    LOC_NAME,
+    METADATA_NAME,
+    SHARD_LINES,
+    SHARD_NAME,
+    Block,
+    idx_line,
+    key_of,
+    pack,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
+
+    from amicrawl.disk import Disk
+
+_CONTROL = re.compile(rb"[\x00-\x1f\x7f]")
+_LEGENDS = (b" CDX ", b"CDX ", b"!meta ")
+
+
+@dataclass(slots=True)
+class Written:
+    """What went into a cluster, and what did not."""
+
+    lines: int = 0
+    blocks: int = 0
+    shards: int = 0
+    duplicates: int = 0
+    """Lines left out because the line before was the same, byte for byte."""
+    rejected: int = 0
+    """Lines left out because they are no index lines."""
+
+
+def write_zipnum(
+    lines: Iterable[bytes],
+    directory: Path,
+    *,
+    disk: Disk,
+    on_rejected: Callable[[bytes, str], None] = lambda _line, _reason: None,
+    block_lines: int = BLOCK_LINES,
+    shard_lines: int = SHARD_LINES,
+    title: str = "",
+    replace: bool = False,
+) -> Written:
+    """Write *lines*, CDXJ or CDX in byte order, as a cluster into *directory*, which is made if needed.
+
+    A line with or without LF. Legends are left out, and so is a line that equals the one before. What is
+    no index line goes to *on_rejected* with the reason. InputError where the lines are not in order;
+    UsageError where there is a cluster already and *replace* is false, or sizes that cannot be.
+    """
+    if not 1 <= block_lines <= shard_lines:
+        raise UsageError("A block has at least one line, and a shard at least as many lines as a block.")
+    with explained(directory, "made"):
+        directory.mkdir(parents=True, exist_ok=True)
+    _make_room(directory / IDX_NAME, disk=disk, replace=replace)
+    written = Written()
+    checked = _in_order(lines, written, on_rejected)
+    with ExitStack() as opened:
+        idx = OutputFile.replacing(directory / IDX_NAME, disk=disk)
+        opened.callback(idx.close)
+        shard: OutputFile | None = None
+        begun = 0
+        for key, block in blocks_of(checked, block_lines):
+            if shard is None or written.lines - begun + len(block) > shard_lines:
+                if shard is not None:
+                    shard.seal()
+                begun = written.lines
+                shard = OutputFile.replacing(directory / SHARD_NAME.format(written.shards), disk=disk)
+                opened.callback(shard.close)
+                written.shards += 1
+            member = pack(b"".join(block))
+            written.blocks += 1
+            written.lines += len(block)
+            place = Block(key, shard.path.name, shard.tell(), len(member), written.blocks)
+            idx.write(idx_line(place))
+            shard.write(member)
+        if shard is not None:
+            shard.seal()
+        _describe(directory, written.shards, title, disk=disk)
+        idx.seal()
+    return written
+
+
+def _make_room(idx: Path, *, disk: Disk, replace: bool) -> None:
+    """See to it that no index speaks of the shards that are going to change."""
+    if not idx.exists():
+        return
+    if not replace:
+        raise UsageError(f"{idx.parent} holds a ZipNum cluster already. Name another directory.")
+    remove_durably(idx, disk=disk)
+
+
+def _in_order(
+    lines: Iterable[bytes], written: Written, on_rejected: Callable[[bytes, str], None]
+) -> Iterator[bytes]:
+    """Yield every line that belongs into a cluster, LF at its end."""
+    last = b""
+    for given in lines:
+        line = given.rstrip(b"\r\n")
+        if not line or line.startswith(_LEGENDS):
+            continue
+        try:
+            _check(line)
+        except ValueError as error:
+            written.rejected += 1
+            on_rejected(line, str(error))
+            continue
+        if line <= last:
+            if line == last:
+                written.duplicates += 1
+                continue
+            raise InputError(
+                f"The index lines are not in byte order: {_start_of(line)} is behind {_start_of(last)}. "
+                "Sort them first, as LC_ALL=C sort does."
+            )
+        last = line
+        yield line + b"\n"
+
+
+def _check(line: bytes) -> None:
+    """Raise ValueError, with the reason, where *line* is no index line."""
+    key_of(line)
+    # Beside those that could pass for ends of lines or of columns: some sort before LF, and so the order
+    # of lines would depend on whether it counts.
+    if _CONTROL.search(line):
+        raise ValueError("a control character")
+
+
+def _start_of(line: bytes) -> str:
+    return ascii(line[:100].decode("utf-8", "replace"))
+
+
+def blocks_of(lines: Iterable[bytes], size: int) -> Iterator[tuple[bytes, list[bytes]]]:
+    """Cut *lines*, which end in LF, into blocks of *size*; yield each behind its first line's key."""
+    block: list[bytes] = []
+    for line in lines:
+        block.append(line)
+        if len(block) == size:
+            yield key_of(block[0]), block
+            block = []
+    if block:
+        yield key_of(block[0]), block
+
+
+def _describe(directory: Path, shards: int, title: str, *, disk: Disk) -> None:
+    names = [SHARD_NAME.format(number) for number in range(shards)]
+    _write(directory / LOC_NAME, "".join(f"{name}\t{name}\n" for name in names), disk=disk)
+    if title:
+        # YAML reads what JSON writes.
+        _write(directory / METADATA_NAME, f"title: {json.dumps(title)}\n", disk=disk)
+
+
+def _write(path: Path, text: str, *, disk: Disk) -> None:
+    file = OutputFile.replacing(path, disk=disk)
+    try:
+        file.write(text.encode())
+        file.seal()
+    finally:
+        file.close()
