@@ -28,7 +28,7 @@ crawl: environment-run ## Archive SEEDS=path (or a demo site on this machine) in
 
 .PHONY: test
 test: lint ## Check style, types and import order, then run the tests
-	@.ci/system-packages gzip
+	@.ci/system-packages gzip chromium redis-server
 	@.ci/replay-environment
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 

@@ -1,0 +1,1 @@
+"""The dashboard: a web page and an HTTP API to see and steer jobs."""
