@@ -46,7 +46,7 @@ class Sketch:
     def add_hashes(self, hashes: npt.NDArray[np.uint64]) -> None:
         """Count the values of these hashes."""
         while self._hashes is not None and len(hashes):
-            known = np.union1d(self._hashes, hashes[: 2 * EXACT])
+            known = _different(np.concatenate([self._hashes, hashes[: 2 * EXACT]]))
             if len(known) > EXACT:
                 self._hashes, hashes = None, np.concatenate([self._hashes, hashes])
             else:
@@ -120,6 +120,14 @@ class Sketch:
         return isinstance(other, Sketch) and self.to_json() == other.to_json()
 
     __hash__ = None  # type: ignore[assignment]  # it changes
+
+
+def _different(hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    # Faster than numpy's `unique`, which makes a hash table of what is hashed already.
+    hashes.sort()
+    begins = np.ones(len(hashes), np.bool_)
+    np.not_equal(hashes[1:], hashes[:-1], out=begins[1:])
+    return hashes[begins]
 
 
 def _raise(registers: npt.NDArray[np.uint8], hashes: npt.NDArray[np.uint64]) -> None:
