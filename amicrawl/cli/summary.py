@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,18 +21,20 @@ from amicrawl.report.page import page_of
 from amicrawl.report.reading import KINDS, read_counts
 from amicrawl.report.reading_years import read_years
 from amicrawl.report.text import REPLAY, overlap_lines, text_lines
-from amicrawl.report.years import folded
+from amicrawl.report.years import folded, shared_csv, shared_years
 
 if TYPE_CHECKING:
     from collections import Counter
+    from collections.abc import Mapping
 
     from amicrawl.report.counts import Counts
     from amicrawl.report.overlap import Overlap
     from amicrawl.report.reading import Reading
+    from amicrawl.report.reading_years import YearsRead
 
 _CDX_SUMMARIZE = "cdx-summarize"
 _FOLDS = ("none", "lvl2", "psl")
-_SHOWS = ("lines", "totals", "csv")
+_SHOWS = ("lines", "totals", "csv", "overlap", "overlap-csv")
 _COMPATIBLE = (CDX_SUMMARY, _CDX_SUMMARIZE)
 
 
@@ -72,7 +75,8 @@ def summary(  # noqa: PLR0917  # typer makes options of them
         str, typer.Option(help="cdx-summarize: fold hosts: none, lvl2 or psl.", metavar="HOW")
     ] = "none",
     show: Annotated[
-        str, typer.Option(help="cdx-summarize: lines, totals or csv.", metavar="FORM")
+        str,
+        typer.Option(help="cdx-summarize: lines, totals, csv, overlap or overlap-csv.", metavar="FORM"),
     ] = "lines",
 ) -> None:
     """Summarise PATHs, which follow each other, as if they were one index.
@@ -123,7 +127,11 @@ def _summarize(
             f"--fold is one of {', '.join(_FOLDS)} and --show one of {', '.join(_SHOWS)}; "
             f"{fold!r} and {show!r} were given."
         )
-    read = read_years(paths, monthly=monthly, full_host=full_host, fold=folded(fold))
+    read_one = partial(read_years, monthly=monthly, full_host=full_host, fold=folded(fold))
+    if show.startswith("overlap"):
+        _show_overlap({path: read_one([path]) for path in paths}, as_csv=show.endswith("csv"))
+        return
+    read = read_one(paths)
     lines = {
         "lines": lambda: read.years.lines(compact=compact),
         "totals": read.years.totals,
@@ -135,6 +143,22 @@ def _summarize(
     _tell_damage(read.damage)
 
 
+def _show_overlap(archives: Mapping[str, YearsRead], *, as_csv: bool) -> None:
+    names = dict(zip(archives, _names(list(archives)), strict=True))
+    shared = shared_years({names[path]: read.years for path, read in archives.items()})
+    for line in shared_csv(shared) if as_csv else [json.dumps(shared)]:
+        typer.echo(line)
+    for path, read in archives.items():
+        _tell_skipped(read.skipped, of=path)
+    _tell_damage([sentence for read in archives.values() for sentence in read.damage])
+
+
+def _names(paths: list[str]) -> list[str]:
+    """Return what tells *paths* apart: names without what stands behind the first dot, or all of it."""
+    short = [Path(path).name.partition(".")[0] for path in paths]
+    return short if len(set(short)) == len(short) and all(short) else paths
+
+
 def _confess(reading: Reading, *, quiet: bool) -> None:
     """Say on standard error what was lost, unless a table has; end with 5 if a file broke off."""
     if not quiet or reading.counts.rules == CDX_SUMMARY:
@@ -142,9 +166,10 @@ def _confess(reading: Reading, *, quiet: bool) -> None:
     _tell_damage(reading.damage)
 
 
-def _tell_skipped(skipped: Counter[str]) -> None:
+def _tell_skipped(skipped: Counter[str], *, of: str = "") -> None:
     if skipped:
-        sys.stderr.write(f"amicrawl: {skipped.total():,} lines were skipped, by reason:\n")
+        where = f" of {harmless(of)}" if of else ""
+        sys.stderr.write(f"amicrawl: {skipped.total():,} lines{where} were skipped, by reason:\n")
         for reason, lines in skipped.most_common():
             sys.stderr.write(f"  {lines:>12,}  {harmless(reason)}\n")
 

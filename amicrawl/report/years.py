@@ -17,7 +17,7 @@ import orjson
 from amicrawl.urls.suffix import registrable_domain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 CATEGORIES = (
     "html",
@@ -153,6 +153,18 @@ def shared_years(archives: dict[str, Years]) -> dict[str, list[int]]:
             sums[1 + 2 * index] += captures
             sums[2 + 2 * index] += size
     return shared
+
+
+def shared_csv(shared: Mapping[str, Sequence[int]]) -> Iterator[str]:
+    """Yield *shared*, of `shared_years`, as three blocks of CSV: hosts, captures, and bytes."""
+    yield "Hosts"
+    for combination, sums in shared.items():
+        yield f"{combination},{sums[0]}"
+    for at, title in ((1, "Count of URLs"), (2, "Size of compressed records")):
+        yield ""
+        yield title
+        for combination, sums in shared.items():
+            yield ",".join([combination, *(str(number) for number in sums[at::2])])
 
 
 def format_of(line: str) -> str | None:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from report.summary_lines import DIGEST, cdx11
+from typer.testing import CliRunner
 
+from amicrawl.cli import app
 from amicrawl.errors import InputError
 from amicrawl.report.reading_years import read_years
 from amicrawl.report.years import CATEGORIES, FIELDS, Years, category_of, folded, format_of, shared_years
@@ -203,3 +205,27 @@ def test_archives_share_what_both_hold_of_a_domain_in_a_year() -> None:
         "A AND B": [1, 1, 10, 1, 10],
         "B": [1, 1, 10],
     }
+
+
+def test_the_command_tells_what_archives_share(tmp_path: Path) -> None:
+    line = "com,{}) 20120101000000 http://{}.com/ text/html 200 DIGEST - - 10 0 a.warc.gz"
+    for name, hosts in (("first", "ab"), ("second", "bc")):
+        lines = [" CDX N b a m s k r M S V g", *(line.format(host, host) for host in hosts)]
+        (tmp_path / f"{name}.cdx").write_text("\n".join(lines) + "\n")
+    paths = [str(tmp_path / f"{name}.cdx") for name in ("first", "second")]
+    command = ["summary", "--compat", "cdx-summarize", *paths, "--show"]
+
+    told, blocks = (CliRunner().invoke(app, [*command, form]) for form in ("overlap", "overlap-csv"))
+
+    assert (told.exit_code, blocks.exit_code) == (0, 0)
+    assert json.loads(told.stdout) == {
+        "first": [1, 1, 10],
+        "first AND second": [1, 1, 10, 1, 10],
+        "second": [1, 1, 10],
+    }
+    assert blocks.stdout.split("\n\n")[1].splitlines() == [
+        "Count of URLs",
+        "first,1",
+        "first AND second,1,1",
+        "second,1",
+    ]
