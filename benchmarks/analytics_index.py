@@ -1,11 +1,14 @@
 """How many records a second `amicrawl index` indexes, beside cdxj-indexer.
 
-    python -m benchmarks.analytics_index [--pages 8000] [--files 3] [--rounds 3]
+    python -m benchmarks.analytics_index [--pages 8000] [--files 3] [--rounds 3] [--memory]
 
 Files of HTML responses of 2 to 30 kB, each with its request, packed with gzip, a member a record. Both
 sort, and what they write is compared to the byte. The unit is processor time, user and system, of the
 whole command, start included, and of the command less what it takes to index a file of one page. Medians
 of the rounds, in which the two take turns, go to standard output as JSON.
+
+Besides: what two processes cost more than one, and with `--memory` the most memory that indexing takes
+of files with ten thousand to a million records.
 """
 
 from __future__ import annotations
@@ -39,6 +42,12 @@ if TYPE_CHECKING:
 
 PEER = Path(__file__).parent / "peers" / "cdxj_indexer"
 _WORDS = 2000
+_MANY_RECORDS = (10_000, 100_000, 1_000_000)
+# From a process that is small itself: what a child takes at most is counted from the fork on.
+_LAUNCHER = (
+    "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True); "
+    "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+)
 _TIMEOUT = 900.0
 
 
@@ -80,6 +89,7 @@ def main() -> None:
     parser.add_argument("--pages", type=int, default=8000, help="pages of each file")
     parser.add_argument("--files", type=int, default=3)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--memory", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         report = _measured(Path(scratch), options)
@@ -96,6 +106,7 @@ def _measured(scratch: Path, options: argparse.Namespace) -> dict[str, Any]:
     starts: dict[str, list[Cost]] = {name: [] for name in commands}
     write_warc(scratch / "one.warc.gz", pages=1, seed=0)
     indexed: list[float] = []
+    by_processes: dict[int, list[float]] = {1: [], 2: []}
     for _ in range(options.rounds):
         for name, command in commands.items():
             costs[name].append(_run(command(files, scratch / name), scratch))
@@ -103,6 +114,9 @@ def _measured(scratch: Path, options: argparse.Namespace) -> dict[str, Any]:
         if (scratch / "amicrawl").read_bytes() != (scratch / "cdxj-indexer").read_bytes():
             raise SystemExit("the two indexes differ")
         indexed.append(_rate(files[0]))
+        for processes, spent in by_processes.items():
+            ours = _ours(files, scratch / "amicrawl", processes=processes)
+            spent.append(_run(ours, scratch).cpu_s)
     found = {name: _figures(records, costs[name], starts[name]) for name in commands}
     rates = ("records_per_cpu_s", "records_per_cpu_s_less_start")
     return {
@@ -114,13 +128,34 @@ def _measured(scratch: Path, options: argparse.Namespace) -> dict[str, Any]:
             rate: round(found["amicrawl"][rate] / found["cdxj-indexer"][rate], 2) for rate in rates
         },
         "in_process_records_per_cpu_s": round(statistics.median(indexed)),
+        "cpu_s_by_processes": {
+            processes: round(statistics.median(spent), 2) for processes, spent in by_processes.items()
+        },
         "same_bytes": True,
+        **({"peak_rss_mib_by_records": _memory(scratch)} if options.memory else {}),
     }
 
 
-def _ours(files: Sequence[Path], out: Path) -> list[str]:
-    command = [sys.executable, "-m", "amicrawl.cli", "index", "--jobs", "1", "--merge", str(out)]
-    return [*command, *map(str, files)]
+def _memory(scratch: Path) -> dict[int, int]:
+    """Return the MiB that indexing takes at most, of files with so many records."""
+    taken = {}
+    write_warc(scratch / "few.warc.gz", pages=500, seed=0)
+    thousand = (scratch / "few.warc.gz").read_bytes()
+    for records in _MANY_RECORDS:
+        many = scratch / "many.warc.gz"
+        with many.open("wb") as file:
+            for _ in range(records // 1000):
+                file.write(thousand)
+        command = [sys.executable, "-S", "-c", _LAUNCHER, *_ours([many], scratch / "index")]
+        done = subprocess.run(command, check=True, capture_output=True, timeout=_TIMEOUT)
+        taken[records] = round(int(done.stdout) / 1024)
+        many.unlink()
+    return taken
+
+
+def _ours(files: Sequence[Path], out: Path, *, processes: int = 1) -> list[str]:
+    jobs = ["--jobs", str(processes), "--merge", str(out)]
+    return [sys.executable, "-m", "amicrawl.cli", "index", *jobs, *map(str, files)]
 
 
 def _theirs(files: Sequence[Path], out: Path) -> list[str]:

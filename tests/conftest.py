@@ -1,3 +1,12 @@
+"""What holds for every test."""
+
+from hypothesis import settings
+
+# How long an example takes says more of the machine's other work than of the code.
+settings.register_profile("house", deadline=None)
+settings.load_profile("house")
+
+
 def pytest_make_parametrize_id(val: object) -> str | None:
     """Name packed parameters alike in every process: gzip puts the time into what it packs."""
     return "gzip" if isinstance(val, bytes) and val.startswith(b"\x1f\x8b") else None

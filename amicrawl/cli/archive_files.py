@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from amicrawl.index.reading.records import Broken
 
-_ENDINGS = (".warc", ".warc.gz", ".warc.zst", ".arc", ".arc.gz")
+_ENDINGS = (".warc", ".warc.gz", ".warc.zst", ".warc.lz4", ".arc", ".arc.gz")
 
 
 def archive_files(named: Sequence[Path]) -> list[Path]:

@@ -6,24 +6,27 @@ import os
 import shutil
 import sys
 import tempfile
-import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from amicrawl.cli.archive_files import archive_files, is_watched, make_directory
-from amicrawl.cli.terminal import harmless, human_size
+from amicrawl.cli.archive_files import archive_files, make_directory
+from amicrawl.cli.index_screen import Screen, size_of
+from amicrawl.cli.terminal import harmless
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, InputError, OutputError, UsageError
-from amicrawl.index.derivatives.file import stem_of
-from amicrawl.index.indexing import MARKS, IndexJob, Progress, finished, index_file, write_lines
+from amicrawl.index.derivatives.naming import stem_of
+from amicrawl.index.indexing import MARKS, IndexJob, finished, index_file, write_lines
 from amicrawl.index.lines.cdx_text import Layout
 from amicrawl.index.lines.cdxj import Compat, IndexOptions
 from amicrawl.index.lines.sorting import merged_files, without_repeats
+from amicrawl.index.reading.records import RECORD_TYPES
 from amicrawl.index.workers import Done, Lost, run_jobs
-from amicrawl.index.zipnum.writer import write_zipnum
+from amicrawl.index.zipnum.cluster import BLOCK_LINES
+from amicrawl.index.zipnum.writer import write_blocks, write_zipnum
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -31,6 +34,13 @@ if TYPE_CHECKING:
     from amicrawl.index.collection.marks import Outcome
 
 _STDIN = Path("-")
+
+
+class Engine(StrEnum):
+    """What indexes the files."""
+
+    LOCAL = "local"
+    SPARK = "spark"
 
 
 def index(
@@ -52,6 +62,18 @@ def index(
     zipnum: Annotated[
         Path | None, typer.Option(help="Directory for a ZipNum cluster of all files.", metavar="DIR")
     ] = None,
+    blocks: Annotated[
+        Path | None,
+        typer.Option(
+            "-c",
+            "--blocks",
+            help="One index of all files in packed blocks, and their places.",
+            metavar="FILE",
+        ),
+    ] = None,
+    block_lines: Annotated[
+        int, typer.Option("-l", "--block-lines", min=1, help="Lines of a block of -c and --zipnum.")
+    ] = BLOCK_LINES,
     compat: Annotated[
         Compat, typer.Option(help="Whose lines are written, to the byte.")
     ] = Compat.CDXJ_INDEXER,
@@ -62,12 +84,24 @@ def index(
     every: Annotated[
         bool, typer.Option("--all", help="Index requests, warcinfo and all other records too.")
     ] = False,
+    records: Annotated[
+        str,
+        typer.Option(help="Types of records that have lines, by commas, or all.", metavar="TYPES"),
+    ] = "",
     fields: Annotated[
         str,
         typer.Option(
             "-f", "--fields", help="More fields, by commas: recordid, http:NAME, a WARC field."
         ),
     ] = "",
+    only: Annotated[
+        str,
+        typer.Option("-rf", "--only-fields", help="All fields that a line is to have, by commas."),
+    ] = "",
+    digests: Annotated[
+        bool,
+        typer.Option("-d", "--record-digests", help="Add SHA-256 of each record's bytes as stored."),
+    ] = False,
     root: Annotated[
         Path | None, typer.Option("--dir-root", help="Name files by their path below this directory.")
     ] = None,
@@ -76,6 +110,11 @@ def index(
         int, typer.Option("-j", "--jobs", min=0, help="Processes; 0 for one a processor.")
     ] = 0,
     again: Annotated[bool, typer.Option("--again", help="Do again what is done.")] = False,
+    engine: Annotated[Engine, typer.Option(help="This machine, or a Spark cluster.")] = Engine.LOCAL,
+    master: Annotated[
+        str,
+        typer.Option(help="Spark's master; where none is given, what spark-submit says.", metavar="URL"),
+    ] = "",
 ) -> None:
     """Index FILES: a sorted CDXJ file for each, in the current directory or that of -o.
 
@@ -84,31 +123,90 @@ def index(
     """
     if out == _STDIN:
         out, merge = None, merge or _STDIN
-    names = tuple(name.strip() for name in fields.split(",") if name.strip())
-    options = IndexOptions(compat=compat, post=post, all_records=every, fields=names)
-    if zipnum is not None and layout is not Layout.CDXJ:
-        raise UsageError("A ZipNum cluster is made of CDXJ lines. Leave --format out.")
-    together = merge is not None or zipnum is not None
+    if only and (fields or layout is not Layout.CDXJ):
+        raise UsageError("--only-fields says all that a line has. Leave -f and --format out.")
+    types = _listed(records)
+    if unknown := sorted(set(types) - {*RECORD_TYPES, "all"}):
+        raise UsageError(
+            f"There are no records of type {', '.join(unknown)}. "
+            f"Choose from {', '.join(RECORD_TYPES)}, all."
+        )
+    options = IndexOptions(
+        compat=compat,
+        post=post,
+        all_records=every or "all" in types,
+        fields=_listed(only or fields),
+        only_fields=bool(only),
+        records=types,
+        stored_digests=digests,
+    )
+    whole = _Whole(merge=merge, zipnum=zipnum, blocks=blocks, block_lines=block_lines, packed=packed)
+    if (zipnum or blocks) is not None and layout is not Layout.CDXJ:
+        raise UsageError(
+            "A ZipNum cluster, or one of blocks, is made of CDXJ lines. Leave --format out."
+        )
+    together = whole.is_asked_for
     work = _Work(options, layout, packed=packed and not together, again=again, processes=jobs)
+    if engine is Engine.SPARK:
+        if _STDIN in files or (together and out is None and whole.parts is None):
+            raise UsageError("Workers read and write files. Name files, and a directory with -o.")
+        work = replace(work, master=master)
     with tempfile.TemporaryDirectory(prefix="amicrawl-index-") as scratch:
         sources = list(_sources(files, Path(scratch)))
-        parts = _parts(merge, zipnum) or Path(scratch) / "parts"
+        parts = whole.parts or Path(scratch) / "parts"
         directory = out or (parts if together else Path())
         make_directory(directory / MARKS)
         told = work.do(work.jobs_for(sources, directory, root=root))
         if together:
-            _bring_together(
-                [job.path for job in told.sound], directory, merge=merge, zipnum=zipnum, packed=packed
-            )
+            whole.write([job.path for job in told.sound], directory)
             if out is None:
                 shutil.rmtree(directory)
     told.end()
 
 
-def _parts(merge: Path | None, zipnum: Path | None) -> Path | None:
-    """Return where the indexes of single files wait to be merged, and a broken run is gone on with."""
-    beside = merge if merge not in (None, _STDIN) else zipnum
-    return beside.with_name(f"{beside.name}.parts") if beside is not None else None
+def _listed(names: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in names.split(",") if name.strip())
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Whole:
+    """What is made of the indexes of all files together."""
+
+    merge: Path | None
+    zipnum: Path | None
+    blocks: Path | None
+    block_lines: int
+    packed: bool
+
+    @property
+    def is_asked_for(self) -> bool:
+        """Whether anything is."""
+        return any(out is not None for out in (self.merge, self.zipnum, self.blocks))
+
+    @property
+    def parts(self) -> Path | None:
+        """Where the indexes of single files wait to be merged, and a broken run is gone on with."""
+        beside = next(
+            (out for out in (self.merge, self.zipnum, self.blocks) if out not in (None, _STDIN)), None
+        )
+        return beside.with_name(f"{beside.name}.parts") if beside is not None else None
+
+    def write(self, parts: Sequence[Path], scratch: Path) -> None:
+        """Write it from *parts*, each in byte order."""
+        if self.merge is not None:
+            with merged_files(parts, scratch=scratch) as lines:
+                if self.merge == _STDIN:
+                    _print(without_repeats(lines))
+                else:
+                    # The legends of the parts come first, and are one.
+                    write_lines(without_repeats(lines), self.merge, packed=self.packed, disk=Disk())
+        if self.zipnum is not None:
+            make_directory(self.zipnum)
+            with merged_files(parts, scratch=scratch) as lines:
+                write_zipnum(lines, self.zipnum, disk=Disk(), block_lines=self.block_lines, replace=True)
+        if self.blocks is not None:
+            with merged_files(parts, scratch=scratch) as lines:
+                write_blocks(lines, self.blocks, disk=Disk(), block_lines=self.block_lines)
 
 
 @dataclass
@@ -171,6 +269,8 @@ class _Work:
     packed: bool
     again: bool
     processes: int
+    master: str | None = None
+    """Of Spark, which does the work then; None where this machine does it."""
 
     def jobs_for(
         self, sources: Sequence[tuple[Path, str]], out: Path, *, root: Path | None
@@ -200,7 +300,7 @@ class _Work:
                 waiting.append(job)
             else:
                 told.add(job, known, before=True)
-        screen = _Screen(len(jobs), len(told.sound), sum(_size(job.source) for job in waiting))
+        screen = Screen(len(jobs), len(told.sound), sum(size_of(job.source) for job in waiting))
         try:
             for job, came in self._outcomes(waiting, screen):
                 screen.clear()
@@ -218,8 +318,16 @@ class _Work:
         return told
 
     def _outcomes(
-        self, jobs: Sequence[IndexJob], screen: _Screen
+        self, jobs: Sequence[IndexJob], screen: Screen
     ) -> Iterator[tuple[IndexJob, Outcome | Lost[IndexJob]]]:
+        if self.master is not None:
+            # Both need an extra.
+            from amicrawl.index.spark import index_on_spark  # noqa: PLC0415
+            from amicrawl.table.spark import session  # noqa: PLC0415
+
+            with session(self.master) as spark:
+                yield from index_on_spark(spark, jobs)
+            return
         processes = self.processes or len(os.sched_getaffinity(0))
         if len(jobs) == 1 or processes == 1:
             for job in jobs:
@@ -264,27 +372,6 @@ def _below(source: Path, root: Path) -> str:
     return os.path.relpath(source, root)
 
 
-def _bring_together(
-    parts: Sequence[Path],
-    scratch: Path,
-    *,
-    merge: Path | None,
-    zipnum: Path | None,
-    packed: bool,
-) -> None:
-    if merge is not None:
-        with merged_files(parts, scratch=scratch) as lines:
-            if merge == _STDIN:
-                _print(without_repeats(lines))
-            else:
-                # The legends of the parts come first, and are one.
-                write_lines(without_repeats(lines), merge, packed=packed, disk=Disk())
-    if zipnum is not None:
-        make_directory(zipnum)
-        with merged_files(parts, scratch=scratch) as lines:
-            write_zipnum(lines, zipnum, disk=Disk(), replace=True)
-
-
 def _print(lines: Iterable[bytes]) -> None:
     stream = sys.stdout.buffer
     for line in lines:
@@ -294,71 +381,3 @@ def _print(lines: Iterable[bytes]) -> None:
 
 def _complain(sentence: str) -> None:
     typer.echo(harmless(sentence, limit=2000), err=True)
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
-
-
-class _Screen:
-    """One line on a terminal that says how far it is; nothing where nobody looks."""
-
-    def __init__(self, files: int, before: int, total: int) -> None:
-        self._is_watched = is_watched()
-        self._files = files
-        self._done = before
-        self._total = total
-        self._at: dict[str, Progress] = {}
-        self._began = self._shown = time.monotonic()
-        self._width = 0
-
-    def teller(self, job: IndexJob) -> Teller:
-        """Return what is told how far *job* is."""
-        return Teller(self, job)
-
-    def tell(self, job: IndexJob, at: Progress) -> None:
-        """Take in how far *job* is, and show it now and then."""
-        self._at[job.name] = at
-        now = time.monotonic()
-        if self._is_watched and now - self._shown >= 0.2:
-            self._shown = now
-            self._show(now - self._began)
-
-    def done(self, job: IndexJob) -> None:
-        """Take in that *job* is done."""
-        self._done += 1
-        records = self._at[job.name].records if job.name in self._at else 0
-        self.tell(job, Progress(_size(job.source), records))
-
-    def _show(self, seconds: float) -> None:
-        read = sum(at.offset for at in self._at.values())
-        records = sum(at.records for at in self._at.values())
-        line = (
-            f"{self._done:,} of {self._files:,} files, {records:,} records, {human_size(read)} of "
-            f"{human_size(self._total)}, {records / seconds:,.0f} records/s"
-        )
-        self._width = max(self._width, len(line))
-        sys.stderr.write(f"\r{line:<{self._width}}")
-        sys.stderr.flush()
-
-    def clear(self) -> None:
-        """Make room for other lines."""
-        if self._width:
-            sys.stderr.write(f"\r{'':<{self._width}}\r")
-            sys.stderr.flush()
-            self._width = 0
-
-
-@dataclass(frozen=True)
-class Teller:
-    """What a file's reading tells its progress to."""
-
-    screen: _Screen
-    job: IndexJob
-
-    def __call__(self, at: Progress) -> None:
-        """Take in how far the reading is."""
-        self.screen.tell(self.job, at)

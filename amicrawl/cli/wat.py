@@ -10,7 +10,8 @@ import typer
 
 from amicrawl.cli.archive_files import archive_files, make_directory
 from amicrawl.cli.wet import make_all
-from amicrawl.index.derivatives.file import Maker, derived_name
+from amicrawl.index.derivatives.file import Maker
+from amicrawl.index.derivatives.naming import derived_name
 from amicrawl.index.derivatives.wat import WatFile
 
 

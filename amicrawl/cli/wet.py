@@ -12,7 +12,8 @@ from amicrawl.cli.archive_files import archive_files, make_directory, tell_loss
 from amicrawl.cli.terminal import harmless, human_size
 from amicrawl.errors import ExitCode
 from amicrawl.index.derivatives.deriving import derive
-from amicrawl.index.derivatives.file import Maker, derived_name, named_apart
+from amicrawl.index.derivatives.file import Maker
+from amicrawl.index.derivatives.naming import derived_name, named_apart
 from amicrawl.index.derivatives.wet import WetFile
 
 if TYPE_CHECKING:

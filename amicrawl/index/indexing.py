@@ -18,8 +18,9 @@ from amicrawl.disk import Disk, OutputFile
 from amicrawl.errors import InputError
 from amicrawl.index.collection.marks import MOST_LOSSES, Loss, Made, Outcome, read_mark, write_mark
 from amicrawl.index.lines.cdx_text import Layout, cdx_line
-from amicrawl.index.lines.cdxj import IndexOptions, cdxj_lines, is_wanted, timestamp_of
+from amicrawl.index.lines.cdxj import IndexOptions, line_of_wanted, timestamp_of, wanted_by
 from amicrawl.index.lines.sorting import MEMORY, external_sort
+from amicrawl.index.reading.container import Container
 from amicrawl.index.reading.pairs import paired
 from amicrawl.index.reading.records import Broken, read_records
 
@@ -103,11 +104,17 @@ def index_file(job: IndexJob, tell: Callable[[Progress], None], *, disk: Disk | 
         ) from error
     losses = Losses()
     counted = _Counted(read_records(job.source, on_broken=losses.add), tell)
-    lines = index_lines(
-        counted, job.filename, options=job.options, layout=job.layout, on_broken=losses.add
-    )
-    ordered = external_sort(lines, memory=job.memory, scratch=job.out, disk=disk)
-    written = write_lines(ordered, job.path, legend=job.layout.legend, packed=job.packed, disk=disk)
+    with Container(job.source) as container:
+        lines = index_lines(
+            counted,
+            job.filename,
+            options=job.options,
+            layout=job.layout,
+            container=container,
+            on_broken=losses.add,
+        )
+        ordered = external_sort(lines, memory=job.memory, scratch=job.out, disk=disk)
+        written = write_lines(ordered, job.path, legend=job.layout.legend, packed=job.packed, disk=disk)
     outcome = Outcome(
         source=str(job.source),
         size=facts.st_size,
@@ -127,18 +134,29 @@ def index_lines(
     *,
     options: IndexOptions,
     layout: Layout = Layout.CDXJ,
+    container: Container | None = None,
     on_broken: Callable[[Broken], None],
 ) -> Iterator[bytes]:
-    """Yield the lines of *records*, in order; *on_broken* is told of those that cannot have one."""
+    """Yield the lines of *records*, in order; *on_broken* is told of those that cannot have one.
+
+    From *container*, the file that they are of, digests of their stored bytes are made where *options*
+    ask for them; without it there are none.
+    """
     in_pairs = options.post or any(
         name.startswith("req.") or name in _OF_REQUESTS for name in options.fields
     )
+    is_wanted, plain = wanted_by(options), not layout.letters
     with_partners = paired(records) if in_pairs else ((record, None) for record in records)
     for record, partner in with_partners:
-        line = None
-        for line in cdxj_lines(record, filename=filename, options=options, partner=partner):
-            yield cdx_line(line, layout) if layout.letters else line.encoded()
-        if line is None and is_wanted(record, options) and not timestamp_of(record.date):
+        if not is_wanted(record):
+            continue
+        digest = container.sha256(record) if container is not None and options.stored_digests else ""
+        line = line_of_wanted(
+            record, filename=filename, options=options, partner=partner, stored_digest=digest
+        )
+        if line is not None:
+            yield line.encoded() if plain else cdx_line(line, layout)
+        elif not timestamp_of(record.date):
             on_broken(Broken(record.path, record.offset, "a record has no date, so it has no line"))
 
 

@@ -16,16 +16,19 @@ import re
 import struct
 from enum import IntEnum
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from xxhash import xxh64_intdigest
 
-from amicrawl.config import Identity
 from amicrawl.urls.canonical import Canonical
 from amicrawl.urls.identity import canonical_form
 from amicrawl.urls.octets import octets, text_of
 from amicrawl.urls.policy import DEFAULT_POLICY, Policy
 from amicrawl.urls.suffix import registrable_domain
+
+if TYPE_CHECKING:
+    # The settings take longer to load than all of this package, and indexers of URLs have none.
+    from amicrawl.config import Identity
 
 # In front of the hashed text, not XXH64's own seed: the reciprocal of the golden ratio, little-endian.
 _PATH_PREFIX = bytes.fromhex("157c4a7fb979379e")
@@ -84,7 +87,7 @@ def url_key(
     A URL that has no canonical form, not even by the extension, cannot be fetched but may have to be
     kept account of: it is keyed as written, its group being what stands where a host should.
     """
-    if identity is Identity.CANONICAL:
+    if identity == "canonical":
         form = canonical_form(url, policy=policy)
         if isinstance(form, Canonical):
             return UrlKey(host_key(grouping.group(form.host)), path_key(form.url))

@@ -8,6 +8,9 @@ years, their oddities included, because a key has to meet the keys of existing i
 the canonical form of `canonical.py` in nearly everything. Nothing here goes to the network, and nothing
 raises: a URL whose port is none is its own key, which is what indexers write.
 
+Most URLs have nothing in them that most of the rules are about. Those take a short way (`_plain`), which
+leads to the same key; every other URL goes through all the rules.
+
 Inside, text holds one octet a character (Latin-1), because the rules speak of octets.
 """
 
@@ -15,6 +18,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
+from functools import lru_cache
 from typing import NamedTuple
 
 from amicrawl.urls.octets import octets, text_of
@@ -36,6 +40,8 @@ _DIGITS = re.compile(r"[0-9]+")
 _NUMERIC = re.compile(r"[0-9]+(?:\.[0-9]+)*")
 _OCTAL = re.compile(r"[0-7.]+")
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
+_PLAIN = re.compile(r"(https?)://([!-\"$&-.0->@-~]{1,255})(/[!-\"$&->@-~]*)?(?:\?([!-\"$&-~]*))?")
+"""A URL in printable ASCII without escapes and fragment: scheme, authority, path, query."""
 
 
 class _Parts(NamedTuple):
@@ -50,6 +56,15 @@ class _Parts(NamedTuple):
 
 def surt(url: str | bytes) -> str:
     """Return the SURT of *url*, `tld,domain,sub)/path?query`; a hyphen where there is no URL."""
+    if isinstance(url, str) and (match := _PLAIN.fullmatch(url)) is not None:
+        key = _plain(match)
+        if key:
+            return key
+    return by_all_rules(url)
+
+
+def by_all_rules(url: str | bytes) -> str:
+    """Return the SURT of *url* by the long way, which takes nothing for granted."""
     text = text_of(url)
     if not text:
         return "-"
@@ -67,6 +82,40 @@ def surt(url: str | bytes) -> str:
     if query := _query(parts.query):
         path = f"{path or '/'}?{query}"
     return f"{','.join(reversed(host.split('.')))}{port}){path}" if host else f"{parts.scheme}:{path}"
+
+
+def _plain(match: re.Match[str]) -> str:
+    """Return the key of what matches `_PLAIN`; empty where a rule beyond case and order may apply."""
+    scheme, named, path, query = match.groups()
+    begin = site(scheme, named)
+    if not begin:
+        return ""
+    if path is None:
+        path = "/"
+    elif "//" in path or "/." in path or ")/" in path:
+        return ""
+    elif len(path) > 1 and path[-1] == "/":
+        path = path[:-1]
+    if not query:
+        return f"{begin}{path.lower()}"
+    query = query.lower()
+    if "id=" in query or "aspsessionid" in query:
+        return ""
+    if "&" in query:
+        query = _sorted(query)
+    return f"{begin}{path.lower()}?{query}"
+
+
+@lru_cache(maxsize=16_384)
+def site(scheme: str, named: str) -> str:
+    """Return what the key of a URL of *scheme* begins with whose authority is *named*.
+
+    Empty where the authority alone does not tell.
+    """
+    parts = _cut(f"{scheme}://{named}/")
+    port = _port(parts)
+    host = _WWW.sub("", _host(parts.host)) if parts.path == "/" and port is not None else ""
+    return f"{','.join(reversed(host.split('.')))}{port})" if host else ""
 
 
 def _cut(text: str) -> _Parts:
@@ -167,11 +216,13 @@ def _resolved(path: str) -> str:
 
 def _query(written: str) -> str:
     query = without_session_arguments(_UNFIT.sub(_escape, _decoded(written))).lower()
-    if "&" not in query:
-        return query
-    # A name alone goes before the same name with an empty value.
-    pairs = [argument.partition("=") for argument in query.split("&")]
-    return "&".join([name + equals + value for name, equals, value in sorted(pairs)])
+    return _sorted(query) if "&" in query else query
+
+
+def _sorted(query: str) -> str:
+    """Return *query* with its arguments in order; a name alone goes before it with an empty value."""
+    pairs = sorted([argument.partition("=") for argument in query.split("&")])
+    return "&".join(["".join(pair) for pair in pairs])
 
 
 def _decoded(text: str) -> str:

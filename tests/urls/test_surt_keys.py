@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from urls.url_strategies import ANY_TEXT, URLS
 
 from amicrawl.urls import surt
+from amicrawl.urls.surt import by_all_rules, site
 
 HEX = "0123456789abcdef0123456789ABCDEF"
 LETTERS = "abcdefghijklmnopqrstuvwx"
@@ -102,7 +103,7 @@ def test_nested_escapes_are_decoded_however_deep() -> None:
 
 
 @given(url=st.one_of(URLS, ANY_TEXT))
-@settings(max_examples=400)
+@settings(max_examples=400, deadline=None)
 def test_a_key_fits_into_a_line_of_an_index(url: str) -> None:
     key = surt(url)
     assert key
@@ -230,7 +231,7 @@ def _joined(pieces: list[str]) -> st.SearchStrategy[str]:
     path=_joined(PIECES).map("/".__add__),
     query=st.one_of(st.just(""), _joined(ARGUMENTS).map("?".__add__)),
 )
-@settings(max_examples=500)
+@settings(max_examples=500, deadline=None)  # the first example loads the library
 def test_keys_equal_those_of_the_library_that_indexes_were_made_with(
     scheme: str, host: str, port: str, path: str, query: str
 ) -> None:
@@ -238,3 +239,43 @@ def test_keys_equal_those_of_the_library_that_indexes_were_made_with(
     library = pytest.importorskip("surt")
     url = scheme + host + port + path + query
     assert surt(url) == library.surt(url)
+
+
+@given(
+    scheme=st.sampled_from(["http://", "https://", "HTTP://", "ftp://"]),
+    host=st.sampled_from(
+        [*HOSTS, "1.2.3.4", "017.1", "3232235521", "[::1]", "u:p@WWW.X.org", "@", ":", "a_b"]
+    ),
+    port=st.sampled_from(["", ":80", ":443", ":8080", ":080", ":", ":0", ":99999", ":x", ":1:2"]),
+    path=st.one_of(
+        st.just(""), _joined([*PIECES, "(", ")", ".aspx", f"(S({LETTERS}))/"]).map("/".__add__)
+    ),
+    query=st.one_of(st.just(""), _joined([*ARGUMENTS, "A=b", "&&", "c/d", "Sid=x"]).map("?".__add__)),
+)
+@settings(max_examples=800, deadline=None)
+def test_the_short_way_to_a_key_leads_where_all_rules_lead(
+    scheme: str, host: str, port: str, path: str, query: str
+) -> None:
+    url = scheme + host + port + path + query
+    assert surt(url) == by_all_rules(url)
+
+
+@given(
+    url=st.one_of(
+        URLS,
+        ANY_TEXT,
+        st.text(st.characters(min_codepoint=33, max_codepoint=126)).map("http://".__add__),
+    )
+)
+@settings(max_examples=500, deadline=None)
+def test_whatever_a_url_holds_there_is_one_key(url: str) -> None:
+    assert surt(url) == by_all_rules(url)
+
+
+def test_plain_urls_take_the_short_way() -> None:
+    """Should a change of the expression send them all the long way, indexing takes a fourth longer."""
+    plain = "https://www.Example.org:8080/A/b.html?b=2&A=1"
+    before = site.cache_info()
+    assert surt(plain) == surt(plain) == "org,example:8080)/a/b.html?a=1&b=2"
+    after = site.cache_info()
+    assert after.hits + after.misses == before.hits + before.misses + 2

@@ -22,7 +22,7 @@ from amicrawl.index import workers
 from amicrawl.index.collection.file import MARKS, FileJob, Progress, collect_file, wait_for_others
 from amicrawl.index.collection.marks import Outcome, read_mark
 from amicrawl.index.collection.products import PRODUCTS
-from amicrawl.index.derivatives.file import named_apart
+from amicrawl.index.derivatives.naming import named_apart
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -15,6 +15,7 @@ import json
 import re
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from amicrawl.index.lines.extra_fields import extra_field
@@ -22,13 +23,15 @@ from amicrawl.index.lines.post_key import keyed_by_body
 from amicrawl.urls import surt
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from amicrawl.index.reading.records import Record
 
 _quoted = json.encoder.encode_basestring_ascii
 _NOT_DIGITS = re.compile(r"[^0-9]+")
 _USUAL_DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})")
+_USUAL_FIELDS = ("url", "mime", "status", "digest", "length", "offset", "filename")
+_USUAL_LINE = "{} {} {{" + ", ".join(f'"{name}": {{}}' for name in _USUAL_FIELDS) + "}}\n"
 _DATE_PARTS = ("0000", "01", "01", "00", "00", "00")
 _MIME_END = re.compile(r"[;\s]")
 _UNFIT_IN_KEY = re.compile(r"[\s\x00-\x1f\x7f]")
@@ -57,6 +60,12 @@ class IndexOptions:
     """Whether requests, warcinfo and all others get lines too."""
     fields: tuple[str, ...] = ()
     """Fields beyond the usual: see `extra_fields.py`."""
+    only_fields: bool = False
+    """Whether these are all that a line has, in this order; usual ones may be among them."""
+    records: tuple[str, ...] = ()
+    """Types of records that get lines, whatever they hold, in place of those that get them usually."""
+    stored_digests: bool = False
+    """Whether a line has the digest of the record's bytes as they are stored; see `index_lines`."""
 
 
 DEFAULT_OPTIONS = IndexOptions()
@@ -72,6 +81,8 @@ class CdxjLine(NamedTuple):
 
     def text(self) -> str:
         """Return the line as it is written, line end included, all of it ASCII but the key."""
+        if tuple(self.fields) == _USUAL_FIELDS:
+            return _USUAL_LINE.format(self.key, self.timestamp, *map(_quoted, self.fields.values()))
         values = ", ".join([f"{_quoted(name)}: {_quoted(value)}" for name, value in self.fields.items()])
         return f"{self.key} {self.timestamp} {{{values}}}\n"
 
@@ -126,13 +137,29 @@ def cdxj_lines(
     *filename* stands for the file in the line. *partner* is the request of a response, or the response
     of a request, where it is known (`pairs.py`). A record without a date has no line (`timestamp_of`).
     """
-    if not is_wanted(record, options):
-        return
+    if is_wanted(record, options):
+        line = line_of_wanted(record, filename=filename, options=options, partner=partner)
+        if line is not None:
+            yield line
+
+
+def line_of_wanted(
+    record: Record,
+    *,
+    filename: str,
+    options: IndexOptions,
+    partner: Record | None,
+    stored_digest: str = "",
+) -> CdxjLine | None:
+    """Return the line of *record*, of a kind that has lines; None where what a line needs is missing.
+
+    *stored_digest* goes into it as `recordDigest`.
+    """
     pywb = options.compat is Compat.PYWB
     timestamp = timestamp_of(record.date)
     url = url_of(record)
     if not timestamp or (pywb and not url):
-        return
+        return None
     fields = _pywb_fields(record, url) if pywb else _fields(record, url)
     key = ""
     if record.seekable:
@@ -140,6 +167,8 @@ def cdxj_lines(
         fields["offset"] = str(record.offset)
     if not pywb:
         fields["filename"] = filename
+    if stored_digest:
+        fields["recordDigest"] = stored_digest
     if options.post and partner is not None:
         request = record if record.type == "request" else partner
         body = keyed_by_body(request, url, pywb=pywb)
@@ -153,7 +182,9 @@ def cdxj_lines(
         value = extra_field(name, record, partner)
         if value:
             fields.setdefault(*value)
-    yield CdxjLine(key_of(key or surt(url)), timestamp, fields)
+    if options.only_fields:
+        fields = {name: fields[name] for name in options.fields if name in fields}
+    return CdxjLine(key_of(key or surt(url)), timestamp, fields)
 
 
 def _add_body(fields: dict[str, str], method: str, query: str, *, pywb: bool) -> None:
@@ -168,9 +199,17 @@ def _add_body(fields: dict[str, str], method: str, query: str, *, pywb: bool) ->
 
 def is_wanted(record: Record, options: IndexOptions) -> bool:
     """Tell whether *record* is of a kind that has lines."""
+    return wanted_by(options)(record)
+
+
+def wanted_by(options: IndexOptions) -> Callable[[Record], bool]:
+    """Return what tells whether a record is of a kind that has lines."""
     if options.all_records:
-        return True
-    return _wanted_by_pywb(record) if options.compat is Compat.PYWB else _wanted(record)
+        return lambda _: True
+    if options.records:
+        types = frozenset(options.records)
+        return lambda record: record.type in types
+    return _wanted_by_pywb if options.compat is Compat.PYWB else _wanted
 
 
 def timestamp_of(date: str) -> str:
@@ -235,7 +274,10 @@ def _fields(record: Record, url: str) -> dict[str, str]:
         fields["mime"] = _mime(record.fields["content-type"])
     if record.http_status is not None:
         fields["status"] = str(record.http_status)
-    if digest := record.fields.get("warc-payload-digest") or _computed_digest(record):
+    digest = record.fields.get("warc-payload-digest", "")
+    if not digest and record.type != "warcinfo":
+        digest = _computed_digest(record)
+    if digest:
         fields["digest"] = digest
     return fields
 
@@ -272,6 +314,16 @@ def _pywb_status(record: Record) -> str:
 
 
 def _mime(declared: str) -> str:
+    # There are few in a file. A long one is nobody's, and would fill the memory.
+    return _remembered_mime(declared) if len(declared) < 256 else _before_parameters(declared)
+
+
+@lru_cache(maxsize=1024)
+def _remembered_mime(declared: str) -> str:
+    return _before_parameters(declared)
+
+
+def _before_parameters(declared: str) -> str:
     return _MIME_END.split(declared, maxsplit=1)[0]
 
 

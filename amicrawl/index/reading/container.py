@@ -1,11 +1,12 @@
-"""How a record lies in its file: the facts of its gzip member.
+"""How a record lies in its file: the facts of its gzip member, the digest of its stored bytes.
 
-What reads records gives what they say; WAT wants besides what the bytes around them are. They are looked
+What reads records gives what they say; some want besides what the bytes around them are. They are looked
 up at the record's offset, a few bytes each, which the file system still holds. Reads only.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 from typing import TYPE_CHECKING, NamedTuple, Self
 
@@ -21,6 +22,7 @@ _MAGIC = b"\x1f\x8b"
 _FIXED_HEADER = 10
 _FOOTER = 8
 _LOOKED_AT = 1024
+_PIECE = 1 << 20
 _HAS_CRC, _HAS_EXTRA, _HAS_NAME, _HAS_COMMENT = 2, 4, 8, 16
 
 
@@ -44,7 +46,7 @@ class Container:
         """Open *path*; InputError where that fails."""
         try:
             self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-            self.is_compressed = os.pread(self._descriptor, 2, 0) in (_MAGIC, b"\x28\xb5")
+            self.is_compressed = os.pread(self._descriptor, 2, 0) in (_MAGIC, b"\x28\xb5", b"\x04\x22")
         except OSError as error:
             raise InputError(
                 f"{path} cannot be read: {error.strerror or error}. Check path and permissions."
@@ -61,6 +63,21 @@ class Container:
         footer = os.pread(self._descriptor, _FOOTER, record.offset + record.length - _FOOTER)
         crc, size = int.from_bytes(footer[:4], "little"), int.from_bytes(footer[4:], "little")
         return Member(record.length, header_length, crc, size, name)
+
+    def sha256(self, record: Record) -> str:
+        """Return the digest of the bytes that *record* is stored in, `sha256:` and hexadecimal digits.
+
+        Of packed files those of its member, else those of its header and block. Empty where it cannot
+        be sought, as what is stored is not its own then.
+        """
+        if not record.seekable:
+            return ""
+        digest = hashlib.sha256()
+        offset, left = record.offset, record.length
+        while left and (piece := os.pread(self._descriptor, min(left, _PIECE), offset)):
+            digest.update(piece)
+            offset, left = offset + len(piece), left - len(piece)
+        return "" if left else f"sha256:{digest.hexdigest()}"
 
     def close(self) -> None:
         """Close it."""

@@ -30,7 +30,8 @@ _ARC = re.compile(
     rb"([A-Za-z][A-Za-z0-9+.-]*:.*?) ([0-9A-Fa-f.:]+|-|\S+) ([0-9]{8,}) (.*?)(\S+)\s*", re.DOTALL
 )
 _USUAL = (b"WARC/1.0\r\n", b"WARC/1.1\r\n")
-_USUAL_LENGTH = re.compile(rb"\r\nContent-Length: ([0-9]{1,18})\r\n")
+_LENGTH_BEGIN = b"\r\nContent-Length: "
+_MOST_DIGITS = 18
 _NAMES = {
     name: name.lower()
     for name in (
@@ -56,6 +57,9 @@ _NAMES = {
 }
 _ARC_BEGIN = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*:\S")
 _LENGTH = re.compile(r"[0-9]{1,18}")
+_USUAL_NAME = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,63}")
+_MOST_NAMES = 1000
+"""Names that are remembered: more are no writer's, but made to fill the memory."""
 
 
 class Head(NamedTuple):
@@ -76,19 +80,27 @@ def declared_length(raw: bytes) -> int:
 
     Of most records nothing else is needed to go to the next one.
     """
-    match = _USUAL_LENGTH.search(raw)
-    return int(match[1]) if match is not None and raw.startswith(_USUAL) else -1
+    start = raw.find(_LENGTH_BEGIN) + len(_LENGTH_BEGIN)
+    if start < len(_LENGTH_BEGIN) or not raw.startswith(_USUAL):
+        return -1
+    digits = raw[start : raw.find(b"\r\n", start)]
+    return int(digits) if len(digits) <= _MOST_DIGITS and digits.isdigit() else -1
+
+
+def usual_fields(raw: bytes) -> dict[str, str] | None:
+    """Return the fields of the WARC header *raw* where it is written as usual; None where it is not."""
+    return _usual_fields(raw.decode("utf-8", "replace")) if raw.startswith(_USUAL) else None
 
 
 def warc_head(raw: bytes) -> Head | None:
     """Return the header *raw*, which ends with its blank line; None where it is no WARC record's."""
     text = raw.decode("utf-8", "replace")
+    if raw.startswith(_USUAL) and (fields := _usual_fields(text)) is not None:
+        return Head(text[:8], fields, _length(fields.get("content-length", "")), "")
     first, *lines = text.split("\n")
     if not first.startswith("WARC/"):
         return None
-    fields = _usual_fields(text)
-    if fields is None:
-        fields = _fields(lines)
+    fields = _fields(lines)
     version = first.strip()
     strange = "" if first.endswith("\r") else "its first line does not end in CRLF"
     if not version.startswith(("WARC/1.0", "WARC/1.1", "WARC/0.1")):
@@ -99,20 +111,30 @@ def warc_head(raw: bytes) -> Head | None:
 def _usual_fields(text: str) -> dict[str, str] | None:
     """Return the fields of a header that has nothing unusual; None where it has.
 
-    Usual are the standard's names in its own spelling, one blank behind the colon, and no other white
-    space at the ends of a value. That is most of all headers, and quicker told than by `_fields`.
+    Usual are lines `Name: value` with one blank, no other white space at the ends of a value, and no
+    name twice. That is most of all headers, and quicker told than by `_fields`.
     """
-    if "\t" in text or " \r" in text:
+    if " \r" in text or ":  " in text:
         return None
-    fields: dict[str, str] = {}
-    for line in text.split("\r\n")[1:-2]:
-        name, _, value = line.partition(": ")
-        known = _NAMES.get(name)
-        if known is None or value[:1] == " ":
+    pairs = [line.split(": ", 1) for line in text.split("\r\n")[1:-2]]
+    try:
+        fields = {_NAMES[name]: value for name, value in pairs}
+    except (KeyError, ValueError):
+        if any(len(pair) < 2 or not _learn(pair[0]) for pair in pairs):
             return None
-        if known not in fields:
-            fields[known] = value
-    return fields
+        fields = {_NAMES[name]: value for name, value in pairs}
+    # What is printable has no white space but blanks, and no line end.
+    return fields if len(fields) == len(pairs) and "".join(fields.values()).isprintable() else None
+
+
+def _learn(name: str) -> bool:
+    """Remember the lower case of *name*; False where it is no name, or too many are known."""
+    if name in _NAMES:
+        return True
+    if len(_NAMES) >= _MOST_NAMES or not _USUAL_NAME.fullmatch(name):
+        return False
+    _NAMES[name] = name.lower()
+    return True
 
 
 def _fields(lines: list[str]) -> dict[str, str]:

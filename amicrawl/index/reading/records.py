@@ -1,9 +1,9 @@
 """The records of a WARC or ARC file, in order, whatever state the file is in.
 
-WARC 1.0 and 1.1 and ARC, one record a gzip member or zstd frame, not packed, or packed as a whole. Each
-record says where it lies, to the byte. What cannot be read is told with its offset and the reason, and
-reading goes on behind it; nothing is raised for damaged bytes. Memory stays within a few times the cap
-on a block, however large file and records are.
+WARC 1.0 and 1.1 and ARC, one record a gzip member or frame of zstd or LZ4, not packed, or packed as a
+whole. Each record says where it lies, to the byte. What cannot be read is told with its offset and the
+reason, and reading goes on behind it; nothing is raised for damaged bytes. Memory stays within a few
+times the cap on a block, however large file and records are.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, overload
 
-from amicrawl.discovery.coding import decoded
 from amicrawl.errors import InputError
 from amicrawl.index.reading.flow import Found, found_records
-from amicrawl.index.reading.framing import warc_head
+from amicrawl.index.reading.framing import usual_fields, warc_head
 from amicrawl.index.reading.unpacking import unpacked
 from amicrawl.message import end_of_head, header_fields, is_interim, payload_blocks, status_of
 
@@ -30,7 +29,7 @@ BLOCK_CAP = 64 << 20
 CONTENT_LIMIT = 64 << 20
 """Bytes that `Record.content` returns at most, where no other limit is asked for."""
 
-_TYPES = (
+RECORD_TYPES = (
     "warcinfo",
     "response",
     "revisit",
@@ -40,9 +39,11 @@ _TYPES = (
     "conversion",
     "continuation",
 )
-_KNOWN = {name.encode(): name for name in _TYPES}
+"""The types of the standard (ISO 28500, 6)."""
+_KNOWN = {name.encode(): name for name in RECORD_TYPES}
 _HTTP_TYPES = frozenset(("response", "revisit", "request"))
 _USUAL_TYPE = re.compile(rb"\r\nWARC-Type: ([a-z]+)\r\n")
+_USUAL_STATUS = re.compile(rb"HTTP/1\.[01] ([2-5][0-9]{2})(?![0-9])")
 _T = TypeVar("_T")
 
 
@@ -110,8 +111,8 @@ class Record:
     @_Lazy
     def fields(self) -> dict[str, str]:
         """Return the header by lower-case names; of repeated ones the first. ARC has WARC's names."""
-        if self._found.fields is not None:
-            return self._found.fields
+        if (fields := self._found.fields) is not None or (fields := usual_fields(self.head)) is not None:
+            return fields
         head = warc_head(self.head)
         return head.fields if head is not None else {}
 
@@ -172,6 +173,9 @@ class Record:
         if not self.is_http:
             return 0, 0, None
         block, start, status = self.block, 0, None
+        if (usual := _USUAL_STATUS.match(block)) is not None:
+            end = end_of_head(block)
+            return 0, len(block) if end is None else end, int(usual[1])
         while (end := end_of_head(block, start)) is not None:
             status = status_of(block[start:end])
             if status is None or not is_interim(status) or end >= len(block):
@@ -187,6 +191,10 @@ class Record:
         return self.block[start:end]
 
     @_Lazy
+    def _http_head_in_lower_case(self) -> bytes:
+        return self.http_head.lower()
+
+    @_Lazy
     def http_status(self) -> int | None:
         """Return the status code; None for requests, and where there is none."""
         return self._http[2] if self.type != "request" else None
@@ -198,9 +206,13 @@ class Record:
 
     def http_field(self, name: bytes) -> bytes | None:
         """Return the first value of the HTTP field *name*, given in lower case."""
-        match = _http_field(name).search(self.http_head)
-        if match is None:
-            return None
+        head, lowered, pattern = self.http_head, self._http_head_in_lower_case, _http_field(name)
+        at, match = -1, None
+        while match is None:
+            at = lowered.find(b"\n" + name, at + 1)
+            if at < 0:
+                return None
+            match = pattern.match(head, at)
         if match[2]:
             # The line is folded; that is rare, and left to who knows how.
             return next((value for field, value in self.http_fields if field.lower() == name), None)
@@ -234,7 +246,12 @@ class Record:
         codings = b",".join(
             value for name, value in self.http_fields if name.lower() == b"content-encoding"
         )
-        return decoded([self.payload], codings, limit=limit) if codings else self.payload[:limit]
+        if not codings:
+            return self.payload[:limit]
+        # Indexing never comes here, and this would be half of what a worker has to load for it.
+        from amicrawl.discovery.coding import decoded  # noqa: PLC0415
+
+        return decoded([self.payload], codings, limit=limit)
 
 
 @cache

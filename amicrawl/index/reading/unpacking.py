@@ -1,9 +1,9 @@
 """A file's bytes with its compression taken off, and where in the file each of them came from.
 
 What comes out is a stream of pieces. Each says at which byte of the file its unit begins (a gzip member,
-a zstd frame; in a file that is not packed, the piece itself) and, with its last piece, where it ends.
-Where a unit is damaged, a piece without bytes carries the reason, and the stream goes on with the next
-unit that begins like an archive record: what lies between is lost, and is said to be.
+a frame of zstd or LZ4; in a file that is not packed, the piece) and, with its last piece, where it ends.
+Where a unit is damaged, a piece without bytes carries the reason, and the stream goes on with the
+next unit that begins like an archive record: what lies between is lost, and is said to be.
 
 Memory is bounded, whatever a unit inflates to. Reads only.
 """
@@ -17,6 +17,8 @@ import zstandard
 from isal import isal_zlib
 
 from amicrawl.index.reading.framing import NEXT_WARC
+from amicrawl.index.reading.lz4_frame import MAGIC as LZ4_MAGIC
+from amicrawl.index.reading.lz4_frame import Lz4Frame, first_literals
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -26,9 +28,12 @@ GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 PIECE = 1 << 20
 """Bytes that a piece has at most."""
+_READ = 128 << 10
+"""Bytes of a packed file that are read at a time; larger blocks go back to the system each time."""
 
 _GZIP_BEGIN = re.compile(rb"\x1f\x8b\x08[\x00-\x1f]")
 _ZSTD_BEGIN = re.compile(rb"\x28\xb5\x2f\xfd")
+_LZ4_BEGIN = re.compile(rb"\x04\x22\x4d\x18[\x40-\x7f]")
 _RECORD_BEGIN = re.compile(rb"\s*(?:WARC/[0-9]|[A-Za-z][A-Za-z0-9+.-]*:\S* )")
 _ZSTD_SKIPPABLE = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")
 _DICTIONARY_FRAME = b"\x5d\x2a\x4d\x18"
@@ -37,9 +42,10 @@ _WINDOW = 31
 _ZSTD_WINDOW = 1 << 27
 _GZIP_FEED = 16 * 1024
 _ZSTD_FEED = 1024  # may stand for 32 MiB
+_LZ4_FEED = 64 * 1024
 _PROBE = 64
 _INFLATION_ERROR: type[Exception] = isal_zlib.error  # type: ignore[assignment]  # by its stub, an instance
-_ERRORS = (_INFLATION_ERROR, zstandard.ZstdError, EOFError, ValueError)
+_ERRORS = (_INFLATION_ERROR, zstandard.ZstdError, EOFError, OSError, ValueError)
 
 
 class Piece(NamedTuple):
@@ -76,15 +82,17 @@ def unpacked(stream: BinaryIO) -> tuple[bool, Iterator[Piece]]:
     return True, _Units(stream, begin, packing).pieces()
 
 
-def _packing_of(begin: bytes) -> _Gzip | _Zstd | None:
+def _packing_of(begin: bytes) -> _Gzip | _Zstd | _Lz4 | None:
     if begin.startswith(GZIP_MAGIC):
         return _Gzip()
     if begin.startswith(ZSTD_MAGIC) or _ZSTD_SKIPPABLE.match(begin):
         return _Zstd()
+    if begin.startswith(LZ4_MAGIC):
+        return _Lz4()
     if _RECORD_BEGIN.match(begin) or NEXT_WARC.search(begin):
         return None
     # It begins with nothing known. If just that is damaged, what follows tells how it is packed.
-    return next((packing for packing in (_Gzip(), _Zstd()) if packing.begin.search(begin)), None)
+    return next((packing for packing in (_Gzip(), _Zstd(), _Lz4()) if packing.begin.search(begin)), None)
 
 
 def _plain(stream: BinaryIO, begin: bytes) -> Iterator[Piece]:
@@ -129,10 +137,21 @@ class _Zstd:
         )
 
 
+class _Lz4:
+    """LZ4, one frame a unit."""
+
+    name = "LZ4 frame"
+    begin = _LZ4_BEGIN
+    feed = _LZ4_FEED
+
+    def decoder(self) -> _Decoder:
+        return Lz4Frame(PIECE)
+
+
 class _Units:
     """The units of a packed file, one after the other."""
 
-    def __init__(self, stream: BinaryIO, begin: bytes, packing: _Gzip | _Zstd) -> None:
+    def __init__(self, stream: BinaryIO, begin: bytes, packing: _Gzip | _Zstd | _Lz4) -> None:
         self._stream = stream
         self._packing = packing
         self._buffer = begin
@@ -142,13 +161,23 @@ class _Units:
         """Offset in the file of the buffer's first byte."""
 
     def pieces(self) -> Iterator[Piece]:
-        begin = self._packing.begin
-        while self._fill(4):
-            offset = self._base + self._at
-            if begin.match(self._buffer, self._at):
-                # Nearly all units come at once; those do without a generator of their own.
-                decoder = self._packing.decoder()
-                data, fault = self._some(decoder)
+        begins, feed, decoder_of = self._packing.begin.match, self._packing.feed, self._packing.decoder
+        while len(self._buffer) - self._at >= feed or self._fill(4):
+            at = self._at
+            offset = self._base + at
+            if begins(self._buffer, at):
+                decoder = decoder_of()
+                fault = ""
+                if len(self._buffer) - at >= feed:
+                    # Nearly all units come at once; those do without any call that can be saved.
+                    try:
+                        data = decoder.decompress(self._view[at : at + feed])
+                    except _ERRORS as error:
+                        data, fault = b"", self._damaged(error)
+                    else:
+                        self._at = at + feed - len(decoder.unused_data)
+                else:
+                    data, fault = self._some(decoder)
                 if decoder.eof and not fault and len(data) <= PIECE:
                     yield Piece(offset, data, self._base + self._at, "")
                     continue
@@ -189,9 +218,12 @@ class _Units:
         try:
             data = decoder.decompress(block)
         except _ERRORS as error:
-            return b"", f"a {self._packing.name} is damaged ({error})"
+            return b"", self._damaged(error)
         self._at += len(block) - len(decoder.unused_data)
         return data, ""
+
+    def _damaged(self, error: Exception) -> str:
+        return f"a {self._packing.name} is damaged ({error})"
 
     def _skip(self, packing: _Zstd) -> str:
         """Pass over a skippable zstd frame, and take it where it is the dictionary."""
@@ -227,6 +259,10 @@ class _Units:
             self._at += 1
 
     def _begins_a_record(self) -> bool:
+        if isinstance(self._packing, _Lz4):
+            # It could be decoded only when it is whole.
+            literals = first_literals(self._buffer[self._at : self._at + _PROBE])
+            return b"WARC/" in literals or b"://" in literals
         decoder = self._packing.decoder()
         begin = b""
         try:
@@ -250,7 +286,7 @@ class _Units:
         """See to it that *count* bytes are at hand; False where the file has not so many."""
         if len(self._buffer) - self._at >= count:
             return True
-        self._buffer = self._buffer[self._at :] + self._stream.read(max(PIECE, count))
+        self._buffer = self._buffer[self._at :] + self._stream.read(max(_READ, count))
         self._view = memoryview(self._buffer)
         self._base += self._at
         self._at = 0

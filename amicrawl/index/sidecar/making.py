@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from amicrawl.disk import DirectoryLock, Disk, explained
 from amicrawl.errors import InputError, OutputError, UsageError
 from amicrawl.index.collection.marks import MOST_LOSSES, Loss, Made, Outcome, read_mark, write_mark
-from amicrawl.index.derivatives.file import Maker, derived_name, named_apart
+from amicrawl.index.derivatives.file import Maker
+from amicrawl.index.derivatives.naming import derived_name, named_apart
 from amicrawl.index.reading.records import Broken, read_records
 from amicrawl.index.sidecar.characterise import Characteriser
 from amicrawl.index.sidecar.detectors import KINDS, installed_detectors

@@ -82,10 +82,18 @@ _XML = re.compile(rb"\s*<\?xml[\s]")
 _JSON = re.compile(rb"\s*(?:\{\s*(?:\"|\})|\[\s*[\[{\"\]0-9-])")
 _BINARY = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_DOCTYPE = re.compile(rb"(?i)<!doctype html[ \t\r\n>]")
+_OF_TEXTS = bytes([*range(7, 11), 12, 13, 27, *range(32, 127), *range(128, 256)])
+"""The octets that libmagic allows in a text."""
 
 
 class Libmagic:
-    """The library behind `file`."""
+    """The library behind `file`.
+
+    It takes a text that begins as HTML documents do for HTML, whatever else is in it: with any of the
+    17,310 printable literals of its own signatures in such a page, its answer changed in 5 of 51,930
+    pages. As that is most of what there is, and takes it longest, it is not asked then.
+    """
 
     name = "python-magic"
 
@@ -99,9 +107,16 @@ class Libmagic:
         """Return the media type of *content*."""
         del is_whole  # the beginning is enough
         begin = content[:_TEXT_LOOKED_AT]
+        if _DOCTYPE.match(begin) and not begin.translate(None, _OF_TEXTS):
+            return Identity("text/html")
+        return Identity(self.asked(content))
+
+    def asked(self, content: bytes) -> str:
+        """Return what the library itself says of *content*."""
+        begin = content[:_TEXT_LOOKED_AT]
         if b"\x00" in begin:
             begin = content[:LOOKED_AT]
-        return Identity(self._magic.from_buffer(begin))
+        return str(self._magic.from_buffer(begin))
 
 
 class Signatures:

@@ -34,6 +34,8 @@ class Soft404Model:
         self._title = _kind(weights, "t:")
         self._body = _kind(weights, "b:")
         self._rest = {name: weight for name, weight in weights.items() if name[:2] not in ("t:", "b:")}
+        pairs = [name.partition(" ") for name in (*self._title, *self._body)]
+        self._pairs = frozenset((first, second) for first, blank, second in pairs if blank)
         self._intercept = intercept
         self.version = f"soft404 {version}"
 
@@ -51,11 +53,17 @@ class Soft404Model:
 
     def of_page(self, page: str, url: str) -> float:
         """Return the probability for *page*, shown under *url*."""
-        features = features_of(page, url)
-        met = [self._title[each] for each in features.title & self._title.keys()] + [
-            self._body[each] for each in features.body & self._body.keys()
+        features = features_of(page, url, of_pairs=self._pairs)
+        met = [
+            weights[each]
+            for found, weights in (
+                (features.title, self._title),
+                (features.body, self._body),
+                (features.rest, self._rest),
+            )
+            for each in found
+            if each in weights
         ]
-        met += [self._rest[each] for each in features.rest & self._rest.keys()]
         # Exact, so that the order in which a set is walked does not show in the last digit.
         total = self._intercept + fsum(met)
         chance = 1 / (1 + exp(-max(-_MOST, min(_MOST, total))))

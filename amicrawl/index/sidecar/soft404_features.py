@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from html import unescape
 from itertools import islice, pairwise
+from operator import add
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -33,9 +34,13 @@ _NOINDEX = re.compile(r"<meta\b[^>]{0,300}?\bnoindex")
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+|[^\W_]{1,40}+")
 _PLAIN_WORD = re.compile(r"[^\W_]{1,40}+")
 """The same as `_WORD` where there are no ideographs, and faster."""
+_PLAINER_WORD = re.compile(r"\w{1,40}+")
+"""The same where there is no underscore either, and faster still."""
 _LINE_END = "\n"
 _PATH_WORD = re.compile(r"[a-z]+|[0-9]+")
 _PATH_WORDS = frozenset({"404", "error", "err", "notfound", "missing", "gone", "index", "home"})
+Pair = tuple[str, str]
+"""Two words that stand side by side."""
 _IDEOGRAPHS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
 
@@ -54,8 +59,11 @@ class Features(NamedTuple):
         return {f"t:{each}" for each in self.title} | {f"b:{each}" for each in self.body} | self.rest
 
 
-def features_of(page: str, url: str = "") -> Features:
-    """Return the features of *page*, shown under *url*."""
+def features_of(page: str, url: str = "", *, of_pairs: frozenset[Pair] | None = None) -> Features:
+    """Return the features of *page*, shown under *url*; of pairs of words, those that are *of_pairs*.
+
+    A model knows few pairs, and those of a page are many; to make them all takes longer than all else.
+    """
     page = page[:PAGE_LIMIT].lower()
     rest = set(_path(url))
     match = _TITLE.search(page)
@@ -64,28 +72,35 @@ def features_of(page: str, url: str = "") -> Features:
     if _NOINDEX.search(page[:4096]):
         rest.add("r:noindex")
     text = _TAG.sub(" ", _HIDDEN.sub(" ", page))
-    body = " ".join(text[: 3 * _BODY_LIMIT].split())
+    body = _without_gaps(text[: 3 * _BODY_LIMIT])
     rest.add(f"n:{(len(text) - text.count(' ') - text.count(_LINE_END)).bit_length()}")
     rest.add(f"a:{page.count('<a ').bit_length()}")
-    top = set[str]().union(*map(_phrases, (title, *headings)))
-    return Features(top, _phrases(f"{title} {body[:_BODY_LIMIT]}"), rest)
+    top = set[str]().union(*(_phrases(each, of_pairs) for each in (title, *headings)))
+    return Features(top, _phrases(f"{title} {body[:_BODY_LIMIT]}", of_pairs), rest)
 
 
-def _phrases(text: str) -> set[str]:
+def _without_gaps(text: str) -> str:
+    """Return *text* with single blanks; of a long one, enough of it."""
+    body = " ".join(text[: _BODY_LIMIT * 5 // 4].split())
+    # The last word may have been cut.
+    return body if body.rfind(" ") >= _BODY_LIMIT else " ".join(text.split())
+
+
+def _phrases(text: str, of_pairs: frozenset[Pair] | None) -> set[str]:
     """Return the words of *text* and the pairs of neighbours among them."""
     if "&" in text:
         text = unescape(text)
     if text.isascii() or not _IDEOGRAPHS.search(text):
-        words = _PLAIN_WORD.findall(text)
+        words = (_PLAIN_WORD if "_" in text else _PLAINER_WORD).findall(text)
     else:
-        words = [piece for word in _WORD.findall(text) for piece in _pieces(word)]
-    return {*words, *map(" ".join, pairwise(words))}
-
-
-def _pieces(word: str) -> Iterable[str]:
-    if _IDEOGRAPHS.match(word) and len(word) > 2:
-        return map("".join, pairwise(word))
-    return (word,)
+        words = []
+        for word in _WORD.findall(text):
+            if word > "\u3040" and len(word) > 2 and _IDEOGRAPHS.match(word):
+                words += map(add, word, word[1:])
+            else:
+                words.append(word)
+    pairs = pairwise(words) if of_pairs is None else of_pairs.intersection(pairwise(words))
+    return {*words, *map(" ".join, pairs)}
 
 
 def _path(url: str) -> Iterable[str]:

@@ -23,6 +23,8 @@ from amicrawl.index.zipnum.cluster import (
     SHARD_NAME,
     Block,
     idx_line,
+    json_idx_head,
+    json_idx_line,
     key_of,
     pack,
 )
@@ -98,6 +100,41 @@ def write_zipnum(
         _describe(directory, written.shards, title, disk=disk)
         idx.seal()
     return written
+
+
+def write_blocks(
+    lines: Iterable[bytes], path: Path, *, disk: Disk, block_lines: int = BLOCK_LINES
+) -> Written:
+    """Write *lines*, CDXJ in byte order, to *path* as blocks, and where they are to `idx_path_of` it.
+
+    That is the format `cdxj-gzip-1.0`, which WACZ packages have too. The index gets its name last.
+    Raises as `write_zipnum` does.
+    """
+    if block_lines < 1:
+        raise UsageError("A block has at least one line.")
+    _make_room(idx_path_of(path), disk=disk, replace=True)
+    written = Written()
+    with ExitStack() as opened:
+        idx = OutputFile.replacing(idx_path_of(path), disk=disk)
+        opened.callback(idx.close)
+        packed = OutputFile.replacing(path, disk=disk)
+        opened.callback(packed.close)
+        idx.write(json_idx_head(path.name))
+        for key, block in blocks_of(_in_order(lines, written, lambda _line, _reason: None), block_lines):
+            member = pack(b"".join(block))
+            idx.write(json_idx_line(Block(key, "", packed.tell(), len(member))))
+            packed.write(member)
+            written.blocks += 1
+            written.lines += len(block)
+        packed.seal()
+        idx.seal()
+    return written
+
+
+def idx_path_of(path: Path) -> Path:
+    """Return where the index of the blocks in *path* lies: `X.idx` beside `X.cdxj.gz`."""
+    name = path.name.removesuffix(".gz")
+    return path.with_name(f"{name.removesuffix('.cdxj').removesuffix('.cdx')}.idx")
 
 
 def _make_room(idx: Path, *, disk: Disk, replace: bool) -> None:
