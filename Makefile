@@ -44,6 +44,11 @@ bench: environment-dev ## Measure pages per CPU second beside other crawlers [PA
 	@.ci/system-packages wget
 	$(BIN)/python -m benchmarks $(if $(PAGES),--pages $(PAGES)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
+.PHONY: screenshots
+screenshots: environment-dev ## Draw the pages of the dashboard into docs/screenshots
+	@.ci/system-packages chromium redis-server
+	PYTHONPATH=tests $(BIN)/python tests/dashboard/screenshots.py docs/screenshots
+
 .PHONY: crash-test
 crash-test: environment-dev ## Kill a crawl at random moments and check that nothing is lost [ROUNDS=200]
 	AMICRAWL_CRASH_ROUNDS=$(or $(ROUNDS),200) $(BIN)/python -m pytest tests/crash --timeout 0

@@ -9,7 +9,15 @@ from setuptools import find_packages, setup
 setup(
     packages=find_packages(include=["amicrawl", "amicrawl.*"]),
     package_data={
-        "amicrawl": ["py.typed", "**/*.txt", "**/*.tmpl", "**/*.json", "**/*.css", "**/*.sql"]
+        "amicrawl": [
+            "py.typed",
+            "**/*.txt",
+            "**/*.tmpl",
+            "**/*.json",
+            "**/*.css",
+            "**/*.sql",
+            "**/*.lua",
+        ]
     },
     zip_safe=True,
 )

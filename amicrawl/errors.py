@@ -26,6 +26,7 @@ class ExitCode(IntEnum):
     STOPPED = 6
     SEEDS_BAD = 7
     LIMIT = 8
+    UNAVAILABLE = 9
 
 
 class AmicrawlError(Exception):

@@ -97,7 +97,7 @@ class ArchiveAddon(RunHolder):
             settings.set(name, value, "addon")
         settings.set("USER_AGENT", _user_agent(config), "addon")
         _set_handlers(settings)
-        _set_components(settings)
+        _set_components(settings, self._crawler.spider)
         if not reads_responses(self._crawler):
             trim_to_archiving(settings, config.headers)
         self.run = Run(config, config.identity or Identity.CANONICAL)
@@ -106,6 +106,10 @@ class ArchiveAddon(RunHolder):
         self.run.credentials = read_credentials(config)
         spider = self._crawler.spider
         self.run.asked = dict(getattr(spider, "asked", {}))
+        arguments = getattr(spider, "arguments", None)
+        # Known before the frontier is opened, which may have links to give back to it after a crash.
+        self.run.shard = getattr(arguments, "shard", 0)
+        self.run.shards = getattr(arguments, "shards", 1)
         if getattr(spider, "follows_links", False):
             self.run.following = make_following(self.run, spider)
         self.run.resumes = bool(getattr(spider, "resumes", False))
@@ -164,7 +168,7 @@ def _set_handlers(settings: BaseSettings) -> None:
     settings.set("DOWNLOAD_HANDLERS", handlers, settings.getpriority("DOWNLOAD_HANDLERS") or 0)
 
 
-def _set_components(settings: BaseSettings) -> None:
+def _set_components(settings: BaseSettings, spider: Any) -> None:
     place = settings.setdefault_in_component_priority_dict
     place("DOWNLOADER_MIDDLEWARES", RobotsTxtMiddleware, None)
     place("DOWNLOADER_MIDDLEWARES", RobotsMiddleware, 100)
@@ -175,6 +179,17 @@ def _set_components(settings: BaseSettings) -> None:
     place("DOWNLOADER_MIDDLEWARES", AsFoundRedirectMiddleware, 600)
     place("ITEM_PIPELINES", WarcPipeline, 900)
     place("ITEM_PIPELINES", CapturesPipeline, 910)
+    if getattr(spider, "share", None):
+        # Imported when it is called for: the way to Redis is long, and most crawls have no use for it.
+        from amicrawl.crawl.sharing.sharing import Sharing  # noqa: PLC0415
+
+        # Before anything can be written: it knows whether that may be.
+        place("EXTENSIONS", Sharing, -5)
+    if getattr(spider, "job", None) is not None:
+        from amicrawl.crawl.job.joblink import JobLink  # noqa: PLC0415  # as above
+
+        # Before anything that opens the output: a directory that is another's is not touched.
+        place("EXTENSIONS", JobLink, -2)
     # The frontier is closed by `Closing`, after which nothing of it may be written.
     place("EXTENSIONS", Keeping, -1)
     place("EXTENSIONS", Closing, 0)

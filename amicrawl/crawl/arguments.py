@@ -78,6 +78,8 @@ class SiteArguments:
     """A list of further start URLs: a path, or `-` for standard input."""
     format: str | None = None
     """The format of that list; inferred where not given."""
+    share: str | None = None
+    """The shared crawl of which this is a partition: its worker gives it; start URLs come by letter."""
     depth: str = "inf"
     """`inf`: all of the site; `shallow`: the start pages and what they need to be shown."""
     out: str | None = None
@@ -99,7 +101,7 @@ class SiteArguments:
         values = {name: str(value) for name, value in given.items() if name not in _FROM_SCRAPYD}
         _refuse_unknown(values, list(cls.__dataclass_fields__), spider="site")
         url = tuple(values.get("url", "").split())
-        if not url and not values.get("file"):
+        if not url and not values.get("file") and not values.get("share"):
             raise UsageError(
                 "The spider `site` needs a place to start: give it one with -a url=https://example.org/ "
                 "(or several in a list, -a file=starts.txt)."
@@ -115,6 +117,7 @@ class SiteArguments:
             url=url,
             file=values.get("file") or None,
             format=values.get("format") or None,
+            share=values.get("share") or None,
             depth=depth,
             out=values.get("out") or None,
             run_id=values.get("run_id") or None,

@@ -44,6 +44,8 @@ PRIMARY = "amicrawl_primary"
 _GROWTH = "amicrawl_growth"
 """How often in a row the query has grown by further arguments from page to page."""
 _CHAIN = "redirect_times"
+CARRIED_NUMBERS = frozenset({REQUISITE, SITEMAP, _GROWTH, _CHAIN})
+"""What else of `Offer.extra` a page gives to what it leads to: numbers."""
 
 _PAGE = Limits()
 _SITEMAP = Limits(payload=50 << 20, links=50_000, characters=64 << 20)
@@ -119,6 +121,10 @@ class Following:
         self._max_host_urls = max_host_urls
         self._met: dict[tuple[Kind, bool], set[str]] = {}
         self._patterns_seen = selection.ignores.added
+        self.on_elsewhere: Callable[[list[Offer]], None] | None = None
+        """Who keeps the offers of other partitions; None where those find their links themselves."""
+        self.on_ignored: Callable[[str, str], None] | None = None
+        """Who is told of every link that an ignore expression kept out, and of the expression."""
 
     def recall(self, partition: LivePartition) -> None:
         """Note where the start URLs redirect to, as far as *partition* knows from an earlier crawl."""
@@ -157,6 +163,8 @@ class Following:
         """Offer what *page* leads to, within the limits, of the host keys that *ours* says are ours."""
         kept = [offer for offer in offers if ours(offer.key.host)]
         self.counts["other_shard"] += len(offers) - len(kept)
+        if self.on_elsewhere is not None and len(kept) < len(offers):
+            self.on_elsewhere([offer for offer in offers if not ours(offer.key.host)])
         if not self._max_urls and not self._max_host_urls:
             new = frontier.offer_links(page, kept)
             self.counts["offered"] += new
@@ -285,6 +293,8 @@ class Following:
             self._remember(url, kind, on_site=on_site)
         if not selected.is_taken:
             self.counts[f"kept_out/{selected.by}"] += 1
+            if selected.by == "ignores" and self.on_ignored is not None:
+                self.on_ignored(url, selected.rule)
             return None
         key = self._key_of(url)
         if isinstance(key, Refused):

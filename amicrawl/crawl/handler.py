@@ -141,6 +141,14 @@ class WireHandler(BaseDownloadHandler):
         ticket.offers = await following.read(item, Page.of(ticket.dispatch.offer))
         if ticket.offers and ticket.redirect_to and ticket.outcome is not None:
             ticket.outcome = replace(ticket.outcome, redirect=ticket.redirect_to)
+        if ticket.offers and self._run.elsewhere is not None:
+            # On disk before the page is settled: a page that is done has given what it leads to.
+            try:
+                ticket.offers = await self._run.elsewhere(ticket.offers)
+            except AmicrawlError as fault:
+                self._run.recorder.fault = self._run.recorder.fault or fault
+                ticket.outcome, ticket.offers = None, []
+                raise Stopped("the output failed") from None
 
     async def _record(self, item: CaptureItem) -> None:
         try:

@@ -50,6 +50,8 @@ class Keeping:
         self._timer = asyncio.get_running_loop().call_later(_WRITE_EVERY, self._tick)
         if not self._run.has_frontier or self._run.recorder.fault is not None:
             return
+        if not self._run.may_write():
+            return
         try:
             self._keep()
         except AmicrawlError as fault:

@@ -9,7 +9,6 @@ from amicrawl.config import Identity
 from amicrawl.crawl.following import DEEPEST_PAGE
 from amicrawl.crawl.output import frontier_directory
 from amicrawl.crawl.resuming import Resumed, reconcile, resumed
-from amicrawl.disk import Disk
 from amicrawl.errors import InputError, UsageError
 from amicrawl.frontier import DurableFrontier, LivePartition
 from amicrawl.frontier.admission import Admission
@@ -40,7 +39,7 @@ def opened_frontier(run: Run) -> tuple[DurableFrontier, Resumed]:
     output = run.output
     partition = LivePartition(
         frontier_directory(run.config),
-        disk=Disk(),
+        disk=run.disk,
         hour=int(time.time() // 3600),
         meta={} if run.continues else {IDENTITY: run.identity.value.encode("ascii")},
     )

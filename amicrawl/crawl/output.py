@@ -48,9 +48,11 @@ class Output:
         *,
         asked: Mapping[str, Any],
         on_sealed: Callable[[SealedFile], None] | None = None,
+        disk: Disk | None = None,
     ) -> None:
         """*on_sealed* is told of every file that was finished and listed; on the writer thread."""
         directory = config.directory
+        disk = disk or Disk()
         try:
             directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -70,6 +72,7 @@ class Output:
             random=os.urandom,
             warcinfo=redaction_note(config),
             on_sealed=self._list,
+            disk=disk,
         )
         _tell_of_repair(self.archive.repaired)
         self._crawl_json = CrawlJson(
@@ -78,7 +81,7 @@ class Output:
             asked=asked,
             settings=config.model_dump(mode="json", exclude=set(UNTOLD)),
             versions=_versions(),
-            disk=Disk(),
+            disk=disk,
         )
 
     def finish(

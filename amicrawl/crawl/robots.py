@@ -37,7 +37,7 @@ from amicrawl.crawl.output import frontier_directory
 from amicrawl.crawl.politeness import TAKES_TURN
 from amicrawl.crawl.run import Run, run_of
 from amicrawl.crawl.ticket import NotYet, RefusedByRobots, Stopped, ticket_of
-from amicrawl.disk import Disk, OutputFile
+from amicrawl.disk import OutputFile
 from amicrawl.errors import AmicrawlError
 from amicrawl.politeness.robots_policy import (
     Access,
@@ -252,7 +252,7 @@ class RobotsMiddleware:
             return
         known = {"agent": self._agent, "origins": list(self._cache.to_rows())}
         with contextlib.suppress(AmicrawlError):
-            file = OutputFile.replacing(directory / _FILE, disk=Disk())
+            file = OutputFile.replacing(directory / _FILE, disk=self._run.status_disk)
             try:
                 file.write(json.dumps(known, separators=(",", ":")).encode("ascii"))
                 file.seal()

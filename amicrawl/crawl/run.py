@@ -22,6 +22,7 @@ from amicrawl.crawl.resuming import Resumed
 from amicrawl.crawl.tally import Tally
 from amicrawl.crawl.watching.stops import LIMITS
 from amicrawl.crawl.wiring import make_resolver
+from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, ExitCode, UsageError
 from amicrawl.frontier import DurableFrontier, Offer, Outcome, Source, belongs, judge
 from amicrawl.politeness import HostBreaker, InflightLimit
@@ -30,7 +31,7 @@ from amicrawl.urls import Refused, UrlKey, fetchable, url_key
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from scrapy.crawler import Crawler
 
@@ -43,8 +44,10 @@ if TYPE_CHECKING:
     from amicrawl.seed import Seed
 
 STOP_FILE = "stop-file"
-STOPPED_ON_REQUEST = frozenset({"shutdown", "stopped at once", STOP_FILE})
-"""The finish reasons of a crawl that was asked to end: by one signal, by a second one, by a file."""
+ABORTED = "aborted"
+STOPPED_ON_REQUEST = frozenset({"shutdown", "stopped at once", STOP_FILE, ABORTED})
+"""The finish reasons of a crawl that was asked to end: by one signal, by a second one, by a file, as a
+job."""
 
 
 class Run:
@@ -52,8 +55,16 @@ class Run:
 
     metrics_url = ""
     """Where the metrics are served; empty where they are not."""
+    strict = False
+    """Whether a seed that could not be read makes the exit code 7."""
     opening_fault: AmicrawlError | None = None
     """What kept the crawl from beginning, where its output was to be opened."""
+    disk = Disk()
+    """What the output is written with; to be replaced before the output is opened."""
+    status_disk = Disk()
+    """The same for what may be left out; it keeps nobody waiting."""
+    may_write: Callable[[], bool] = staticmethod(lambda: True)
+    """Tells whether the directory is this crawl's to write to at the moment."""
     on_end: Callable[[str], None] | None = None
     """What closes the crawl for a reason; `Closing` puts itself here."""
 
@@ -100,6 +111,8 @@ class Run:
         """Who is told of the sitemaps that a robots.txt names, once for each origin; None for nobody."""
         self.tasks: set[asyncio.Task[object]] = set()
         """The tasks that wait for an exchange on the wire."""
+        self.elsewhere: Callable[[list[Offer]], Awaitable[list[Offer]]] | None = None
+        """Who keeps what belongs to other partitions, and returns the rest; None: nobody does."""
         self.on_wake: Callable[[], None] | None = None
         """What has the scheduler look again for something to start; the scheduler puts itself here."""
         self._paused: frozenset[str] = frozenset()
@@ -112,8 +125,6 @@ class Run:
         """What hears of every file that was finished and listed; on the writer thread."""
         self.upload_fault: AmicrawlError | None = None
         """Why files were not uploaded to the bucket, if any were not."""
-        self.strict = False
-        """Whether a seed that could not be read makes the exit code 7."""
 
     @cached_property
     def resolver(self) -> Resolver:
@@ -128,7 +139,7 @@ class Run:
         or DamagedFileError as `Output` does.
         """
         check_directory(self)
-        output = Output(self.config, asked=self.asked, on_sealed=self.on_sealed)
+        output = Output(self.config, asked=self.asked, on_sealed=self.on_sealed, disk=self.disk)
         self.recorder.keep_in(output.archive)
         return output
 
@@ -191,9 +202,14 @@ class Run:
         if not self._paused:
             self.wake()
 
-    def change_pace(self, *, delay: float, per_host: int) -> None:
-        """Ask each host every *delay* seconds from now on, *per_host* at once."""
-        self.gates.change(delay=delay, per_host=per_host)
+    def change_pace(
+        self, *, delay: float, per_host: int, further: Callable[[], float] | None = None
+    ) -> None:
+        """Ask each host every *delay* seconds from now on, *per_host* at once.
+
+        *further* draws seconds that each request adds to the delay.
+        """
+        self.gates.change(delay=delay, per_host=per_host, further=further)
         self.pace.rules = pace_rules(self.config.model_copy(update={"delay": delay}))
         self.wake()
 
@@ -299,7 +315,7 @@ class Run:
     def _close_frontier(self) -> None:
         """Write the frontier down as it stands; what keeps it from that is the run's fault."""
         frontier, self._frontier_closed = self.frontier, True
-        if self.recorder.fault is not None:
+        if self.recorder.fault is not None or not self.may_write():
             frontier.partition.abandon()
             return
         try:

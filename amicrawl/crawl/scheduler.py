@@ -119,9 +119,9 @@ class FrontierScheduler(BaseScheduler):
     def next_request(self) -> Request | None:
         """Return a request whose host may be asked now, or None and have the engine woken in time.
 
-        None, too, while the run is paused: its `resume` wakes the engine.
+        None, too, while the run is paused, or may not write: its `resume` wakes the engine.
         """
-        if self._run.paused:
+        if self._run.paused or not self._run.may_write():
             self._disarm()
             return None
         now = self._run.clock()
@@ -178,6 +178,9 @@ class FrontierScheduler(BaseScheduler):
                     return _request_of(dispatch, ticket)
                 self._wait_for_turn(ticket)
                 continue
+            if against:
+                # Nobody is asked: the next row of the host need not wait on its account.
+                self._run.gates.withdraw(dispatch.key[0], now)
             task = asyncio.ensure_future(self._run.pass_over(dispatch, against))
             self._passing_over.add(task)
             task.add_done_callback(self._passed_over)

@@ -53,7 +53,6 @@ class SeedList:
         is crawled.
         """
         run = run_of(self._crawler)
-        run.shard, run.shards = self._arguments.shard, self._arguments.shards
         run.strict = self._arguments.strict
         self._loop = asyncio.get_running_loop()
         scheduler = self._crawler.engine.scheduler

@@ -29,7 +29,7 @@ _MOST = 1_000_000
 """Start URLs that are held in memory with their scope; a list of pages is for the spider `seeds`."""
 
 
-_OF_SITE = ("url", "file", "format", "depth")
+_OF_SITE = ("url", "file", "format", "depth", "share")
 
 
 def read_starts(arguments: SiteArguments) -> tuple[Seed, ...]:
@@ -41,7 +41,7 @@ def read_starts(arguments: SiteArguments) -> tuple[Seed, ...]:
             raise UsageError(f"Start URL {start.url!r} cannot be fetched: {found.reason}.")
     if arguments.file is not None:
         starts += _listed(arguments.file, arguments.format)
-    if not starts:
+    if not starts and not arguments.share:
         raise InputError(f"Not one line of {arguments.file} could be used as a start URL.")
     return tuple(starts)
 
@@ -59,11 +59,11 @@ def site_crawled_in(directory: Path) -> SiteArguments | None:
 async def offer_starts(crawler: Crawler, arguments: SiteArguments, starts: tuple[Seed, ...]) -> None:
     """Offer *starts* to the frontier of *crawler*."""
     run = run_of(crawler)
-    run.shard, run.shards = arguments.shard, arguments.shards
-    run.tally.seeds_announced = len(starts)
     take_sitemaps(run)
-    for start in starts:
-        await offer_seed(run, start)
+    if arguments.share is None:
+        run.tally.seeds_announced = len(starts)
+        for start in starts:
+            await offer_seed(run, start)
     run.tally.seeds_ended = True
     run.wake()
 

@@ -48,7 +48,7 @@ class Uploading:
         self._uploads = Uploads(
             config.directory,
             bucket,
-            disk=Disk(),
+            disk=run.disk,
             now=lambda: datetime.now(UTC),
             remove=config.remove_uploaded,
             stopped=self._stop.is_set,

@@ -75,6 +75,10 @@ class IgnoreSet:
         """URLs that each expression has kept out, in the order in which they were added."""
         return self._hits
 
+    def source_of(self, expression: str) -> str:
+        """Return who added *expression*; empty where nobody has, or did not say."""
+        return self._sources.get(expression, "")
+
     def add(self, expression: str, *, source: str = "") -> None:
         """Add *expression*, unless it is there; raises UsageError, saying why, if it cannot be used."""
         if expression in self._sources:

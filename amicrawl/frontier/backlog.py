@@ -68,6 +68,12 @@ class Backlog:
             self._at += 1
         return None
 
+    def longest(self, most: int) -> list[tuple[int, int]]:
+        """Return how many rows the hosts with the most have that are still here, and their keys."""
+        lengths = np.where(self._taken, 0, np.diff(self._starts))
+        first = np.argsort(lengths)[::-1][:most]
+        return [(int(lengths[index]), int(self._hosts[index])) for index in first if lengths[index]]
+
     def take_first(self) -> tuple[int, Run]:
         """Take out the host whose turn it is, and its rows; `first_order` must have found one."""
         return self._take(int(self._line[self._at]))

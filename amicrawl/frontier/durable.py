@@ -11,6 +11,7 @@ fallen due again. What is in flight when the process dies is due again when the 
 
 from __future__ import annotations
 
+from collections import Counter
 from math import ceil, inf
 from typing import TYPE_CHECKING
 
@@ -32,7 +33,7 @@ from amicrawl.frontier.texts import offer_of
 from amicrawl.frontier.url_row import UrlRow, priority_and_reference
 from amicrawl.frontier.wheel import DueWheel
 from amicrawl.politeness import Verdict, backoff
-from amicrawl.urls import UrlKey
+from amicrawl.urls import UrlKey, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -140,6 +141,21 @@ class DurableFrontier:
     def urls_of(self, host: int) -> int:
         """Return how many rows the host key *host* has."""
         return self._hosts.urls(host)
+
+    def hosts_in_flight(self) -> Counter[int]:
+        """Return how many rows of each host key are handed out and not settled."""
+        return Counter(key.host for key in self._flights)
+
+    def longest_queues(self, most: int) -> list[tuple[int, int]]:
+        """Return the host keys with the most rows that wait, and how many; looks at every host."""
+        return self._queue.longest(most)
+
+    def known_host(self, host: int) -> tuple[str, int]:
+        """Return the name of the host key *host* and how many answers it gave; empty if unknown."""
+        row = self._hosts.row(host)
+        if row is None:
+            return "", 0
+        return text_of(self.partition.texts_at(row.host_ref)[0]), row.crawl_total
 
     def has_pending(self) -> bool:
         """Tell whether a row is due or in flight; takes constant time."""

@@ -10,7 +10,8 @@ its first row that does, so that nothing is spent on the others.
 
 from __future__ import annotations
 
-from heapq import heappop, heappush
+from heapq import heappop, heappush, nlargest
+from itertools import chain
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -127,6 +128,15 @@ class Queue:
             due = self._postponed[0][0]
             moment = due if moment is None else min(moment, due)
         return None if moment is None else max(moment, now)
+
+    def longest(self, most: int) -> list[tuple[int, int]]:
+        """Return the hosts with the most rows that wait, and how many; looks at every host.
+
+        Rows that wait for their next attempt are not counted.
+        """
+        lanes = ((len(lane), host) for host, lane in self._lanes.items())
+        found = nlargest(most, chain(lanes, self._backlog.longest(most)))
+        return [(host, waiting) for waiting, host in found]
 
     def give_up(self, host: int) -> None:
         """Let the rows of *host* leave at once."""

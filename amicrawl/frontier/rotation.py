@@ -47,6 +47,10 @@ class Lane:
     def __bool__(self) -> bool:
         return bool(self._places) or self._head is not None
 
+    def __len__(self) -> int:
+        further = 0 if self._run is None else len(self._run)
+        return max(len(self._places) - self._older, 0) + further + (self._head is not None)
+
     @property
     def first_order(self) -> int:
         """The order of its first row; there must be one."""

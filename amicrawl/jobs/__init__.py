@@ -1,1 +1,13 @@
-"""Jobs: crawls asked for, claimed, steered and watched over Redis, in the layout of ArchiveBot."""
+"""Jobs: crawls asked for, claimed, steered and watched over Redis, in the layout of ArchiveBot.
+
+The only room that knows Redis. Whoever uses it is handed a `JobStore` (`connection.py`).
+
+* Asked for: `submission.py`, `verbs.py`, `queues.py`; `ident.py` and `limits.py` say what is allowed.
+* Looked at: `lookup.py`, `logs.py`, `watching.py`; `record.py` and `entries.py` parse what is found.
+* Run: `supervisor.py`, the pipeline, with `lease.py`, `attempt.py`, `ending.py` and `reaper.py`.
+* In the crawl: `link.py`, with `inbox.py`, `live.py` and `job_copy.py`.
+* Beside jobs: `sharing` (one crawl on many machines), `seedqueue.py` (seeds as they come).
+
+What may be anything in Redis is read by `reading.py` and complained of in `letters.py`. To read on,
+begin with `keys.py`, which lists every key. Users read `docs/jobs.md`.
+"""

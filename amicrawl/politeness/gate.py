@@ -74,6 +74,8 @@ class Gates:
         self._asked: dict[int, float] = {}
         """What `set_delay` was told, also where another delay covers it: that one may change."""
         self._limits = dict(limits or {})
+        self._further: Callable[[], float] | None = None
+        """Draws the seconds that each start adds to the delay of all hosts; None for none."""
         self._sweep_at = _SWEEP_FROM
         self._listener: EndListener | None = None
 
@@ -126,6 +128,8 @@ class Gates:
         gate.opened = gate.opens
         gate.started = now
         opens = now + (self._delays.get(host, self._delay) if self._delays else self._delay)
+        if self._further is not None:
+            opens += self._further()
         gate.opens = max(gate.opens, opens)
 
     def withdraw(self, host: int, started: float) -> None:
@@ -218,12 +222,13 @@ class Gates:
             gate.opens = max(gate.opens, gate.started + seconds)
             gate.opened = max(gate.opened, gate.started_before + seconds)
 
-    def change(self, *, delay: float, per_host: int) -> None:
+    def change(self, *, delay: float, per_host: int, further: Callable[[], float] | None = None) -> None:
         """Go by another *delay* and *per_host* from each host's next start on.
 
+        *further* draws seconds that are added to every delay, so that they are not all alike.
         What was given for single hosts stays, and what `set_delay` was told still lengthens either.
         """
-        self._delay, self._per_host = delay, per_host
+        self._delay, self._per_host, self._further = delay, per_host, further
         self._delays = dict(self._own)
         for host, seconds in self._asked.items():
             if seconds > self._own.get(host, delay):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pyarrow.parquet as pq
-
 from amicrawl.errors import InputError
 from amicrawl.seed.formats import SeedFormat
 from amicrawl.seed.source import STANDARD_INPUT, opened
@@ -25,6 +23,8 @@ def count_entries(source: str, seed_format: SeedFormat) -> int | None:
     try:
         with opened(source, fetch=None, stdin=None) as file:
             if seed_format is SeedFormat.PARQUET:
+                import pyarrow.parquet as pq  # noqa: PLC0415  # dear to load, and seldom needed
+
                 return pq.ParquetFile(file.path).metadata.num_rows if file.path else None
             return _lines(file.blocks)
     except (InputError, OSError, ValueError):

@@ -15,7 +15,6 @@ from amicrawl.seed.fault import Fault, FaultLog
 from amicrawl.seed.formats import SeedFormat, format_named, format_of
 from amicrawl.seed.jsonl import seed_of_json
 from amicrawl.seed.lines import read_lines, seed_of_line
-from amicrawl.seed.parquet import read_parquet
 from amicrawl.seed.seed import Seed
 from amicrawl.seed.sitemap_tree import SitemapLimits, read_sitemap
 from amicrawl.seed.source import Source, opened
@@ -120,6 +119,9 @@ def _seeds(
         case SeedFormat.JSONL:
             return read_lines(source, faults, parse=seed_of_json)
         case SeedFormat.PARQUET:
+            # Dear to load, and most who import this room never need it.
+            from amicrawl.seed.parquet import read_parquet  # noqa: PLC0415
+
             return read_parquet(source, faults)
         case SeedFormat.SITEMAP:
             return read_sitemap(source, faults, fetch=fetch, limits=limits)

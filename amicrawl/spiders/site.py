@@ -42,6 +42,7 @@ class SiteSpider(Spider):
         super().__init__(**kwargs)
         self.arguments = arguments
         self.fresh = arguments.fresh
+        self.share = arguments.share
         self.depth = arguments.depth
         self.starts = starts
         given = {name: value for name, value in asdict(arguments).items() if value is not None}

@@ -195,7 +195,7 @@ def test_the_project_lists_its_spider() -> None:
         check=False,
         timeout=60,
     )
-    assert done.stdout.split() == ["recrawl", "seeds", "site"], done.stderr
+    assert done.stdout.split() == ["job", "queue", "recrawl", "seeds", "site"], done.stderr
 
 
 def test_inflated_members_are_one_record_each(out: Path, index: list[dict[str, Any]]) -> None:

@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING
 from archive_reading import check_sealed, rows
 from loopback import PROJECT, RawServer, command, crawl, environment, page, write_lines
 
+from amicrawl.config import Identity
 from amicrawl.errors import ExitCode
+from amicrawl.frontier import shard_of
+from amicrawl.urls import url_key
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -92,6 +95,36 @@ def test_after_a_kill_only_what_was_in_flight_is_asked_for_twice(tmp_path: Path)
     assert asked <= 308
     for file in out.glob("*.warc.gz"):
         check_sealed(file)
+
+
+def test_a_killed_shard_leaves_the_hosts_of_others_to_them_when_it_goes_on(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    hosts = [f"127.0.0.{number}" for number in range(1, 13)]
+
+    def answer(request: bytes) -> bytes:
+        # Every page of every host sends on to the same page of all others, one after the other.
+        head = request.split(b"\r\n", 1)[0].split()[1].decode()
+        number = int(head.rsplit("/", 1)[1])
+        target = f"http://{hosts[number % 12]}:{server.port}/from/{number}" if "from" not in head else ""
+        if not target:
+            return page(b"ok")
+        return f"HTTP/1.1 302 Found\r\nLocation: {target}\r\nContent-Length: 0\r\n\r\n".encode()
+
+    with RawServer(answer, pause=0.02) as server:
+        mine = [
+            host for host in hosts if shard_of(url_key(f"http://{host}/", Identity.EXACT).host, 2) == 0
+        ]
+        assert 0 < len(mine) < 12
+        urls = [f"http://{mine[n % len(mine)]}:{server.port}/{n}" for n in range(200)]
+        seeds = write_lines(tmp_path / "s.txt", urls)
+        child = _start([*command(seeds, out), "-a", "shard=0", "-a", "shards=2"])
+        while len(server.requests) < 60:
+            time.sleep(0.01)
+        child.kill()
+        child.wait(30)
+        done = crawl(seeds, out, arguments=["shard=0", "shards=2"])
+    assert done.returncode == ExitCode.DONE, done.stderr
+    assert {row["url"].split("/")[2].split(":")[0] for row in rows(out)} == set(mine)
 
 
 def test_a_frontier_that_is_lost_is_not_made_up_for_in_silence(tmp_path: Path) -> None:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from redis_server import RedisServer, end, started_server
 
+from amicrawl.jobs.connection import JobStore, connect
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -25,3 +27,11 @@ def redis_server(shared_redis: RedisServer) -> RedisServer:
     with shared_redis.client() as client:
         client.flushall()
     return shared_redis
+
+
+@pytest.fixture
+def store(redis_server: RedisServer) -> Iterator[JobStore]:
+    """The way to that server."""
+    store = connect({"REDIS_URL": redis_server.url})
+    yield store
+    store.close()

@@ -20,7 +20,7 @@ from scrapy import signals
 from amicrawl.crawl.feeding import on_a_thread
 from amicrawl.crawl.run import Run, run_of
 from amicrawl.crawl.watching.steering import Steering
-from amicrawl.disk import Disk, OutputFile
+from amicrawl.disk import OutputFile
 from amicrawl.errors import OutputError
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from scrapy.crawler import Crawler
+
+    from amicrawl.disk import Disk
 
 logger = logging.getLogger(__name__)
 
@@ -45,8 +47,8 @@ class Control:
     def __init__(self, crawler: Crawler, run: Run) -> None:
         self._crawler = crawler
         self._run = run
-        self._steering = Steering(run, disk=Disk())
-        self._status = StatusFile(self._steering.directory / STATUS, disk=Disk())
+        self._steering = Steering(run, disk=run.status_disk)
+        self._status = StatusFile(self._steering.directory / STATUS, disk=run.status_disk)
         self._timer: asyncio.TimerHandle | None = None
         self._writing: asyncio.Future[None] | None = None
         self._told: dict[str, Any] = {}
@@ -85,6 +87,8 @@ class Control:
         self._steering.look()
         self._steering.look_for_stop()
         status = self._steering.status()
+        if not self._run.may_write():
+            return
         if status != self._told and (self._writing is None or self._writing.done()):
             self._told = status
             self._writing = asyncio.ensure_future(on_a_thread(lambda: self._status.write(status)))
@@ -115,7 +119,8 @@ class Control:
             asyncio.get_event_loop().remove_signal_handler(number)
             # By default they end the process, and the last files may still be under way.
             signal.signal(number, before if before not in (None, signal.SIG_DFL) else signal.SIG_IGN)
-        self._status.write(self._steering.status(), is_last=True)
+        if self._run.may_write():
+            self._status.write(self._steering.status(), is_last=True)
 
 
 class StatusFile:

@@ -23,6 +23,7 @@ _BAR = 16
 _ROW = 42
 _TREEMAP_HEIGHT = 340
 _CELL = 38
+_NARROW = 0.2
 _MOST_LABELS = 5
 
 
@@ -124,10 +125,13 @@ def treemap(entries: Sequence[tuple[str, int, str]], label: str) -> Markup:
             element("title", None, title),
             element("rect", {"width": "100%", "height": "100%", "class": f"tile t{index % 6}"}),
         ]
+        # A tenth of a desk's width holds a name, a tenth of a phone's does not: the style sheet decides.
+        narrow = " narrow" if area.width < _NARROW else ""
         if area.width > 0.09 and area.height > 0.06:
-            inside.append(element("text", {"x": 6, "y": 16, "class": "tile-name"}, name))
+            inside.append(element("text", {"x": 6, "y": 16, "class": f"tile-name{narrow}"}, name))
             if area.height > 0.12:
-                inside.append(element("text", {"x": 6, "y": 32, "class": "tile-value"}, short(value)))
+                label_of = {"x": 6, "y": 32, "class": f"tile-value{narrow}"}
+                inside.append(element("text", label_of, short(value)))
         # An SVG within an SVG cuts off what does not fit, so a long name never covers its neighbour.
         parts.append(element("svg", frame, inside))
     return _svg(_TREEMAP_HEIGHT, label, parts)

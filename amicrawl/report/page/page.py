@@ -35,7 +35,9 @@ if TYPE_CHECKING:
     from amicrawl.report.figures import Grid
     from amicrawl.report.overlap import Overlap
 
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+)
 _STATUS_CLASSES = {"2XX": "s2", "3XX": "s3", "4XX": "s4", "5XX": "s5", "Other": "so"}
 _TILES = 40
 _ROWS = 15

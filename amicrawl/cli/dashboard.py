@@ -1,0 +1,163 @@
+"""`amicrawl dashboard`: a web page and an HTTP API to see and steer jobs, and who may sign in to it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from amicrawl.cli.redis_options import PrefixOption, RedisOption, redis_settings
+from amicrawl.disk import Disk
+from amicrawl.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from amicrawl.dashboard.users import Users
+
+_NEEDED = ("jinja2", "python_multipart", "starlette", "uvicorn")
+_ROLES = ("view", "operate", "admin")
+_PASSWORD = "AMICRAWL_DASHBOARD_PASSWORD"  # noqa: S105  # the name of a variable
+
+app = typer.Typer(
+    add_completion=False,
+    help="See and steer jobs in a browser, or over HTTP.",
+    invoke_without_command=True,
+)
+user_app = typer.Typer(no_args_is_help=True, help="Say who may sign in to the dashboard.")
+app.add_typer(user_app, name="user")
+
+UsersOption = Annotated[
+    Path,
+    typer.Option("--users", help="The users file.", envvar="AMICRAWL_DASHBOARD_USERS", metavar="FILE"),
+]
+
+
+@app.callback()
+def dashboard(  # noqa: PLR0917  # typer makes options of them
+    context: typer.Context,
+    redis: RedisOption = None,
+    prefix: PrefixOption = None,
+    host: Annotated[
+        str, typer.Option(help="Where to listen. Others than this machine need --users.")
+    ] = ("127.0.0.1"),
+    port: Annotated[int, typer.Option(min=0, max=65535, help="At which port; 0 for a free one.")] = 8650,
+    users: Annotated[
+        Path | None,
+        typer.Option(
+            help="Who may sign in; without it everybody on this machine is an admin.",
+            envvar="AMICRAWL_DASHBOARD_USERS",
+            metavar="FILE",
+        ),
+    ] = None,
+    archives: Annotated[
+        Path | None,
+        typer.Option(help="Where the directories of jobs lie, for their summaries.", metavar="DIR"),
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(help="A further name that the dashboard is reached by.", metavar="NAME"),
+    ] = None,
+    certificate: Annotated[
+        Path | None, typer.Option(help="A certificate, to be reached over HTTPS.", metavar="FILE")
+    ] = None,
+    key: Annotated[Path | None, typer.Option(help="Its key.", metavar="FILE")] = None,
+) -> None:
+    """Serve the dashboard until a signal comes.
+
+    Example: amicrawl dashboard --redis redis://localhost:6379/0
+    """
+    if context.invoked_subcommand is not None:
+        return
+    check_installed()
+    # Imported when it is called for: the extra may not be installed.
+    from amicrawl.dashboard.serving import Settings, serve  # noqa: PLC0415
+
+    logging.basicConfig(
+        level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr
+    )
+    settings = Settings(
+        redis=redis_settings(redis, prefix),
+        host=host,
+        port=port,
+        users=users,
+        archives=archives,
+        allow_hosts=tuple(allow_host or ()),
+        certificate=certificate,
+        key=key,
+    )
+    serve(settings, disk=Disk())
+
+
+@user_app.command("add")
+def add(
+    name: Annotated[str, typer.Argument(help="Letters, digits, _ and -.")],
+    role: Annotated[str, typer.Option(help="view, operate or admin.")],
+    users: UsersOption,
+    token: Annotated[
+        bool, typer.Option("--token", help="Print a new token for programs; set no password.")
+    ] = False,
+) -> None:
+    """Add NAME, or give it another role or password.
+
+    The password is asked for, or taken from AMICRAWL_DASHBOARD_PASSWORD.
+
+    Example: amicrawl dashboard user add anna --role operate --users users.json
+    """
+    found = _users(users)
+    from amicrawl.dashboard.users import Role  # noqa: PLC0415
+
+    if role not in _ROLES:
+        raise UsageError(f"--role {role!r} is none: choose one of {', '.join(_ROLES)}.")
+    found.put(name, role=Role[role], password=None if token else _password())
+    if token:
+        typer.echo(found.add_token(name))
+
+
+@user_app.command("remove")
+def remove(name: Annotated[str, typer.Argument(help="Whom to remove.")], users: UsersOption) -> None:
+    """Take NAME out, with all tokens; a dashboard that runs obeys at once."""
+    _users(users).remove(name)
+
+
+@user_app.command("ls")
+def ls(users: UsersOption) -> None:
+    """List who may sign in."""
+    for user in _users(users).all().values():
+        how = ["a password"] * (user.password is not None) + [f"{len(user.tokens)} tokens"] * bool(
+            user.tokens
+        )
+        typer.echo(f"{user.name}\t{user.role.name}\t{', '.join(how) or 'nothing to sign in with'}")
+
+
+def _users(path: Path) -> Users:
+    check_installed()
+    from amicrawl.dashboard.users import Users  # noqa: PLC0415
+
+    if not path.parent.is_dir():
+        raise InputError(f"{path.parent} is no directory, so there can be no users file in it.")
+    return Users(path, disk=Disk())
+
+
+def _password() -> str:
+    given = os.environ.get(_PASSWORD)
+    if given is not None:
+        return given
+    if not sys.stdin.isatty():
+        raise UsageError(f"There is no terminal to ask for a password at. Set {_PASSWORD}.")
+    asked: str = typer.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
+    return asked
+
+
+def check_installed(find: Callable[[str], object] = find_spec) -> None:
+    """Raise UsageError, with what to run, unless *find* finds all that the extra brings."""
+    missing = [name for name in _NEEDED if find(name) is None]
+    if missing:
+        raise UsageError(
+            f"The dashboard needs {', '.join(missing)}. Run: pip install 'amicrawl[dashboard]'"
+        )

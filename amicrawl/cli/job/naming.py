@@ -1,0 +1,50 @@
+"""How the verbs of `amicrawl job` reach Redis, how they name a job, and how they write times."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from amicrawl.cli.redis_options import job_store
+from amicrawl.jobs.ident import checked_ident, ident_of, normalised
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from amicrawl.jobs.connection import JobStore
+
+JobArgument = Annotated[
+    str, typer.Argument(metavar="JOB", help="Its ident, or its URL.", show_default=False)
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@contextmanager
+def store_at(redis: str | None, prefix: str | None) -> Iterator[JobStore]:
+    """Give the way to Redis, and turn what goes wrong with it into a sentence."""
+    store = job_store(redis, prefix)
+    try:
+        with store.answering():
+            yield store
+    finally:
+        store.close()
+
+
+def ident_in(job: str) -> str:
+    """Return the ident that *job* is, or that the URL *job* has; raises UsageError for neither."""
+    return ident_of(normalised(job)) if "://" in job else checked_ident(job)
+
+
+def moment(seconds: float | None) -> str:
+    """Return Unix *seconds* as people read a time, in UTC; a dash where there is none."""
+    if seconds is None or not 0 <= seconds < 4e9:
+        return "-"
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S}"
+
+
+def counted(number: int, thing: str) -> str:
+    """Return *number* and the *thing* that is counted, in the plural where it is not one."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"

@@ -1,0 +1,217 @@
+"""`amicrawl job submit`."""
+
+from __future__ import annotations
+
+import getpass
+import hashlib
+import json
+import re
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from amicrawl.cli.job.naming import AsJson, store_at
+from amicrawl.cli.job.waiting import wait_for
+from amicrawl.cli.redis_options import PrefixOption, RedisOption
+from amicrawl.crawlfile import CrawlFileError, examine
+from amicrawl.crawlfile.effective import effective
+from amicrawl.errors import InputError, UsageError
+from amicrawl.jobs.lookup import LARGEST_LIST
+from amicrawl.jobs.submission import Submission, Submitted
+from amicrawl.jobs.submission import submit as submit_job
+
+if TYPE_CHECKING:
+    from amicrawl.crawlfile import CrawlFile
+
+_AGE = re.compile(r"([0-9]{1,6})([smhd]?)")
+_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
+_DELAY = re.compile(r"([0-9]{1,7})(?:-([0-9]{1,7}))?")
+
+
+def submit(
+    url: Annotated[str | None, typer.Argument(metavar="[URL]", help="Where to begin.")] = None,
+    *,
+    shallow: Annotated[
+        bool, typer.Option("--shallow", help="Only the page, with what it needs to be shown.")
+    ] = False,
+    url_list: Annotated[
+        str | None, typer.Option("--list", metavar="FILE|URL", help="Begin at each URL of a list.")
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option("--config", help="A crawl file to crawl by.", show_default=False)
+    ] = None,
+    note: Annotated[str, typer.Option("--note", help="Shown with the job.")] = "",
+    pipeline: Annotated[
+        str, typer.Option("--pipeline", metavar="TAG", help="Only pipelines with TAG in their nickname.")
+    ] = "",
+    large: Annotated[bool, typer.Option("--large", help="Only pipelines for large jobs.")] = False,
+    user_agent: Annotated[str, typer.Option("--user-agent", metavar="TEXT")] = "",
+    delay: Annotated[
+        str | None, typer.Option("--delay", metavar="MS|MIN-MAX", help="Between two requests.")
+    ] = None,
+    concurrency: Annotated[
+        int | None, typer.Option("--concurrency", metavar="N", help="Requests at once.")
+    ] = None,
+    no_offsite_links: Annotated[
+        bool, typer.Option("--no-offsite-links", help="Leave out pages of other hosts.")
+    ] = False,
+    ignore_set: Annotated[
+        list[str] | None,
+        typer.Option("--ignore-set", metavar="SET", help="A shipped ignore set; may be repeated."),
+    ] = None,
+    ignore: Annotated[
+        list[str] | None,
+        typer.Option("--ignore", metavar="PATTERN", help="An ignore expression; may be repeated."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Crawl a job that has ended again.")] = False,
+    if_older: Annotated[
+        str | None,
+        typer.Option(
+            "--if-older", metavar="AGE", help="The same if it ended that long ago: 90m, 12h, 2d."
+        ),
+    ] = None,
+    started_by: Annotated[str, typer.Option("--by", metavar="NAME", help="Who submits it.")] = "",
+    started_in: Annotated[
+        str, typer.Option("--in", metavar="CHANNEL", help="Where ArchiveBot's bot tells of its end.")
+    ] = "command line",
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait until it ends; 0 where it completed, 6 where aborted.")
+    ] = False,
+    as_json: AsJson = False,
+    redis: RedisOption = None,
+    prefix: PrefixOption = None,
+) -> None:
+    """Queue a job and print its ident.
+
+    A URL has one job, whatever its depth; one that is there already is refused, which --force and
+    --if-older change for jobs that have ended. Example: amicrawl job submit http://example.org/ --wait
+    """
+    crawl_file = _text_of(config) if config is not None else None
+    target, is_list, lines = _target(url, url_list)
+    submission = Submission(
+        url=target,
+        depth="shallow" if shallow else "inf",
+        is_list=is_list,
+        lines=lines,
+        config=crawl_file,
+        note=note,
+        pipeline=pipeline,
+        large=large,
+        user_agent=user_agent,
+        delay=_delay(delay),
+        concurrency=concurrency,
+        offsite_links=not no_offsite_links,
+        ignore_sets=tuple(_names(ignore_set or [])),
+        ignores=tuple(ignore or []),
+        started_by=started_by or _user(),
+        started_in=started_in,
+        again=_again(if_older, force=force),
+    )
+    with store_at(redis, prefix) as store:
+        submitted = submit_job(store, submission, now=time.time())
+        _show(submitted, as_json=as_json)
+        if wait:
+            raise typer.Exit(wait_for(store, submitted.ident))
+
+
+def _show(submitted: Submitted, *, as_json: bool) -> None:
+    for warning in submitted.warnings:
+        typer.echo(f"amicrawl: {warning}", err=True)
+    if as_json:
+        typer.echo(json.dumps({**submitted._asdict(), "warnings": list(submitted.warnings)}))
+        return
+    typer.echo(submitted.ident)
+    begun = "is crawled again" if submitted.again else "is queued"
+    typer.echo(f"{submitted.url} {begun}: {submitted.queue}", err=True)
+
+
+def _target(url: str | None, url_list: str | None) -> tuple[str, bool, str | None]:
+    """Return the URL of the job, whether it is a list's, and the list where it has no URL of its own."""
+    if url_list is None:
+        if url is None:
+            raise UsageError("Nothing to crawl: give a URL, or a list with --list.")
+        return _with_scheme(url), False, None
+    if url_list.lower().startswith(("http://", "https://")):
+        if url is not None:
+            raise UsageError(
+                "Give a URL, or the URL of a list with --list: a job begins at one of them."
+            )
+        return url_list, True, None
+    lines = _lines_of(Path(url_list))
+    name = re.sub(r"[^A-Za-z0-9._-]", "-", Path(url_list).name) or "list"
+    digest = hashlib.sha256(lines.encode()).hexdigest()[:32]
+    # A job needs a URL to be named by. One below `.invalid` is sure to be nobody's.
+    return _with_scheme(url) if url else f"http://list.invalid/{digest}/{name}", True, lines
+
+
+def _lines_of(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            content = file.read(LARGEST_LIST + 1)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}. Check the path.") from error
+    if len(content) > LARGEST_LIST:
+        raise UsageError(
+            f"{path} has more than {LARGEST_LIST:,} bytes, all that Redis keeps of a list. Put it "
+            "on a web server and give its URL: --list http://..."
+        )
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is no list of URLs: byte {error.start} is not UTF-8.") from error
+
+
+def _text_of(config: Path) -> str:
+    """Return what a crawl file says, checked, in a text that another machine can follow."""
+    examined = examine(config, is_part=True)
+    if examined.faults:
+        raise CrawlFileError(examined.faults)
+    _check_for_a_job(config, examined.file)
+    return effective(examined.sheet, directory=Path.cwd())
+
+
+def _check_for_a_job(config: Path, crawl_file: CrawlFile) -> None:
+    if crawl_file.arguments.get("url") or crawl_file.arguments.get("file"):
+        raise UsageError(
+            f"{config} says where to begin, and so does the job. Take [seeds] url and file out, or "
+            f"crawl it without a job: amicrawl crawl {config}"
+        )
+
+
+def _with_scheme(url: str) -> str:
+    return url if "://" in url else f"http://{url}"
+
+
+def _delay(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    match = _DELAY.fullmatch(text)
+    if match is None:
+        raise UsageError(f"--delay {text!r} is none: give milliseconds, 500 or 250-375.")
+    return int(match[1]), int(match[2] or match[1])
+
+
+def _again(if_older: str | None, *, force: bool) -> Literal["never", "ended"] | int:
+    if if_older is None:
+        return "ended" if force else "never"
+    match = _AGE.fullmatch(if_older)
+    if match is None or force:
+        raise UsageError(
+            "Give --force or --if-older, not both."
+            if force
+            else f"--if-older {if_older!r} is no age: give seconds, or 90m, 12h, 2d."
+        )
+    return int(match[1]) * _SECONDS[match[2]]
+
+
+def _names(given: list[str]) -> list[str]:
+    return [name for text in given for name in text.replace(",", " ").split()]
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a container may run as a number without a name
+        return ""

@@ -1,0 +1,214 @@
+"""`amicrawl pipeline`: run jobs from Redis on this machine; `ls` and `drain` are about all pipelines."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import signal
+import socket
+import sys
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from pydantic import ByteSize, TypeAdapter, ValidationError
+
+from amicrawl.cli.redis_options import PrefixOption, RedisOption, job_store, redis_settings
+from amicrawl.disk import Disk
+from amicrawl.errors import UsageError
+from amicrawl.jobs.attempt import Workshop
+from amicrawl.jobs.connection import connect
+from amicrawl.jobs.pipeline_record import PipelineIdentity, pipelines, tell_to_drain
+from amicrawl.jobs.place import opened_store
+from amicrawl.jobs.queue_order import queue_order
+from amicrawl.jobs.shelf import path_of
+from amicrawl.jobs.supervisor import Mode, PipelineOptions, Supervisor
+from amicrawl.record.bucket import open_bucket
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+_ADDON = "amicrawl.crawl.addon.ArchiveAddon"
+_SPIDERS = "amicrawl.spiders"
+_SETTINGS = "SCRAPY_SETTINGS_MODULE"
+_BUCKET = "AMICRAWL_BUCKET"
+
+app = typer.Typer(invoke_without_command=True, add_completion=False)
+
+
+@app.callback()
+def pipeline(  # one parameter an option
+    context: typer.Context,
+    *,
+    slots: Annotated[int, typer.Option("--slots", min=1, max=200, help="Jobs at a time.")] = 2,
+    name: Annotated[
+        str, typer.Option("--name", metavar="NICK", help="Its name, else that of the machine.")
+    ] = "",
+    data: Annotated[Path, typer.Option("--data", help="Directory of the jobs' directories.")] = Path(
+        "jobs"
+    ),
+    large: Annotated[bool, typer.Option("--large", help="Take jobs from pending-large, too.")] = False,
+    shallow_only: Annotated[
+        bool, typer.Option("--shallow-only", help="Take shallow jobs only, from pending-ao.")
+    ] = False,
+    finish_jobs: Annotated[
+        bool, typer.Option("--finish-jobs", help="The first signal lets running jobs come to their end.")
+    ] = False,
+    lease: Annotated[
+        float,
+        typer.Option("--lease", min=2, max=3600, help="Seconds after which a silent crawl is dead."),
+    ] = 30,
+    min_free: Annotated[
+        str, typer.Option("--min-free", metavar="SIZE", help="Take no job with less room on the disk.")
+    ] = "5GiB",
+    failures: Annotated[
+        int, typer.Option("--failures", min=1, help="Crashes in a row that end a job as failed.")
+    ] = 5,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("-s", "--set", metavar="NAME=VALUE", help="A setting of every crawl."),
+    ] = None,
+    keep_for: Annotated[
+        float,
+        typer.Option("--keep-for", min=0, help="Seconds a job given back waits for who has its files."),
+    ] = 600,
+    bucket: Annotated[
+        str, typer.Option("--bucket", metavar="URL", help="Where the jobs' files go, each to its path.")
+    ] = "",
+    checkpoint_every: Annotated[
+        float,
+        typer.Option("--checkpoint-every", min=1, help="Seconds between two copies to the bucket."),
+    ] = 300,
+    redis: RedisOption = None,
+    prefix: PrefixOption = None,
+) -> None:
+    """Run jobs from Redis: claim them, crawl each as a child process, report, until told to stop.
+
+    The first SIGTERM or Ctrl-C has the crawls stop and gives their jobs back, to be resumed; the second
+    one does so at once. A file STOP in the data directory lets running jobs come to their end instead.
+    Example: amicrawl pipeline --slots 4 --data /srv/jobs
+    """
+    if context.invoked_subcommand is not None:
+        return
+    nickname = name or _nickname(socket.gethostname())
+    bucket = bucket or _bucket_of_all(settings or [])
+    options = PipelineOptions(
+        slots=slots,
+        queues=tuple(queue_order(nickname, large=large, shallow_only=shallow_only)),
+        lease=timedelta(seconds=lease),
+        min_free=_size(min_free),
+        on_signal=Mode.FINISHES if finish_jobs else Mode.RELEASES,
+        failures_borne=failures,
+        # With a bucket everybody has its files.
+        kept_for=timedelta(seconds=0 if bucket else keep_for),
+        grace=min(5.0, lease / 2),
+    )
+    where, disk, data = redis_settings(redis, prefix), Disk(), data.absolute()
+    command, further = _crawl_command(settings or [], bucket)
+    if bucket:
+        open_bucket(bucket, disk=disk)
+    workshop = Workshop(
+        data=data,
+        store_id=opened_store(data, disk=disk),
+        command=command,
+        environment={**os.environ, **further, **where.environment()},
+        lease_seconds=lease,
+        disk=disk,
+        bucket=bucket,
+        checkpoint_every=checkpoint_every,
+    )
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
+    store = connect(where)
+    supervisor = Supervisor(
+        store, workshop, options, identity=PipelineIdentity.of_this_process(nickname)
+    )
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: supervisor.signalled())
+    logging.getLogger(__name__).info(
+        "Pipeline %s takes jobs from Redis at %s into %s", nickname, where.shown, data
+    )
+    supervisor.run()
+    store.close()
+
+
+@app.command("ls")
+def list_pipelines(redis: RedisOption = None, prefix: PrefixOption = None) -> None:
+    """List the pipelines: name, status, slots in use, load, free disk, when it last reported."""
+    store = job_store(redis, prefix)
+    typer.echo("NAME\tSTATUS\tJOBS\tLOAD\tFREE\tREPORTED\tKEY")
+    for fields in pipelines(store):
+        jobs = f"{fields.get('running', '?')}/{fields.get('slots', '?')}"
+        shown = [fields.get("nickname", ""), fields.get("status", ""), jobs]
+        shown += [fields.get(each, "") for each in ("load_average_1m", "disk_available", "ts", "id")]
+        typer.echo("\t".join(_printable(text) for text in shown))
+
+
+@app.command()
+def drain(
+    name: Annotated[str, typer.Argument(help="Name or key of a pipeline.", show_default=False)],
+    finish: Annotated[
+        bool, typer.Option("--finish", help="Let its running jobs come to their end.")
+    ] = False,
+    redis: RedisOption = None,
+    prefix: PrefixOption = None,
+) -> None:
+    """Tell the pipeline NAME to take no more jobs, to give back those it has, and to end."""
+    for key in tell_to_drain(job_store(redis, prefix), name, how="finish" if finish else "release"):
+        typer.echo(f"{key} was told to stop")
+
+
+def _crawl_command(
+    settings: Sequence[str], bucket: str
+) -> tuple[Callable[[str, Path], Sequence[str]], dict[str, str]]:
+    """Return what makes the command line of a crawl with *settings*, and its environment's additions.
+
+    In a Scrapy project that archives, the crawl runs by that project's settings; anywhere else by ours.
+    """
+    from scrapy.utils.project import get_project_settings, inside_project  # noqa: PLC0415
+
+    environment: dict[str, str] = {}
+    further: list[str] = []
+    for setting in settings:
+        if "=" not in setting.lstrip("="):
+            raise UsageError(f"-s {setting!r} is not NAME=VALUE. Write it so.")
+        further += ["-s", setting]
+    project: Any = get_project_settings() if inside_project() else None
+    if project is None or _ADDON not in map(str, project.getdict("ADDONS")):
+        environment[_SETTINGS] = "amicrawl.settings"
+    elif _SPIDERS not in project.getlist("SPIDER_MODULES"):
+        modules = ",".join([*project.getlist("SPIDER_MODULES"), _SPIDERS])
+        further += ["-s", f"SPIDER_MODULES={modules}"]
+
+    def command(ident: str, directory: Path) -> list[str]:
+        line = [sys.executable, "-P", "-m", "scrapy", "crawl", "job", "-a", f"ident={ident}"]
+        line += ["-s", f"AMICRAWL_OUT={directory}", "-s", "AMICRAWL_RUN_ID=", *further]
+        return [*line, "-s", f"{_BUCKET}={path_of(bucket, directory.name)}"] if bucket else line
+
+    return command, environment
+
+
+def _bucket_of_all(settings: Sequence[str]) -> str:
+    """Return the bucket that is set for every crawl, in which each job is to have a path of its own."""
+    from scrapy.utils.project import get_project_settings  # noqa: PLC0415
+
+    pairs = [setting.partition("=") for setting in settings]
+    given = {name: value for name, _, value in pairs}
+    return str(given.get(_BUCKET) or get_project_settings().get(_BUCKET) or "")
+
+
+def _nickname(hostname: str) -> str:
+    fit = re.sub(r"[^A-Za-z0-9_-]+", "-", hostname.partition(".")[0])[:30]
+    return fit if len(fit) >= 3 else f"{fit}-pipeline"
+
+
+def _size(text: str) -> int:
+    try:
+        return int(TypeAdapter(ByteSize).validate_python(text))
+    except ValidationError as error:
+        raise UsageError(f"--min-free {text!r} is no size. Write 5GiB, for example.") from error
+
+
+def _printable(text: str) -> str:
+    return "".join(c if c.isprintable() else "?" for c in text[:100])

@@ -1,0 +1,227 @@
+"""Facts: what the dashboard shows of a job and its record has no field for, as JSON texts.
+
+    now       state, rates, the frontier in numbers, what is in force; every second
+    hosts     those in flight and those with the longest queues; every second, queues less often
+    ignores   expressions and how often each has kept a URL out; when that has changed
+    files     those that were finished
+    history   one point a minute for a day
+
+Everything is bounded. A text that is as it was before is not told again.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections import Counter, deque
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from amicrawl.crawl.job.figures import Figures
+    from amicrawl.crawl.job.orders import Orders
+    from amicrawl.crawl.run import Run
+    from amicrawl.jobs.lease import Claim
+    from amicrawl.jobs.link import Link
+
+MOST_HOSTS = 50
+LONGEST_QUEUES = 20
+MOST_IGNORES = 2000
+MOST_FILES = 500
+HISTORY = 24 * 60
+"""Points, one a minute."""
+
+_QUEUES_EVERY = 10.0
+_IGNORES_EVERY = 5.0
+_MINUTE = 60.0
+_RATE_OVER = 10.0
+_LONGEST = 2048
+
+
+class Facts:
+    """What is told of one crawl; asked once a second, on the event loop."""
+
+    def __init__(
+        self,
+        run: Run,
+        orders: Orders,
+        link: Link,
+        claim: Claim,
+        *,
+        wall: Callable[[], float] = time.time,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._run = run
+        self._orders = orders
+        self._link = link
+        self._claim = claim
+        self._wall = wall
+        self._clock = clock
+        self._began = clock()
+        self._told: dict[str, bytes] = {}
+        self._revisions: Counter[str] = Counter()
+        self._rates: deque[tuple[float, int, int, int]] = deque()
+        self._history: deque[dict[str, Any]] = deque(maxlen=HISTORY)
+        self._queues: list[tuple[int, int]] = []
+        self._due = {"queues": 0.0, "ignores": 0.0, "history": 0.0}
+        self.ignored_dropped = 0
+        """Rows that waited and were dropped, since an expression that came later kept them out."""
+
+    def begin_anew(self) -> None:
+        """Tell everything again: Redis has forgotten it."""
+        self._told.clear()
+
+    def current(self, figures: Figures, *, is_last: bool = False) -> dict[str, str]:
+        """Return the facts that have changed since the last call, given the *figures* of the job.
+
+        The last time, everything is looked at.
+        """
+        now = self._clock()
+        if is_last:
+            self._due = dict.fromkeys(self._due, now)
+        told: dict[str, Any] = {"hosts": self._hosts(now)}
+        if self._is_due("ignores", now, _IGNORES_EVERY):
+            told["ignores"] = self._ignores()
+        told["files"] = self._files()
+        if self._is_due("history", now, _MINUTE):
+            self._history.append(self._point(figures))
+            told["history"] = list(self._history)
+        changed = {}
+        for name, fact in told.items():
+            text = orjson.dumps(fact)
+            if self._told.get(name) != text:
+                self._told[name] = text
+                self._revisions[name] += 1
+                changed[name] = text.decode()
+        changed["now"] = orjson.dumps(self._now(figures, now)).decode()
+        return changed
+
+    def _is_due(self, name: str, now: float, every: float) -> bool:
+        if now < self._due[name] and name in self._told:
+            return False
+        self._due[name] = now + every
+        return True
+
+    def _now(self, figures: Figures, now: float) -> dict[str, Any]:
+        run, orders, claim = self._run, self._orders, self._claim
+        frontier = run.frontier if run.has_frontier else None
+        return {
+            "ts": round(self._wall(), 3),
+            "unit": claim.unit,
+            "token": claim.token,
+            "attempt": claim.attempt,
+            "resumed": claim.resumed[:100],
+            "state": run.state,
+            "paused_by": sorted(run.paused),
+            "finish_reason": run.finish_reason or None,
+            "elapsed": round(now - self._began, 1),
+            "rates": self._rate(figures, now),
+            "waiting": frontier.queued if frontier else 0,
+            "in_flight": frontier.in_flight if frontier else 0,
+            "later": run.later if frontier else 0,
+            "known": len(frontier) if frontier else 0,
+            "limit": run.limit.limit,
+            "delay": orders.delay,
+            "delay_max": orders.delay_max,
+            "concurrency": orders.concurrency,
+            "suppress_ignore_reports": orders.suppress_ignore_reports,
+            "settings_age": int(orders.age) if orders.age.isascii() and orders.age.isdigit() else None,
+            "faults": [_shown(fault) for fault in orders.faults],
+            "counts": run.tally.as_dict(),
+            "ignored_dropped": self.ignored_dropped,
+            "log_dropped": self._link.inbox.dropped,
+            "rev": {name: self._revisions[name] for name in ("ignores", "files", "history")},
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            "directory": _shown(str(run.config.directory.absolute())),
+        }
+
+    def _rate(self, figures: Figures, now: float) -> dict[str, float]:
+        """Return how much a second has come of late."""
+        seen = (now, figures.items_downloaded, figures.bytes_downloaded, figures.error_count)
+        rates = self._rates
+        rates.append(seen)
+        while len(rates) > 2 and now - rates[1][0] >= _RATE_OVER:
+            rates.popleft()
+        first = rates[0]
+        span = now - first[0]
+        if span <= 0:
+            return {"items": 0.0, "bytes": 0.0, "errors": 0.0}
+        names = ("items", "bytes", "errors")
+        return {name: round((seen[n] - first[n]) / span, 2) for n, name in enumerate(names, start=1)}
+
+    def _hosts(self, now: float) -> list[dict[str, Any]]:
+        """Return the hosts in flight, then those with the longest queues."""
+        run = self._run
+        if not run.has_frontier:
+            return []
+        frontier = run.frontier
+        if now >= self._due["queues"]:
+            began = time.perf_counter()
+            self._queues = frontier.longest_queues(LONGEST_QUEUES)
+            # It looks at every host: the more there are, the less often.
+            self._due["queues"] = now + max(_QUEUES_EVERY, 200 * (time.perf_counter() - began))
+        found: dict[str, dict[str, Any]] = {}
+        for key, count in frontier.hosts_in_flight().most_common(MOST_HOSTS):
+            name = frontier.known_host(key)[0]
+            found[name] = self._host(name, key, in_flight=count)
+        for key, waiting in self._queues:
+            name = frontier.known_host(key)[0]
+            if name in found:
+                found[name]["waiting"] = waiting
+            elif len(found) < MOST_HOSTS:
+                found[name] = self._host(name, key, waiting=waiting)
+        return list(found.values())
+
+    def _host(
+        self, name: str, key: int, *, in_flight: int = 0, waiting: int | None = None
+    ) -> dict[str, Any]:
+        run = self._run
+        return {
+            "host": _shown(name),
+            "in_flight": in_flight,
+            "pages": run.frontier.known_host(key)[1],
+            "waiting": waiting,
+            "delay_ms": round(max(run.gates.delay_of(key), run.pace.interval(key)) * 1000),
+        }
+
+    def _ignores(self) -> list[dict[str, Any]]:
+        following = self._run.following
+        if following is None:
+            return []
+        ignores = following.selection.ignores
+        hits = sorted(ignores.hits.items(), key=lambda hit: (-hit[1], hit[0]))[:MOST_IGNORES]
+        return [
+            {"pattern": _shown(text), "source": ignores.source_of(text) or "job", "hits": count}
+            for text, count in hits
+        ]
+
+    def _files(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "name": file.name,
+                "bytes": file.size,
+                "records": file.records,
+                "sha256": file.sha256,
+                "sealed": True,
+            }
+            for file in self._run.sealed[-MOST_FILES:]
+        ]
+
+    def _point(self, figures: Figures) -> dict[str, Any]:
+        return {
+            "ts": round(self._wall(), 1),
+            "downloaded": figures.items_downloaded,
+            "bytes": figures.bytes_downloaded,
+            "errors": figures.error_count,
+            "todo": self._run.waiting,
+        }
+
+
+def _shown(text: str) -> str:
+    cut = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    return cut if cut.isascii() else cut.encode("utf-8", "replace").decode()

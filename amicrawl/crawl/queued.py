@@ -1,0 +1,203 @@
+"""A crawl of the seeds in a queue of Redis: taken as there is room, acknowledged once they are kept.
+
+Acknowledged is a seed whose row is in the index, as durably as the crawl keeps rows. Until then it is
+this crawl's, by the name of its directory: one that dies and is started again there goes on with what it
+had taken, and if it is not, another crawl takes that over. While Redis is away, the crawl fetches what
+it has, and asks again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import os
+import socket
+from collections import deque
+from typing import TYPE_CHECKING
+
+from scrapy import signals
+
+from amicrawl.config import Durability
+from amicrawl.crawl.feeding import offer_seed, on_a_thread
+from amicrawl.crawl.job.opening import redis_of
+from amicrawl.crawl.run import Run, run_of
+from amicrawl.errors import AmicrawlError
+from amicrawl.frontier.states import WAITING, Status
+from amicrawl.jobs.connection import RedisUnavailable, connect
+from amicrawl.jobs.seedqueue import MOST_TAKEN, SeedQueue
+from amicrawl.urls import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from scrapy.crawler import Crawler
+
+    from amicrawl.crawl.queue_arguments import QueueArguments
+    from amicrawl.jobs.seedqueue import Taken
+    from amicrawl.record import CaptureItem
+    from amicrawl.urls import UrlKey
+
+logger = logging.getLogger(__name__)
+
+_LOOK_AGAIN = 0.5
+_BEAT = 10.0
+_RECLAIM = 30.0
+_LONGEST_WAIT = 10.0
+# A group of rows is forced to disk at most a second after it was written.
+_FORCED_AFTER = {Durability.NONE: 0.0, Durability.NORMAL: 2.0, Durability.FULL: 0.0}
+_STILL_TO_FETCH = frozenset({*WAITING, Status.IN_FLIGHT})
+
+
+class QueueFeed:
+    """The way from a queue in Redis into the frontier of *crawler*, and of acknowledgements back."""
+
+    def __init__(self, crawler: Crawler, arguments: QueueArguments) -> None:
+        """Find Redis, and ask nothing yet. Raises UsageError where that cannot be followed."""
+        self._crawler = crawler
+        self._arguments = arguments
+        self._store = connect(redis_of(crawler.settings, os.environ))
+        self._queue: SeedQueue | None = None
+        self._held: dict[UrlKey, list[str]] = {}
+        """Numbers of seeds that are still to be fetched, by the key of their URL."""
+        self._numbers: set[str] = set()
+        """Numbers of all seeds that are not acknowledged."""
+        self._kept: deque[tuple[float, str]] = deque()
+        """Seeds that are in the index, with the moment from which that is durable."""
+        self._forced_after = 0.0
+        self._lost_answer = True
+        """Whether Redis may have given us seeds that we do not know of."""
+        self._is_away = False
+        self._beat_at = self._reclaim_at = self._busy_at = float("-inf")
+        crawler.signals.connect(self._closed, signals.spider_closed)
+
+    async def feed(self) -> None:
+        """Take seeds until the crawl is to end, or nothing came for as long as was asked for."""
+        run = run_of(self._crawler)
+        consumer = self._arguments.consumer or _consumer_of(run)
+        self._queue = SeedQueue(
+            self._store, self._arguments.redis_key, consumer, takeover=self._arguments.takeover
+        )
+        self._forced_after = _FORCED_AFTER[run.config.durability]
+        run.on_count.append(self._counted)
+        self._busy_at = run.clock()
+        wait = _LOOK_AGAIN
+        while not run.stopping and not run.finish_reason:
+            try:
+                came = await self._once(run)
+                self._is_away = False
+                wait = 0.0 if came else _LOOK_AGAIN
+            except RedisUnavailable as error:
+                if not self._is_away:
+                    logger.warning("%s The crawl goes on with what it has.", error)
+                self._is_away = self._lost_answer = True
+                wait = min(max(2 * wait, _LOOK_AGAIN), _LONGEST_WAIT)
+            except AmicrawlError as error:
+                run.seed_fault = error
+                break
+            if self._is_done(run):
+                break
+            await asyncio.sleep(wait)
+        run.tally.seeds_ended = True
+
+    async def _once(self, run: Run) -> bool:
+        """Acknowledge what is due, take what there is room for; tell whether anything came."""
+        queue = self._queue
+        assert queue is not None
+        await self._acknowledge(run.clock())
+        if self._lost_answer:
+            known = await on_a_thread(queue.taken)
+            self._lost_answer = len(known) >= MOST_TAKEN
+            await self._offer(run, known)
+        if run.clock() - self._reclaim_at >= min(_RECLAIM, self._arguments.takeover):
+            self._reclaim_at = run.clock()
+            if await on_a_thread(queue.reclaim):
+                self._lost_answer = True
+        room = 0 if run.paused else self._arguments.batch - len(self._held)
+        if room <= 0 and run.clock() - self._beat_at < min(_BEAT, self._arguments.takeover / 3):
+            return False
+        self._beat_at = run.clock()
+        taken = await on_a_thread(lambda: queue.take(max(room, 0)))
+        return await self._offer(run, taken)
+
+    async def _offer(self, run: Run, taken: Iterable[Taken]) -> bool:
+        """Offer seeds to the frontier, and hold them by their keys; tell whether there were any."""
+        came = False
+        for number, seed in taken:
+            if number in self._numbers:
+                continue
+            came = True
+            self._numbers.add(number)
+            key = run.key_of(seed.url)
+            if isinstance(key, Refused):
+                await offer_seed(run, seed)
+                self._keep(number, run.clock())
+                continue
+            self._held.setdefault(key, []).append(number)
+            await offer_seed(run, seed)
+            if key in self._held and not _is_still_to_fetch(run, key):
+                self._let_go(key, run.clock())
+        if came:
+            self._busy_at = run.clock()
+            run.wake()
+        return came
+
+    def _counted(self, item: CaptureItem) -> None:
+        """Hear of a row that is in the index."""
+        run = run_of(self._crawler)
+        key = run.key_of(item.seed.url)
+        if not isinstance(key, Refused) and key in self._held:
+            self._busy_at = run.clock()
+            self._let_go(key, run.clock())
+
+    def _let_go(self, key: UrlKey, now: float) -> None:
+        for number in self._held.pop(key):
+            self._keep(number, now)
+
+    def _keep(self, number: str, now: float) -> None:
+        self._kept.append((now + self._forced_after, number))
+
+    async def _acknowledge(self, now: float) -> None:
+        """Acknowledge what is durable by now; what cannot be told stays to be told."""
+        due = []
+        for moment, number in self._kept:
+            if moment > now:
+                break
+            due.append(number)
+        if not due or self._queue is None:
+            return
+        queue = self._queue
+        await on_a_thread(lambda: queue.acknowledge(due))
+        for number in due:
+            self._kept.popleft()
+            self._numbers.discard(number)
+
+    def _is_done(self, run: Run) -> bool:
+        """Tell whether the crawl is to end, since nothing has come and nothing is left to do."""
+        idle = self._arguments.idle
+        if idle is None or self._held or self._kept or self._lost_answer:
+            return False
+        return not run.waiting and run.clock() - self._busy_at >= idle
+
+    async def _closed(self) -> None:
+        """Acknowledge the rest: all files are sealed by now."""
+        run = run_of(self._crawler)
+        if run.recorder.fault is None:
+            try:
+                await self._acknowledge(float("inf"))
+            except AmicrawlError as error:
+                logger.warning("%s What was fetched last will be fetched again.", error)
+        self._store.close()
+
+
+def _is_still_to_fetch(run: Run, key: UrlKey) -> bool:
+    """Tell whether the row at *key* waits or is in flight; one that was settled is in the index."""
+    partition = run.frontier.partition
+    number = partition.find(key.host, key.path)
+    return number is not None and partition.get(number).status in _STILL_TO_FETCH
+
+
+def _consumer_of(run: Run) -> str:
+    """Return the name of this crawl as a consumer: that of its directory on this machine."""
+    place = f"{socket.gethostname()}:{run.config.directory.absolute()}"
+    return hashlib.sha256(place.encode()).hexdigest()[:20]

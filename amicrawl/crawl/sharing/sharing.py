@@ -1,0 +1,344 @@
+"""Sharing: what makes an ordinary crawl one of the partitions of a shared one. Placed by the add-on.
+
+Links to hosts of other partitions go into the outbox before the page is settled; letters that come are
+offered to the frontier as if a page of this crawl had named their links. The crawl does not end when it
+has nothing to do: it ends when all partitions have nothing to do, or when another worker is to have this
+one. It pauses while its lease may have run out, and when it was lost it stops without writing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import TYPE_CHECKING, Self
+
+from scrapy import signals
+from scrapy.exceptions import DontCloseSpider
+
+from amicrawl.config import Durability
+from amicrawl.crawl.feeding import offer_seed
+from amicrawl.crawl.job.leased import Fence, LeasedDisk, LeaseLost
+from amicrawl.crawl.run import Run, run_of
+from amicrawl.crawl.sharing.exchange import EVERY, Exchange, Standing
+from amicrawl.crawl.sharing.incoming import offer_of
+from amicrawl.disk import Disk, explained
+from amicrawl.errors import AmicrawlError, UsageError
+from amicrawl.frontier import Source, shard_of
+from amicrawl.jobs.connection import PREFIX_SETTING, connect
+from amicrawl.jobs.letters import put
+from amicrawl.jobs.sharing.letter import Link, encoded_link
+from amicrawl.jobs.sharing.outbox import Outbox
+from amicrawl.jobs.sharing.share import LEASE, Share
+from amicrawl.jobs.sharing.share_record import checked_name, unit_of
+from amicrawl.urls import Refused, UrlKey
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from concurrent.futures import Future
+
+    from scrapy.crawler import Crawler
+
+    from amicrawl.crawl.sharing.exchange import Letter, News
+    from amicrawl.frontier import Offer
+
+logger = logging.getLogger(__name__)
+
+UNIT = "AMICRAWL_JOB_UNIT"
+TOKEN = "AMICRAWL_JOB_TOKEN"  # noqa: S105  # the name of a variable, and a fencing token is no secret
+LEASE_SECONDS = "AMICRAWL_JOB_LEASE"
+TURN_SECONDS = "AMICRAWL_JOB_TURN"
+BY_LEASE = "lease"
+"""The reason for a pause while the lease may have run out."""
+BY_SHARE = "share"
+"""The reason for a pause of the shared crawl as a whole."""
+GIVEN_UP = "given-up"
+"""The finish reason of a crawl whose partition another worker is to have."""
+
+_ROOM = 250_000
+"""Rows that may wait in the frontier before no more letters are read."""
+_PATIENCE = 10.0
+_SENT_LATELY = 200_000
+"""Links that are known to be in the outbox, so as not to send what every page names again and again."""
+_NO_PAGE = UrlKey(0, 0)
+
+
+class Sharing:
+    """Keeps one partition of a shared crawl in touch with the others."""
+
+    def __init__(self, crawler: Crawler, run: Run) -> None:
+        self._crawler = crawler
+        self._run = run
+        self._number, self._token, self._share = _what_was_taken(crawler)
+        run.shard, run.shards = self._number, self._share.record.partitions
+        self._outbox: Outbox | None = None
+        self._forcing = ThreadPoolExecutor(1, "amicrawl-outbox")
+        self._met: set[UrlKey] = set()
+        self._kept: list[str] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._incoming: set[asyncio.Task[None]] = set()
+        self._leaving = False
+        self._deaf = False
+        if run.following is not None:
+            run.following.on_elsewhere = self._keep_at_once
+        run.elsewhere = self.keep_elsewhere
+        self._exchange = self._begun_exchange()
+        crawler.signals.connect(self._opened, signals.spider_opened)
+        crawler.signals.connect(self._idle, signals.spider_idle)
+        crawler.signals.connect(self._closed, signals.spider_closed)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """Build it for *crawler*; raises UsageError where no worker has started it."""
+        return cls(crawler, run_of(crawler))
+
+    def _begun_exchange(self) -> Exchange:
+        """Return the exchange, with the lease renewed and the directory fenced: what writes asks it."""
+        run, directory = self._run, self._run.config.directory
+        with explained(directory, "made"):
+            directory.mkdir(parents=True, exist_ok=True)
+        fence = Fence(directory, unit_of(self._share.record.name, self._number), self._token)
+        fence.put_up(disk=Disk())
+        exchange = Exchange(
+            self._share,
+            self._number,
+            self._token,
+            force=self._force,
+            tell=self._tell,
+            fence=fence.newer,
+            ttl=_seconds(LEASE_SECONDS, LEASE),
+            turn=_seconds(TURN_SECONDS, timedelta(0)),
+        )
+        exchange.begin()
+        run.may_write = lambda: exchange.is_held
+        run.disk = LeasedDisk(exchange, fence, patient=True)
+        run.status_disk = LeasedDisk(exchange, fence, patient=False)
+        return exchange
+
+    @property
+    def _box(self) -> Outbox:
+        """The outbox, opened behind the output, which one process has at a time."""
+        if self._outbox is None:
+            assert self._run.output is not None
+            # The mark is written by the thread that keeps the lease: it must not wait for it.
+            self._outbox = Outbox(
+                self._run.config.directory, disk=self._run.disk, mark_disk=self._run.status_disk
+            )
+            self._exchange.outbox = self._outbox
+        return self._outbox
+
+    async def keep_elsewhere(self, offers: list[Offer]) -> list[Offer]:
+        """Return those of *offers* that are ours, when the others are in the outbox, on disk."""
+        ours = [offer for offer in offers if self._run.is_ours(offer.key.host)]
+        if len(ours) < len(offers) and self._append(offers):
+            is_forced = self._run.config.durability is not Durability.NONE
+            keep = self._box.sync if is_forced else self._box.flush
+            await asyncio.get_running_loop().run_in_executor(self._forcing, keep)
+        return ours
+
+    def _keep_at_once(self, offers: list[Offer]) -> None:
+        """Do the same where no event loop runs yet."""
+        if self._append(offers):
+            self._box.sync()
+
+    def _append(self, offers: list[Offer]) -> bool:
+        """Put what belongs to others into the outbox; tell whether there was anything new."""
+        by_partition: dict[int, list[str]] = {}
+        for offer in offers:
+            number = shard_of(offer.key.host, self._run.shards)
+            if number == self._number or offer.key in self._met:
+                continue
+            if len(self._met) >= _SENT_LATELY:
+                self._met.clear()
+            self._met.add(offer.key)
+            by_partition.setdefault(number, []).append(encoded_link(Link.of(offer)))
+        for number, links in by_partition.items():
+            self._box.append(number, links)
+        return bool(by_partition)
+
+    def _force(self) -> Future[None]:
+        """Have the frontier forced to disk, as far as the crawl asks for it."""
+        run = self._run
+        is_forced = run.has_frontier and run.config.durability is not Durability.NONE
+        return self._forcing.submit(run.frontier.sync if is_forced else lambda: None)
+
+    def _opened(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        assert self._box is not None
+        self._tick()
+
+    def _tick(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(EVERY, self._tick)
+        if not self._exchange.is_held:
+            self._run.pause(BY_LEASE)
+        else:
+            self._run.resume(BY_LEASE)
+        if self._run.has_frontier:
+            self._exchange.feed(self._standing())
+
+    def _standing(self) -> Standing:
+        kept, self._kept = tuple(self._kept), []
+        if kept:
+            # What was offered for these letters is in the journal before they can be acknowledged.
+            self._run.frontier.flush()
+        return Standing(
+            idle=self._is_idle(),
+            has_room=self._run.frontier.queued < _ROOM and not self._leaving and not self._incoming,
+            kept=kept,
+            facts=self._facts(),
+        )
+
+    def _is_idle(self) -> bool:
+        """Tell whether nothing is left to do here, nor being done."""
+        engine = self._crawler.engine
+        if engine is None or not self._run.tally.seeds_ended or self._incoming:
+            return False
+        scheduler = getattr(engine, "scheduler", None)
+        waits = self._run.frontier.has_pending() or (scheduler and scheduler.has_pending_requests())
+        return not waits and not getattr(engine.downloader, "active", ())
+
+    def _facts(self) -> str:
+        run, exchange = self._run, self._exchange
+        return json.dumps(
+            {
+                "rows": run.tally.rows,
+                "queued": run.frontier.queued,
+                "in_flight": run.frontier.in_flight,
+                "urls": len(run.frontier),
+                "sent": exchange.sent,
+                "received": exchange.received,
+                "state": run.state,
+            }
+        )
+
+    def _tell(self, news: News) -> None:
+        """Hand *news* to the event loop; on the thread of the exchange."""
+        loop = self._loop
+        if loop is None or loop.is_closed() or self._deaf:
+            return
+        loop.call_soon_threadsafe(self._hear, news)
+
+    def _hear(self, news: News) -> None:
+        if self._deaf:
+            return
+        for letter in news.letters:
+            task = asyncio.ensure_future(self._take(letter))
+            self._incoming.add(task)
+            task.add_done_callback(self._incoming.discard)
+        told = news.told
+        if told.lease == "lost":
+            self._stop_without_writing()
+        elif told.stop:
+            self._leave("shutdown")
+        elif told.ended:
+            self._leave("finished")
+        elif told.give:
+            self._leave(GIVEN_UP)
+        elif told.pause:
+            self._run.pause(BY_SHARE)
+        else:
+            self._run.resume(BY_SHARE)
+
+    async def _take(self, letter: Letter) -> None:
+        """Offer the links of *letter*, and count it as kept; what cannot be offered is a dead letter."""
+        run, stats = self._run, self._crawler.stats
+        offers = []
+        for link in letter.links:
+            if link.source is Source.SEED and not self._is_elsewhere(link):
+                await offer_seed(run, link.seed)
+                continue
+            offer = offer_of(link, key_of=run.key_of, ours=run.is_ours)
+            if isinstance(offer, str):
+                where = f"{self._share.keys.links(self._number)} {letter.name}"
+                stats.inc_value("amicrawl/sharing/refused")
+                await asyncio.to_thread(
+                    put, self._share.store, where=where, why=offer, value=link.seed.url
+                )
+                continue
+            offers.append(offer)
+        stats.inc_value("amicrawl/sharing/letters")
+        if run.following is not None:
+            run.following.hand_over(run.frontier, _NO_PAGE, offers, ours=run.is_ours)
+        else:
+            for offer in offers:
+                run.frontier.offer(offer)
+        self._kept.append(letter.name)
+        run.wake()
+
+    def _is_elsewhere(self, link: Link) -> bool:
+        key = self._run.key_of(link.seed.url)
+        return not isinstance(key, Refused) and not self._run.is_ours(key.host)
+
+    def _leave(self, reason: str) -> None:
+        if not self._leaving:
+            self._leaving = True
+            self._run.end(reason)
+
+    def _stop_without_writing(self) -> None:
+        # Whatever the disk was told not to write since was on account of this.
+        self._run.recorder.fault = LeaseLost(f"{self._exchange.lost}. Nothing more was written.")
+        self._run.end("output_failed")
+        # Behind that: what is broken off counts as stopped only in a crawl that ends.
+        self._run.abort()
+
+    def _idle(self) -> None:
+        """Keep the crawl open: there may be letters on their way."""
+        if not self._leaving:
+            raise DontCloseSpider
+
+    def _closed(self) -> None:
+        """Acknowledge and send what can be, and give the last word on the partition."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._deaf = True
+        exchange = self._exchange
+        if exchange.lost:
+            self._stop_without_writing()
+        try:
+            if self._run.has_frontier and self._run.recorder.fault is None:
+                exchange.finish(self._standing(), _PATIENCE)
+        except AmicrawlError as error:
+            self._run.recorder.fault = self._run.recorder.fault or error
+        stats = self._crawler.stats
+        stats.inc_value("amicrawl/sharing/sent", exchange.sent)
+        stats.inc_value("amicrawl/sharing/received", exchange.received)
+        self._forcing.shutdown(wait=True)
+        if self._outbox is not None and exchange.is_held:
+            self._outbox.close()
+        elif self._outbox is not None:
+            self._outbox.abandon()
+
+
+def _what_was_taken(crawler: Crawler) -> tuple[int, int, Share]:
+    """Return the partition that this process was started for, its token, and the crawl it is of."""
+    name = checked_name(str(getattr(crawler.spider, "share", "")))
+    unit, token = os.environ.get(UNIT, ""), os.environ.get(TOKEN, "")
+    number = unit.removeprefix(unit_of(name, 0)[:-1])
+    if not (token.isascii() and token.isdigit() and number.isascii() and number.isdigit()):
+        raise UsageError(
+            f"A crawl with share={name} is started by a worker: amicrawl share work {name} --data DIR."
+        )
+    store = connect(_redis_of(crawler))
+    share = Share.open(store, name)
+    if int(number) >= share.record.partitions:
+        raise UsageError(f"The shared crawl {name!r} has no partition {number}.")
+    return int(number), int(token), share
+
+
+def _redis_of(crawler: Crawler) -> Mapping[str, object]:
+    """Return how Redis is reached: the environment, which the worker has set, before the project."""
+    names = ("REDIS_URL", "REDIS_HOST", "REDIS_PORT", "REDIS_DB", "REDIS_PARAMS", PREFIX_SETTING)
+    settings = {name: crawler.settings[name] for name in names if crawler.settings.get(name)}
+    return settings | {name: os.environ[name] for name in names if os.environ.get(name)}
+
+
+def _seconds(name: str, default: timedelta) -> timedelta:
+    text = os.environ.get(name, "")
+    try:
+        return timedelta(seconds=float(text)) if text else default
+    except (ValueError, OverflowError) as error:
+        raise UsageError(f"{name} is {text!r}: it is a number of seconds.") from error

@@ -1,0 +1,245 @@
+"""The board: what Redis says right now, for one request; the stream has the hub instead.
+
+Every method reads Redis, blocks, and raises RedisUnavailable. What is there by name is looked for among
+all keys at most every few seconds, however many ask.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from amicrawl.dashboard.following import LISTS, lists_of
+from amicrawl.dashboard.overview import QUEUES, Overview
+from amicrawl.dashboard.pipelines import pipeline_view
+from amicrawl.dashboard.texts import plain
+from amicrawl.dashboard.views import detail_view, entry_view, ignores_view, job_view, job_views
+from amicrawl.jobs import letters, lookup, reading
+from amicrawl.jobs.ident import is_ident
+from amicrawl.jobs.record import ENDED
+from amicrawl.jobs.watching import Watch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from amicrawl.dashboard.shapes import (
+        DeadLetter,
+        IgnoreFacts,
+        Job,
+        JobDetail,
+        Log,
+        LogEntry,
+        Pipeline,
+        Queue,
+        Totals,
+    )
+    from amicrawl.jobs.connection import JobStore
+    from amicrawl.jobs.watching import Live, Names, Seen
+
+_NAMES_EVERY = 2.0
+_FRESH = 0.25
+_LARGEST_READ = 128 * 1024
+
+
+class Board:
+    """Reads what one request asks for. For several threads."""
+
+    def __init__(self, store: JobStore, *, has_summary: Callable[[str, Seen], bool]) -> None:
+        self._store = store
+        self._watch = Watch(store)
+        self._has_summary = has_summary
+        self._overview = Overview(self._watch, has_summary=has_summary, names_every=_NAMES_EVERY)
+        self._reading = threading.Lock()
+        self._lock = threading.Lock()
+        self._names: Names | None = None
+        self._names_at = 0.0
+
+    def totals(self, *, viewers: int) -> Totals:
+        """Return all jobs in figures."""
+        # One for all: it remembers the names, for which all keys are looked through, and the rates.
+        with self._reading:
+            self._overview.read(viewers=viewers)
+            assert self._overview.totals is not None
+            return self._overview.totals
+
+    def live(self) -> Live:
+        """Return which jobs run and wait."""
+        return self._watch.live(dict.fromkeys([*QUEUES, *self._found().queues]))
+
+    def running(self) -> list[str]:
+        """Return the idents of the jobs that run."""
+        return self.live().working
+
+    def jobs(self, states: frozenset[str], *, most: int) -> list[Job]:
+        """Return jobs in one of *states*: those that run, that wait, then the latest that ended."""
+        live = self.live()
+        queue_of = {ident: name for name, idents in live.queues.items() for ident in idents}
+        idents = list(dict.fromkeys([*live.working, *queue_of]))
+        found = self._views(idents, queue_of)
+        if states & {str(state) for state in ENDED}:
+            found += self.ended(most=most, but=frozenset(idents))
+        return [job for job in found if job["state"] in states][:most]
+
+    def ended(self, *, most: int, but: frozenset[str] = frozenset()) -> list[Job]:
+        """Return jobs that have ended and are remembered, the latest first, none of *but*."""
+        idents = [ident for ident in self._found().jobs if ident not in but]
+        found = [
+            job for job in self._views(idents, {}) if job["state"] in {"completed", "aborted", "failed"}
+        ]
+        return sorted(found, key=lambda job: -(job["finished_at"] or 0.0))[:most]
+
+    def job(self, ident: str) -> Job:
+        """Return one job; NoSuchJobError where there is none."""
+        return self._job(ident)[0]
+
+    def job_or_none(self, ident: str) -> Job | None:
+        """Return one job, None where there is none."""
+        try:
+            return self.job(ident)
+        except lookup.NoSuchJobError:
+            return None
+
+    def detail(self, ident: str) -> JobDetail:
+        """Return one job in full; NoSuchJobError where there is none."""
+        job, seen = self._job(ident)
+        lists: Any = lists_of(ident, LISTS, self._watch)
+        return {**detail_view(job, seen), **lists}
+
+    def seen(self, ident: str) -> Seen:
+        """Return one job as it stands in Redis; NoSuchJobError where there is none."""
+        return self._job(ident)[1]
+
+    def ignores(self, ident: str) -> list[IgnoreFacts]:
+        """Return the ignore expressions of a job."""
+        self._job(ident)
+        (seen,) = self._watch.jobs([ident], facts=("ignores",))
+        return ignores_view(self._watch.ignores(ident), seen.facts.get("ignores"))
+
+    def log(self, ident: str, *, after: int | None, before: int | None, most: int) -> Log:
+        """Return a part of the log of a job: behind *after*, else in front of *before*, else the end."""
+        self._job(ident)
+        if after is not None:
+            key = self._store.keys.log(ident)
+            with self._store.answering():
+                found = reading.scored_at(
+                    self._store, key, after=float(after), most=most, longest=_LARGEST_READ
+                )
+        elif before is not None:
+            found = self._watch.log_before(ident, before, most=most)
+        else:
+            found = self._watch.logs({ident: 0.0}, most=most)[ident]
+        entries = [entry_view(score, text) for score, text in found]
+        return {"entries": entries, "last": entries[-1]["score"] if entries else after or 0}
+
+    def recent(self, idents: Sequence[str], *, most: int) -> dict[str, list[LogEntry]]:
+        """Return the last lines of some jobs."""
+        found = self._watch.logs(dict.fromkeys(idents, 0.0), most=most)
+        return {
+            ident: [entry_view(score, text) for score, text in entries]
+            for ident, entries in found.items()
+        }
+
+    def pipelines(self) -> list[Pipeline]:
+        """Return all pipelines, by nickname."""
+        records = self._watch.pipelines(self._found(fresh=True).pipelines)
+        working = self.running()
+        seen = dict(zip(working, self._watch.jobs(working, facts=()), strict=True))
+        now = time.time()
+        found = [
+            pipeline_view(key, record, jobs=seen, prefix=self._store.keys.prefix, now=now)
+            for key, record in records.items()
+        ]
+        return sorted(found, key=lambda pipeline: (pipeline["nickname"], pipeline["id"]))
+
+    def pipeline_records(self) -> list[dict[str, str]]:
+        """Return the records of all pipelines, as they stand in Redis."""
+        return list(self._watch.pipelines(self._found(fresh=True).pipelines).values())
+
+    def queues(self) -> list[Queue]:
+        """Return all queues, those that are empty and always there included."""
+        live = self.live()
+        idents = [ident for waiting in live.queues.values() for ident in waiting]
+        jobs = {job["ident"]: job for job in self._views(idents, {})}
+        return [
+            {
+                "name": plain(name, limit=200),
+                "jobs": [
+                    {
+                        "ident": ident,
+                        "url": jobs[ident]["url"] if ident in jobs else "",
+                        "note": jobs[ident]["note"] if ident in jobs else "",
+                        "queued_at": jobs[ident]["queued_at"] if ident in jobs else None,
+                        "started_by": jobs[ident]["started_by"] if ident in jobs else "",
+                    }
+                    for ident in waiting
+                ],
+            }
+            for name, waiting in live.queues.items()
+        ]
+
+    def letters(self) -> list[DeadLetter]:
+        """Return what was found in Redis and could not be followed."""
+        with self._store.answering():
+            found = letters.letters(self._store, 500)
+        return [
+            {
+                "id": f"{letter.seen:.6f}",
+                "ts": letter.seen or None,
+                "kind": plain(letter.where, limit=500),
+                "ident": next((w for w in letter.where.replace("_", " ").split() if is_ident(w)), ""),
+                "reason": plain(letter.why, limit=1000),
+                "content": plain(letter.excerpt, limit=1000),
+            }
+            for letter in found
+        ]
+
+    def _job(self, ident: str) -> tuple[Job, Seen]:
+        if is_ident(ident):
+            (seen,) = self._watch.jobs([ident])
+            if seen.record.get("url"):
+                nickname = self._nickname(seen.record.get("pipeline_id", ""))
+                queue = None
+                if not seen.record.get("started_at"):
+                    queues = self.live().queues
+                    queue = next((name for name, idents in queues.items() if ident in idents), None)
+                job = job_view(
+                    ident,
+                    seen,
+                    queue=queue,
+                    pipeline=nickname,
+                    has_summary=self._has_summary(ident, seen),
+                )
+                return job, seen
+        raise lookup.NoSuchJobError(
+            "There is no such job. It was never submitted, or its record has expired."
+        )
+
+    def _views(self, idents: Sequence[str], queue_of: dict[str, str]) -> list[Job]:
+        nicknames = self._nicknames()
+        seen = self._watch.jobs(idents, facts=("now", "hosts"))
+        return job_views(
+            idents,
+            seen,
+            queue_of=queue_of,
+            nickname=lambda key: nicknames.get(key, ""),
+            has_summary=self._has_summary,
+        )
+
+    def _nickname(self, key: str) -> str:
+        if not key.startswith(self._store.keys.pipeline("")):
+            return ""
+        return plain(self._watch.pipelines([key]).get(key, {}).get("nickname", ""), limit=100)
+
+    def _nicknames(self) -> dict[str, str]:
+        records = self._watch.pipelines(self._found().pipelines)
+        return {key: plain(record.get("nickname", ""), limit=100) for key, record in records.items()}
+
+    def _found(self, *, fresh: bool = False) -> Names:
+        with self._lock:
+            now = time.monotonic()
+            every = _FRESH if fresh else _NAMES_EVERY
+            if self._names is None or now - self._names_at >= every:
+                self._names = self._watch.names()
+                self._names_at = now
+            return self._names

@@ -1,0 +1,97 @@
+"""The guard in front of every route: hosts, size of bodies, headers that tell a browser what it may do.
+
+It is the outermost layer, so an error page and a file go through it like everything else. Signing in and
+the token against forged requests are the routes' own affair (`visitors`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from starlette.exceptions import HTTPException
+
+from amicrawl.dashboard.problems import Problem
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from amicrawl.dashboard.hosts import Hosts
+
+BODY_LIMIT = 256 * 1024
+"""Bytes of the largest body that is taken."""
+POLICY = (
+    "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
+    "object-src 'none'; img-src 'self' data:"
+)
+"""No script and no style but those of our own files; nothing may frame a page."""
+_HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    # With `no-referrer` browsers send forms with the origin "null", which is refused.
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+    "cache-control": "no-store",
+}
+"""Sent with every answer, unless the route has said otherwise."""
+_ENCODED = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
+
+
+class Guard:
+    """Lets a request through to *app*, or answers it itself."""
+
+    def __init__(self, app: ASGIApp, *, hosts: Hosts) -> None:
+        self._app = app
+        self._hosts = hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            return  # a web socket: there is none here
+
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                present = {name for name, _ in message["headers"]}
+                added = [header for header in _ENCODED if header[0] not in present]
+                message = {**message, "headers": [*message["headers"], *added]}
+            await send(message)
+
+        problem = self._problem_of(scope)
+        if problem is None:
+            await self._app(scope, _limited(receive), guarded)
+        else:
+            await problem.response()(scope, receive, guarded)
+
+    def _problem_of(self, scope: Scope) -> Problem | None:
+        headers = scope["headers"]
+        hosts = [value.decode("latin-1") for name, value in headers if name == b"host"]
+        if len(hosts) != 1 or not self._hosts.allows(hosts[0]):
+            return Problem(
+                421,
+                "This dashboard does not answer for that host. Use the address it was started with, or "
+                "start it with --allow-host NAME.",
+            )
+        for name, value in headers:
+            if name == b"content-length" and (not value.isdigit() or int(value) > BODY_LIMIT):
+                return Problem(413, f"A body has at most {BODY_LIMIT} bytes.")
+        return None
+
+
+def _limited(receive: Receive) -> Receive:
+    taken = 0
+
+    async def limited() -> Message:
+        nonlocal taken
+        message: dict[str, Any] = dict(await receive())
+        taken += len(message.get("body", b""))
+        if taken > BODY_LIMIT:
+            # Raised into the route that reads; the application answers with its own page or problem.
+            raise HTTPException(413)
+        return message
+
+    return limited

@@ -1,0 +1,143 @@
+"""The overview: every job that waits or runs, read once a second for all viewers, and what changed."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import orjson
+
+from amicrawl.dashboard.rates import Point, Rates
+from amicrawl.dashboard.texts import plain
+from amicrawl.dashboard.views import job_view
+from amicrawl.jobs.keys import PENDING, PENDING_LARGE, PENDING_SHALLOW
+from amicrawl.jobs.record import JobRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from amicrawl.dashboard.shapes import Job, Totals
+    from amicrawl.jobs.watching import Live, Names, Seen, Watch
+
+MOST = 2000
+"""Jobs that are shown at once, those that run first."""
+QUEUES = (PENDING, PENDING_SHALLOW, PENDING_LARGE)
+_WAITING_EVERY = 5.0
+
+
+class Overview:
+    """Every job that waits or runs, as last read. For one thread; `read` raises RedisUnavailable."""
+
+    def __init__(
+        self,
+        watch: Watch,
+        *,
+        has_summary: Callable[[str, Seen], bool],
+        names_every: float = 5.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._watch = watch
+        self._has_summary = has_summary
+        self._names_every = names_every
+        self._clock = clock
+        self._names: Names | None = None
+        self._names_at = 0.0
+        self._memory: int | None = None
+        self._nicknames: dict[str, str] = {}
+        self._waiting_at = -_WAITING_EVERY
+        self._rates: dict[str, Rates] = {}
+        self.running: list[str] = []
+        self.seen: dict[str, Seen] = {}
+        """Those that run, as they stand in Redis."""
+        self.jobs: dict[str, Job] = {}
+        self.encoded: dict[str, bytes] = {}
+        """Every job as JSON, by ident."""
+        self.changed: dict[str, bytes] = {}
+        """Those of them that the last reading changed."""
+        self.gone: set[str] = set()
+        """Those that the last reading did not find any more."""
+        self.totals: Totals | None = None
+
+    def read(self, *, viewers: int) -> None:
+        """Read everything again, but what waits not each time; *viewers* is told in the figures."""
+        now = self._clock()
+        if self._names is None or now - self._names_at >= self._names_every:
+            self._read_names()
+            self._names_at = now
+        assert self._names is not None
+        live = self._watch.live(dict.fromkeys([*QUEUES, *self._names.queues]))
+        self.running = live.working[:MOST]
+        queue_of = {ident: name for name, idents in live.queues.items() for ident in idents}
+        waiting = [ident for ident in queue_of if ident not in set(self.running)][
+            : MOST - len(self.running)
+        ]
+        if now - self._waiting_at < _WAITING_EVERY:
+            due = [i for i in waiting if i not in self.jobs or self.jobs[i]["queue"] != queue_of[i]]
+        else:
+            due, self._waiting_at = waiting, now
+        asked = [*self.running, *due]
+        seen = dict(zip(asked, self._watch.jobs(asked, facts=("now", "hosts")), strict=True))
+        self.seen = {ident: seen[ident] for ident in self.running if seen[ident].record.get("url")}
+        jobs = {ident: self.jobs[ident] for ident in waiting if ident in self.jobs}
+        jobs.update(
+            (ident, self.view(ident, one, queue=queue_of.get(ident)))
+            for ident, one in seen.items()
+            if one.record.get("url")
+        )
+        self._take(jobs)
+        self.totals = self._totals(live, viewers)
+
+    def view(self, ident: str, seen: Seen, *, queue: str | None) -> Job:
+        """Return the job *ident* as *seen*, with a nickname and rates."""
+        job = job_view(
+            ident,
+            seen,
+            queue=queue,
+            pipeline=self._nicknames.get(seen.record.get("pipeline_id", ""), ""),
+            has_summary=self._has_summary(ident, seen),
+        )
+        rates = self._rates.get(ident)
+        if job["items_per_s"] is None and job["state"] == "running" and rates is not None:
+            job["items_per_s"], job["bytes_per_s"] = rates.items(), rates.bytes()
+        return job
+
+    def _read_names(self) -> None:
+        self._names = self._watch.names()
+        self._memory = self._watch.memory()
+        records = self._watch.pipelines(self._names.pipelines)
+        self._nicknames = {key: plain(r.get("nickname", ""), limit=100) for key, r in records.items()}
+
+    def _take(self, jobs: dict[str, Job]) -> None:
+        moment = self._clock()
+        for ident, seen in self.seen.items():
+            record = JobRecord.parse(seen.record, ident=ident)
+            point = Point(
+                moment, record.items_downloaded or 0, record.bytes_downloaded or 0, record.log_score or 0
+            )
+            self._rates.setdefault(ident, Rates()).add(point)
+        for ident in self._rates.keys() - self.seen.keys():
+            del self._rates[ident]
+        before = self.encoded
+        self.jobs = jobs
+        self.encoded = {ident: orjson.dumps(job) for ident, job in jobs.items()}
+        self.changed = {i: data for i, data in self.encoded.items() if before.get(i) != data}
+        self.gone = set(before) - set(self.encoded)
+
+    def _totals(self, live: Live, viewers: int) -> Totals:
+        jobs = self.jobs.values()
+        return {
+            "time": time.time(),
+            "running": len(self.seen),
+            "queued": sum(live.waiting.values()),
+            "queues": {name: count for name, count in live.waiting.items() if count or name == PENDING},
+            "completed": live.completed,
+            "aborted": live.aborted,
+            "failed": live.failed,
+            "dead": live.dead,
+            "pipelines": len(self._nicknames),
+            "items_per_s": sum(job["items_per_s"] or 0.0 for job in jobs),
+            "bytes_per_s": sum(job["bytes_per_s"] or 0.0 for job in jobs),
+            "lines_per_s": sum(rates.lines() for rates in self._rates.values()),
+            "redis": {"ok": True, "detail": "", "memory": self._memory},
+            "viewers": viewers,
+        }

@@ -1,0 +1,214 @@
+"""Serving: checks of where and for whom, and the server itself, in this thread or in another."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import socket
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import uvicorn
+
+from amicrawl.dashboard.app import application, site_of
+from amicrawl.dashboard.hosts import Hosts, is_public
+from amicrawl.dashboard.users import Role, Users
+from amicrawl.disk import Disk
+from amicrawl.errors import InputError, OutputError, UsageError
+from amicrawl.jobs.connection import RedisSettings, connect
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from amicrawl.dashboard.hub import Hub
+
+logger = logging.getLogger(__name__)
+
+PORT = 8650
+_GRACE = 3
+_PATIENCE = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How a dashboard is to be served."""
+
+    redis: RedisSettings
+    host: str = "127.0.0.1"
+    port: int = PORT
+    """0 takes a free one."""
+    users: Path | None = None
+    """The users file; without one nobody needs to sign in, and nobody else may reach us."""
+    archives: Path | None = None
+    """Where the directories of jobs lie, for their summaries."""
+    allow_hosts: tuple[str, ...] = ()
+    """Further names under which the dashboard is reached."""
+    certificate: Path | None = None
+    key: Path | None = None
+
+
+@dataclass(slots=True)
+class Running:
+    """A dashboard that serves in another thread."""
+
+    url: str
+    hub: Hub
+    thread: threading.Thread = field(repr=False)
+
+
+def checked_users(settings: Settings, *, disk: Disk) -> Users | None:
+    """Return the users of *settings*; UsageError where the dashboard would be open to others."""
+    users = None if settings.users is None else Users(settings.users, disk=disk)
+    everybody = {} if users is None else users.all()
+    if is_public(settings.host) and not everybody:
+        raise UsageError(
+            f"--host {settings.host} can be reached by others, and nobody has to sign in. Name a users "
+            "file with --users, and add somebody with `amicrawl dashboard user add NAME --role admin "
+            "--users FILE`; or leave --host out."
+        )
+    if users is not None and not any(user.role is Role.admin for user in everybody.values()):
+        raise UsageError(
+            f"{users.path} has no admin, so nobody could say who may sign in. Add one with "
+            f"`amicrawl dashboard user add NAME --role admin --users {users.path}`."
+        )
+    return users
+
+
+def serve(settings: Settings, *, disk: Disk) -> None:
+    """Serve until a signal comes. UsageError or InputError, before that, for what cannot be followed."""
+    stop = threading.Event()
+    # The server runs in a thread, where it leaves signals alone; it would end us by the last one again.
+    with serving_in_thread(settings, disk=disk) as running:
+        logger.info("The dashboard is at %s, over the jobs of %s", running.url, settings.redis.shown)
+        if is_public(settings.host) and settings.certificate is None:
+            logger.warning(
+                "Passwords cross the network as they are: put a proxy with TLS in front, or give "
+                "--certificate and --key"
+            )
+        before = {
+            number: signal.signal(number, lambda *_: stop.set())
+            for number in (signal.SIGINT, signal.SIGTERM)
+        }
+        try:
+            while not stop.wait(1.0) and running.thread.is_alive():
+                pass
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+@contextmanager
+def serving_in_thread(settings: Settings, *, disk: Disk) -> Iterator[Running]:
+    """Serve in another thread as long as the block lasts."""
+    with _prepared(settings, disk=disk) as (server, listening, hub):
+        thread = threading.Thread(
+            target=server.run, kwargs={"sockets": [listening]}, name="dashboard", daemon=True
+        )
+        hub.start()
+        thread.start()
+        deadline = time.monotonic() + _PATIENCE
+        while not server.started:
+            if time.monotonic() > deadline or not thread.is_alive():
+                raise OutputError("The dashboard did not start.")
+            time.sleep(0.01)
+        try:
+            yield Running(_url(settings, listening), hub, thread)
+        finally:
+            server.should_exit = True
+            thread.join(timeout=_PATIENCE)
+
+
+def serve_in_thread(
+    redis_url: str,
+    *,
+    users: Path | None = None,
+    archives: Path | None = None,
+    prefix: str = "",
+    host: str = "127.0.0.1",
+    allow_hosts: tuple[str, ...] = (),
+) -> AbstractContextManager[Running]:
+    """Serve the jobs of *redis_url* at a free port, in another thread, as long as the block lasts."""
+    settings = Settings(
+        redis=RedisSettings(url=redis_url, prefix=prefix),
+        host=host,
+        port=0,
+        users=users,
+        archives=archives,
+        allow_hosts=allow_hosts,
+    )
+    return serving_in_thread(settings, disk=Disk())
+
+
+class _Server(uvicorn.Server):
+    """Ends its streams when it is told to end; otherwise it would wait for browsers to leave."""
+
+    def __init__(self, config: uvicorn.Config, hub: Hub) -> None:
+        super().__init__(config)
+        self._hub = hub
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End."""
+        self._hub.dismiss()
+        await super().shutdown(sockets=sockets)
+
+
+@contextmanager
+def _prepared(settings: Settings, *, disk: Disk) -> Iterator[tuple[_Server, socket.socket, Hub]]:
+    users = checked_users(settings, disk=disk)
+    if (settings.certificate is None) != (settings.key is None):
+        raise UsageError("--certificate and --key belong together: name both.")
+    for path in (settings.certificate, settings.key):
+        if path is not None and not path.is_file():
+            raise InputError(f"{path} is no file.")
+    if settings.archives is not None and not settings.archives.is_dir():
+        raise InputError(f"--archives {settings.archives} is no directory.")
+    store = connect(settings.redis)
+    try:
+        site = site_of(store, users=users, archives=settings.archives)
+        config = uvicorn.Config(
+            application(site, hosts=Hosts(settings.host, settings.allow_hosts)),
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            # uvloop cannot be closed while a browser still holds a connection over TLS open.
+            loop="asyncio",
+            ws="none",
+            lifespan="off",
+            timeout_graceful_shutdown=_GRACE,
+            h11_max_incomplete_event_size=32 * 1024,
+            limit_concurrency=1000,
+            ssl_certfile=settings.certificate,
+            ssl_keyfile=settings.key,
+        )
+        with _listening(settings) as listening:
+            try:
+                yield _Server(config, site.hub), listening, site.hub
+            finally:
+                site.hub.stop()
+    finally:
+        store.close()
+
+
+@contextmanager
+def _listening(settings: Settings) -> Iterator[socket.socket]:
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    try:
+        bound = socket.create_server((settings.host, settings.port), family=family, backlog=512)
+    except OSError as error:
+        raise UsageError(
+            f"Nothing can listen at {settings.host}, port {settings.port}: {error.strerror or error}. "
+            "Choose others with --host and --port."
+        ) from error
+    with bound:
+        yield bound
+
+
+def _url(settings: Settings, listening: socket.socket) -> str:
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    scheme = "http" if settings.certificate is None else "https"
+    return f"{scheme}://{host}:{listening.getsockname()[1]}"

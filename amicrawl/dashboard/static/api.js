@@ -1,0 +1,43 @@
+// Requests that change something, and what is said about them.
+import { $, el } from "./dom.js";
+
+export class Refusal extends Error {
+  constructor(status, problem) {
+    super(problem.detail || problem.title || `The server answered ${status}.`);
+    this.status = status;
+    this.problem = problem;
+  }
+}
+
+async function answerOf(response) {
+  const text = await response.text();
+  let body = {};
+  try { body = JSON.parse(text); } catch { body = { detail: response.ok ? "" : `The server answered ${response.status}.` }; }
+  if (response.status === 401) location.assign(`/login?next=${encodeURIComponent(location.pathname)}`);
+  if (!response.ok) throw new Refusal(response.status, body);
+  return body;
+}
+
+async function ask(path, options) {
+  let response;
+  try { response = await fetch(`/api/v1${path}`, { credentials: "same-origin", ...options }); }
+  catch { throw new Refusal(0, { detail: "The dashboard does not answer. Nothing was changed." }); }
+  return answerOf(response);
+}
+
+export const read = (path) => ask(path, { headers: { Accept: "application/json" } });
+
+export const post = (path, body = {}) => ask(path, {
+  method: "POST", body: JSON.stringify(body),
+  headers: { "Content-Type": "application/json", Accept: "application/json", "X-CSRF-Token": $('meta[name="csrf-token"]').content },
+});
+
+// A sentence in the corner, read out politely; errors stay until they are closed.
+export function say(sentence, kind = "good") {
+  $("#spoken").textContent = sentence;
+  const note = el("div", { class: `message ${kind}` }, sentence);
+  $("#notices").append(note);
+  while ($("#notices").childElementCount > 4) $("#notices").firstElementChild.remove();
+  note.addEventListener("click", () => note.remove());
+  setTimeout(() => note.remove(), kind === "good" ? 4000 : 12000);
+}

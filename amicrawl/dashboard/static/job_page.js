@@ -1,0 +1,120 @@
+// The page of one job: everything about it live, with its verbs.
+import { $, $$, el, mayOperate, setText } from "./dom.js";
+import { Chart } from "./chart.js";
+import { ago, moment, number, rate, serverTime, size, span } from "./format.js";
+import { showClasses, showState } from "./job_rows.js";
+import { key } from "./keys.js";
+import { LogView } from "./log_view.js";
+import { Stream, away } from "./stream.js";
+import { startTester } from "./tester.js";
+import { VERBS, perform, verbButtons } from "./verbs.js";
+
+const ident = $("#job")?.dataset.ident;
+const WORDED = { items_per_s: rate, bytes_per_s: size, bytes: size, downloaded: number, todo: number, errors: number, settings_age: number };
+let job = null;
+let chart;
+const drawn = {};
+
+// Lists are drawn again only where they changed: a focus or a selection in them is kept.
+function changed(name, value) {
+  const text = JSON.stringify(value);
+  if (drawn[name] === text) return false;
+  drawn[name] = text;
+  return true;
+}
+
+function showAge() {
+  if (!job) return;
+  const node = $('[data-t="age"]');
+  if (job.finished_at && job.started_at) setText(node, span(job.finished_at - job.started_at));
+  else setText(node, job.started_at ? ago(job.started_at) : "–");
+}
+
+function showIgnores(ignores) {
+  if (!changed("ignores", [ignores, job.state])) return;
+  setText($("#ignores-count"), number(ignores.length));
+  $("#no-ignores").hidden = ignores.length > 0;
+  const removable = mayOperate() && VERBS.unignore.states.includes(job.state);
+  $("#ignores").replaceChildren(...ignores.map(({ pattern, hits }) => el("tr", null,
+    el("th", { scope: "row", class: "pattern" }, pattern), el("td", { class: "number" }, number(hits)),
+    el("td", { class: "number" }, removable ? el("button", { class: "button bare", type: "button", "aria-label": `Remove ${pattern}`, onclick: () => perform("unignore", job, { pattern }) }, "Remove") : null))));
+}
+
+function showLists() {
+  if (changed("hosts", job.hosts)) {
+    $("#hosts").replaceChildren(...job.hosts.map((host) => el("tr", null,
+      el("th", { scope: "row", class: "scroll-cell" }, el("span", { class: "clip", title: host.host }, host.host)),
+      ...[host.in_flight, host.pages, host.waiting].map((value) => el("td", { class: "number" }, number(value))))));
+  }
+  showIgnores(job.ignores);
+  if (changed("files", job.files)) {
+    $("#no-files").hidden = job.files.length > 0;
+    setText($("#files-total"), job.files.length ? size(job.files.reduce((sum, file) => sum + (file.bytes ?? 0), 0)) : "");
+    $("#files").replaceChildren(...job.files.map((file) => el("tr", null,
+      el("th", { scope: "row", class: "wrap mono" }, file.name), el("td", { class: "number" }, size(file.bytes)), el("td", null, file.sealed ? "sealed" : "being written"))));
+  }
+}
+
+function showSettings() {
+  setText($('[data-f="delay"]'), job.delay_min === job.delay_max ? `${number(job.delay_min)} ms` : `${number(job.delay_min)} to ${number(job.delay_max)} ms`);
+  setText($('[data-f="concurrency"]'), number(job.concurrency));
+  setText($('[data-f="reports"]'), job.reports ? "shown" : "left out");
+  setText($('[data-f="note"]'), job.note);
+  setText($('[data-f="pipeline"]'), job.pipeline || job.pipeline_id || "–");
+  setText($('[data-f="attempt"]'), `${number(job.attempt)}${job.resumed ? `, ${job.resumed}` : ""}`);
+  setText($('[data-f="started_at"]'), moment(job.started_at));
+  setText($('[data-f="finished_at"]'), moment(job.finished_at));
+  for (const button of $$("[data-verb]")) {
+    if (!button.closest("#job-verbs")) button.hidden = !mayOperate() || !VERBS[button.dataset.verb].states.includes(job.state);
+  }
+  verbButtons($("#job-verbs"), job, ["pause", "resume", "abort", "expire"]);
+}
+
+function showJob(told) {
+  if (told.ident !== ident) return;
+  const before = job?.state;
+  job = { ...job, ...told };
+  showState($("#job [data-f=state]"), job.state);
+  if (before && before !== job.state) setText($("#spoken"), `The job is now ${job.state}.`);
+  for (const node of $$("[data-t]")) {
+    const name = node.dataset.t;
+    if (WORDED[name]) setText(node, WORDED[name](job[name]));
+  }
+  showClasses($(".answers"), job.responses);
+  setText($("#why"), job.state === "paused" && Array.isArray(job.facts?.paused_by) ? `by ${job.facts.paused_by.join(", ")}` : "");
+  if (changed("faults", job.faults)) {
+    $("#faults").hidden = job.faults.length === 0;
+    $("#fault-list").replaceChildren(...job.faults.map((fault) => el("li", null, fault)));
+  }
+  showSettings();
+  showLists();
+  showAge();
+  chart.show(job.history);
+}
+
+export function start() {
+  if (!ident) return;
+  const log = new LogView();
+  chart = new Chart($("#chart"), $("#chart-read"));
+  chart.show(JSON.parse($("#history").textContent));
+  $("#chart-choice").hidden = false;
+  $("#chart-choice").addEventListener("click", (event) => {
+    const button = event.target.closest("[data-series]");
+    if (!button) return;
+    for (const one of $$("[data-series]")) one.setAttribute("aria-pressed", String(one === button));
+    chart.show(chart.points, button.dataset.series);
+  });
+  for (const button of $$("[data-verb]")) button.addEventListener("click", () => perform(button.dataset.verb, job));
+  startTester(() => job);
+  setInterval(showAge, 1000);
+  key("f", "filter the log", () => $("#log-filter").focus());
+  key("p", "hold the log, let it go on", () => log.toggle());
+  key("i", "new ignore pattern", () => $("#pattern").focus());
+  key("x", "abort the job", () => $('#job-verbs [data-verb="abort"]')?.click());
+  const stream = new Stream({
+    hello: ({ time }) => serverTime(time), job: showJob, log: (told) => log.add(told), away: ({ detail }) => away(detail),
+    overview: ({ totals }) => away(totals.redis.ok ? null : totals.redis.detail),
+    ended: ({ state }) => setText($("#spoken"), `The job has ended: ${state}.`),
+  });
+  stream.open([ident]);
+}

@@ -1,0 +1,113 @@
+// The page of all jobs: totals, rows, one log for all of them or for the chosen one.
+import { $, $$, el, setText } from "./dom.js";
+import { number, rate, serverTime, size } from "./format.js";
+import { JobRows } from "./job_rows.js";
+import { key } from "./keys.js";
+import { LogView } from "./log_view.js";
+import { Stream, away } from "./stream.js";
+import { verbButtons } from "./verbs.js";
+
+const VERBS = ["pause", "resume", "ignore", "delay", "concurrency", "note", "abort"];
+const WORDED = { items_per_s: rate, bytes_per_s: size, lines_per_s: rate };
+
+let rows;
+let log;
+let stream;
+let chosen = "";
+let listed = null;
+
+const shortName = (url) => url.replace(/^https?:\/\/(www\.)?/i, "").replace(/\/$/, "").slice(0, 60);
+
+function showTotals(totals) {
+  for (const node of $$("#totals [data-t]")) setText(node, (WORDED[node.dataset.t] ?? number)(totals[node.dataset.t]));
+  away(totals.redis.ok ? null : totals.redis.detail);
+  const title = totals.running ? `${totals.running} running` : "Jobs";
+  if (document.title !== `${title} · amicrawl`) document.title = `${title} · amicrawl`;
+}
+
+function live() { return [...rows.jobs.values()].filter((job) => job.state !== "queued"); }
+
+function listJobs() {
+  const jobs = live();
+  const now = jobs.map((job) => job.ident).join();
+  if (now === listed) return;
+  listed = now;
+  const select = $("#log-job");
+  select.replaceChildren(el("option", { value: "" }, "All running jobs"), ...jobs.map((job) => el("option", { value: job.ident }, shortName(job.url))));
+  select.value = jobs.some((job) => job.ident === chosen) ? chosen : "";
+}
+
+const follow = () => stream.follow([chosen || "*"]);
+
+function choose(ident) {
+  chosen = ident;
+  for (const row of $$("#jobs tr")) row.setAttribute("aria-selected", String(row.dataset.ident === ident));
+  const job = rows.jobs.get(ident);
+  $("#log-job").value = job && job.state !== "queued" ? ident : "";
+  $("#log").toggleAttribute("data-many", !ident);
+  setText($("#log-title"), job ? `Log of ${shortName(job.url)}` : "Log");
+  verbButtons($("#job-verbs"), job, VERBS);
+  log.only(ident);
+  follow();
+}
+
+function overview(told) {
+  const states = new Map([...rows.jobs.values()].map((job) => [job.ident, job.state]));
+  rows.update(told);
+  showTotals(told.totals);
+  $("#no-jobs").hidden = rows.jobs.size > 0;
+  if (chosen && !rows.jobs.has(chosen)) choose("");
+  else if (chosen && !states.has(chosen)) choose(chosen);
+  for (const job of told.jobs) {
+    const before = states.get(job.ident);
+    if (before && before !== job.state) setText($("#spoken"), `${shortName(job.url)}: ${job.state}`);
+  }
+  for (const row of $$("#jobs tr:not([aria-selected])")) row.setAttribute("aria-selected", "false");
+  listJobs();
+  verbButtons($("#job-verbs"), rows.jobs.get(chosen), VERBS);
+  follow();
+}
+
+function ended({ ident, state }) {
+  const job = rows.jobs.get(ident);
+  if (job) setText($("#spoken"), `${shortName(job.url)}: ${state}`);
+}
+
+function watchRows() {
+  const body = $("#jobs");
+  // The focus that a click brings chooses already; only a second click on the chosen row lets it go.
+  let before = "";
+  body.addEventListener("pointerdown", () => { before = chosen; });
+  body.addEventListener("click", (event) => {
+    const row = event.target.closest("tr");
+    if (row && !event.target.closest("a, button")) choose(row.dataset.ident === before ? "" : row.dataset.ident);
+  });
+  body.addEventListener("focusin", (event) => {
+    if (event.target.matches("tr")) choose(event.target.dataset.ident);
+  });
+  $("#log-job").addEventListener("change", (event) => choose(event.target.value));
+}
+
+export function start() {
+  rows = new JobRows($("#jobs"));
+  log = new LogView({ names: (ident) => { const job = rows.jobs.get(ident); return job ? shortName(job.url) : ident.slice(0, 7); } });
+  stream = new Stream({
+    hello: ({ time }) => serverTime(time), overview, ended,
+    log: (told) => log.add(told), away: ({ detail }) => away(detail),
+  });
+  watchRows();
+  key("a", "log of all jobs", () => choose(""));
+  key("f", "filter the log", () => $("#log-filter").focus());
+  key("p", "hold the log, let it go on", () => log.toggle());
+  key("v", "open the chosen job's URL", () => {
+    const link = rows.row(chosen)?.dataset.link;
+    if (link) open(link, "_blank", "noopener,noreferrer");
+  });
+  for (const [name, verb, words] of [["i", "ignore", "ignore URLs of the chosen job"], ["x", "abort", "abort the chosen job"]]) {
+    key(name, words, () => $(`#job-verbs [data-verb="${verb}"]`)?.click());
+  }
+  key("s", "submit a job", () => location.assign("/submit"));
+  const focused = document.activeElement.closest?.("#jobs tr");
+  if (focused) chosen = focused.dataset.ident; // chosen while the page was still loading
+  follow();
+}

@@ -1,0 +1,84 @@
+// Log entries as lines, a ring of the last ones, and which of them a filter lets through. No page in here.
+import { safeLink } from "./dom.js";
+import { clock } from "./format.js";
+
+const LONGEST = 2000;
+const cut = (text) => { const all = String(text ?? ""); return all.length > LONGEST ? `${all.slice(0, LONGEST)}…` : all; };
+
+// Line ends and other controls would break the one-line rows; bidirectional marks would reorder them.
+const CONTROLS = /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g;
+const plain = (text) => cut(text).replace(CONTROLS, (mark) => (mark === "\n" ? " ⏎ " : mark === "\t" ? " " : "·"));
+
+export function lineOf(ident, entry) {
+  const line = { ident, time: clock(entry.ts), kind: "stdout", code: "log", text: "", link: null, more: "" };
+  if (entry.type === "download") {
+    const status = Number(entry.response_code) || 0;
+    line.kind = entry.is_error ? "error" : entry.is_warning ? "warning" : status >= 300 && status < 400 ? "redirect" : "ok";
+    line.code = status ? String(status) : "–";
+    line.text = plain(entry.url);
+    line.link = safeLink(entry.link);
+    line.more = entry.wget_code && entry.wget_code !== "OK" ? plain(entry.wget_code) : "";
+  } else if (entry.type === "ignore") {
+    Object.assign(line, { kind: "ignore", code: "ign", text: plain(entry.url), link: safeLink(entry.link), more: plain(entry.pattern) });
+  } else {
+    line.text = plain(entry.message).replace(/ ⏎ $/, "");
+  }
+  return line;
+}
+
+
+export class Ring {
+  constructor(room) {
+    this.room = room;
+    this.lines = new Array(room);
+    this.next = 0;
+    this.size = 0;
+  }
+
+  push(line) {
+    this.lines[this.next] = line;
+    this.next = (this.next + 1) % this.room;
+    if (this.size < this.room) this.size += 1;
+  }
+
+  clear() { this.lines.fill(undefined); this.next = 0; this.size = 0; }
+
+  drop(test) {
+    const kept = [...this].filter((line) => !test(line));
+    this.clear();
+    for (const line of kept) this.push(line);
+  }
+
+  * [Symbol.iterator]() {
+    const first = (this.next - this.size + this.room) % this.room;
+    for (let index = 0; index < this.size; index += 1) yield this.lines[(first + index) % this.room];
+  }
+
+  // The last *most* lines that pass, oldest first; looks back only as far as it must.
+  last(most, passes) {
+    const found = [];
+    for (let back = 1; back <= this.size && found.length < most; back += 1) {
+      const line = this.lines[(this.next - back + this.room) % this.room];
+      if (passes(line)) found.push(line);
+    }
+    return found.reverse();
+  }
+}
+
+export class Filter {
+  constructor() { this.job = ""; this.hidden = new Set(); this.pattern = null; }
+
+  // Returns what is wrong with *text*, or "".
+  search(text) {
+    if (!text) { this.pattern = null; return ""; }
+    try { this.pattern = new RegExp(text, "i"); return ""; }
+    catch (fault) { return fault.message; }
+  }
+
+  passes = (line) => {
+    if (this.job && line.ident !== this.job) return false;
+    const kind = line.kind === "ok" || line.kind === "redirect" ? "fine" : line.kind;
+    if (this.hidden.has(kind)) return false;
+    return !this.pattern || this.pattern.test(line.text) || (line.more !== "" && this.pattern.test(line.more));
+  };
+}

@@ -1,0 +1,165 @@
+// The log on the page: a bounded window of lines over a ring, drawn a few times a second however many come.
+import { $, $$, el, setText } from "./dom.js";
+import { number } from "./format.js";
+import { Filter, Ring, lineOf } from "./log_lines.js";
+
+const KEPT = 5000; // lines behind the window, for a filter to look through
+const SHOWN = 400; // lines on the page while it is held, to scroll back through
+const MOVING = 100; // lines on the page while they run past: as many as the tallest screen shows
+const PAUSE = 120; // ms between two drawings at least; nobody reads faster
+
+function row() {
+  const item = el("li", null, el("time"), el("span", { class: "job" }), el("span", { class: "code" }),
+    el("span", null, el("a", { rel: "noopener noreferrer", target: "_blank" }), " ", el("span", { class: "more" })));
+  return item;
+}
+
+export class LogView {
+  constructor({ names = () => "" } = {}) {
+    this.list = $("#log");
+    this.ring = new Ring(KEPT);
+    this.filter = new Filter();
+    this.names = names;
+    this.held = new Set(); // why nothing moves: "pointer", "focus", "key", "scroll"
+    this.arrived = 0; // lines the filter lets through that came since the last drawing
+    this.dropped = 0;
+    this.stale = true; // the whole window has to be drawn again
+    this.drawn = 0;
+    this.cost = 0;
+    this.asked = false;
+    this.list.replaceChildren();
+    this.#controls();
+    this.#holds();
+  }
+
+  add({ ident, reset, dropped, entries }) {
+    if (reset) {
+      this.ring.drop((line) => line.ident === ident);
+      this.stale = true;
+    }
+    this.dropped += dropped || 0;
+    for (const entry of entries) {
+      const line = lineOf(ident, entry);
+      this.ring.push(line);
+      if (this.filter.passes(line)) this.arrived += 1;
+    }
+    this.ask();
+  }
+
+  only(ident) { this.filter.job = ident; this.again(); }
+  again() { this.stale = true; this.ask(); }
+
+  ask() {
+    if (this.asked) return;
+    this.asked = true;
+    // A slow machine draws less often rather than nothing else: a quarter of its time at most.
+    const wait = Math.max(PAUSE - (performance.now() - this.drawn), 3 * this.cost, 0);
+    setTimeout(() => requestAnimationFrame(() => { this.asked = false; this.draw(); }), wait);
+  }
+
+  draw() {
+    const begin = performance.now();
+    const moving = this.held.size === 0;
+    if (this.stale) this.#fillAll(moving ? MOVING : SHOWN);
+    else if (moving && this.arrived) this.#append(this.ring.last(Math.min(this.arrived, MOVING), this.filter.passes));
+    if (moving || this.stale) {
+      this.stale = false;
+      this.arrived = 0;
+      this.list.scrollTop = this.list.scrollHeight;
+    }
+    this.#tell();
+    this.drawn = performance.now();
+    this.cost = this.drawn - begin;
+  }
+
+  hold(why, on) {
+    if (on === this.held.has(why)) return;
+    const moved = this.held.size === 0;
+    if (on) this.held.add(why); else this.held.delete(why);
+    if (moved) this.#lengthen();
+    setText($("#log-pause span"), this.held.has("key") ? "Go on" : "Hold");
+    $("#log-pause").setAttribute("aria-pressed", String(this.held.has("key")));
+    this.ask();
+  }
+
+  toggle() { this.hold("key", !this.held.has("key")); }
+
+  // What stood on the page stays where it is; older lines are put above it.
+  #lengthen() {
+    const below = this.list.scrollHeight - this.list.scrollTop;
+    const lines = this.ring.last(SHOWN + this.arrived, this.filter.passes);
+    this.#show(this.arrived ? lines.slice(0, -this.arrived) : lines);
+    this.list.scrollTop = this.list.scrollHeight - below;
+  }
+
+  #fillAll(most) { this.#show(this.ring.last(most, this.filter.passes)); }
+
+  #show(lines) {
+    while (this.list.childElementCount > lines.length) this.list.lastElementChild.remove();
+    lines.forEach((line, index) => this.#fill(this.list.children[index] ?? this.list.appendChild(row()), line));
+  }
+
+  #append(lines) {
+    const fresh = document.createDocumentFragment();
+    for (const line of lines) {
+      const reused = this.list.childElementCount + fresh.childElementCount >= MOVING ? this.list.firstElementChild : null;
+      const item = reused ?? row();
+      this.#fill(item, line);
+      fresh.append(item);
+    }
+    this.list.append(fresh);
+    while (this.list.childElementCount > MOVING) this.list.firstElementChild.remove();
+  }
+
+  #fill(item, line) {
+    const [time, job, code, rest] = item.children;
+    const [link, more] = rest.children;
+    item.dataset.kind = line.kind;
+    time.textContent = line.time;
+    job.textContent = this.names(line.ident);
+    code.textContent = line.code;
+    link.textContent = line.text;
+    if (line.link) link.setAttribute("href", line.link); else link.removeAttribute("href");
+    more.textContent = line.more;
+  }
+
+  #tell() {
+    const words = { pointer: "pointer over the log", focus: "log in focus", key: "by key", scroll: "scrolled back" };
+    const held = $("#log-held");
+    held.hidden = this.held.size === 0;
+    if (this.held.size) setText(held, `Held: ${words[[...this.held][0]]}${this.arrived ? `, ${number(this.arrived)} new` : ""}`);
+    const skipped = this.dropped ? ` · ${number(this.dropped)} skipped` : "";
+    setText($("#log-count"), `${number(this.ring.size)} lines kept${skipped}`);
+  }
+
+  #holds() {
+    const list = this.list;
+    list.addEventListener("pointerenter", (event) => { if (event.pointerType === "mouse") this.hold("pointer", true); });
+    list.addEventListener("pointerleave", () => this.hold("pointer", false));
+    list.addEventListener("focusin", () => this.hold("focus", list.matches(":focus-visible, :has(:focus-visible)")));
+    list.addEventListener("focusout", () => this.hold("focus", false));
+    list.addEventListener("scroll", () => {
+      this.hold("scroll", list.scrollTop + list.clientHeight < list.scrollHeight - 30);
+    }, { passive: true });
+  }
+
+  #controls() {
+    $("#log-tools").hidden = false;
+    $("#log-pause").addEventListener("click", () => this.toggle());
+    $("#log-filter").addEventListener("input", (event) => {
+      const fault = this.filter.search(event.target.value);
+      event.target.setAttribute("aria-invalid", String(fault !== ""));
+      $("#log-fault").hidden = fault === "";
+      setText($("#log-fault"), fault);
+      if (!fault) this.again();
+    });
+    for (const button of $$("#log-tools [data-kind]")) {
+      button.addEventListener("click", () => {
+        const on = button.getAttribute("aria-pressed") !== "true";
+        button.setAttribute("aria-pressed", String(on));
+        if (on) this.filter.hidden.delete(button.dataset.kind); else this.filter.hidden.add(button.dataset.kind);
+        this.again();
+      });
+    }
+  }
+}

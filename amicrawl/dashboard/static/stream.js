@@ -1,0 +1,60 @@
+// The live connection: one EventSource, opened again with another list when other jobs are wanted.
+import { $, setText } from "./dom.js";
+
+const WORDS = { live: "live", wait: "connecting", lost: "not connected" };
+
+export class Stream {
+  constructor(handlers) {
+    this.handlers = handlers;
+    this.jobs = null;
+    this.source = null;
+    addEventListener("pagehide", () => this.close());
+    addEventListener("pageshow", (event) => { if (event.persisted) this.open(this.jobs ?? []); });
+  }
+
+  follow(jobs) {
+    const wanted = [...new Set(jobs)].sort();
+    if (this.jobs && wanted.join() === this.jobs.join()) return;
+    this.open(wanted);
+  }
+
+  open(jobs) {
+    this.close();
+    this.jobs = jobs;
+    const query = jobs.length ? `?jobs=${jobs.map((one) => (one === "*" ? one : encodeURIComponent(one))).join(",")}&replay=200` : "";
+    const source = new EventSource(`/api/v1/events${query}`);
+    this.source = source;
+    this.show("wait");
+    source.addEventListener("open", () => this.show("live"));
+    source.addEventListener("error", () => {
+      this.show("lost");
+      // A refused connection is not tried again by the browser; a session that ended looks like that.
+      if (source.readyState === EventSource.CLOSED) this.again = setTimeout(() => this.open(this.jobs), 5000);
+    });
+    for (const [name, handle] of Object.entries(this.handlers)) {
+      source.addEventListener(name, (event) => { if (source === this.source) handle(JSON.parse(event.data)); });
+    }
+  }
+
+  close() {
+    clearTimeout(this.again);
+    this.source?.close();
+    this.source = null;
+  }
+
+  show(state) {
+    const link = $("#link");
+    link.hidden = false;
+    if (link.dataset.state === state) return;
+    const before = link.dataset.state;
+    link.dataset.state = state;
+    setText(link, WORDS[state]);
+    if (state === "lost") setText($("#spoken"), "The connection is lost; trying again.");
+    else if (state === "live" && before === "lost") setText($("#spoken"), "Connected again.");
+  }
+}
+
+export function away(detail) {
+  $("#away").hidden = detail === null;
+  if (detail !== null) setText($("#away-detail"), detail);
+}

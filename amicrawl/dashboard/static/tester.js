@@ -1,0 +1,44 @@
+// A new ignore pattern, tried against the last URLs of the job before it is added.
+import { $, el, mayOperate, setText } from "./dom.js";
+import { Refusal, post } from "./api.js";
+import { number } from "./format.js";
+import { perform } from "./verbs.js";
+
+function show(answer) {
+  const output = $("#tested");
+  output.classList.toggle("bad", !answer.valid);
+  const words = answer.valid ? `Found in ${number(answer.matched)} of the last ${number(answer.tested)} URLs${answer.matched ? ":" : "."}` : `Not a pattern: ${answer.why}`;
+  setText(output, words);
+  $("#matches").hidden = !(answer.urls ?? []).length;
+  $("#matches").replaceChildren(...(answer.urls ?? []).map((url) => el("li", null, url)));
+}
+
+async function tryPattern(job, pattern) {
+  if (!pattern) return;
+  try { show(await post(`/jobs/${encodeURIComponent(job.ident)}/test-pattern`, { pattern })); }
+  catch (fault) {
+    if (!(fault instanceof Refusal)) throw fault;
+    show({ valid: false, why: fault.message });
+  }
+}
+
+export function startTester(current) {
+  const form = $("#tester");
+  const input = $("#pattern");
+  form.hidden = false;
+  $("[data-needs-operate]", form).hidden = !mayOperate();
+  let soon = null;
+  const later = () => { clearTimeout(soon); soon = setTimeout(() => { if (current()) tryPattern(current(), input.value); }, 400); };
+  input.addEventListener("input", later);
+  $("#try-pattern").addEventListener("click", () => { if (current()) tryPattern(current(), input.value); });
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    if (!current() || !input.value || !mayOperate()) return;
+    if (await perform("ignore", current(), { pattern: input.value })) {
+      clearTimeout(soon);
+      input.value = "";
+      $("#matches").hidden = true;
+      setText($("#tested"), "Added. The crawl follows within a second or two.");
+    }
+  });
+}

@@ -1,0 +1,5 @@
+// Runs before the first paint, so that a chosen scheme does not flash in the other one.
+try {
+  const scheme = localStorage.getItem("amicrawl-scheme");
+  if (scheme === "light" || scheme === "dark") document.documentElement.dataset.theme = scheme;
+} catch { /* storage is forbidden: the system's scheme it is */ }

@@ -1,0 +1,211 @@
+"""The users file: who may sign in, as what, with what; one JSON object, readable by its owner alone.
+
+    {"version": 1, "users": {"anna": {
+        "role": "operate", "password": "scrypt$...", "tokens": {"a1b2c3d4": "scrypt$..."}}}}
+
+It is replaced as a whole, and read again when it has changed: a user who is taken out is out with the
+next request. Passwords and tokens are in it as `passwords` keeps them. A token is `NAME.ID.SECRET`,
+so that it is compared with one hash and not with all.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import stat
+import threading
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+
+from amicrawl.dashboard.passwords import DECOY, LEAST, MOST, hashed, matches
+from amicrawl.disk import OutputFile
+from amicrawl.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from amicrawl.disk import Disk
+
+VERSION = 1
+_LARGEST = 1024**2
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
+_MOST_TOKENS = 20
+
+
+class Role(IntEnum):
+    """What somebody may do; each may do what the ones before it may."""
+
+    view = 1
+    """See everything."""
+    operate = 2
+    """Submit and steer jobs, drain pipelines, order the queues."""
+    admin = 3
+    """Say who may sign in."""
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """One that may sign in."""
+
+    name: str
+    role: Role
+    password: str | None = None
+    """As `passwords` keeps it; without one there are tokens only."""
+    tokens: Mapping[str, str] = field(default_factory=dict)
+
+
+class Users:
+    """The users of one file. For several threads; every change is written before it counts."""
+
+    def __init__(self, path: Path, *, disk: Disk) -> None:
+        self.path = path
+        self._disk = disk
+        self._lock = threading.Lock()
+        self._seen: tuple[int, ...] | None = None
+        self._users: dict[str, User] = {}
+
+    def all(self) -> dict[str, User]:
+        """Return them by name; InputError where the file cannot be read, UsageError where others can."""
+        with self._lock:
+            return dict(self._read())
+
+    def get(self, name: str) -> User | None:
+        """Return the one called *name*, as of now."""
+        return self.all().get(name)
+
+    def signed_in(self, name: str, password: str) -> User | None:
+        """Return the user whose name and password these are. Takes as long for a name that is none."""
+        user = self.get(name)
+        kept = DECOY if user is None or user.password is None else user.password
+        right = matches(password, kept)
+        return user if right and user is not None and user.password is not None else None
+
+    def bearer(self, token: str) -> User | None:
+        """Return the user whose *token* this is."""
+        name, _, rest = token.partition(".")
+        ident, _, secret = rest.partition(".")
+        user = self.get(name)
+        kept = DECOY if user is None else user.tokens.get(ident, DECOY)
+        return user if matches(secret, kept) and kept is not DECOY else None
+
+    def put(self, name: str, *, role: Role, password: str | None) -> None:
+        """Add *name*, or give it another role and, unless None, password; UsageError where it is bad."""
+        if _NAME.match(name) is None:
+            raise UsageError(
+                f"{name[:80]!r} cannot be the name of a user. Take up to 64 letters, digits, _ and -."
+            )
+        if password is not None and not LEAST <= len(password) <= MOST:
+            raise UsageError(f"A password has {LEAST} to {MOST} characters. Choose a longer one.")
+        kept = None if password is None else hashed(password)
+        with self._lock:
+            users = dict(self._read())
+            user = users.get(name, User(name, role))
+            users[name] = replace(user, role=role, password=user.password if kept is None else kept)
+            self._write(users)
+
+    def add_token(self, name: str) -> str:
+        """Return a new token of *name*, kept nowhere; UsageError where there is no such user."""
+        ident, secret = secrets.token_hex(4), secrets.token_urlsafe(32)
+        kept = hashed(secret)
+        with self._lock:
+            users = dict(self._read())
+            user = _known(users, name)
+            if len(user.tokens) >= _MOST_TOKENS:
+                raise UsageError(f"{name} has {_MOST_TOKENS} tokens. Remove the user, and add it again.")
+            users[name] = replace(user, tokens={**user.tokens, ident: kept})
+            self._write(users)
+        return f"{name}.{ident}.{secret}"
+
+    def remove(self, name: str) -> None:
+        """Take *name* out, with its tokens; UsageError where there is no such user."""
+        with self._lock:
+            users = dict(self._read())
+            _known(users, name)
+            del users[name]
+            self._write(users)
+
+    def _read(self) -> dict[str, User]:
+        try:
+            found = self.path.stat()
+        except FileNotFoundError:
+            self._seen, self._users = None, {}
+            return self._users
+        except OSError as error:
+            raise InputError(f"{self.path} cannot be read: {error.strerror}.") from error
+        seen = (found.st_mtime_ns, found.st_size, found.st_ino, found.st_mode)
+        if seen != self._seen:
+            if stat.S_IMODE(found.st_mode) & 0o077:
+                raise UsageError(
+                    f"{self.path} holds passwords and others than its owner can reach it. "
+                    f"Run: chmod 600 {self.path}"
+                )
+            self._users = _users_in(self.path)
+            self._seen = seen
+        return self._users
+
+    def _write(self, users: Mapping[str, User]) -> None:
+        content = {
+            "version": VERSION,
+            "users": {
+                user.name: {
+                    "role": user.role.name,
+                    "password": user.password,
+                    "tokens": dict(user.tokens),
+                }
+                for user in users.values()
+            },
+        }
+        # The file is there for its owner alone from its first byte on, whatever the umask.
+        before = os.umask(0o077)
+        try:
+            file = OutputFile.replacing(self.path, disk=self._disk)
+        finally:
+            os.umask(before)
+        try:
+            file.write(json.dumps(content, indent=2).encode() + b"\n")
+            file.seal()
+        finally:
+            file.close()
+
+
+def _known(users: Mapping[str, User], name: str) -> User:
+    if name not in users:
+        raise UsageError(f"There is no user {name[:80]!r}. There are: {', '.join(users) or 'none'}.")
+    return users[name]
+
+
+def _users_in(path: Path) -> dict[str, User]:
+    try:
+        with path.open("rb") as file:
+            content = file.read(_LARGEST + 1)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}.") from error
+    try:
+        if len(content) > _LARGEST:
+            raise ValueError(f"it is larger than {_LARGEST} bytes")
+        return _parsed(json.loads(content))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise InputError(
+            f"{path} is no users file ({error}). Restore it, or make a new one with "
+            "`amicrawl dashboard user add`."
+        ) from error
+
+
+def _parsed(said: Any) -> dict[str, User]:
+    if said["version"] != VERSION:
+        raise ValueError(f"its version is {said['version']!r}, not {VERSION}")
+    users = {}
+    for name, facts in said["users"].items():
+        if _NAME.match(name) is None:
+            raise ValueError(f"{name[:80]!r} cannot be a name")
+        password, tokens = facts.get("password"), facts.get("tokens", {})
+        if not isinstance(password, str | None) or not all(
+            isinstance(kept, str) for kept in tokens.values()
+        ):
+            raise TypeError(f"what is kept for {name} is no text")
+        users[name] = User(name, Role[facts["role"]], password, dict(tokens))
+    return users

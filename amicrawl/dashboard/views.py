@@ -1,0 +1,304 @@
+"""Views: jobs, log entries and what a crawl told, from what is in Redis to what the API answers. Pure.
+
+Everything in Redis may have been written by anybody. A number that is none is 0 or None, a list that is
+none is empty, and the fault is told in `faults`. Lists and texts have bounds.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, cast
+
+import orjson
+
+from amicrawl.dashboard.texts import fraction, link, plain, text_of, whole
+from amicrawl.jobs.entries import Download, Ignore, NotAnEntryError, parsed
+from amicrawl.jobs.record import RESPONSES, JobRecord, JobState
+from amicrawl.jobs.watching import number_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from amicrawl.dashboard.shapes import (
+        FileFacts,
+        HistoryPoint,
+        HostFacts,
+        IgnoreFacts,
+        Job,
+        JobDetail,
+        LogEntry,
+        State,
+    )
+    from amicrawl.jobs.watching import Seen
+
+MOST_HOSTS = 100
+BUSIEST = 3
+"""Hosts of a job that are told where many jobs are."""
+MOST_IGNORES = 5000
+MOST_POINTS = 2000
+MOST_FILES = 5000
+_SHORT = 500
+_FACTS = frozenset(
+    {
+        *("ts", "unit", "token", "attempt", "resumed", "state", "paused_by", "finish_reason", "elapsed"),
+        *(
+            "rates",
+            "waiting",
+            "in_flight",
+            "later",
+            "known",
+            "limit",
+            "delay",
+            "delay_max",
+            "concurrency",
+        ),
+        *("suppress_ignore_reports", "settings_age", "faults", "counts", "ignored_dropped"),
+        *("log_dropped", "rev", "host", "pid", "directory"),
+    }
+)
+
+
+def job_view(
+    ident: str,
+    seen: Seen,
+    *,
+    queue: str | None = None,
+    pipeline: str = "",
+    has_summary: bool = False,
+) -> Job:
+    """Return the job *ident* as *seen*; *pipeline* is the nickname of its pipeline."""
+    record = JobRecord.parse(seen.record, ident=ident)
+    now = told(seen.facts.get("now"))
+    rates = now.get("rates")
+    rates = rates if isinstance(rates, dict) and record.state is JobState.RUNNING else {}
+    attempt, resumed = seen.attempt or record.further.get("amicrawl_attempt", ""), seen.resumed
+    return {
+        "ident": ident,
+        "url": plain(record.url),
+        "link": link(record.url),
+        "state": _state(record, now),
+        "note": plain(record.note, limit=_SHORT * 4),
+        "depth": cast("Any", record.fetch_depth if record.fetch_depth in {"inf", "shallow"} else ""),
+        "is_list": bool(record.url_file),
+        "started_by": plain(record.started_by, limit=_SHORT),
+        "started_in": plain(record.started_in, limit=_SHORT),
+        "queued_at": record.queued_at,
+        "started_at": record.started_at,
+        "finished_at": record.finished_at,
+        "updated_at": fraction(now.get("ts")) or record.ts,
+        "queue": queue,
+        "pipeline_id": plain(record.pipeline_id, limit=_SHORT),
+        "pipeline": pipeline,
+        "attempt": number_of(attempt) or None,
+        "resumed": cast("Any", resumed if resumed in {"resumed", "restarted"} else None),
+        "bytes": record.bytes_downloaded or 0,
+        "downloaded": record.items_downloaded or 0,
+        "queued": record.items_queued or 0,
+        "todo": record.in_queue,
+        "errors": record.error_count or 0,
+        "responses": cast("Any", {name: getattr(record, name) or 0 for name in RESPONSES}),
+        "items_per_s": fraction(rates.get("items")),
+        "bytes_per_s": fraction(rates.get("bytes")),
+        "concurrency": record.concurrency,
+        "delay_min": record.delay_min,
+        "delay_max": record.delay_max,
+        "reports": not record.suppress_ignore_reports,
+        "settings_age": record.settings_age,
+        "has_summary": has_summary,
+        "hosts": hosts_view(seen.facts.get("hosts"), most=BUSIEST),
+        "faults": [
+            *(plain(fault, limit=_SHORT) for fault in record.faults),
+            *_texts(now.get("faults"), most=20),
+        ],
+    }
+
+
+def detail_view(job: Job, seen: Seen) -> JobDetail:
+    """Return *job* with what is known beyond; the long lists are added by whoever has read them."""
+    record = JobRecord.parse(seen.record, ident=job["ident"])
+    now = told(seen.facts.get("now"))
+    return {
+        **job,  # type: ignore[typeddict-item]  # mypy asks for what need not be there
+        "user_agent": plain(record.user_agent, limit=_SHORT * 4),
+        "no_offsite_links": record.no_offsite_links,
+        "slug": plain(record.slug, limit=_SHORT),
+        "hosts": hosts_view(seen.facts.get("hosts")),
+        "facts": {name: _bounded(now[name]) for name in _FACTS & now.keys()},
+    }
+
+
+def hosts_view(text: str | None, *, most: int = MOST_HOSTS) -> list[HostFacts]:
+    """Return the hosts that a crawl told, the busiest first, *most* at most."""
+    return [
+        {
+            "host": text_of(host, "host", limit=_SHORT),
+            "in_flight": whole(host.get("in_flight")),
+            "pages": whole(host.get("pages")),
+            "waiting": whole(host.get("waiting")),
+            "delay_ms": fraction(host.get("delay_ms")),
+        }
+        for host in objects(text, most=most)
+    ]
+
+
+def ignores_view(patterns: Iterable[str], text: str | None) -> list[IgnoreFacts]:
+    """Return the expressions *patterns* of a job, with the hits that its crawl told; most hits first."""
+    hits: dict[str, int | None] = {
+        told_of["pattern"]: whole(told_of.get("hits"))
+        for told_of in objects(text, most=MOST_IGNORES)
+        if isinstance(told_of.get("pattern"), str)
+    }
+    everything = dict.fromkeys([*patterns][:MOST_IGNORES])
+    listed = sorted(everything, key=lambda pattern: (-(hits.get(pattern) or 0), pattern))
+    return [{"pattern": plain(pattern), "hits": hits.get(pattern)} for pattern in listed]
+
+
+def history_view(text: str | None) -> list[HistoryPoint]:
+    """Return the figures over time that a crawl told, oldest first."""
+    points: list[HistoryPoint] = [
+        {
+            "ts": fraction(point.get("ts")) or 0.0,
+            "downloaded": whole(point.get("downloaded")) or 0,
+            "bytes": whole(point.get("bytes")) or 0,
+            "errors": whole(point.get("errors")) or 0,
+            "todo": whole(point.get("todo")) or 0,
+        }
+        for point in objects(text, most=MOST_POINTS)
+    ]
+    return sorted(points, key=lambda point: point["ts"])
+
+
+def files_view(text: str | None) -> list[FileFacts]:
+    """Return the files that a crawl told."""
+    return [
+        {
+            "name": text_of(file, "name", limit=_SHORT),
+            "bytes": whole(file.get("bytes")),
+            "sealed": file.get("sealed") is True,
+        }
+        for file in objects(text, most=MOST_FILES)
+    ]
+
+
+def entry_view(score: float, text: str) -> LogEntry:
+    """Return the log entry *text*; one that is none is shown as it is, as of type `unknown`."""
+    try:
+        entry = parsed(text)
+    except NotAnEntryError as error:
+        return {
+            "score": int(score),
+            "ts": None,
+            "type": "unknown",
+            "message": f"{plain(text, limit=_SHORT)} ({plain(str(error), limit=_SHORT)})",
+        }
+    if isinstance(entry, Download):
+        return {
+            "score": int(score),
+            "ts": entry.ts,
+            "type": "download",
+            "url": plain(entry.url),
+            "link": link(entry.url),
+            "response_code": entry.response_code,
+            "wget_code": plain(entry.wget_code, limit=_SHORT),
+            "is_error": entry.is_error,
+            "is_warning": entry.is_warning,
+        }
+    if isinstance(entry, Ignore):
+        return {
+            "score": int(score),
+            "ts": entry.ts,
+            "type": "ignore",
+            "url": plain(entry.url),
+            "link": link(entry.url),
+            "pattern": plain(entry.pattern),
+            "source": plain(entry.source, limit=_SHORT),
+        }
+    lines = entry.message.split("\n")
+    return {
+        "score": int(score),
+        "ts": entry.ts,
+        "type": "stdout",
+        "message": "\n".join(plain(line) for line in lines[:1000]),
+    }
+
+
+def told(text: str | None) -> dict[str, Any]:
+    """Return the JSON object in *text*, an empty one where it is none."""
+    said = _json(text)
+    return said if isinstance(said, dict) else {}
+
+
+def objects(text: str | None, *, most: int) -> list[dict[str, Any]]:
+    """Return the JSON objects of the list in *text*, *most* at most; none where it is no list."""
+    said = _json(text)
+    if not isinstance(said, list):
+        return []
+    return [item for item in said[:most] if isinstance(item, dict)]
+
+
+def unknown_nickname(_pipeline_id: str) -> str:
+    """Return no nickname."""
+    return ""
+
+
+def job_views(
+    idents: Sequence[str],
+    seen: Sequence[Seen],
+    *,
+    queue_of: Mapping[str, str],
+    nickname: Callable[[str], str] = unknown_nickname,
+    has_summary: Callable[[str, Seen], bool] = lambda _ident, _seen: False,
+) -> list[Job]:
+    """Return those of *idents* that there are."""
+    return [
+        job_view(
+            ident,
+            one,
+            queue=queue_of.get(ident),
+            pipeline=nickname(one.record.get("pipeline_id", "")),
+            has_summary=has_summary(ident, one),
+        )
+        for ident, one in zip(idents, seen, strict=True)
+        if one.record.get("url")
+    ]
+
+
+def _state(record: JobRecord, now: Mapping[str, Any]) -> State:
+    state = record.state
+    if state is JobState.RUNNING:
+        if record.abort_requested:
+            return "aborting"
+        return "paused" if now.get("state") == "paused" else "running"
+    return cast("State", str(state))
+
+
+def _json(text: str | None) -> Any:
+    if not text:
+        return None
+    try:
+        return orjson.loads(text)
+    except (orjson.JSONDecodeError, UnicodeEncodeError):
+        return None
+
+
+def _texts(value: Any, *, most: int) -> list[str]:
+    if not isinstance(value, list):
+        return []
+    return [plain(item, limit=_SHORT) for item in value[:most] if isinstance(item, str)]
+
+
+def _bounded(value: Any) -> Any:
+    """Return what a crawl told of itself if it is small and can be sent, else None."""
+    if isinstance(value, str):
+        return plain(value, limit=_SHORT * 4)
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int | float):
+        return fraction(value) if isinstance(value, float) else whole(value)
+    if isinstance(value, list):
+        return _texts(value, most=100)
+    if isinstance(value, dict) and len(json.dumps(value)) < _SHORT * 20:
+        return {
+            plain(str(k), limit=100): _bounded(v) for k, v in value.items() if not isinstance(v, dict)
+        }
+    return None

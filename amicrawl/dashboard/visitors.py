@@ -1,0 +1,187 @@
+"""Visitors: who asks, what they may do, and whether a change really comes from them.
+
+Without a users file everybody who reaches the dashboard is an admin; it is bound to this machine then.
+With one, a browser has a session and a program a token. A change needs, in this order: a page of ours as
+its origin, somebody who is signed in, the token against forged requests (bearers need none: no browser
+sends their header by itself), and the role.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from amicrawl.dashboard.hosts import may_change
+from amicrawl.dashboard.problems import Problem
+from amicrawl.dashboard.sessions import Sessions
+from amicrawl.dashboard.throttle import Throttle
+from amicrawl.dashboard.users import Role, User
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from amicrawl.dashboard.users import Users
+
+COOKIE = "amicrawl_session"
+CSRF_HEADER = "x-csrf-token"
+_SAFE = frozenset({"GET", "HEAD"})
+_TRIES_OF_A_NAME = 50
+"""More than an address has: otherwise anybody could lock a user out by being wrong on purpose."""
+_KNOWN_BEARERS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Who asks."""
+
+    name: str
+    """Empty where nobody needs to sign in."""
+    role: Role
+    session: str = ""
+    """The key of the session."""
+    is_bearer: bool = False
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What a page and the API tell about the visitor."""
+        return {
+            "name": self.name,
+            "role": self.role.name,
+            "may_operate": self.role >= Role.operate,
+            "may_admin": self.role >= Role.admin,
+        }
+
+
+NOBODY = {"name": "", "role": "view", "may_operate": False, "may_admin": False}
+"""What a page is told about somebody who has not signed in."""
+
+
+class Visitors:
+    """Tells who asks. For several threads."""
+
+    def __init__(self, users: Users | None, *, sessions: Sessions | None = None) -> None:
+        self.users = users
+        self.sessions = Sessions() if sessions is None else sessions
+        self._by_address = Throttle()
+        self._by_name = Throttle(tries=_TRIES_OF_A_NAME)
+        self._hashing = threading.Semaphore(2)
+        """A hash takes 16 MiB: a storm of log-ins must wait rather than fill the memory."""
+        self._bearers: OrderedDict[bytes, str] = OrderedDict()
+        """Tokens that were right, hashed, with what was kept for them; a hash a request were dear."""
+        self._lock = threading.Lock()
+
+    @property
+    def nobody(self) -> dict[str, Any]:
+        """What is told about somebody who has not signed in."""
+        return dict(NOBODY)
+
+    def of(self, request: Request) -> Visitor | None:
+        """Return who makes *request*, None where that is not known. Blocks: not for the event loop.
+
+        Raises Problem for a token that is wrong.
+        """
+        if self.users is None:
+            return Visitor("", Role.admin)
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        if scheme.casefold() == "bearer":
+            user = self._bearer(token.strip(), address_of(request))
+            return Visitor(user.name, user.role, is_bearer=True)
+        key = request.cookies.get(COOKIE, "")
+        session = self.sessions.get(key) if key else None
+        found = None if session is None else self.users.get(session.name)
+        if session is None or found is None or found.password != session.password:
+            return None
+        return Visitor(found.name, found.role, session=key)
+
+    def require(self, request: Request, role: Role) -> Visitor:
+        """Return who makes *request*; Problem where they may not, or it was not them. Blocks."""
+        is_change = request.method not in _SAFE
+        self.check_origin(request, is_change=is_change)
+        visitor = self.of(request)
+        if visitor is None:
+            raise Problem(401, "Sign in first, or send a token.", headers={"www-authenticate": "Bearer"})
+        if is_change and not visitor.is_bearer:
+            self.check_csrf(request.headers.get(CSRF_HEADER, ""), visitor.session)
+        if visitor.role < role:
+            raise Problem(403, f"This takes the role {role.name}; yours is {visitor.role.name}.")
+        return visitor
+
+    def check_origin(self, request: Request, *, is_change: bool) -> None:
+        """Raise Problem where a page of another site has had *request* made.
+
+        What only reads is refused to other sites by `Sec-Fetch-Site` alone, so that links work.
+        """
+        site = request.headers.get("sec-fetch-site")
+        own = f"{request.url.scheme}://{request.headers['host']}"
+        if is_change:
+            may = may_change(origin=request.headers.get("origin"), fetch_site=site, own=own)
+        else:
+            may = (
+                site not in {"cross-site", "same-site"}
+                or request.headers.get("sec-fetch-mode") == "navigate"
+            )
+        if not may:
+            raise Problem(403, "This request was made by a page of another site.")
+
+    def check_csrf(self, token: str, session: str) -> None:
+        """Raise Problem unless *token* is that of *session*."""
+        if not self.sessions.is_csrf(token, session):
+            raise Problem(
+                403, "The token against forged requests is missing or old. Load the page again."
+            )
+
+    def sign_in(self, request: Request, name: str, password: str) -> str:
+        """Return the key of a new session; Problem where the password is wrong. Blocks."""
+        if self.users is None:
+            raise Problem(404, "Nobody needs to sign in here: there is no users file.")
+        keys = address_of(request), name[:64]
+        self._check_throttle(*keys)
+        with self._hashing:
+            user = self.users.signed_in(name, password)
+        if user is None or user.password is None:
+            self._count_failure(*keys)
+            raise Problem(401, "That name and that password do not belong together.")
+        self._by_address.succeeded(keys[0])
+        return self.sessions.begin(user.name, user.password)
+
+    def _bearer(self, token: str, address: str) -> User:
+        assert self.users is not None
+        digest = hashlib.sha256(token.encode("utf-8", "replace")).digest()
+        name, _, rest = token.partition(".")
+        user = self.users.get(name)
+        with self._lock:
+            known = self._bearers.get(digest)
+        if user is not None and known is not None and user.tokens.get(rest.partition(".")[0]) == known:
+            return user
+        self._check_throttle(address, name[:64])
+        with self._hashing:
+            user = self.users.bearer(token)
+        if user is None:
+            self._count_failure(address, name[:64])
+            raise Problem(401, "That token is none of ours.", headers={"www-authenticate": "Bearer"})
+        with self._lock:
+            self._bearers[digest] = user.tokens[rest.partition(".")[0]]
+            while len(self._bearers) > _KNOWN_BEARERS:
+                self._bearers.popitem(last=False)
+        return user
+
+    def _check_throttle(self, address: str, name: str) -> None:
+        wait = max(self._by_address.wait(address), self._by_name.wait(name))
+        if wait > 0:
+            raise Problem(
+                429,
+                f"Too many wrong tries. Wait {int(wait) + 1} seconds.",
+                headers={"retry-after": str(int(wait) + 1)},
+            )
+
+    def _count_failure(self, address: str, name: str) -> None:
+        self._by_address.failed(address)
+        self._by_name.failed(name)
+
+
+def address_of(request: Request) -> str:
+    """Return the address that *request* comes from."""
+    return request.client.host if request.client is not None else ""

@@ -1,0 +1,136 @@
+"""Figures as people read them, for the templates: sizes, rates, moments, spans. Pure.
+
+The browser words the same figures the same way once it takes over (`static/format.js`). What is not
+known is a dash, never a zero.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+UNKNOWN = "–"
+_UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
+_CLASSES = {"r1xx": "1", "r2xx": "2", "r3xx": "3", "r4xx": "4", "r5xx": "5", "runk": "k"}
+_LAST_MOMENT = 253_402_300_799  # the end of the year 9999, where datetime ends
+
+
+class Part(NamedTuple):
+    """One class of responses in a bar that is 100 wide."""
+
+    mark: str
+    """`1` to `5`, or `k` for what had no status."""
+    name: str
+    amount: int
+    begin: float
+    width: float
+
+
+def number(value: float | None) -> str:
+    """Return *value* with its thousands apart."""
+    return UNKNOWN if value is None else f"{value:,.0f}"
+
+
+def short(value: int) -> str:
+    """Return *value* in at most four characters, for where a figure is one of many: `9.7k`, `1.2M`."""
+    for step, unit in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
+        if value >= 0.9995 * step:
+            scaled = value / step
+            return f"{scaled:.1f}{unit}" if scaled < 9.95 else f"{scaled:.0f}{unit}"
+    return str(value)
+
+
+def size(value: float | None) -> str:
+    """Return that many bytes in the unit that leaves at most three digits before the point."""
+    if value is None:
+        return UNKNOWN
+    left = float(value)
+    for unit in _UNITS[:-1]:
+        if abs(left) < 999.5:
+            return f"{left:.0f} {unit}" if unit == "B" or left >= 99.95 else f"{left:.1f} {unit}"
+        left /= 1000
+    return f"{left:,.1f} {_UNITS[-1]}"
+
+
+def rate(value: float | None) -> str:
+    """Return a number a second; one decimal below a hundred."""
+    if value is None:
+        return UNKNOWN
+    return f"{value:.1f}" if value < 99.95 else f"{value:,.0f}"
+
+
+def percent(value: float | None) -> str:
+    """Return *value*, which is of a hundred already."""
+    return UNKNOWN if value is None else f"{value:.0f} %"
+
+
+def moment(value: float | None) -> str:
+    """Return a Unix time in UTC, to the second."""
+    if value is None or not 0 <= value <= _LAST_MOMENT:
+        return UNKNOWN
+    return datetime.fromtimestamp(value, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def iso(value: float | None) -> str:
+    """Return a Unix time as the `datetime` of a `<time>`; empty where it is not known."""
+    text = moment(value)
+    return "" if text == UNKNOWN else text.replace(" ", "T") + "Z"
+
+
+def clock(value: float | None) -> str:
+    """Return the time of day of a Unix time, in UTC."""
+    return moment(value)[-8:] if moment(value) != UNKNOWN else "--:--:--"
+
+
+def span(seconds: float | None) -> str:
+    """Return a length of time in its two largest units."""
+    if seconds is None:
+        return UNKNOWN
+    whole = max(int(seconds), 0)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    if whole < 86400:
+        return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+    return f"{whole // 86400} d {whole % 86400 // 3600:02d} h"
+
+
+def bar(responses: Mapping[str, int]) -> list[Part]:
+    """Return the classes of *responses*, laid end to end over a width of 100."""
+    total = sum(responses.get(name, 0) for name in _CLASSES) or 1
+    parts = []
+    begin = 0.0
+    for name, mark in _CLASSES.items():
+        count = responses.get(name, 0)
+        width = round(100 * count / total, 3)
+        shown = "no status" if mark == "k" else f"{mark}xx"
+        parts.append(Part(mark, shown, count, round(begin, 3), width))
+        begin += width
+    return parts
+
+
+def level(value: float | None) -> str:
+    """Return how full something is: `good`, `warn` from 80 %, `bad` from 90 %."""
+    if value is None or value < 80:
+        return "good"
+    return "bad" if value >= 90 else "warn"
+
+
+FILTERS: Mapping[str, Callable[..., object]] = {
+    "number": number,
+    "short": short,
+    "size": size,
+    "rate": rate,
+    "percent": percent,
+    "moment": moment,
+    "iso": iso,
+    "clock": clock,
+    "span": span,
+    "bar": bar,
+    "level": level,
+}
+"""By the name under which a template asks for it."""

@@ -1,0 +1,180 @@
+"""Checkpoints: a copy of a crawl that runs, in a bucket, for the case that its machine never comes back.
+
+    BUCKET/BASE.checkpoint-0/part-000...        frontier, index, crawl.json; one object a file
+    BUCKET/BASE.checkpoint-0/checkpoint.json    their names, sizes and SHA-256, written last
+    BUCKET/BASE.checkpoint-1/                   the same, in turn: one of the two is always whole
+
+What is copied is what a crawl that was killed at that moment would have left, open WARC files apart:
+its files only grow, or are replaced by others of other names. So the next owner resumes it as it would
+resume a killed one. Pages whose records were not yet in a sealed WARC file are fetched again; sealed
+ones are in BUCKET/BASE, where the crawl itself has copied them (`shelf.py`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from amicrawl.disk import OPEN_SUFFIX, OutputFile, explained
+from amicrawl.errors import OutputError
+from amicrawl.record.bucket import BLOCK, open_bucket
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from amicrawl.disk import Disk
+    from amicrawl.record.bucket import Bucket
+
+SLOTS = 2
+LIST_NAME = "checkpoint.json"
+FORMAT = 1
+
+_TRIES = 5
+_LARGEST_LIST = 16 * 1024**2
+_NAME = re.compile(r"(?:frontier/)?[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
+_PART = re.compile(r"part-[0-9]{3,6}")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_FRONTIER = re.compile(r"super|snap-[0-9]+\.meguri|log-[0-9]+")
+_INDEX = re.compile(r"captures-[0-9]+\.open|captures\.parquet|crawl\.json")
+
+
+class _Changed(Exception):  # noqa: N818  # not an error: the crawl goes on
+    """A file went while the copy was made: the crawl has a newer one."""
+
+
+def checkpoint_path(base: str, slot: int) -> str:
+    """Return the name of the path below the bucket that slot *slot* of the job *base* has."""
+    return f"{base}.checkpoint-{slot}"
+
+
+def save(directory: Path, url: str, *, disk: Disk, stopped: Callable[[], bool]) -> int:
+    """Copy the crawl in *directory*, which may run, to the path at *url*; return how many bytes.
+
+    Raises AmicrawlError where that fails, or *stopped* says so; then what was there is no longer whole.
+    """
+    bucket = open_bucket(url, disk=disk)
+    with _told(bucket):
+        # While it is being replaced, nobody may take it for whole.
+        bucket.write(LIST_NAME, iter([b"{}"]), size=2)
+        for _ in range(_TRIES):
+            try:
+                files = [
+                    _copied(bucket, directory, name, f"part-{number:03d}", stopped)
+                    for number, name in enumerate(_names(directory))
+                ]
+            except _Changed:
+                continue
+            content = orjson.dumps({"format": FORMAT, "files": files})
+            bucket.write(LIST_NAME, iter([content]), size=len(content))
+            return sum(file["size"] for file in files)
+    raise OutputError(f"{directory} changes too fast to be copied.")
+
+
+def restore_checkpoint(directory: Path, url: str, *, disk: Disk) -> None:
+    """Put what lies at *url* into *directory*; raises AmicrawlError where it is not whole."""
+    bucket = open_bucket(url, disk=disk)
+    with _told(bucket):
+        for file in _listed(bucket):
+            path = directory / file["name"]
+            with explained(path.parent, "made"):
+                path.parent.mkdir(exist_ok=True)
+            _fetched(bucket, file, path, disk=disk)
+
+
+def _names(directory: Path) -> list[str]:
+    """Return what is to be copied, in this order: what is read later knows at least as much."""
+    with explained(directory, "read"):
+        frontier = [path.name for path in (directory / "frontier").iterdir()]
+        index = [path.name for path in directory.iterdir() if _INDEX.fullmatch(path.name)]
+    # The superblock names snapshots that stay until it has been replaced twice.
+    kept = sorted(name for name in frontier if _FRONTIER.fullmatch(name))
+    kept.sort(key=lambda name: name != "super")
+    return [*(f"frontier/{name}" for name in kept), *sorted(index)]
+
+
+def _copied(
+    bucket: Bucket, directory: Path, name: str, part: str, stopped: Callable[[], bool]
+) -> dict[str, Any]:
+    """Copy as much of the file *name* as there is now to *part*, and say how much that was."""
+    path, sha256 = directory / name, hashlib.sha256()
+    try:
+        with path.open("rb") as stream:
+            size = path.stat().st_size
+
+            def blocks() -> Iterator[bytes]:
+                left = size
+                while left:
+                    if stopped():
+                        raise OutputError("The copy was given up: the crawl has ended.")
+                    block = stream.read(min(BLOCK, left))
+                    if not block:
+                        raise _Changed
+                    left -= len(block)
+                    sha256.update(block)
+                    yield block
+
+            bucket.write(part, blocks(), size=size)
+    except FileNotFoundError as error:
+        if path.exists():
+            raise
+        raise _Changed from error
+    return {"name": name, "part": part, "size": size, "sha256": sha256.hexdigest()}
+
+
+def _listed(bucket: Bucket) -> list[dict[str, Any]]:
+    size = bucket.size(LIST_NAME)
+    if size is None or size > _LARGEST_LIST:
+        raise OutputError(f"{bucket.url} holds no checkpoint.")
+    try:
+        read = orjson.loads(b"".join(bucket.blocks(LIST_NAME)))
+        files = [_checked(file) for file in read["files"]] if read["format"] == FORMAT else []
+    except (ValueError, KeyError, TypeError) as error:
+        raise OutputError(f"{bucket.url} holds no whole checkpoint.") from error
+    if not any(file["name"].startswith("frontier/") for file in files):
+        raise OutputError(f"{bucket.url} holds no frontier.")
+    return files
+
+
+def _checked(file: dict[str, Any]) -> dict[str, Any]:
+    name, part, size, sha256 = (file[key] for key in ("name", "part", "size", "sha256"))
+    if not _NAME.fullmatch(name) or not _PART.fullmatch(part):
+        raise ValueError(f"{name!r} in {part!r} cannot be")
+    if not _SHA256.fullmatch(sha256) or type(size) is not int or size < 0:
+        raise ValueError(f"what it says of {name!r} cannot be")
+    return {"name": name, "part": part, "size": size, "sha256": sha256}
+
+
+def _fetched(bucket: Bucket, file: dict[str, Any], path: Path, *, disk: Disk) -> None:
+    sha256, size = hashlib.sha256(), 0
+    with explained(path, "replaced"):
+        path.with_name(path.name + OPEN_SUFFIX).unlink(missing_ok=True)
+    output = OutputFile(path, disk=disk, digest=sha256)
+    try:
+        for block in bucket.blocks(file["part"]):
+            size += len(block)
+            if size > file["size"]:
+                break
+            output.write(block)
+        if size != file["size"] or sha256.hexdigest() != file["sha256"]:
+            raise OutputError(f"{file['name']} in {bucket.url} is not what was copied there.")
+        output.seal()
+    finally:
+        output.close()
+
+
+class _told:  # noqa: N801  # used as a function
+    """Turns an OSError of a store into an OutputError."""
+
+    def __init__(self, bucket: Bucket) -> None:
+        self._url = bucket.url
+
+    def __enter__(self) -> None:
+        """Do nothing."""
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, OSError):
+            raise OutputError(f"{self._url} cannot be used: {error}.") from error

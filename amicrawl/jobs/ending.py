@@ -1,0 +1,153 @@
+"""Ending: what a pipeline tells Redis, and leaves on disk, when the crawl of a job has ended.
+
+Everything here may be done again: a Redis that went away in between has either taken it or not, and the
+scripts answer the second time as they did the first.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from typing import TYPE_CHECKING
+
+from amicrawl.errors import AmicrawlError, InputError
+from amicrawl.jobs import letters
+from amicrawl.jobs.info import encoded, info_of, write_info
+from amicrawl.jobs.job_copy import JobCopy, restore
+from amicrawl.jobs.lease import Finished, GivenBack, Happened
+from amicrawl.jobs.logs import MOST_ENTRIES
+from amicrawl.jobs.reading import hash_at, text_at
+from amicrawl.jobs.verdict import Verdict, sentence, verdict
+
+if TYPE_CHECKING:
+    from amicrawl.jobs.attempt import Attempt, Workshop
+    from amicrawl.jobs.connection import JobStore
+    from amicrawl.jobs.lease import Claims
+
+logger = logging.getLogger(__name__)
+
+_MOST_ENTRIES = 500
+_MOST_TEXT = 1024**2
+
+
+_HAPPENED = {
+    Verdict.RELEASED: Happened.DRAINED,
+    Verdict.CRASHED: Happened.CRASHED,
+    Verdict.UNABLE: Happened.UNABLE,
+}
+
+
+class Ending:
+    """Ends attempts. Methods raise RedisUnavailable, and leave what they were about to be done again."""
+
+    def __init__(self, store: JobStore, claims: Claims, workshop: Workshop) -> None:
+        self._store = store
+        self._claims = claims
+        self._workshop = workshop
+
+    def say(self, attempt: Attempt) -> None:
+        """Put the lines that wait into the log of the job."""
+        entries = attempt.inbox.peek(_MOST_ENTRIES, size=_MOST_TEXT)
+        if not entries:
+            return
+        keys, ident = self._store.keys, attempt.ident
+        with self._store.answering():
+            self._store.scripts(
+                "say",
+                keys=[keys.job(ident), keys.log(ident)],
+                args=[ident, keys.updates, MOST_ENTRIES, *entries],
+            )
+        attempt.inbox.taken()
+
+    def told(self, attempt: Attempt) -> bool:
+        """Tell how *attempt* ended; return whether it was a crash."""
+        [(claim, _)] = self._claims.look([attempt.ident])
+        if claim is not None and claim.token != attempt.claim.token:
+            attempt.is_lost = True
+        if attempt.is_lost:
+            logger.warning("Job %s is somebody else's by now; nothing is told of its end", attempt.ident)
+            return False
+        record = hash_at(self._store, self._store.keys.job(attempt.ident))
+        if not record.get("url") and self._restored(attempt):
+            record = hash_at(self._store, self._store.keys.job(attempt.ident))
+        judged = _judged(attempt, asked=bool(record.get("abort_requested") or record.get("aborted")))
+        if judged in {Verdict.DONE, Verdict.ABORTED}:
+            self._finish(attempt, judged)
+        else:
+            self._give_back(attempt, judged)
+        return judged in {Verdict.CRASHED, Verdict.UNABLE}
+
+    def _finish(self, attempt: Attempt, judged: Verdict) -> None:
+        ident, claim = attempt.ident, attempt.claim
+        if judged is Verdict.ABORTED:
+            self._claims.mark_aborted(ident)
+        record = hash_at(self._store, self._store.keys.job(ident))
+        info = info_of(record, claim, exit_code=attempt.exit_code)
+        word = "was aborted" if record.get("aborted") else "has completed"
+        # ArchiveBot's page takes a job for finished at the first words of this.
+        self._last_words(attempt, f"Finished RsyncUpload for Item {ident}: the job {word}")
+        if claim.directory:
+            path = self._workshop.data / f"{claim.directory}.json"
+            try:
+                write_info(path, info, disk=self._workshop.disk)
+            except AmicrawlError as error:
+                # The captures are safe, and that they are there must be told.
+                logger.error("%s", error)  # noqa: TRY400  # a sentence for the operator
+        answer = self._claims.finish(ident, claim.token, info=encoded(info))
+        if answer is Finished.GONE:
+            self._claims.give_back(ident, claim.token, Happened.DRAINED)
+        logger.info("Job %s: %s", ident, answer)
+
+    def _last_words(self, attempt: Attempt, words: str) -> None:
+        """Put *words*, and what waits before them, into the log of the job."""
+        if not attempt.has_last_words:
+            attempt.has_last_words = True
+            attempt.inbox.tell(words)
+        while len(attempt.inbox):
+            self.say(attempt)
+
+    def _give_back(self, attempt: Attempt, judged: Verdict) -> None:
+        ident, claim = attempt.ident, attempt.claim
+        why = attempt.fault or sentence(attempt.exit_code or 0)
+        last, released = attempt.last_line, judged is Verdict.RELEASED
+        failed = f"Attempt {claim.attempt} failed: {why}"
+        self._last_words(attempt, "The pipeline stops; another may go on" if released else failed)
+        if attempt.shipping is not None and not attempt.shipping.fault:
+            self._claims.settle(ident, claim.token, shipped="1", checkpoint="")
+        kept = f"{why}: {last}" if last else why
+        answer = self._claims.give_back(ident, claim.token, _HAPPENED[judged], why=kept)
+        if answer is GivenBack.DEAD:
+            letters.put(
+                self._store,
+                where=self._store.keys.job(ident),
+                why=f"the job has failed too often, the last time because {why}",
+                value=last,
+            )
+        logger.warning("Job %s: %s; %s", ident, "given back" if released else why, answer)
+
+    def _restored(self, attempt: Attempt) -> bool:
+        """Write the job again into a Redis that was emptied, from what its crawl remembers."""
+        if not attempt.claim.directory:
+            return False
+        try:
+            copy = JobCopy.read(self._workshop.data / attempt.claim.directory)
+        except InputError as error:
+            logger.warning("%s", error)
+            return False
+        if copy is None or copy.unit != attempt.ident or copy.token != attempt.claim.token:
+            return False
+        if text_at(self._store, self._store.keys.own("epoch")) == copy.epoch:
+            # Redis remembers: somebody has taken the job away.
+            return False
+        lease_ms = int(self._workshop.lease_seconds * 1000)
+        return restore(self._store, copy, lease_ms=lease_ms, epoch=uuid.uuid4().hex)
+
+
+def _judged(attempt: Attempt, *, asked: bool) -> Verdict:
+    """Say what follows from how *attempt* ended; *asked* whether the job was asked to end."""
+    if attempt.exit_code is not None:
+        return verdict(attempt.exit_code, was_stopped=attempt.was_stopped, abort_requested=asked)
+    # No crawl was begun, for want of a directory for example.
+    if asked:
+        return Verdict.ABORTED
+    return Verdict.RELEASED if attempt.was_stopped else Verdict.UNABLE

@@ -1,0 +1,380 @@
+"""Claims: who crawls what, so that no two ever do, and a dead owner's job goes to the next one.
+
+    amicrawl:claim:UNIT    hash, as long as the job lives: owner, token, attempt, state, queue, since;
+                           directory, store, run_id, resumed; failures, why
+    amicrawl:lease:UNIT    string, the token; gone when its owner has not renewed it in time
+    amicrawl:token         string, the last token given to anybody
+
+Every step is one script in Redis, so it has happened or it has not. Time is that of Redis: the clocks
+of the machines do not matter. A token grows with every claim and never comes back, not even after the
+database was emptied. A claim whose lease ran out is still its owner's until somebody else takes it over:
+an owner that was cut off for a while regains its lease, unless it is too late.
+
+A unit is an ident, or one partition of a shared crawl. Idents in `working` that have no claim are those
+of ArchiveBot's own pipelines, and are left alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from amicrawl.jobs.connection import JobStore
+
+LEASE = timedelta(seconds=30)
+"""How long a lease is good for, unless somebody says otherwise."""
+FAILURES_BORNE = 5
+"""Failures in a row that end a job."""
+UNABLE_BORNE = 200
+"""Owners in a row that were not able to crawl it, which end a job, too."""
+GOES_WELL = timedelta(hours=1)
+"""An attempt that lasted so long begins the count of failures anew."""
+COMPLETED_KEPT = timedelta(hours=48)
+"""How long the record of a completed job is kept; that of a failed one, too."""
+ABORTED_KEPT = timedelta(seconds=5)
+"""How long the record of an aborted job is kept."""
+NOTIFICATIONS_KEPT = 10_000
+"""Announcements that wait for a bot; older ones are dropped."""
+ENTRIES_LOOKED_AT = 1000
+"""Entries of queues that one reservation looks at, where they are no jobs."""
+
+_WHY_LENGTH = 500
+_TEXTS = (
+    *("owner", "queue", "since", "state", "run_id", "directory", "store", "resumed", "why"),
+    *("first_started_at", "shipped", "checkpoint"),
+)
+
+
+class Renewal(StrEnum):
+    """What came of renewing a lease."""
+
+    RENEWED = "RENEWED"
+    REGAINED = "REGAINED"
+    """It had run out, and nobody had taken the job over."""
+    LOST = "LOST"
+    """The job is somebody else's: nothing of it may be written any more."""
+    GONE = "GONE"
+    """Redis knows of no claim: it was emptied, or the job was ended by hand."""
+
+
+class GivenBack(StrEnum):
+    """What became of a job that is not done."""
+
+    QUEUED = "QUEUED"
+    """It is the next of its queue."""
+    DEAD = "DEAD"
+    """It has failed too often, and counts as failed."""
+    LOST = "LOST"
+    HELD = "HELD"
+    """Its lease is good: its owner lives."""
+    GONE = "GONE"
+
+
+class Finished(StrEnum):
+    """What became of a job that is done."""
+
+    COMPLETED = "COMPLETED"
+    ABORTED = "ABORTED"
+    LOST = "LOST"
+    GONE = "GONE"
+
+
+class Happened(StrEnum):
+    """Why a job is given back."""
+
+    DRAINED = "drained"
+    """Its pipeline stops: no failure."""
+    CRASHED = "crashed"
+    LAPSED = "lapsed"
+    """Its owner is dead, or cut off."""
+    UNABLE = "unable"
+    """Its owner has no room, or no Redis: somebody else may have. That is no failure of the job."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One unit, held by one owner. Everything but unit and token may be anything that Redis held."""
+
+    unit: str
+    token: int
+    owner: str = ""
+    attempt: int = 1
+    queue: str = ""
+    since: str = ""
+    """When it was taken: seconds since 1970, by the clock of Redis."""
+    state: str = "held"
+    run_id: str = ""
+    directory: str = ""
+    """The name of its crawl directory below the data directory; empty where there was none yet."""
+    store: str = ""
+    """The data directory that it lies in, by the UUID kept there."""
+    resumed: str = ""
+    """`resumed` or `restarted`; empty for a first attempt."""
+    shipped: str = ""
+    """Whether the bucket holds what another machine needs to go on."""
+    checkpoint: str = ""
+    """The slot of its last checkpoint there, if that is newer."""
+    failures: int = 0
+    why: str = ""
+    """What ended the attempt before."""
+    first_started_at: str = ""
+    record: Mapping[str, str] = field(default_factory=dict)
+    """The job record as it was when the unit was taken."""
+
+    @classmethod
+    def read(
+        cls, unit: str, fields: Mapping[str, str], *, record: Mapping[str, str] | None = None
+    ) -> Self:
+        """Return the claim that a hash of Redis holds; numbers that are none become 0."""
+        return cls(
+            unit=unit,
+            token=_number(fields.get("token", "")),
+            attempt=_number(fields.get("attempt", "")),
+            failures=_number(fields.get("failures", "")),
+            record=dict(record or {}),
+            **{name: fields.get(name, "") for name in _TEXTS},
+        )
+
+    def fields(self) -> dict[str, str]:
+        """Return what the hash in Redis holds."""
+        return {
+            "owner": self.owner,
+            "attempt": str(self.attempt),
+            "queue": self.queue,
+            "since": self.since,
+            "run_id": self.run_id,
+            "directory": self.directory,
+            "store": self.store,
+            "resumed": self.resumed,
+            "shipped": self.shipped,
+            "checkpoint": self.checkpoint,
+            "failures": str(self.failures),
+            "first_started_at": self.first_started_at,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An entry of a queue that cannot be run, and was taken out of it."""
+
+    entry: str
+    queue: str
+    reason: str
+
+
+class Claims:
+    """The claims in one database. Every method raises RedisUnavailable where Redis does not answer."""
+
+    def __init__(
+        self,
+        store: JobStore,
+        *,
+        refused: Callable[[Refusal], None] = lambda _: None,
+        failures_borne: int = FAILURES_BORNE,
+        kept_for: timedelta = timedelta(0),
+    ) -> None:
+        """*refused* is told of what was found in queues and is no job.
+
+        *kept_for*: how long a job that is given back waits for a pipeline that has its directory.
+        """
+        self._store = store
+        self._refused = refused
+        self._failures_borne = failures_borne
+        self._kept_for = kept_for
+
+    def reserve(
+        self, queues: Sequence[str], owner: str, ttl: timedelta = LEASE, *, store_id: str = ""
+    ) -> Claim | None:
+        """Take the next job of *queues*, asked in that order, for *owner*; None where nothing waits.
+
+        *owner* is the key of a pipeline, *store_id* the UUID of its data directory. The job is in
+        `working` and leased for *ttl* from then on.
+        """
+        keys = self._store.keys
+        with self._store.answering():
+            answer = self._store.scripts(
+                "reserve",
+                keys=[keys.working, keys.token_counter, *(keys.queue(name) for name in queues)],
+                args=[keys.prefix, owner, _ms(ttl), ENTRIES_LOOKED_AT, store_id],
+            )
+        for refusal in _threes(answer[0]):
+            self._refused(Refusal(*refusal))
+        if len(answer) == 1:
+            return None
+        _, unit, _, record, claim = answer
+        return Claim.read(unit, _pairs(claim), record=_pairs(record))
+
+    def take(self, unit: str, owner: str, ttl: timedelta = LEASE) -> Claim | None:
+        """Take *unit*, which waits in no queue; None while somebody holds it, or where it is done."""
+        keys = self._store.keys
+        with self._store.answering():
+            answer = self._store.scripts(
+                "take",
+                keys=[keys.claim(unit), keys.lease(unit), keys.token_counter],
+                args=[owner, _ms(ttl)],
+            )
+        return None if answer is None else Claim.read(unit, _pairs(answer[1]))
+
+    def renew(self, unit: str, token: int, ttl: timedelta = LEASE, *, beats: int = 0) -> Renewal:
+        """Make the lease last *ttl* from now; the heartbeat of the record grows by *beats*."""
+        keys = self._store.keys
+        with self._store.answering():
+            answer = self._store.scripts(
+                "renew",
+                keys=[keys.claim(unit), keys.lease(unit), keys.job(ident_of_unit(unit))],
+                args=[token, _ms(ttl), beats],
+            )
+        return Renewal(answer)
+
+    def settle(self, unit: str, token: int, *, started_at: str = "", **fields: str) -> bool:
+        """Write *fields* into the claim; False where it is somebody else's.
+
+        The record gets *started_at*, unless it is empty, and `amicrawl_attempt`, `amicrawl_resumed`.
+        """
+        keys = self._store.keys
+        with self._store.answering():
+            return bool(
+                self._store.scripts(
+                    "settle",
+                    keys=[keys.claim(unit), keys.job(ident_of_unit(unit))],
+                    args=[token, started_at, *(text for pair in fields.items() for text in pair)],
+                )
+            )
+
+    def release(self, unit: str, token: int) -> GivenBack:
+        """Give a job back that another one may go on with: it is the next of its queue."""
+        return self.give_back(unit, token, Happened.DRAINED)
+
+    def give_back(self, unit: str, token: int, happened: Happened, *, why: str = "") -> GivenBack:
+        """Give a job back that is not done, because of what has *happened*; *why* is kept in the claim.
+
+        After too many failures it is not queued again: it counts as failed, with all that this entails.
+        """
+        keys = self._store.keys
+        with self._store.answering():
+            answer = self._store.scripts(
+                "give_back",
+                keys=[*self._of(unit), keys.failed, *self._expiring(unit)],
+                args=[
+                    keys.prefix,
+                    unit,
+                    token,
+                    happened,
+                    (why or happened)[:_WHY_LENGTH],
+                    UNABLE_BORNE if happened is Happened.UNABLE else self._failures_borne,
+                    _seconds(COMPLETED_KEPT),
+                    keys.updates,
+                    _seconds(GOES_WELL),
+                    _seconds(self._kept_for),
+                ],
+            )
+        return GivenBack(answer)
+
+    def finish(self, unit: str, token: int, *, info: str) -> Finished:
+        """End a job that is done, completed or aborted as its record says; *info* is announced."""
+        keys = self._store.keys
+        with self._store.answering():
+            answer = self._store.scripts(
+                "finish",
+                keys=[
+                    *self._of(unit),
+                    *(keys.completed, keys.aborted, keys.finish_notifications),
+                    *self._expiring(unit),
+                ],
+                args=[
+                    unit,
+                    token,
+                    info,
+                    _seconds(COMPLETED_KEPT),
+                    _seconds(ABORTED_KEPT),
+                    NOTIFICATIONS_KEPT,
+                    keys.updates,
+                ],
+            )
+        return Finished(answer)
+
+    def mark_aborted(self, ident: str) -> bool:
+        """Mark the job as aborted, before it is finished; False where there is no record."""
+        keys = self._store.keys
+        with self._store.answering():
+            return bool(
+                self._store.scripts("abort_mark", keys=[keys.job(ident)], args=[ident, keys.updates])
+            )
+
+    def hand_back(self, claim: Claim, ttl: timedelta = LEASE) -> bool:
+        """Write *claim* again, which Redis has forgotten; False where somebody has one by now."""
+        keys = self._store.keys
+        fields = [text for pair in claim.fields().items() for text in pair]
+        with self._store.answering():
+            return bool(
+                self._store.scripts(
+                    "hand_back",
+                    keys=[
+                        keys.claim(claim.unit),
+                        keys.lease(claim.unit),
+                        keys.token_counter,
+                        keys.working,
+                    ],
+                    args=[claim.unit, claim.token, _ms(ttl), *fields],
+                )
+            )
+
+    def look(self, units: Sequence[str]) -> list[tuple[Claim | None, timedelta]]:
+        """Return the claim of each of *units*, and for how long its lease is good yet; no change.
+
+        None stands for no claim, and a time of 0 for a lease that ran out.
+        """
+        keys = self._store.keys
+        with self._store.answering(), self._store.client.pipeline(transaction=False) as pipe:
+            for unit in units:
+                pipe.hgetall(keys.claim(unit))
+                pipe.pttl(keys.lease(unit))
+            answers = pipe.execute(raise_on_error=False)
+        found = []
+        for number, unit in enumerate(units):
+            fields, left = answers[2 * number], answers[2 * number + 1]
+            is_claim = isinstance(fields, dict) and fields
+            ms = left if isinstance(left, int) and left > 0 else 0
+            found.append((Claim.read(unit, fields) if is_claim else None, timedelta(milliseconds=ms)))
+        return found
+
+    def _of(self, ident: str) -> list[str]:
+        """Return the keys that tell who has a job."""
+        keys = self._store.keys
+        return [keys.claim(ident), keys.lease(ident), keys.working, keys.job(ident)]
+
+    def _expiring(self, ident: str) -> list[str]:
+        """Return the keys that expire with the record, itself apart."""
+        keys = self._store.keys
+        _, *theirs = keys.of_job(ident)
+        return [*theirs, *keys.ours_of_job(ident)]
+
+
+def ident_of_unit(unit: str) -> str:
+    """Return the ident of the job that *unit* is, or is a partition of."""
+    return unit.partition(".")[0]
+
+
+def _pairs(flat: Sequence[str]) -> dict[str, str]:
+    return dict(zip(flat[::2], flat[1::2], strict=True))
+
+
+def _threes(flat: Sequence[Any]) -> Iterable[tuple[str, str, str]]:
+    return zip(flat[::3], flat[1::3], flat[2::3], strict=True)
+
+
+def _ms(span: timedelta) -> int:
+    return max(int(span.total_seconds() * 1000), 1)
+
+
+def _seconds(span: timedelta) -> int:
+    return int(span.total_seconds())
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else 0

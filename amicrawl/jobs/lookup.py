@@ -1,0 +1,172 @@
+"""Looking jobs up: records, ignores, counts, pipelines. Reads only, bounded, past anything odd."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from amicrawl.errors import InputError
+from amicrawl.jobs import letters, reading
+from amicrawl.jobs.ident import checked_ident, is_ident
+from amicrawl.jobs.limits import LONGEST_PATTERN
+from amicrawl.jobs.record import JobRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from amicrawl.jobs.connection import JobStore
+
+LARGEST_CONFIG = 1 << 20
+"""Bytes of a crawl file."""
+LARGEST_LIST = 4 << 20
+"""Bytes of a list of URLs that is kept in Redis."""
+ALIVE = 300
+"""Seconds since its last report after which a pipeline counts as gone."""
+
+_DECISIVE = ("url", "started_at", "finished_at", "aborted", "failed")
+_PIPELINE = re.compile(r"pipeline:[0-9a-f]{1,64}")
+_MOST_PIPELINES = 1000
+_LONGEST_NICKNAME = 100
+
+
+class NoSuchJobError(InputError):
+    """There is no job of that ident."""
+
+
+class Counts(NamedTuple):
+    """How many jobs ended, and how."""
+
+    completed: int
+    aborted: int
+    failed: int
+
+
+def job(store: JobStore, ident: str) -> JobRecord:
+    """Return the job *ident*; raises UsageError for no ident, NoSuchJobError where there is no job."""
+    found = job_or_none(store, checked_ident(ident))
+    if found is None:
+        raise no_such_job(ident)
+    return found
+
+
+def no_such_job(ident: str) -> NoSuchJobError:
+    """Return what is raised where there is no job *ident*."""
+    return NoSuchJobError(
+        f"There is no job {ident}. It was never submitted, or its record has expired: see "
+        "`amicrawl job ls`."
+    )
+
+
+def job_or_none(store: JobStore, ident: str) -> JobRecord | None:
+    """Return the job *ident*, or None where there is none."""
+    return jobs(store, [ident]).get(ident)
+
+
+def jobs(store: JobStore, idents: Iterable[str]) -> dict[str, JobRecord]:
+    """Return those of *idents* that are jobs, in one round trip; faults of records go to the letters."""
+    wanted = [ident for ident in dict.fromkeys(idents) if is_ident(ident)]
+    hashes = reading.hashes_at(store, [store.keys.job(ident) for ident in wanted], always=_DECISIVE)
+    found = {}
+    for ident, fields in zip(wanted, hashes, strict=True):
+        record = JobRecord.parse(fields, ident=ident)
+        if record.exists:
+            found[ident] = record
+            for fault in record.faults:
+                letters.put(store, where=store.keys.job(ident), why=fault)
+    return found
+
+
+def ignores(store: JobStore, ident: str) -> list[str]:
+    """Return the ignore expressions of a job, sorted, as stored; some may be of no use to a crawl."""
+    key = store.keys.ignores(ident)
+    found = []
+    for pattern in reading.set_at(store, key, longest=LONGEST_PATTERN):
+        if reading.is_utf8(pattern):
+            found.append(pattern)
+        else:
+            letters.put(store, where=key, why="an expression is not UTF-8", value=pattern)
+    return found
+
+
+def working(store: JobStore) -> list[str]:
+    """Return the idents that are crawled, the longest at work last."""
+    return only_idents(store, store.keys.working, reading.list_at(store, store.keys.working))
+
+
+def finished(store: JobStore, *, most: int = 1000) -> list[JobRecord]:
+    """Return jobs that have ended and are still remembered, the latest first.
+
+    They are found as ArchiveBot finds them, by the names of their ignores: a walk over all keys.
+    """
+    suffix = "_ignores"
+    begin = len(store.keys.prefix)
+    idents = [key[begin : -len(suffix)] for key in reading.keys_like(store, f"*{suffix}")]
+    found = [record for record in jobs(store, idents).values() if record.has_ended]
+    return sorted(found, key=lambda record: record.finished_at or 0, reverse=True)[:most]
+
+
+def counts(store: JobStore) -> Counts:
+    """Return how many jobs ended, and how."""
+    keys = store.keys
+    return Counts(*(reading.count_at(store, key) for key in (keys.completed, keys.aborted, keys.failed)))
+
+
+def config(store: JobStore, ident: str) -> str | None:
+    """Return the text of the crawl file that a job was submitted with; None where it was without one."""
+    return _whole(store, store.keys.config(ident), LARGEST_CONFIG)
+
+
+def url_list(store: JobStore, ident: str) -> str | None:
+    """Return the lines of a list job whose list was the submitter's file; None for any other job."""
+    return _whole(store, store.keys.url_list(ident), LARGEST_LIST)
+
+
+def desired(store: JobStore, ident: str) -> dict[str, str]:
+    """Return the live settings that ArchiveBot has no field for: `paused` is `1`, or is not there."""
+    return reading.hash_at(store, store.keys.desired(ident))
+
+
+def pipelines(store: JobStore) -> dict[str, dict[str, str]]:
+    """Return the records of all pipelines by their keys, as texts that may hold anything."""
+    begin = len(store.keys.prefix)
+    keys = []
+    for key in reading.keys_like(store, "pipeline:*", most=_MOST_PIPELINES):
+        if _PIPELINE.fullmatch(key[begin:]):
+            keys.append(key)
+        else:
+            letters.put(store, where=key, why="it is named like a pipeline, and the hash is none")
+    found = zip(keys, reading.hashes_at(store, keys), strict=True)
+    return {key: fields for key, fields in found if fields}
+
+
+def live_nicknames(store: JobStore, now: float) -> list[str]:
+    """Return the nicknames of pipelines that have reported of late; *now* in Unix seconds."""
+    names = set()
+    for fields in pipelines(store).values():
+        ts, name = fields.get("ts", ""), fields.get("nickname", "")[:_LONGEST_NICKNAME]
+        if (
+            name.isprintable()
+            and re.fullmatch(r"[0-9]{1,12}(\.[0-9]*)?", ts)
+            and now - float(ts) < ALIVE
+        ):
+            names.add(name)
+    return sorted(names)
+
+
+def only_idents(store: JobStore, key: str, found: Sequence[str]) -> list[str]:
+    """Return those of *found*, which lay at *key*, that can be idents; the others go to the letters."""
+    kept = []
+    for element in found:
+        if is_ident(element):
+            kept.append(element)
+        else:
+            letters.put(store, where=key, why="an element is no ident", value=element)
+    return kept
+
+
+def _whole(store: JobStore, key: str, longest: int) -> str | None:
+    text = reading.text_at(store, key, longest=longest)
+    if text is None or reading.is_utf8(text):
+        return text
+    letters.put(store, where=key, why="it is not UTF-8", value=text)
+    return None

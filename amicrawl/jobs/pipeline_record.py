@@ -1,0 +1,194 @@
+"""The record of a pipeline: what runs where, and how much room it has, said once a second.
+
+The fields and the three commands are ArchiveBot's, so that its pages list our pipelines. The name is the
+MD5 of `hostname:fqdn:pid`: it is the same as long as the process lives. A clean stop takes the record
+away; that of a pipeline that died is removed a day later by whoever reaps.
+
+Fields of ours: `slots`, `running`, `store`, and `amicrawl_drain`, by which a pipeline is told from
+outside to take no more jobs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import re
+import socket
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import psutil
+
+from amicrawl import __version__
+from amicrawl.errors import InputError, UsageError
+from amicrawl.jobs.reading import hashes_at
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from amicrawl.jobs.connection import JobStore
+
+RUNNING = "Running"
+STOPPING = "Stopping"
+DRAIN_FIELD = "amicrawl_drain"
+DRAINS = ("release", "finish")
+"""What a pipeline may be told: to give its jobs back, or to run them to their end."""
+STALE_AFTER = 86_400
+"""Seconds after its last report, by the clock of Redis, that a dead pipeline's record is removed."""
+
+_HASH = re.compile(r"[0-9a-f]{32}")
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineIdentity:
+    """Which process a pipeline is."""
+
+    hostname: str
+    fqdn: str
+    pid: int
+    nickname: str
+
+    @classmethod
+    def of_this_process(cls, nickname: str) -> PipelineIdentity:
+        """Return that of this process."""
+        # The name service may be slow, so it is asked once.
+        return cls(socket.gethostname(), socket.getfqdn(), os.getpid(), nickname)
+
+    @property
+    def hash(self) -> str:
+        """What its record is called after."""
+        text = f"{self.hostname}:{self.fqdn}:{self.pid}"
+        return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
+
+
+def figures(data: Path) -> dict[str, str]:
+    """Return how full memory and the file system of *data* are, and the load, as texts."""
+    memory = psutil.virtual_memory()
+    place = data
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    disk = psutil.disk_usage(str(place))
+    one, five, fifteen = psutil.getloadavg()
+    return {
+        "mem_usage": str(memory.percent),
+        "mem_available": str(memory.available),
+        "disk_usage": str(disk.percent),
+        "disk_available": str(disk.free),
+        "load_average_1m": str(one),
+        "load_average_5m": str(five),
+        "load_average_15m": str(fifteen),
+    }
+
+
+class PipelineRecord:
+    """The record of one pipeline in Redis. Every method raises RedisUnavailable."""
+
+    def __init__(self, store: JobStore, identity: PipelineIdentity, *, store_id: str = "") -> None:
+        self._store = store
+        self.key = store.keys.pipeline(identity.hash)
+        self._told = {
+            "id": self.key,
+            "hostname": identity.hostname,
+            "fqdn": identity.fqdn,
+            "pid": str(identity.pid),
+            "nickname": identity.nickname,
+            "version": f"amicrawl-{__version__}",
+            "python": f"{platform.python_implementation()} {sys.version}",
+            "store": store_id,
+        }
+
+    def report(
+        self, status: str, now: float, measured: dict[str, str], *, slots: int, running: int
+    ) -> str:
+        """Say that the pipeline lives; return what it was told to do: nothing, or one of `DRAINS`.
+
+        *now* is in Unix seconds; *measured* comes from `figures`.
+        """
+        fields: dict[Any, str] = {
+            **self._told,
+            **measured,
+            "ts": str(int(now)),
+            "status": status,
+            "slots": str(slots),
+            "running": str(running),
+        }
+        keys = self._store.keys
+        with self._store.answering(), self._store.client.pipeline(transaction=False) as pipe:
+            pipe.hset(self.key, mapping=fields)
+            pipe.sadd(keys.pipelines, self.key)
+            pipe.publish(keys.pipeline_updates, self.key)
+            pipe.hget(self.key, DRAIN_FIELD)
+            # A key of a wrong type, `pipelines` as a list for one, must not keep us from work.
+            told = pipe.execute(raise_on_error=False)[-1]
+        return told if told in DRAINS else ""
+
+    def unregister(self) -> None:
+        """Take the record away: the pipeline has stopped."""
+        keys = self._store.keys
+        with self._store.answering(), self._store.client.pipeline(transaction=False) as pipe:
+            pipe.delete(self.key)
+            pipe.srem(keys.pipelines, self.key)
+            pipe.publish(keys.pipeline_updates, self.key)
+            pipe.execute(raise_on_error=False)
+
+
+def remove_stale(store: JobStore) -> list[str]:
+    """Remove the records of pipelines that have not reported for a day; return their keys."""
+    client, keys = store.client, store.keys
+    removed = []
+    found = _keys_of(store)
+    with store.answering():
+        now = int(client.time()[0])
+        for key, fields in zip(found, hashes_at(store, found), strict=True):
+            ts = fields.get("ts", "")
+            if ts.isascii() and ts.isdigit() and int(ts[:15]) < now - STALE_AFTER:
+                with client.pipeline() as pipe:
+                    pipe.delete(key)
+                    pipe.srem(keys.pipelines, key)
+                    pipe.publish(keys.pipeline_updates, key)
+                    pipe.execute(raise_on_error=False)
+                removed.append(key)
+    return removed
+
+
+def pipelines(store: JobStore) -> list[dict[str, str]]:
+    """Return the records of all pipelines, nothing of them believed, by nickname."""
+    found = [fields for fields in hashes_at(store, _keys_of(store)) if fields]
+    return sorted(found, key=lambda fields: (fields.get("nickname", ""), fields.get("id", "")))
+
+
+def tell_to_drain(store: JobStore, name: str, *, how: str = "release") -> list[str]:
+    """Tell the pipelines called *name*, by nickname or key, to take no more jobs; return their keys.
+
+    *how* is one of `DRAINS`. Raises InputError where there is no such pipeline.
+    """
+    if how not in DRAINS:
+        raise UsageError(f"{how!r} is no way to drain: {' or '.join(DRAINS)}.")
+    told = []
+    found = _keys_of(store)
+    with store.answering():
+        for key, fields in zip(found, hashes_at(store, found), strict=True):
+            if fields and name in {
+                key,
+                key.removeprefix(store.keys.pipeline("")),
+                fields.get("nickname"),
+            }:
+                store.client.hset(key, DRAIN_FIELD, how)
+                told.append(key)
+    if not told:
+        raise InputError(f"No pipeline is called {name!r}. `amicrawl pipeline ls` lists those that run.")
+    return told
+
+
+def _keys_of(store: JobStore) -> list[str]:
+    """Return the keys of the records of all pipelines, ArchiveBot's included."""
+    start = store.keys.pipeline("")
+    with store.answering():
+        keys = store.client.scan_iter(match=_glob(start) + "*", count=1000)
+        return [key for key in keys if _HASH.fullmatch(key.removeprefix(start))]
+
+
+def _glob(text: str) -> str:
+    return re.sub(r"([*?\[\]\\^])", r"\\\1", text)

@@ -1,0 +1,140 @@
+"""The queues: which there are, what waits in them, and moving it about.
+
+Four kinds, told apart by name: `pending`, `pending-ao` for single pages, `pending-large`, and
+`pending:TAG` for pipelines whose nickname contains the tag. Each is a list, first in at the left, the
+next to be crawled at the right. What is moved is moved in one step, so no job is ever in none.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from amicrawl.errors import UsageError
+from amicrawl.jobs import letters, lookup, reading
+from amicrawl.jobs.ident import checked_ident
+from amicrawl.jobs.keys import PENDING, PENDING_LARGE, PENDING_SHALLOW, TAGGED
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from amicrawl.jobs.connection import JobStore
+
+NAMED = (PENDING, PENDING_SHALLOW, PENDING_LARGE)
+"""Queues that need no tag."""
+LAST = 1 << 31
+"""A place behind any other."""
+MOST_QUEUES = 500
+"""Tagged queues that are looked at."""
+
+_TAG = re.compile(r"[A-Za-z0-9_-]{1,30}")
+
+
+class Waiting(NamedTuple):
+    """One job that waits."""
+
+    queue: str
+    """The name of the queue."""
+    place: int
+    """1 for the next to be crawled."""
+    ident: str
+
+
+def checked_tag(tag: str) -> str:
+    """Return *tag*; raises UsageError where it can be part of no pipeline's nickname."""
+    if _TAG.fullmatch(tag) is None:
+        raise UsageError(f"{tag!r} is no tag: it is 1 to 30 letters, digits, `_` and `-` of a nickname.")
+    return tag
+
+
+def checked_queue(name: str) -> str:
+    """Return *name*; raises UsageError where it is no name of a queue."""
+    if name not in NAMED:
+        if not name.startswith(TAGGED):
+            raise UsageError(f"{name!r} is no queue: there are {', '.join(NAMED)} and {TAGGED}TAG.")
+        checked_tag(name.removeprefix(TAGGED))
+    return name
+
+
+def queue_names(store: JobStore) -> list[str]:
+    """Return the names of all queues: the three without a tag, then those with one that are there."""
+    tagged = []
+    for key in reading.keys_like(store, f"{TAGGED}*", most=MOST_QUEUES):
+        name = store.keys.queue_name(key)
+        if _TAG.fullmatch(name.removeprefix(TAGGED)):
+            tagged.append(name)
+        else:
+            letters.put(store, where=key, why="it is named like a queue, and the tag is none")
+    return [*NAMED, *sorted(tagged)]
+
+
+def waiting(store: JobStore, names: Sequence[str] | None = None) -> list[Waiting]:
+    """Return the jobs that wait in the queues *names*, or in all; of each queue, the next first."""
+    found = []
+    for name in queue_names(store) if names is None else names:
+        key = store.keys.queue(checked_queue(name))
+        idents = lookup.only_idents(store, key, reading.list_at(store, key)[::-1])
+        found += [Waiting(name, place, ident) for place, ident in enumerate(idents, start=1)]
+    return found
+
+
+def lengths(store: JobStore) -> dict[str, int]:
+    """Return how many entries each queue has."""
+    names = queue_names(store)
+    pipe = store.client.pipeline(transaction=False)
+    for name in names:
+        pipe.llen(store.keys.queue(name))
+    replies = pipe.execute(raise_on_error=False)
+    return {name: n if isinstance(n, int) else 0 for name, n in zip(names, replies, strict=True)}
+
+
+def move(store: JobStore, ident: str, *, place: int, queue: str | None = None) -> str:
+    """Put a job that waits at *place* (1: the next) of *queue*, or of the one it is in; return its name.
+
+    A place behind the last is the last. Raises UsageError where the job does not wait.
+    """
+    if place < 1:
+        raise UsageError(f"Place {place} is none: the next job to be crawled has place 1.")
+    to = checked_queue(queue) if queue is not None else _queue_of(store, ident)
+    _moved(store, ident, to, place)
+    return to
+
+
+def to_front(store: JobStore, ident: str) -> str:
+    """Make a job that waits the next of its queue; return the queue's name."""
+    return move(store, ident, place=1)
+
+
+def to_back(store: JobStore, ident: str) -> str:
+    """Make a job that waits the last of its queue; return the queue's name."""
+    return move(store, ident, place=LAST)
+
+
+def remove(store: JobStore, ident: str) -> str:
+    """Take a job out of the queues, its record left alone; return the name of the queue it was in.
+
+    For a job that is not wanted any more, `verbs.abort` is the way. Raises UsageError where it waits in
+    none.
+    """
+    return _moved(store, ident, PENDING, "remove")
+
+
+def _queue_of(store: JobStore, ident: str) -> str:
+    for entry in waiting(store):
+        if entry.ident == ident:
+            return entry.queue
+    raise _not_waiting(store, ident)
+
+
+def _moved(store: JobStore, ident: str, to: str, place: int | str) -> str:
+    checked_ident(ident)
+    keys = [store.keys.queue(to), *(store.keys.queue(name) for name in queue_names(store))]
+    was = str(store.scripts("move", keys=keys, args=[ident, place]))
+    if was == "absent":
+        raise _not_waiting(store, ident)
+    return store.keys.queue_name(was)
+
+
+def _not_waiting(store: JobStore, ident: str) -> UsageError:
+    record = lookup.job(store, ident)
+    return UsageError(f"Job {ident} waits in no queue: it is {record.state}.")

@@ -1,0 +1,141 @@
+"""Reading values of Redis that anybody may have written: bounded, past what cannot be read.
+
+A key of another type becomes a dead letter and reads as empty. No value keeps a reader busy for longer,
+or makes it hold more, than the bounds that it names. What an element means is the caller's to judge;
+whatever was longer than the bound comes cut.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from amicrawl.jobs import letters
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from amicrawl.jobs.connection import JobStore
+
+MOST_FIELDS = 400
+"""Fields of a hash that are read."""
+LONGEST_VALUE = 65_536
+"""Bytes of a field, or of an element, that are read."""
+MOST_ELEMENTS = 10_000
+"""Elements of a set or list that are read."""
+
+
+def hash_at(store: JobStore, key: str) -> dict[str, str]:
+    """Return the fields of the hash at *key*."""
+    return _paired(_elements(store, key, "hash", _reply(store, key, "hash", MOST_FIELDS)))
+
+
+def hashes_at(
+    store: JobStore, keys: Sequence[str], *, always: Sequence[str] = ()
+) -> list[dict[str, str]]:
+    """Return the fields of each hash, in one round trip; *always* also of one with too many others."""
+    if not keys:
+        return []
+    script = store.scripts.script("read")
+    pipe = store.client.pipeline(transaction=False)
+    for key in keys:
+        script(keys=[key], args=["hash", MOST_FIELDS, LONGEST_VALUE, *always], client=pipe)
+    replies = pipe.execute()
+    return [
+        _paired(_elements(store, key, "hash", reply)) for key, reply in zip(keys, replies, strict=True)
+    ]
+
+
+def set_at(store: JobStore, key: str, *, longest: int = LONGEST_VALUE) -> list[str]:
+    """Return the elements of the set at *key*, sorted; one longer than *longest* bytes is left out."""
+    found = _elements(store, key, "set", _reply(store, key, "set", MOST_ELEMENTS, longest + 1))
+    kept = []
+    for element in found:
+        if len(octets(element)) > longest:
+            letters.put(store, where=key, why=f"an element has more than {longest} bytes", value=element)
+        else:
+            kept.append(element)
+    return sorted(kept)
+
+
+def list_at(store: JobStore, key: str) -> list[str]:
+    """Return the elements of the list at *key*, left to right; the rightmost of too many."""
+    return _elements(store, key, "list", _reply(store, key, "list", MOST_ELEMENTS, 1000))
+
+
+def scored_at(
+    store: JobStore,
+    key: str,
+    *,
+    after: float | None = None,
+    most: int = 1000,
+    longest: int = LONGEST_VALUE,
+    newest: bool = False,
+) -> list[tuple[float, str]]:
+    """Return elements of the sorted set at *key* with their scores, ascending.
+
+    Those with scores above *after*, the first *most* of them, or the last with *newest*.
+    """
+    lowest = "-inf" if after is None else f"({after:.17g}"
+    reply = _reply(store, key, "zset", most, longest, lowest, "+inf", "newest" if newest else "")
+    found = _elements(store, key, "zset", reply)
+    pairs = [(float(score), text) for text, score in zip(found[::2], found[1::2], strict=True)]
+    return pairs[::-1] if newest else pairs
+
+
+def text_at(store: JobStore, key: str, *, longest: int = LONGEST_VALUE) -> str | None:
+    """Return the string at *key*; None where there is none, or a longer one."""
+    reply = _reply(store, key, "string", 1, longest)
+    found = _elements(store, key, "string", reply)
+    if found and int(reply[1]) > longest:
+        letters.put(store, where=key, why=f"it has {reply[1]} bytes, {longest} are read", value=found[0])
+        return None
+    return found[0] if found else None
+
+
+def count_at(store: JobStore, key: str) -> int:
+    """Return the count at *key*; 0 where there is none."""
+    text = text_at(store, key, longest=1000)
+    if text is None or text == "":
+        return 0
+    if text.isascii() and text.isdigit() and len(text) < 19:
+        return int(text)
+    letters.put(store, where=key, why="it is no count", value=text)
+    return 0
+
+
+def keys_like(store: JobStore, pattern: str, *, most: int = MOST_ELEMENTS) -> Iterator[str]:
+    """Yield the keys that match *pattern* behind the prefix, each once."""
+    escaped = "".join("\\" + c if c in "*?[]\\^-" else c for c in store.keys.prefix)
+    seen: set[str] = set()
+    for key in store.client.scan_iter(match=escaped + pattern, count=1000):
+        if key not in seen:
+            seen.add(key)
+            yield key
+        if len(seen) >= most:
+            return
+
+
+def octets(text: str) -> bytes:
+    """Return the bytes that *text* was in Redis."""
+    return text.encode("utf-8", "surrogateescape")
+
+
+def is_utf8(text: str) -> bool:
+    """Tell whether what lay in Redis was UTF-8."""
+    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _reply(store: JobStore, key: str, kind: str, most: int, *further: str | int) -> Any:
+    args = [kind, most, *(further or (LONGEST_VALUE,))]
+    return store.scripts("read", keys=[key], args=args)
+
+
+def _elements(store: JobStore, key: str, kind: str, reply: Any) -> list[str]:
+    found, _, elements = reply
+    if found not in {kind, "none"}:
+        letters.put(store, where=key, why=f"it is a {found}, and should be a {kind}")
+    return list(elements)
+
+
+def _paired(elements: Sequence[str]) -> dict[str, str]:
+    return dict(zip(elements[::2], elements[1::2], strict=True))

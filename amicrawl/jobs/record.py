@@ -1,0 +1,260 @@
+"""The record of a job, as its hash in Redis says it. Pure: texts in, a `JobRecord` out.
+
+Anybody may have written the hash, so every value is hostile until it is read: one that is no number
+where a number belongs counts as absent, and `JobRecord.faults` says so. Flags are presence: any text but
+the empty one is true. What the counters really count is told in `docs/jobs.md`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Self
+
+from amicrawl.jobs.ident import is_ident
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+LONGEST_TEXT = 16_384
+"""Characters of a field; what is longer is cut, and named among the faults."""
+RESPONSES = ("r1xx", "r2xx", "r3xx", "r4xx", "r5xx", "runk")
+"""The counters of responses by class of status; `runk`: no status, or none of these."""
+
+_WHOLE = re.compile(r"-?[0-9]{1,18}")
+_FRACTION = re.compile(r"[+-]?(?:[0-9]{1,18}(?:\.[0-9]{0,18})?(?:[eE][+-]?[0-9]{1,2})?|inf)")
+_TEXTS = (
+    *("url", "url_file", "fetch_depth", "slug", "user_agent", "started_by", "started_in", "note"),
+    *("pipeline_id", "log_key", "ignore_patterns_set_key"),
+)
+_FLAGS = (
+    *(
+        "youtube_dl",
+        "no_offsite_links",
+        "suppress_ignore_reports",
+        "abort_requested",
+        "aborted",
+        "failed",
+    ),
+)
+_NUMBERS = (
+    *("delay_min", "delay_max", "concurrency", "settings_age", "heartbeat", "log_score"),
+    *("bytes_downloaded", "items_downloaded", "items_queued", "error_count", *RESPONSES),
+    *("death_timer", "last_acknowledged_heartbeat"),
+)
+_TIMES = (
+    *("queued_at", "started_at", "finished_at", "ts", "recorded_at"),
+    *("last_analyzed_log_entry", "last_broadcasted_log_entry", "last_trimmed_log_entry"),
+)
+_READ = frozenset((*_TEXTS, *_FLAGS, *_NUMBERS, *_TIMES))
+_MOST_FURTHER = 100
+
+
+class JobState(StrEnum):
+    """Where a job is in its life."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    COMPLETED = "completed"
+    ABORTED = "aborted"
+    FAILED = "failed"
+
+
+ENDED = frozenset({JobState.COMPLETED, JobState.ABORTED, JobState.FAILED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRecord:
+    """One job. Numbers that are absent, or none, are None; texts that are absent are empty."""
+
+    ident: str
+    url: str = ""
+    """Normalised; of the list file for a list job. A record without one is no job."""
+    url_file: str = ""
+    """The same for a list job."""
+    fetch_depth: str = ""
+    """`inf` or `shallow`."""
+    slug: str = ""
+    user_agent: str = ""
+    """Empty for the default."""
+    started_by: str = ""
+    started_in: str = ""
+    note: str = ""
+    pipeline_id: str = ""
+    """The whole key of the record of its pipeline."""
+    log_key: str = ""
+    ignore_patterns_set_key: str = ""
+    youtube_dl: bool = False
+    no_offsite_links: bool = False
+    suppress_ignore_reports: bool = False
+    abort_requested: bool = False
+    aborted: bool = False
+    failed: bool = False
+    delay_min: int | None = None
+    """Milliseconds."""
+    delay_max: int | None = None
+    """Milliseconds."""
+    concurrency: int | None = None
+    settings_age: int | None = None
+    """Grows with every change of a setting."""
+    heartbeat: int | None = None
+    log_score: int | None = None
+    """The number of the last log entry."""
+    bytes_downloaded: int | None = None
+    items_downloaded: int | None = None
+    """URLs taken out of the queue."""
+    items_queued: int | None = None
+    """URLs ever put into the queue."""
+    error_count: int | None = None
+    """Responses of 500 and above, and fetches without one."""
+    r1xx: int | None = None
+    r2xx: int | None = None
+    r3xx: int | None = None
+    r4xx: int | None = None
+    r5xx: int | None = None
+    runk: int | None = None
+    death_timer: int | None = None
+    last_acknowledged_heartbeat: int | None = None
+    queued_at: float | None = None
+    """Unix seconds, as the four that follow."""
+    started_at: float | None = None
+    finished_at: float | None = None
+    ts: float | None = None
+    """When a log entry was last broadcast."""
+    recorded_at: float | None = None
+    last_analyzed_log_entry: float | None = None
+    last_broadcasted_log_entry: float | None = None
+    last_trimmed_log_entry: float | None = None
+    """The number up to which entries are gone; infinite once all were trimmed."""
+    further: Mapping[str, str]
+    """Fields that are not ArchiveBot's, or are no longer."""
+    faults: tuple[str, ...] = ()
+    """What of the hash could not be read."""
+
+    @classmethod
+    def parse(cls, fields: Mapping[str, str], *, ident: str = "") -> Self:
+        """Return the record in *fields*. Never raises: what cannot be read is in `faults`."""
+        faults: list[str] = []
+        if not is_ident(ident):
+            faults.append("its name is no ident")
+        values: dict[str, Any] = {}
+        for name in _TEXTS:
+            values[name] = _text(name, fields.get(name, ""), faults)
+        for name in _FLAGS:
+            values[name] = bool(fields.get(name))
+        for name in _NUMBERS:
+            values[name] = _whole(name, fields.get(name), faults)
+        for name in _TIMES:
+            values[name] = _fraction(name, fields.get(name), faults)
+        further: dict[str, str] = {}
+        for name in sorted(fields.keys() - _READ):
+            if len(further) == _MOST_FURTHER:
+                faults.append(f"it has more than {_MOST_FURTHER} fields that nobody knows")
+                break
+            key = _text("the name of a field", name, faults)
+            further[key[:100]] = _text(key[:100], fields[name], faults)
+        return cls(ident=ident, **values, further=further, faults=tuple(faults))
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is such a job; a hash without `url` is what a late writer left behind."""
+        return bool(self.url)
+
+    @property
+    def state(self) -> JobState:
+        """Where the job is in its life, judged as ArchiveBot does."""
+        if self.failed:
+            return JobState.FAILED
+        if self.aborted:
+            return JobState.ABORTED
+        if self.finished_at is not None:
+            return JobState.COMPLETED
+        return JobState.QUEUED if self.started_at is None else JobState.RUNNING
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nobody works on it any more; one that is being aborted has not ended yet."""
+        return self.finished_at is not None or self.failed
+
+    @property
+    def responses(self) -> int:
+        """Responses and fetches without one, over all classes."""
+        return sum(getattr(self, name) or 0 for name in RESPONSES)
+
+    @property
+    def in_queue(self) -> int:
+        """URLs that wait in the crawl, those in flight not among them."""
+        return max((self.items_queued or 0) - (self.items_downloaded or 0), 0)
+
+    def info(self, *, aborted: bool) -> dict[str, Any]:
+        """Return what ArchiveBot declares public of a job: its eight fields, and the ident."""
+        return {
+            "aborted": aborted,
+            "fetch_depth": self.fetch_depth,
+            "pipeline_id": self.pipeline_id,
+            "queued_at": "" if self.queued_at is None else f"{self.queued_at:.0f}",
+            "started_by": self.started_by,
+            "started_in": self.started_in,
+            "url": self.url,
+            "url_file": self.url_file or None,
+            "ident": self.ident,
+        }
+
+    def job_data(self) -> dict[str, Any]:
+        """Return the fixed object, with numbers, by which ArchiveBot's JSON pages tell of a job."""
+        return {
+            "aborted": self.aborted,
+            "finished": self.finished_at is not None,
+            "depth": self.fetch_depth,
+            "ident": self.ident,
+            "url": self.url,
+            "note": self.note or None,
+            "pipeline_id": self.pipeline_id or None,
+            "started_by": self.started_by,
+            "started_in": self.started_in,
+            "queued_at": self.queued_at,
+            "started_at": self.started_at,
+            "finished_at": self.finished_at,
+            "bytes_downloaded": self.bytes_downloaded or 0,
+            "items_downloaded": self.items_downloaded or 0,
+            "items_queued": self.items_queued or 0,
+            "error_count": self.error_count or 0,
+            "warc_size": _whole("warc_size", self.further.get("warc_size"), []) or 0,
+            "suppress_ignore_reports": self.suppress_ignore_reports,
+            "concurrency": self.concurrency or 0,
+            "delay_min": self.delay_min or 0,
+            "delay_max": self.delay_max or 0,
+            **{name: getattr(self, name) or 0 for name in RESPONSES},
+        }
+
+
+def _text(name: str, value: str, faults: list[str]) -> str:
+    if len(value) > LONGEST_TEXT:
+        faults.append(f"{name} has {len(value)} characters")
+        value = value[:LONGEST_TEXT]
+    if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
+        faults.append(f"{name} is not UTF-8")
+        value = value.encode("utf-8", "replace").decode()
+    return value
+
+
+def _whole(name: str, value: str | None, faults: list[str]) -> int | None:
+    if not value:
+        return None
+    if _WHOLE.fullmatch(value) is None:
+        faults.append(f"{name} is {value[:40]!r}, no whole number")
+        return None
+    return int(value)
+
+
+def _fraction(name: str, value: str | None, faults: list[str]) -> float | None:
+    if not value:
+        return None
+    number = float(value) if _FRACTION.fullmatch(value) is not None else math.nan
+    # An infinite time would break whoever makes a date of it; a log may be trimmed to its end.
+    if math.isnan(number) or (math.isinf(number) and name != "last_trimmed_log_entry"):
+        faults.append(f"{name} is {value[:40]!r}, no number")
+        return None
+    return number

@@ -1,0 +1,51 @@
+-- Aborts a job: asks its crawl to, or takes it out of the queues where it still waits and ends it here.
+-- KEYS: record, ignores, log, working, count of aborted jobs, notifications, lease, how many keys of ours
+-- go with the job as told by ARGV[7], these, then every queue.
+-- ARGV: ident, job channel, updates channel, now (whole seconds), expiry (seconds), info (JSON), number of keys of ours,
+-- most notifications.
+-- Returns: `absent`, `ended`, `asked` (its crawl will), `removed` (it waited) or `again` (asked before).
+local record, working = KEYS[1], KEYS[4]
+local ident, channel, updates, now = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+if redis.call('TYPE', record).ok ~= 'hash' or redis.call('HEXISTS', record, 'url') == 0 then return 'absent' end
+if redis.call('HEXISTS', record, 'finished_at') == 1 or redis.call('HEXISTS', record, 'failed') == 1 then return 'ended' end
+
+-- Lets the settings grow older by one; an age that is no number is followed by the time, which is greater.
+local function aged()
+  local age = redis.pcall('HINCRBY', record, 'settings_age', 1)
+  if type(age) ~= 'number' then
+    age = redis.call('TIME')[1]
+    redis.call('HSET', record, 'settings_age', age)
+  end
+  return tonumber(age)
+end
+
+local ours = tonumber(ARGV[7])
+local waited = 0
+for place = 8 + ours, #KEYS do
+  if redis.call('TYPE', KEYS[place]).ok == 'list' then
+    waited = waited + redis.call('LREM', KEYS[place], 0, ident)
+  end
+end
+local asked = redis.call('HEXISTS', record, 'abort_requested') == 1
+redis.call('HSET', record, 'abort_requested', 'true')
+redis.call('PUBLISH', channel, aged())
+
+local works = redis.call('EXISTS', KEYS[7]) == 1
+if redis.call('TYPE', working).ok == 'list' then
+  works = works or redis.call('LPOS', working, ident)
+end
+if works then return asked and 'again' or 'asked' end
+
+-- Nobody crawls it: what its pipeline would do in the end is done now.
+redis.call('HSET', record, 'aborted', 'true')
+redis.call('HSET', record, 'finished_at', now)
+if not tonumber(redis.pcall('INCR', KEYS[5])) then redis.call('SET', KEYS[5], 1) end
+for place = 1, 3 do redis.call('EXPIRE', KEYS[place], ARGV[5]) end
+for place = 8, 7 + ours do redis.call('EXPIRE', KEYS[place], ARGV[5]) end
+local kind = redis.call('TYPE', KEYS[6]).ok
+if kind == 'list' or kind == 'none' then
+  redis.call('RPUSH', KEYS[6], ARGV[6])
+  redis.call('LTRIM', KEYS[6], -tonumber(ARGV[8]), -1)
+end
+redis.call('PUBLISH', updates, ident)
+return 'removed'

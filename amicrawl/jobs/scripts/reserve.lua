@@ -1,0 +1,116 @@
+-- Takes the next job of some queues: out of its queue, into `working`, claimed and leased, in one step.
+--
+-- KEYS  working, token counter, queue...            in the order in which they are asked
+-- ARGV  prefix, owner, lease in ms, how many entries may be looked at, the UUID of the owner's data
+--       directory: a job that another one keeps a place for (`give_back.lua`) is passed over
+-- Returns {refused, unit, token, record as HGETALL, claim as HGETALL}, or {refused} where nothing waits;
+-- refused is {entry, queue, reason, entry, queue, reason...}: entries of queues that are no jobs.
+local working, counter = KEYS[1], KEYS[2]
+local prefix, owner, lease_ms, left, store = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
+local refused = {}
+
+local function kind(key)
+  return redis.call('TYPE', key)['ok']
+end
+
+local function refuse(entry, queue, reason)
+  table.insert(refused, entry)
+  table.insert(refused, queue)
+  table.insert(refused, reason)
+end
+
+-- Why an entry cannot be run; nil where it can.
+local function objection(unit)
+  if #unit < 16 or #unit > 25 or not string.find(unit, '^[a-z0-9]+$') then
+    return 'it is no ident'
+  end
+  if kind(prefix .. unit) ~= 'hash' then
+    return 'there is no record of that name'
+  end
+  local record = redis.call('HMGET', prefix .. unit, 'url', 'finished_at', 'failed')
+  if not record[1] or record[1] == '' then
+    return 'its record has no url'
+  end
+  if (record[2] and record[2] ~= '') or (record[3] and record[3] ~= '') then
+    return 'it has finished'
+  end
+  if redis.call('EXISTS', prefix .. 'amicrawl:lease:' .. unit) == 1 then
+    return 'it is running'
+  end
+  return nil
+end
+
+-- Whether those who have what was crawled of a unit on disk are to go on with it, for a while yet.
+local function is_kept(unit)
+  local claim = prefix .. 'amicrawl:claim:' .. unit
+  if kind(claim) ~= 'hash' then
+    return false
+  end
+  local words = redis.call('HMGET', claim, 'store', 'kept_until', 'state')
+  return words[3] == 'queued' and words[1] ~= store
+    and (tonumber(words[2] or '') or 0) > tonumber(redis.call('TIME')[1])
+end
+
+local function clock()
+  local now = redis.call('TIME')
+  return now[1] .. '.' .. string.format('%06d', tonumber(now[2])),
+    tonumber(now[1]) * 1000 + math.floor(tonumber(now[2]) / 1000)
+end
+
+-- Grows for ever, even over a database that was emptied: it is never behind the clock.
+local function next_token(ms)
+  local last = 0
+  if kind(counter) == 'string' then
+    last = tonumber(redis.call('GET', counter)) or 0
+  end
+  local token = string.format('%.0f', math.max(last + 1, ms))
+  redis.call('SET', counter, token)
+  return token
+end
+
+local function take(unit, queue)
+  local claim, record = prefix .. 'amicrawl:claim:' .. unit, prefix .. unit
+  if kind(claim) ~= 'hash' then
+    redis.call('DEL', claim)
+  else
+    -- An entry of ours that its owner has left behind. Others' entries stay.
+    redis.call('LREM', working, 0, unit)
+  end
+  local since, ms = clock()
+  local token = next_token(ms)
+  local attempt = (tonumber(redis.call('HGET', claim, 'attempt')) or 0) + 1
+  redis.call('HSET', claim, 'owner', owner, 'token', token, 'attempt', attempt, 'state', 'held',
+    'queue', queue, 'since', since)
+  redis.call('SET', prefix .. 'amicrawl:lease:' .. unit, token, 'PX', lease_ms)
+  redis.call('LPUSH', working, unit)
+  redis.call('HSET', record, 'started_at', since, 'pipeline_id', owner)
+  return {refused, unit, token, redis.call('HGETALL', record), redis.call('HGETALL', claim)}
+end
+
+if kind(working) ~= 'list' and kind(working) ~= 'none' then
+  return redis.error_reply('WRONGTYPE ' .. working .. ' is no list')
+end
+for number = 3, #KEYS do
+  local queue = KEYS[number]
+  local name = string.sub(queue, #prefix + 1)
+  local kept, found = {}, nil
+  while left > 0 and not found and kind(queue) == 'list' do
+    local unit = redis.call('RPOP', queue)
+    local wrong = objection(unit)
+    if wrong then
+      refuse(string.sub(unit, 1, 200), name, wrong)
+    elseif is_kept(unit) then
+      table.insert(kept, unit)
+    else
+      found = unit
+    end
+    left = left - 1
+  end
+  for place = #kept, 1, -1 do
+    redis.call('RPUSH', queue, kept[place])
+  end
+  if found then
+    return take(found, name)
+  end
+end
+return {refused}

@@ -1,0 +1,91 @@
+-- Gives a worker a partition that is ready, with a lease and a fencing token.
+-- A partition whose lease has run out is ready again first, or failed after too many attempts.
+-- KEYS: record, hungry, token counter, then claim, lease and links of every partition
+-- ARGV: partitions, owner, lease in ms, store, place, attempts at most
+local partitions, owner, ttl = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
+local store, place, most = ARGV[4], ARGV[5], tonumber(ARGV[6])
+local now = redis.call('TIME')
+local ms = now[1] * 1000 + math.floor(now[2] / 1000)
+
+local state = redis.call('HGET', KEYS[1], 'state')
+if not state then return {'gone'} end
+if state == 'ended' then return {'ended'} end
+if redis.call('HEXISTS', KEYS[1], 'stop') == 1 then return {'stopped'} end
+
+local best, best_rank, best_turn = nil, nil, nil
+local failed, away, leased, held = 0, 0, 0, {}
+for i = 0, partitions - 1 do
+  local claim = KEYS[4 + 3 * i]
+  local c = redis.call('HMGET', claim, 'state', 'store', 'place', 'turn', 'attempt', 'owner')
+  local standing, home, shipped = c[1] or 'ready', c[2] or '', c[3] or ''
+  local turn, attempt = tonumber(c[4]) or 0, tonumber(c[5]) or 0
+  if standing == 'held' then
+    if redis.call('EXISTS', KEYS[5 + 3 * i]) == 1 then
+      leased = leased + 1
+      held[c[6] or ''] = (held[c[6] or ''] or 0) + 1
+    else
+      attempt = attempt + 1
+      standing = 'ready'
+      turn = redis.call('HINCRBY', KEYS[1], 'turns', 1)
+      if attempt >= most then standing = 'failed' end
+      redis.call('HSET', claim, 'state', standing, 'attempt', attempt, 'turn', turn, 'lapsed', '1')
+      redis.call('HDEL', claim, 'token', 'owner', 'idle', 'giving')
+    end
+  end
+  if standing == 'failed' or standing == 'limit' then
+    failed = failed + 1
+  elseif standing == 'ready' then
+    local rank = nil
+    if home == store or home == '' then rank = 0
+    elseif place ~= '' and shipped == place then rank = 1 end
+    if not rank then
+      away = away + 1
+    elseif not best or rank < best_rank or (rank == best_rank and turn < best_turn) then
+      best, best_rank, best_turn = i, rank, turn
+    end
+  end
+end
+
+if not best then
+  redis.call('HSET', KEYS[2], owner, ms .. ' ' .. store .. ' ' .. place)
+  redis.call('PEXPIRE', KEYS[2], 60000)
+  -- What failed for good may have been the last that was open.
+  if leased == 0 and away == 0 and redis.call('HEXISTS', KEYS[1], 'seeding') == 0 then
+    for i = 0, partitions - 1 do
+      local standing = redis.call('HGET', KEYS[4 + 3 * i], 'state')
+      local out = standing == 'failed' or standing == 'limit'
+      if not out and (standing ~= 'parked' or redis.call('XLEN', KEYS[6 + 3 * i]) > 0) then
+        return {'none', leased, away, failed}
+      end
+    end
+    redis.call('HSET', KEYS[1], 'state', 'ended', 'ended', ms)
+    return {'ended'}
+  end
+  return {'none', leased, away, failed}
+end
+
+local claim = KEYS[4 + 3 * best]
+local home = redis.call('HMGET', claim, 'store', 'place')
+-- What another has asked for and was given up for must not come back to who has more.
+local asking = redis.call('HGETALL', KEYS[2])
+for k = 1, #asking, 2 do
+  local at, theirs, reach = string.match(asking[k + 1], '^(%d+) (%S*) (.*)$')
+  if at and asking[k] ~= owner and ms - tonumber(at) < 3000 then
+    local fits = not home[1] or home[1] == theirs or (reach ~= '' and reach == home[2])
+    if fits and (held[asking[k]] or 0) < (held[owner] or 0) then return {'none', leased, away, failed} end
+  end
+end
+redis.call('HDEL', KEYS[2], owner)
+local before = redis.call('HMGET', claim, 'store', 'lapsed', 'attempt', 'version')
+local token = redis.call('INCR', KEYS[3])
+redis.call('HSET', claim, 'state', 'held', 'owner', owner, 'token', token, 'since', ms)
+redis.call('HDEL', claim, 'idle', 'giving', 'lapsed', 'ticked')
+-- What was shipped is behind the truth from here on. One that has yet to fetch it may die before it has.
+if best_rank == 0 then
+  redis.call('HSET', claim, 'store', store)
+  redis.call('HDEL', claim, 'place')
+end
+redis.call('SET', KEYS[5 + 3 * best], token, 'PX', ttl)
+local fetch = '0'
+if best_rank == 1 then fetch = '1' end
+return {'taken', best, token, before[3] or '0', before[1] or '', fetch, before[2] or '', before[4] or '0'}

@@ -1,0 +1,146 @@
+"""Letters: links for another partition, as they travel. Pure.
+
+A letter is a list of links, JSON, deflated. A link says what an offer does, and keeps silent about what
+is usual: {"u": url, "s": source, "p": priority, "h": hops, "x": extra}, and of a seed what its producer
+knew: {"d": digest, "e": etag, "m": last_modified, "t": captured_at, "o": original_url, "j": meta_json}.
+Its key is not in it: the receiver works that out. Everything in a letter is hostile until parsed.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from amicrawl.errors import InputError
+from amicrawl.frontier import Source
+from amicrawl.seed import Seed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from amicrawl.frontier import Offer
+
+MOST_LINKS = 500
+"""Links in one letter."""
+MOST_CHARACTERS = 256 << 10
+"""Characters of one letter before it is deflated, unless a single link has more."""
+LARGEST = 8 << 20
+"""Octets that one letter may have, inflated; a larger one was not written by us."""
+
+_SOURCES = {int(source): source for source in Source}
+_FARTHEST = 0xFFFF
+_GREATEST = 1 << 24
+_TEXTS = {"d": "digest", "e": "etag", "m": "last_modified", "o": "original_url", "j": "meta_json"}
+_LATEST = 1 << 53
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A URL that another partition found, or that was given as a seed."""
+
+    seed: Seed
+    source: Source
+    priority: float = 0
+    hops: int = 0
+    extra: Mapping[str, object] | None = None
+
+    @classmethod
+    def of(cls, offer: Offer) -> Link:
+        """Return *offer* without its key."""
+        return cls(offer.seed, offer.source, offer.priority, offer.hops, offer.extra)
+
+
+def encoded_link(link: Link) -> str:
+    """Return *link* as JSON, in ASCII."""
+    seed = link.seed
+    said: dict[str, Any] = {"u": seed.url, "s": int(link.source)}
+    if link.priority:
+        said["p"] = link.priority
+    if link.hops:
+        said["h"] = link.hops
+    if link.extra:
+        said["x"] = dict(link.extra)
+    for name, field in _TEXTS.items():
+        if text := getattr(seed, field):
+            said[name] = text
+    if seed.captured_at:
+        said["t"] = seed.captured_at
+    # Not orjson: it refuses the half surrogate pairs that a URL as found may have.
+    return json.dumps(said, separators=(",", ":"))
+
+
+def letter_of(links: Iterable[str]) -> str:
+    """Return the letter with *links*, as `encoded_link` gives them; its octets as text."""
+    packed = zlib.compress(("[" + ",".join(links) + "]").encode("ascii"), 6)
+    # The clients of this room speak text; surrogates stand for octets that are none.
+    return packed.decode("utf-8", "surrogateescape")
+
+
+def links_in(letter: str) -> tuple[list[Link], list[str]]:
+    """Return the links of *letter*, and a sentence for each that is none.
+
+    Raises InputError where the letter as a whole cannot be read.
+    """
+    said = _opened(letter)
+    if not isinstance(said, list):
+        raise InputError("a letter is a list of links, and this is none")
+    links, faults = [], []
+    for entry in said:
+        try:
+            links.append(_link(entry))
+        except (ValueError, TypeError) as fault:
+            faults.append(f"{fault}: {ascii(entry)[:300]}")
+    return links, faults
+
+
+def decoded_link(text: str) -> Link:
+    """Return the link that `encoded_link` made *text* of; raises InputError for another text."""
+    try:
+        return _link(json.loads(text))
+    except (ValueError, TypeError, RecursionError) as fault:
+        raise InputError(f"no link: {fault}") from fault
+
+
+def _opened(letter: str) -> Any:
+    try:
+        inflate = zlib.decompressobj()
+        text = inflate.decompress(letter.encode("utf-8", "surrogateescape"), LARGEST)
+        if not inflate.eof or inflate.unused_data:
+            raise InputError("the letter is cut short, or too long")
+        return json.loads(text)
+    except (zlib.error, ValueError, RecursionError) as fault:
+        raise InputError(f"the letter cannot be read: {fault}") from fault
+
+
+def _link(said: Any) -> Link:
+    if not isinstance(said, dict):
+        raise TypeError("a link is an object")
+    url = said.get("u")
+    if not isinstance(url, str) or not url or len(url) > 1 << 16:
+        raise ValueError("a link has a URL of at most 65,536 characters")
+    extra = said.get("x")
+    if extra is not None and not isinstance(extra, dict):
+        raise TypeError("what else a link says is an object")
+    texts = {field: said.get(name, "") for name, field in _TEXTS.items()}
+    if not all(isinstance(text, str) for text in texts.values()):
+        raise TypeError("what a producer says of a seed is text")
+    source = _SOURCES.get(_whole(said, "s", _FARTHEST))
+    if source is None:
+        raise ValueError("no such source")
+    seed = Seed(url, captured_at=_whole(said, "t", _LATEST), **texts)
+    return Link(seed, source, _priority(said.get("p", 0)), _whole(said, "h", _FARTHEST), extra)
+
+
+def _whole(said: dict[str, Any], name: str, most: int) -> int:
+    value = said.get(name, 0)
+    if type(value) is not int or not 0 <= value <= most:
+        raise ValueError(f"{name!r} is a number from 0 to {most}")
+    return value
+
+
+def _priority(value: Any) -> float:
+    if type(value) not in (int, float) or not -_GREATEST <= value <= _GREATEST:
+        raise ValueError("a priority is a number")
+    return value  # type: ignore[no-any-return]

@@ -1,0 +1,342 @@
+"""A shared crawl in Redis: every step that workers take there, each in one script.
+
+A partition stands somewhere, and only the scripts move it:
+
+    ready  --take-->  held  --release-->  parked   nothing left: frontier, outbox and inbox are empty
+      ^                 |                 ready    given up for another worker, or broken off
+      |                 |                 failed   its crawl crashed too often
+      |                 |                 limit    it came to a limit of the crawl
+      |                 +--lease runs out-->  ready, or failed
+      +---a letter arrives----------------------  parked
+
+`held` has a second form, idle: as parked, but with the worker waiting for letters. A letter ends that
+too. The crawl has ended when every partition is parked or idle (or out: failed, at its limit), no inbox
+of those holds a letter and the seeds have all been given. That is looked at in the same script that
+says idle, so a letter under way is always seen: it is in an outbox, whose partition is not idle, or in
+an inbox.
+
+Times are those of Redis. A worker without its lease cannot send, receive or acknowledge.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+import redis
+from redis.exceptions import NoPermissionError
+
+from amicrawl.errors import AmicrawlError, InputError
+from amicrawl.jobs.sharing.share_record import ShareKeys, ShareRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from amicrawl.jobs.connection import JobStore
+
+ATTEMPTS = 5
+"""Crashes in a row after which a partition counts as failed."""
+NEXT = ">"
+"""Stands for the letters of an inbox that nobody has been handed yet."""
+LEASE = timedelta(seconds=30)
+"""How long a lease is good for, unless somebody says otherwise."""
+
+
+class DisturbedError(AmicrawlError):
+    """Redis holds something else under our keys than was written there."""
+
+
+class Ended(StrEnum):
+    """How the crawl of a partition ended, as its worker says."""
+
+    ENDED = "ended"
+    """In order."""
+    CRASHED = "crashed"
+    LIMIT = "limit"
+    BUSY = "busy"
+    """It never began: another process still writes there."""
+
+
+class Held(StrEnum):
+    """What became of holding a lease for a crawl that starts or has ended."""
+
+    HELD = "held"
+    ITS_OWN = "its own"
+    """The crawl renews it itself."""
+    LAPSED = "lapsed"
+    """The crawl did not renew it in time."""
+    LOST = "lost"
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A partition, held with a token."""
+
+    number: int
+    token: int
+    attempt: int
+    """Crashes of it in a row so far."""
+    store_before: str
+    """The data directory that it was crawled in last; empty for none."""
+    fetch: bool
+    """Whether it has to be fetched from where it was shipped to."""
+    lapsed: bool
+    """Whether the worker before died with it."""
+    version: int
+    """How often it was shipped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """No partition to take, for now or for good."""
+
+    why: str
+    """`ended`, `stopped`, `gone` (there is no such crawl) or `none`."""
+    held: int = 0
+    away: int = 0
+    """Partitions that only another machine can go on with."""
+    failed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a worker hears when it says how its partition stands."""
+
+    lease: str
+    """`renewed`, `regained`, `lost`, or `gone` where Redis knows nothing of the crawl."""
+    ended: bool = False
+    stop: bool = False
+    pause: bool = False
+    letters: int = 0
+    """Letters in the inbox."""
+    give: bool = False
+    """Whether the partition is to be given up for another worker, or for another partition."""
+    epoch: str = ""
+    """Changes when every outbox has to be sent from its beginning."""
+    out: tuple[int, ...] = ()
+    """Partitions that take no letters."""
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether the partition is still this worker's."""
+        return self.lease in {"renewed", "regained"}
+
+
+class Share:
+    """The crawl *record*. Every method raises RedisUnavailable, RedisRefused or DisturbedError."""
+
+    def __init__(self, store: JobStore, record: ShareRecord) -> None:
+        self.store = store
+        self.record = record
+        self.keys = ShareKeys(store.keys, record.name)
+        self._everything = self.keys.everything(record.partitions)
+
+    @classmethod
+    def open(cls, store: JobStore, name: str) -> Share:
+        """Return the crawl *name*; raises InputError where there is none."""
+        keys = ShareKeys(store.keys, name)
+        with _understood(store):
+            fields: Any = store.client.hgetall(keys.record)
+        if not fields:
+            raise InputError(f"There is no shared crawl {name!r} in Redis at {store.where}.")
+        return cls(store, ShareRecord.parse(name, fields))
+
+    def take(self, owner: str, *, ttl: timedelta = LEASE, data: str, place: str = "") -> Taken | Nothing:
+        """Take a partition for *owner*, which has the data directory with the UUID *data*.
+
+        *place*: where this worker can fetch from what was shipped; empty for nowhere.
+        """
+        answer = self._run("share_take", owner, _ms(ttl), data, place, ATTEMPTS)
+        if answer[0] != "taken":
+            return Nothing(answer[0], *map(int, answer[1:]))
+        _, number, token, attempt, before, fetch, lapsed, version = answer
+        return Taken(
+            int(number),
+            int(token),
+            _number(attempt),
+            str(before),
+            fetch == "1",
+            lapsed == "1",
+            _number(version),
+        )
+
+    def tick(
+        self,
+        number: int,
+        token: int,
+        *,
+        ttl: timedelta = LEASE,
+        idle: bool,
+        spare: bool = False,
+        turn: timedelta = timedelta(0),
+        facts: str = "{}",
+    ) -> Told:
+        """Renew the lease of partition *number*, saying how it stands.
+
+        *idle*: nothing is left to do in it and its outbox is empty. *spare*: nothing was done for a
+        while, so a partition that waits may have its place. *turn*: how long it may be held while others
+        wait; 0 for any time.
+        """
+        answer = self._run(
+            "share_tick",
+            number,
+            token,
+            _ms(ttl),
+            int(idle),
+            int(spare),
+            int(turn.total_seconds() * 1000),
+            facts,
+        )
+        if len(answer) == 1:
+            return Told(answer[0])
+        lease, ended, stop, pause, letters, give, epoch, out = answer
+        return Told(
+            lease,
+            bool(ended),
+            bool(stop),
+            bool(pause),
+            letters,
+            bool(give),
+            str(epoch),
+            tuple(map(int, out)),
+        )
+
+    def send(
+        self, sender: int, token: int | str, letters: Sequence[tuple[int, str]]
+    ) -> list[str] | None:
+        """Put *letters* into inboxes; return for each `taken`, `full` or `out`, or None without a lease.
+
+        The *sender* -1 is whoever gives the seeds.
+        """
+        flat = [part for to, letter in letters for part in (to, letter)]
+        answer = self._run("share_send", sender, token, self.record.inbox, *flat)
+        return None if answer[0] == "lost" else answer[1:]
+
+    def receive(
+        self, number: int, token: int, *, most: int, after: str
+    ) -> list[tuple[str, dict[str, str]]] | None:
+        """Return letters of the inbox with their numbers, not acknowledged yet. None: the lease is lost.
+
+        *after*: NEXT for those that nobody has been handed yet; or else those that somebody has, and
+        that are not acknowledged, behind the letter of that name (`0` for all).
+        """
+        answer = self._script(
+            "share_receive",
+            [self.keys.lease(number), self.keys.links(number)],
+            [token, most, after],
+        )
+        if answer[0] == "lost":
+            return None
+        # A letter that was deleted since it was handed out comes back without fields.
+        return [(entry, _pairs(fields or [])) for entry, fields in answer[1]]
+
+    def acknowledge(self, number: int, token: int, letters: Sequence[str]) -> bool:
+        """Take *letters* out of the inbox for good; False where the lease is lost."""
+        answer = self._script(
+            "share_acknowledge", [self.keys.lease(number), self.keys.links(number)], [token, *letters]
+        )
+        return bool(answer[0] == "done")
+
+    def hold(self, number: int, token: int, *, ttl: timedelta = LEASE, running: bool) -> Held:
+        """Keep the lease for a crawl that starts, or has ended; *running*: its process is there."""
+        answer = self._script(
+            "share_hold",
+            [self.keys.claim(number), self.keys.lease(number)],
+            [token, _ms(ttl), int(running)],
+        )
+        return Held(answer)
+
+    def fetched(self, number: int, token: int, *, data: str) -> bool:
+        """Note that partition *number* lies in the data directory *data*; False without the claim."""
+        return bool(self._script("share_fetched", [self.keys.claim(number)], [token, data]))
+
+    def release(self, number: int, token: int, ended: Ended, *, place: str = "") -> str:
+        """Give partition *number* back; return how it stands: `parked`, `ready`, `failed`, or `lost`."""
+        keys = self.keys
+        answer = self._script(
+            "share_release",
+            [keys.record, keys.claim(number), keys.lease(number), keys.links(number)],
+            [token, ended, place, ATTEMPTS],
+        )
+        return str(answer)
+
+    def retry(self, *, resend: bool = False) -> int:
+        """Make what failed ready again, and take `stop` back; return how many partitions that were.
+
+        With *resend*, every outbox is sent once more even if none was.
+        """
+        again = int(self._run("share_retry", int(resend)))
+        if again < 0:
+            raise InputError(f"There is no shared crawl {self.record.name!r} any more.")
+        return again
+
+    def set_flag(self, name: str, *, on: bool) -> None:
+        """Have the crawl stopped (`stop`) or paused (`pause`), or take that back."""
+        with _understood(self.store):
+            if on and self.store.client.exists(self.keys.record):
+                self.store.client.hset(self.keys.record, name, "1")
+            elif not on:
+                self.store.client.hdel(self.keys.record, name)
+
+    def standings(self) -> list[dict[str, str]]:
+        """Return what is known of each partition: its claim, `lease` (ms left) and `letters`."""
+        numbers = range(self.record.partitions)
+        with _understood(self.store), self.store.client.pipeline(transaction=False) as pipe:
+            for number in numbers:
+                pipe.hgetall(self.keys.claim(number))
+                pipe.pttl(self.keys.lease(number))
+                pipe.xlen(self.keys.links(number))
+            answers = pipe.execute(raise_on_error=False)
+        found = []
+        for number in numbers:
+            claim, lease, letters = answers[3 * number : 3 * number + 3]
+            known = dict(claim) if isinstance(claim, dict) else {"state": "disturbed"}
+            known["lease"] = str(lease) if isinstance(lease, int) and lease > 0 else ""
+            known["letters"] = str(letters) if isinstance(letters, int) else ""
+            found.append(known)
+        return found
+
+    def remove(self) -> None:
+        """Forget the crawl, with all that Redis holds of it."""
+        with _understood(self.store):
+            keys = self._everything
+            self.store.client.delete(*keys[:2], *keys[3:], self.keys.starts)
+            self.store.client.srem(self.keys.all, self.record.name)
+
+    def _run(self, script: str, *args: str | int) -> Any:
+        """Run a *script* over all partitions."""
+        return self._script(script, self._everything, [self.record.partitions, *args])
+
+    def _script(self, script: str, keys: Sequence[str], args: Sequence[str | int]) -> Any:
+        with _understood(self.store):
+            return self.store.scripts(script, keys=keys, args=args)
+
+
+@contextmanager
+def _understood(store: JobStore) -> Iterator[None]:
+    """Turn an answer that says our keys hold something else into a sentence."""
+    with store.answering():
+        try:
+            yield
+        except redis.ResponseError as error:
+            if isinstance(error, NoPermissionError):
+                raise
+            raise DisturbedError(
+                f"Redis at {store.where} cannot do what a shared crawl needs: {error}. If its keys were "
+                "changed by hand, remove the crawl with `amicrawl share remove` and make it anew."
+            ) from error
+
+
+def _pairs(flat: Sequence[str]) -> dict[str, str]:
+    return dict(zip(flat[::2], flat[1::2], strict=False))
+
+
+def _ms(span: timedelta) -> int:
+    return max(int(span.total_seconds() * 1000), 1)
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0

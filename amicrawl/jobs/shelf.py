@@ -1,0 +1,187 @@
+"""Shelf: a job's crawl kept in a bucket, so that a machine that shares no disk can go on with it.
+
+Each job has a path of its own below the bucket's, called after its directory. The crawl itself copies
+its WARC files there as they are sealed, and its index at its end (`crawl/uploading.py`). When it was
+stopped before it was done, the pipeline adds the frontier, and from then on the claim says `shipped`.
+
+The next owner fetches everything but the WARC files, whose names and sizes are enough to go on. Each
+file is verified by the list in the bucket, and the directory bears its name only when all are there.
+Of a machine that died the last checkpoint is taken (`checkpoint.py`); what came after it, or was in no
+WARC file that had arrived, is fetched from the web again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit, urlunsplit
+
+import orjson
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from amicrawl.disk import OutputFile, explained, rename_durably
+from amicrawl.errors import AmicrawlError, OutputError
+from amicrawl.jobs.checkpoint import restore_checkpoint
+from amicrawl.record.bucket import open_bucket
+from amicrawl.record.crawl_json import FILE_NAME
+from amicrawl.record.table import TABLE_NAME
+from amicrawl.record.upload import Uploads
+from amicrawl.record.uploaded import MANIFEST_NAME, SIZE_LIMIT, NotAManifestError, decoded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from amicrawl.disk import Disk
+    from amicrawl.record.bucket import Bucket
+    from amicrawl.record.uploaded import Manifest, Uploaded
+
+ROOM = 1000
+"""Numbers of WARC files that are left to a machine that is believed dead."""
+
+_WARC = ".warc.gz"
+_WARC_NAME = re.compile(r"ami-([0-9]{5,12})\.warc\.gz")
+_FETCHED = ".fetched"
+
+
+def path_of(url: str, base: str) -> str:
+    """Return the URL of the path that the job *base* has in the bucket at *url*."""
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(path=f"{parts.path.rstrip('/')}/{base}"))
+
+
+def ship(directory: Path, url: str, *, disk: Disk, stopped: Callable[[], bool] = lambda: False) -> None:
+    """Copy what the next owner of *directory* needs to the bucket at *url*, its path included.
+
+    No crawl may run in it, and its files are sealed. Raises AmicrawlError where that fails, or where
+    *stopped*, which is asked all the time, says so.
+    """
+    uploads = Uploads(
+        directory, open_bucket(url, disk=disk), disk=disk, now=lambda: datetime.now(UTC), stopped=stopped
+    )
+    for file in [*uploads.warc_files(), *uploads.closing_files(frontier=True)]:
+        uploads.upload(file)
+    uploads.publish()
+
+
+def fetch(directory: Path, url: str, *, checkpoints: Sequence[str], disk: Disk) -> str:
+    """Make *directory* of what lies at *url*; return of which URL. What is there is put aside.
+
+    The *checkpoints*, URLs, are newer than what was shipped, and are tried first. Raises AmicrawlError
+    where nothing can be had whole; then nothing is there under that name.
+    """
+    faults = []
+    for source in [*checkpoints, url]:
+        beginning = directory.with_name(directory.name + _FETCHED)
+        with explained(beginning, "made"):
+            shutil.rmtree(beginning, ignore_errors=True)
+            (beginning / "frontier").mkdir(parents=True)
+        try:
+            _fetch_into(beginning, url, source, disk=disk)
+        except AmicrawlError as error:
+            faults.append(str(error))
+            continue
+        if directory.exists():
+            # An attempt of long ago, on this machine: others have gone further since.
+            aside = f"{directory.name}.before-{datetime.now(UTC):%Y%m%d%H%M%S}"
+            rename_durably(directory, directory.with_name(aside), disk=disk)
+        rename_durably(beginning, directory, disk=disk)
+        return source
+    raise OutputError(" ".join(faults))
+
+
+def _fetch_into(beginning: Path, url: str, source: str, *, disk: Disk) -> None:
+    bucket = open_bucket(url, disk=disk)
+    manifest = _manifest(bucket)
+    if source != url:
+        restore_checkpoint(beginning, source, disk=disk)
+        _keep_what_lies_there(beginning, manifest, disk=disk)
+        _leave_room(beginning, manifest, disk=disk)
+    elif not any(name.startswith("frontier/") for name in manifest.files):
+        raise OutputError(f"{url} holds no frontier.")
+    else:
+        for name, each in manifest.files.items():
+            if not name.endswith(_WARC):
+                _fetch(bucket, each, beginning / name, disk=disk)
+    manifest.bucket = url
+    manifest.write(beginning, disk=disk)
+
+
+def _keep_what_lies_there(directory: Path, manifest: Manifest, *, disk: Disk) -> None:
+    """Have the lists in *directory* name those WARC files only that are in the bucket.
+
+    What was sealed and not copied yet has gone with its machine: its pages are fetched again, if it is
+    listed nowhere. Raises OutputError where the index counts on such a file.
+    """
+    path = directory / FILE_NAME
+    if path.exists():
+        crawl = orjson.loads(path.read_bytes())
+        files = [file for file in crawl["files"] if _is_there(file["name"], manifest)]
+        if files != crawl["files"]:
+            output = OutputFile.replacing(path, disk=disk)
+            try:
+                output.write(orjson.dumps({**crawl, "files": files}, option=orjson.OPT_INDENT_2))
+                output.seal()
+            finally:
+                output.close()
+    table = directory / TABLE_NAME
+    if table.exists():
+        for batch in pq.ParquetFile(table).iter_batches(columns=["warc_file"]):
+            for name in pc.unique(batch.column(0)).to_pylist():
+                if name and not _is_there(name, manifest):
+                    raise OutputError(f"{name}, in which captures are, never arrived in the bucket.")
+
+
+def _leave_room(directory: Path, manifest: Manifest, *, disk: Disk) -> None:
+    """See to it that no WARC file gets a name that the machine before may have given to another.
+
+    It may have begun to copy files that are listed nowhere, and if it is not dead may still do so. The
+    crawl counts on from the highest number that any file of its directory bears.
+    """
+    numbers = [int(match[1]) for name in manifest.files if (match := _WARC_NAME.fullmatch(name))]
+    number = max(numbers, default=-1) + ROOM
+    output = OutputFile(directory / f"ami-{number:05d}{_WARC}.elsewhere", disk=disk)
+    try:
+        output.write(b"Names below this one may be those of files that another machine has made.\n")
+        output.seal()
+    finally:
+        output.close()
+
+
+def _is_there(name: str, manifest: Manifest) -> bool:
+    return not name.endswith(_WARC) or name in manifest.files
+
+
+def _manifest(bucket: Bucket) -> Manifest:
+    try:
+        size = bucket.size(MANIFEST_NAME)
+        if size is None or size > SIZE_LIMIT:
+            raise OutputError(f"{bucket.url} holds no list of a crawl's files.")
+        manifest = decoded(b"".join(bucket.blocks(MANIFEST_NAME)))
+    except OSError as error:
+        raise OutputError(f"{bucket.url} cannot be read: {error}.") from error
+    except NotAManifestError as error:
+        raise OutputError(f"{bucket.url} holds a list that cannot be read: {error}.") from error
+    return manifest
+
+
+def _fetch(bucket: Bucket, each: Uploaded, path: Path, *, disk: Disk) -> None:
+    sha256, size = hashlib.sha256(), 0
+    output = OutputFile(path, disk=disk, digest=sha256)
+    try:
+        for block in bucket.blocks(each.file.name):
+            size += len(block)
+            if size > each.file.size:
+                break
+            output.write(block)
+        if size != each.file.size or sha256.hexdigest() != each.file.sha256:
+            raise OutputError(f"{each.file.name} in {bucket.url} is not what was shipped.")
+        output.seal()
+    except OSError as error:
+        raise OutputError(f"{each.file.name} cannot be fetched from {bucket.url}: {error}.") from error
+    finally:
+        output.close()

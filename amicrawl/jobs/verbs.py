@@ -1,0 +1,177 @@
+"""What is done to a job once it is there: each verb checks, then changes everything in one step.
+
+A change writes its fields, then lets `settings_age` grow by one, then publishes the new age, so a crawl
+that hears of it finds it done. Every verb raises UsageError for what is refused, with the reason, and
+NoSuchJobError where there is no such job.
+"""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+from amicrawl.discovery.named import ignore_set
+from amicrawl.errors import UsageError
+from amicrawl.jobs import lookup, reading
+from amicrawl.jobs.ident import checked_ident
+from amicrawl.jobs.limits import checked_concurrency, checked_delay, checked_note, checked_pattern
+from amicrawl.jobs.queues import queue_names
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from amicrawl.jobs.connection import JobStore
+    from amicrawl.jobs.record import JobRecord
+
+ABORTED_LIVES = 5
+"""Seconds that the record of a job lives after it was aborted; ArchiveBot's."""
+MOST_NOTIFICATIONS = 10_000
+"""Notices to the bot that are kept for it while it is away."""
+
+_ABSENT, _ENDED, _ODD = -1, -2, -3
+_PATTERNS_AT_ONCE = 5_000
+
+
+class Aborted(StrEnum):
+    """What an abort has led to."""
+
+    REMOVED = "removed"
+    """Nobody crawled it: it is out of its queue, and counts as aborted."""
+    ASKED = "asked"
+    """Its crawl was told to end."""
+    AGAIN = "again"
+    """Its crawl was told before."""
+
+
+class Where(NamedTuple):
+    """Which pipeline crawls a job."""
+
+    pipeline_id: str
+    """Its key; empty where none does."""
+    nickname: str
+    """Empty where the pipeline is gone."""
+    hostname: str
+
+
+def abort(store: JobStore, ident: str, *, now: float) -> Aborted:
+    """Abort a job: one that waits is taken out of its queue at once, one that runs is told to end."""
+    record = lookup.job(store, ident)
+    keys = store.keys
+    ours = (*keys.ours_of_job(ident), keys.claim(ident))
+    queues = [keys.queue(name) for name in queue_names(store)]
+    own = [*keys.of_job(ident), keys.working, keys.aborted, keys.finish_notifications, keys.lease(ident)]
+    info = json.dumps(record.info(aborted=True))
+    done = store.scripts(
+        "abort",
+        keys=[*own, *ours, *queues],
+        args=[
+            *(ident, keys.job_channel(ident), keys.updates, int(now), ABORTED_LIVES, info, len(ours)),
+            MOST_NOTIFICATIONS,
+        ],
+    )
+    if done == "ended":
+        raise _ended(record)
+    if done == "absent":
+        raise lookup.no_such_job(ident)
+    return Aborted(done)
+
+
+def ignore(store: JobStore, ident: str, patterns: Sequence[str]) -> int:
+    """Add ignore expressions; return how many were new. One that no crawl can use refuses them all."""
+    return _change(store, ident, [("ignore", checked_pattern(pattern), "") for pattern in patterns])
+
+
+def unignore(store: JobStore, ident: str, patterns: Sequence[str]) -> int:
+    """Remove ignore expressions, by their exact text; return how many were there."""
+    return _change(store, ident, [("unignore", pattern, "") for pattern in patterns])
+
+
+def add_ignore_sets(store: JobStore, ident: str, names: Sequence[str]) -> int:
+    """Add all expressions of the shipped sets *names*; return how many were new."""
+    patterns = dict.fromkeys(entry.expression for name in names for entry in ignore_set(name))
+    return _change(store, ident, [("ignore", pattern, "") for pattern in patterns])
+
+
+def delay(store: JobStore, ident: str, least: int, greatest: int) -> None:
+    """Set the time between two requests, in milliseconds."""
+    least, greatest = checked_delay(least, greatest)
+    _change(store, ident, [("set", "delay_min", str(least)), ("set", "delay_max", str(greatest))])
+
+
+def concurrency(store: JobStore, ident: str, number: int) -> None:
+    """Set how many requests are made at once."""
+    _change(store, ident, [("set", "concurrency", str(checked_concurrency(number)))])
+
+
+def note(store: JobStore, ident: str, text: str) -> None:
+    """Set the note that is shown with a job; an empty one removes it."""
+    text = checked_note(text)
+    _change(store, ident, [("set", "note", text) if text else ("unset", "note", "")])
+
+
+def show_ignores(store: JobStore, ident: str) -> None:
+    """Let the log tell of URLs that are ignored."""
+    _change(store, ident, [("unset", "suppress_ignore_reports", "")])
+
+
+def hide_ignores(store: JobStore, ident: str) -> None:
+    """Let the log be silent on URLs that are ignored."""
+    _change(store, ident, [("set", "suppress_ignore_reports", "true")])
+
+
+def pause(store: JobStore, ident: str) -> None:
+    """Let the crawl ask for nothing new until it is resumed."""
+    _change(store, ident, [("wish", "paused", "1")])
+
+
+def resume(store: JobStore, ident: str) -> bool:
+    """Let a paused crawl go on; tell whether it was paused."""
+    return _change(store, ident, [("unwish", "paused", "")]) > 0
+
+
+def expire(store: JobStore, ident: str) -> None:
+    """Forget a job that has ended, so that it can be crawled again; what it fetched is kept."""
+    keys = store.keys
+    gone = [*keys.of_job(checked_ident(ident)), *keys.ours_of_job(ident), keys.claim(ident)]
+    done = store.scripts("expire", keys=gone)
+    if done == "absent":
+        raise lookup.no_such_job(ident)
+    if done == "alive":
+        raise UsageError(f"Job {ident} has not ended: it cannot be forgotten. Abort it first.")
+
+
+def where(store: JobStore, ident: str) -> Where:
+    """Return which pipeline crawls a job, or has crawled it."""
+    record = lookup.job(store, ident)
+    key = record.pipeline_id
+    if not key.startswith(f"{store.keys.prefix}pipeline:"):
+        return Where("", "", "")
+    fields = reading.hash_at(store, key)
+    return Where(key, fields.get("nickname", "")[:100], fields.get("hostname", "")[:300])
+
+
+def _change(store: JobStore, ident: str, changes: Sequence[tuple[str, str, str]]) -> int:
+    """Make *changes* in one step; return how many of them changed something."""
+    keys = store.keys
+    if len(changes) > _PATTERNS_AT_ONCE:
+        raise UsageError(f"{len(changes)} changes at once are too many: at most {_PATTERNS_AT_ONCE}.")
+    age, changed = store.scripts(
+        "change",
+        keys=[keys.job(checked_ident(ident)), keys.ignores(ident), keys.desired(ident)],
+        args=[keys.job_channel(ident), *(text for change in changes for text in change)],
+    )
+    if age == _ABSENT:
+        raise lookup.no_such_job(ident)
+    if age == _ENDED:
+        raise _ended(lookup.job(store, ident))
+    if age == _ODD:
+        raise UsageError(
+            f"Key {keys.ignores(ident)} or {keys.desired(ident)} in Redis is of a wrong type. "
+            "Remove it by hand."
+        )
+    return int(changed)
+
+
+def _ended(record: JobRecord) -> UsageError:
+    return UsageError(f"Job {record.ident} has ended ({record.state}): nothing of it can be changed.")

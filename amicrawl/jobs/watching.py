@@ -1,0 +1,368 @@
+"""Watching: many jobs read in one round trip, for whoever shows them all the time.
+
+What is read is bounded whatever somebody has written: texts are cut in Redis, queues and logs are read
+so far and no further, and a key of a wrong type is an empty one that is named. Nothing is changed here
+but one mark, `last_broadcasted_log_entry`, of which `Broadcasts` says when.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import redis
+
+from amicrawl.jobs.ident import is_ident
+from amicrawl.jobs.keys import PENDING, PENDING_LARGE, PENDING_SHALLOW, TAGGED
+from amicrawl.jobs.pipeline_record import DRAIN_FIELD
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from amicrawl.jobs.connection import JobStore
+
+FIELDS = (
+    *("url", "url_file", "fetch_depth", "slug", "user_agent", "started_by", "started_in", "note"),
+    *("youtube_dl", "no_offsite_links", "delay_min", "delay_max", "concurrency"),
+    *("suppress_ignore_reports", "settings_age", "abort_requested", "queued_at", "started_at"),
+    *("pipeline_id", "heartbeat", "log_score", "bytes_downloaded", "items_downloaded", "items_queued"),
+    *("aborted", "finished_at", "failed", "last_analyzed_log_entry", "last_broadcasted_log_entry"),
+    *("last_trimmed_log_entry", "ts", "r1xx", "r2xx", "r3xx", "r4xx", "r5xx", "runk", "error_count"),
+    "amicrawl_attempt",
+)
+"""The fields of a record that are read; there may be any others."""
+PIPELINE_FIELDS = (
+    *("id", "hostname", "fqdn", "pid", "nickname", "version", "python", "mem_usage", "mem_available"),
+    *("disk_usage", "disk_available", "load_average_1m", "load_average_5m", "load_average_15m"),
+    *("ts", "status", "slots", "running", DRAIN_FIELD),
+)
+"""The fields of the record of a pipeline that are read."""
+LONGEST = 32 * 1024
+"""Bytes that are read of a text."""
+LONGEST_FACT = 256 * 1024
+"""Bytes that are read of one where a single job is read."""
+LONGEST_ENTRY = 128 * 1024
+MOST_IGNORES = 5000
+MOST_PIPELINES = 1000
+MOST_JOBS = 20_000
+"""Jobs of all states that are found by looking through the keys."""
+MOST_WAITING = 1000
+"""Jobs of a queue that are read, the next ones first."""
+_MOST_QUEUES = 200
+_AT_ONCE = 200
+"""Jobs that one script reads: nobody else is served meanwhile."""
+_KEEP = 1000
+_SETTLED = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One job as it stands in Redis, nothing of it believed."""
+
+    record: dict[str, str]
+    """Empty where there is none."""
+    facts: dict[str, str] = field(default_factory=dict)
+    """JSON texts by name."""
+    attempt: str = ""
+    resumed: str = ""
+    is_wrong: bool = False
+    """Whether the key of the record holds something else than a record."""
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What there is in the database, by name."""
+
+    queues: list[str]
+    pipelines: list[str]
+    """Keys of their records."""
+    jobs: list[str]
+    """Idents that have a record."""
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """Which jobs wait and run, and how many ended."""
+
+    working: list[str]
+    queues: dict[str, list[str]]
+    """Idents by the name of their queue, the next first."""
+    waiting: dict[str, int]
+    """How many entries a queue has, those that were not read included."""
+    completed: int
+    aborted: int
+    failed: int
+    dead: int
+    pipelines: int
+
+
+class Watch:
+    """Reads for one watcher. For one thread; every method raises RedisUnavailable."""
+
+    def __init__(self, store: JobStore) -> None:
+        self._store = store
+
+    def jobs(self, idents: Sequence[str], *, facts: Sequence[str] = ("now", "hosts")) -> list[Seen]:
+        """Return what there is of *idents*, in their order, with these *facts*."""
+        keys = self._store.keys
+        longest = LONGEST_FACT if len(idents) == 1 else LONGEST
+        found: list[Seen] = []
+        with self._store.answering():
+            for at in range(0, len(idents), _AT_ONCE):
+                some = idents[at : at + _AT_ONCE]
+                named = [key for i in some for key in (keys.job(i), keys.facts(i), keys.claim(i))]
+                args: list[str | int | float] = [longest, len(FIELDS), *FIELDS, *facts]
+                found += [
+                    _seen(one, facts) for one in self._store.scripts("watch", keys=named, args=args)
+                ]
+        return found
+
+    def log_before(self, ident: str, score: int, *, most: int) -> list[tuple[float, str]]:
+        """Return the last *most* entries of a log in front of number *score*, oldest first."""
+        with self._store.answering():
+            (flat,) = self._store.scripts(
+                "watch_log",
+                keys=[self._store.keys.log(ident)],
+                args=[LONGEST_ENTRY, most, f"({score}", -1],
+            )
+        return _paired(flat)
+
+    def logs(self, after: Mapping[str, float], *, most: int) -> dict[str, list[tuple[float, str]]]:
+        """Return the newest *most* entries of the logs in *after* behind that number, oldest first."""
+        if not after:
+            return {}
+        with self._store.answering():
+            answer = self._store.scripts(
+                "watch_log",
+                keys=[self._store.keys.log(ident) for ident in after],
+                args=[LONGEST_ENTRY, most, "+inf", *(repr(score) for score in after.values())],
+            )
+        return {ident: _paired(flat) for ident, flat in zip(after, answer, strict=True)}
+
+    def ignores(self, ident: str) -> list[str]:
+        """Return the ignore expressions of *ident*, sorted; of more than 5,000 some."""
+        with self._store.answering():
+            answer = self._store.scripts(
+                "watch_set", keys=[self._store.keys.ignores(ident)], args=[LONGEST, MOST_IGNORES]
+            )
+        return sorted(answer)
+
+    def names(self) -> Names:
+        """Return what there is by name; looks through all keys of the database, so not all the time."""
+        keys = self._store.keys
+        queues: set[str] = set()
+        pipelines: set[str] = set()
+        jobs: set[str] = set()
+        pipeline = keys.pipeline("")
+        with self._store.answering():
+            for key in self._store.client.scan_iter(match=_escaped(keys.prefix) + "*", count=1000):
+                name = keys.queue_name(key)
+                if key.startswith(pipeline) and len(pipelines) < MOST_PIPELINES:
+                    pipelines.add(key)
+                elif _is_queue(name) and len(queues) < _MOST_QUEUES:
+                    queues.add(name)
+                elif is_ident(name) and len(jobs) < MOST_JOBS:
+                    jobs.add(name)
+        return Names(sorted(queues), sorted(pipelines), sorted(jobs))
+
+    def pipelines(self, pipeline_keys: Sequence[str]) -> dict[str, dict[str, str]]:
+        """Return the records of pipelines by their key, those that are there and are records."""
+        if not pipeline_keys:
+            return {}
+        with self._store.answering():
+            answer = self._store.scripts(
+                "watch",
+                keys=[key for key in pipeline_keys for _ in range(3)],
+                args=[LONGEST, len(PIPELINE_FIELDS), *PIPELINE_FIELDS],
+            )
+        records = (
+            {
+                name: value
+                for name, value in zip(PIPELINE_FIELDS, values, strict=False)
+                if value is not None
+            }
+            if isinstance(values, list)
+            else {}
+            for values in answer
+        )
+        return {key: record for key, record in zip(pipeline_keys, records, strict=True) if record}
+
+    def live(self, queues: Iterable[str]) -> Live:
+        """Return which jobs run, and which wait in *queues*."""
+        keys, names = self._store.keys, list(queues)
+        with self._store.answering(), self._store.client.pipeline(transaction=False) as batch:
+            batch.lrange(keys.working, 0, MOST_WAITING - 1)
+            for count in (keys.completed, keys.aborted, keys.failed):
+                batch.getrange(count, 0, 20)
+            batch.zcard(keys.dead_letters)
+            batch.scard(keys.pipelines)
+            for name in names:
+                batch.llen(keys.queue(name))
+                batch.lrange(keys.queue(name), -MOST_WAITING, -1)
+            working, completed, aborted, failed, dead, pipelines, *lists = _answers(batch)
+        return Live(
+            working=_idents(working),
+            queues={
+                name: _idents(list(reversed(listed))) if isinstance(listed, list) else []
+                for name, listed in zip(names, lists[1::2], strict=True)
+            },
+            waiting=dict(zip(names, map(_count, lists[0::2]), strict=True)),
+            completed=_count(completed),
+            aborted=_count(aborted),
+            failed=_count(failed),
+            dead=_count(dead),
+            pipelines=_count(pipelines),
+        )
+
+    def memory(self) -> int | None:
+        """Return the bytes that Redis says it uses, None where it does not say."""
+        with self._store.answering():
+            try:
+                said: Any = self._store.client.info("memory")
+            except redis.ResponseError:
+                return None
+        used = said.get("used_memory")
+        return used if isinstance(used, int) else None
+
+    def updates(self) -> Updates:
+        """Return a subscription to the idents of jobs that have news."""
+        return Updates(self._store)
+
+
+class Updates:
+    """A subscription; to be closed. What is missed while it is not read is not told later."""
+
+    def __init__(self, store: JobStore) -> None:
+        self._store = store
+        self._pubsub: Any = store.client.pubsub(  # type: ignore[no-untyped-call]
+            ignore_subscribe_messages=True
+        )
+        with store.answering():
+            self._pubsub.subscribe(store.keys.updates)
+
+    def until(self, moment: float, *, most: int = 100_000) -> set[str]:
+        """Return the idents that had news until *moment*, by the monotonic clock. RedisUnavailable."""
+        idents: set[str] = set()
+        for _ in range(most):
+            left = moment - time.monotonic()
+            with self._store.answering():
+                message: Any = self._pubsub.get_message(timeout=max(0.0, left))
+            if message is not None and isinstance(message["data"], str) and is_ident(message["data"]):
+                idents.add(message["data"])
+            elif message is None and left <= 0:
+                break
+        return idents
+
+    def close(self) -> None:
+        """End the subscription."""
+        with closing(self._pubsub):
+            pass
+
+
+class Broadcasts:
+    """Moves the mark of what was broadcast, for jobs of which nobody else broadcasts the log.
+
+    The trimmer of ArchiveBot and ours delete entries that were both analysed and broadcast, so with no
+    broadcaster at all nothing would be. The mark is moved only where it is more than a thousand entries
+    behind and nobody else has moved it for a minute, and never closer to the newest entry than that: who
+    opens a job later still finds its last lines, and a firehose that works, or a second dashboard, never
+    loses one to us.
+    """
+
+    def __init__(self, store: JobStore, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._store = store
+        self._clock = clock
+        self._marks: dict[str, tuple[str, float, bool]] = {}
+        """By ident: the mark as last seen, since when it stands there, whether it was us."""
+
+    def look(self, seen: Mapping[str, Seen], *, now: float) -> int:
+        """Move the marks of *seen* that are due, at the time *now*; return of how many jobs."""
+        for ident in self._marks.keys() - seen.keys():
+            del self._marks[ident]
+        return sum(self._moved(ident, job.record, now) for ident, job in seen.items())
+
+    def _moved(self, ident: str, record: Mapping[str, str], now: float) -> bool:
+        if "url" not in record:
+            return False
+        mark, moment = record.get("last_broadcasted_log_entry", ""), self._clock()
+        known = self._marks.get(ident)
+        if known is None or known[0] != mark:
+            known = self._marks[ident] = (mark, moment, False)
+        _, since, is_ours = known
+        newest, broadcast = number_of(record.get("log_score")), number_of(mark)
+        target = newest - _KEEP
+        if target <= broadcast or (not is_ours and moment - since < _SETTLED):
+            return False
+        with self._store.answering():
+            moved = self._store.scripts(
+                "broadcast", keys=[self._store.keys.job(ident)], args=[mark, target, repr(now)]
+            )
+        if moved:
+            self._marks[ident] = (str(target), moment, True)
+        return bool(moved)
+
+
+def _seen(values: Any, facts: Sequence[str]) -> Seen:
+    if not isinstance(values, list):
+        return Seen({}, is_wrong=True)
+    record = _named(FIELDS, values)
+    told = values[len(FIELDS) : len(FIELDS) + len(facts)]
+    attempt, resumed = values[-2:]
+    return Seen(
+        record,
+        {name: text for name, text in zip(facts, told, strict=True) if text is not None},
+        attempt or "",
+        resumed or "",
+    )
+
+
+def _paired(flat: Sequence[str]) -> list[tuple[float, str]]:
+    return [(float(flat[i]), flat[i + 1]) for i in range(0, len(flat), 2)]
+
+
+def _named(names: Sequence[str], values: Any) -> dict[str, str]:
+    """Return what *values* holds for *names*; nothing where it is the name of a key of another type."""
+    if not isinstance(values, list):
+        return {}
+    return {name: value for name, value in zip(names, values, strict=False) if value is not None}
+
+
+def _answers(batch: Any) -> Iterator[Any]:
+    """Send *batch*; a command that met a wrong type answers None, anything else is raised."""
+    for answer in batch.execute(raise_on_error=False):
+        if isinstance(answer, redis.ResponseError) and not isinstance(
+            answer, redis.exceptions.NoPermissionError | redis.AuthenticationError
+        ):
+            yield None
+        elif isinstance(answer, Exception):
+            raise answer
+        else:
+            yield answer
+
+
+def _is_queue(name: str) -> bool:
+    return name in {PENDING, PENDING_SHALLOW, PENDING_LARGE} or name.startswith(TAGGED)
+
+
+def _idents(listed: Any) -> list[str]:
+    """Return the idents of a list, each once; entries that are none are nobody's jobs."""
+    return list(dict.fromkeys(filter(is_ident, listed if isinstance(listed, list) else [])))
+
+
+def _count(value: Any) -> int:
+    if isinstance(value, int):
+        return value
+    return int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else 0
+
+
+def number_of(text: str | None) -> int:
+    """Return the number in front of a dot, 0 where *text* is none."""
+    whole = (text or "").partition(".")[0]
+    return int(whole) if whole.isascii() and whole.isdigit() and len(whole) < 18 else 0
+
+
+def _escaped(text: str) -> str:
+    """Return *text* as a pattern that matches nothing else."""
+    return "".join(f"\\{c}" if c in "*?[]\\^" else c for c in text)

@@ -1,0 +1,109 @@
+"""`amicrawl dashboard`: users come and go, and what cannot be served is said in a sentence."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import urllib.request
+from typing import TYPE_CHECKING
+
+import pytest
+from typer.testing import CliRunner
+
+from amicrawl.cli import app
+from amicrawl.cli.dashboard import check_installed
+from amicrawl.dashboard.users import Role, Users
+from amicrawl.disk import Disk
+from amicrawl.errors import ExitCode, InputError, UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PASSWORD = "correct horse battery"
+
+
+def run(*arguments: object, password: str = PASSWORD) -> str:
+    """Run the command and return what it printed."""
+    result = CliRunner().invoke(
+        app,
+        ["dashboard", *map(str, arguments)],
+        env={"AMICRAWL_DASHBOARD_PASSWORD": password},
+        catch_exceptions=False,
+    )
+    return result.output
+
+
+def test_a_user_is_added_changed_listed_and_taken_out(tmp_path: Path) -> None:
+    file = tmp_path / "users.json"
+    run("user", "add", "anna", "--role", "admin", "--users", file)
+    token = run("user", "add", "bot", "--role", "operate", "--token", "--users", file).strip()
+    users = Users(file, disk=Disk())
+    assert users.signed_in("anna", PASSWORD) is not None
+    assert (users.bearer(token) or users.all()["anna"]).name == "bot"
+    run("user", "add", "anna", "--role", "view", "--users", file, password="another password")
+    assert users.all()["anna"].role is Role.view
+    assert users.signed_in("anna", PASSWORD) is None
+    assert run("user", "ls", "--users", file).splitlines() == [
+        "anna\tview\ta password",
+        "bot\toperate\t1 tokens",
+    ]
+    run("user", "remove", "bot", "--users", file)
+    assert users.bearer(token) is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "sentence"),
+    [
+        (("user", "add", "a b", "--role", "view", "--users", "{}/u.json"), UsageError, "letters"),
+        (
+            ("user", "add", "anna", "--role", "god", "--users", "{}/u.json"),
+            UsageError,
+            "view, operate, admin",
+        ),
+        (("user", "remove", "anna", "--users", "{}/u.json"), UsageError, "There is no user"),
+        (("user", "ls", "--users", "{}/nowhere/u.json"), InputError, "no directory"),
+        (("--host", "0.0.0.0"), UsageError, "--users"),
+        (("--certificate", "{}/c.pem"), UsageError, "--key"),
+        (("--archives", "{}/nowhere"), InputError, "no directory"),
+        (("--redis", "http://localhost/"), UsageError, "redis://"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_a_sentence(
+    tmp_path: Path, arguments: tuple[str, ...], error: type[Exception], sentence: str
+) -> None:
+    with pytest.raises(error, match=sentence):
+        run(*(word.format(tmp_path) for word in arguments))
+
+
+def test_a_short_password_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="10 to"):
+        run("user", "add", "anna", "--role", "view", "--users", tmp_path / "u.json", password="short")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_not_installed_is_named_with_what_to_run() -> None:
+    with pytest.raises(UsageError, match=r"starlette.*pip install 'amicrawl\[dashboard\]'"):
+        check_installed(lambda name: None if name == "starlette" else name)
+    check_installed()
+
+
+def test_it_serves_until_a_signal_and_ends_well() -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "amicrawl.cli",
+        "dashboard",
+        "--port",
+        "0",
+        "--redis",
+        "redis://127.0.0.1:1/0",
+    ]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as served:
+        assert served.stderr is not None
+        told = next(line for line in served.stderr if "The dashboard is at" in line)
+        url = told.split(" at ")[1].partition(",")[0]
+        with urllib.request.urlopen(f"{url}/api/v1/session", timeout=10) as answer:
+            assert answer.status == 200
+        served.send_signal(signal.SIGTERM)
+        assert served.wait(timeout=20) == ExitCode.DONE

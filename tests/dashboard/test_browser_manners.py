@@ -1,0 +1,161 @@
+"""Manners of the pages in a real browser: narrow, dark, without scripts, with faults, cut off."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from dashboard.browsing import chromium, open_page, sideways
+from dashboard.made_up_jobs import MadeUpJob, made_up_pipeline, pages, store_of
+from redis_server import end, started_server
+
+from amicrawl.dashboard import wording
+from amicrawl.dashboard.serving import serve_in_thread
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Browser
+    from redis_server import RedisServer
+
+    from amicrawl.jobs.connection import JobStore
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as running:
+        yield running
+
+
+@pytest.fixture
+def store(redis_server: RedisServer) -> Iterator[JobStore]:
+    connected = store_of(redis_server.url)
+    yield connected
+    connected.close()
+
+
+@pytest.fixture
+def address(redis_server: RedisServer) -> Iterator[str]:
+    with serve_in_thread(redis_server.url) as dashboard:
+        yield dashboard.url
+
+
+def running_job(store: JobStore, url: str = "https://example.org/", **wishes: str) -> MadeUpJob:
+    job = MadeUpJob.queued(store, url, **wishes).start(ago=600)
+    job.count(items_downloaded=120, items_queued=200, r2xx=100, r4xx=20, bytes_downloaded=5_000_000)
+    return job
+
+
+def test_a_form_says_what_is_wrong_and_leads_to_the_job_that_is_there(
+    browser: Browser, store: JobStore, address: str
+) -> None:
+    job = running_job(store)
+    with open_page(browser, expected="409 (Conflict)") as page:
+        page.goto(f"{address}/submit")
+        page.get_by_label("URL", exact=True).fill("example.org")
+        page.keyboard.press("Enter")
+        page.locator("#url-fault", has_text="begins with http").wait_for()
+        page.get_by_label("URL", exact=True).fill(job.url)
+        page.keyboard.press("Enter")
+        page.get_by_role("link", name="Open it").click()
+        page.wait_for_url(re.compile(f"/jobs/{job.ident}"))
+
+
+def test_a_dashboard_or_redis_that_goes_is_told_and_found_again(browser: Browser) -> None:
+    server = started_server()
+    try:
+        with open_page(browser, expected="net::ERR") as page:
+            with serve_in_thread(server.url) as dashboard:
+                page.goto(dashboard.url)
+                page.locator("#link", has_text="live").wait_for()
+                server.kill()
+                page.locator("#away", has_text="Redis cannot be reached").wait_for()
+                server.start()
+                page.locator("#away").wait_for(state="hidden")
+            page.locator("#link", has_text="not connected").wait_for()
+            assert page.locator("#spoken").inner_text() == "The connection is lost; trying again."
+    finally:
+        end(server)
+
+
+def test_scripts_word_figures_as_the_templates_do(browser: Browser, address: str) -> None:
+    values = [
+        0,
+        0.04,
+        9.96,
+        99.94,
+        99.95,
+        999,
+        1000,
+        1234.7,
+        9950,
+        99_949,
+        999_500,
+        12_800_000_000,
+        4e15,
+    ]
+    ask = """async (values) => {
+      const { number, rate, short, size, span, moment } = await import("/static/format.js");
+      const words = (one) => [size(one), rate(one), span(one), moment(one), short(Math.floor(one))];
+      return values.map(words);
+    }"""
+    with open_page(browser) as page:
+        page.goto(address)
+        for value, told in zip(values, page.evaluate(ask, values), strict=True):
+            whole = wording.short(int(value))
+            here = [
+                wording.size(value),
+                wording.rate(value),
+                wording.span(value),
+                wording.moment(value),
+                whole,
+            ]
+            assert told == here, value
+
+
+def test_no_page_is_wider_than_a_phone(browser: Browser, store: JobStore, address: str) -> None:
+    job = running_job(store, "https://example.org/" + "very-long-path/" * 20, note="word" * 80)
+    job.facts(hosts=[{"host": "x" * 200 + ".example.org", "in_flight": 1, "pages": 2, "waiting": 3}])
+    job.facts(files=[{"name": "f" * 200 + ".warc.gz", "bytes": 1, "sealed": True}])
+    job.facts(history=[{"ts": 1e9 + 60 * n, "downloaded": n * n, "bytes": n} for n in range(200)])
+    ended = running_job(store, "https://example.net/")
+    ended.end()
+    MadeUpJob.queued(store, "https://example.com/" + "p" * 300, note="n" * 300)
+    made_up_pipeline(store, "a-pipeline-with-quite-some-name")
+    job.tell(pages(job, 0, 30))
+    paths = ["/", f"/jobs/{job.ident}", "/pending", "/pipelines", "/finished", "/submit", "/nowhere"]
+    with open_page(browser, width=390, scheme="dark") as page:
+        for path in paths[:-1]:
+            page.goto(address + path)
+            page.locator("html[data-ready]").wait_for()
+            assert sideways(page) <= 0, path
+        page.goto(f"{address}/")
+        page.locator("#log li").first.wait_for()
+        assert sideways(page) <= 0
+
+
+def test_pages_are_read_without_scripts(browser: Browser, store: JobStore, address: str) -> None:
+    job = running_job(store, note="closing")
+    job.tell(pages(job, 0, 5))
+    with open_page(browser, scripts=False) as page:
+        page.goto(address)
+        row = page.locator(f'tr[data-ident="{job.ident}"]')
+        assert row.locator('[data-f="downloaded"]').inner_text() == "120"
+        row.locator("th a").click()
+        assert page.locator("#log li").count() == 5
+        assert page.locator("#job-verbs button, [data-verb]:visible").count() == 0
+
+
+def test_the_scheme_follows_the_system_until_it_is_chosen(
+    browser: Browser, store: JobStore, address: str
+) -> None:
+    ground = "getComputedStyle(document.body).backgroundColor"
+    with open_page(browser, scheme="dark") as page:
+        page.goto(address)
+        dark = page.evaluate(ground)
+        page.locator("#scheme").click()
+        light = page.evaluate(ground)
+        assert light != dark
+        page.reload()
+        assert page.evaluate(ground) == light

@@ -1,0 +1,72 @@
+"""Signing in, and what is offered to whom."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from dashboard.browsing import chromium, open_page
+from dashboard.made_up_jobs import MadeUpJob, store_of
+
+from amicrawl.dashboard.serving import serve_in_thread
+from amicrawl.dashboard.users import Role, Users
+from amicrawl.disk import Disk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from playwright.sync_api import Browser, Page
+    from redis_server import RedisServer
+
+PASSWORD = "correct horse battery staple"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as running:
+        yield running
+
+
+def sign_in(page: Page, name: str, password: str = PASSWORD) -> None:
+    page.get_by_label("Name").fill(name)
+    page.get_by_label("Password").fill(password)
+    page.get_by_role("button", name="Sign in").click()
+
+
+def test_a_viewer_sees_jobs_and_no_buttons_and_an_admin_adds_users(
+    browser: Browser, redis_server: RedisServer, tmp_path: Path
+) -> None:
+    path = tmp_path / "users.json"
+    users = Users(path, disk=Disk())
+    users.put("ada", role=Role.admin, password=PASSWORD)
+    users.put("vic", role=Role.view, password=PASSWORD)
+    store = store_of(redis_server.url)
+    job = MadeUpJob.queued(store, "https://example.org/").start()
+    store.close()
+    with serve_in_thread(redis_server.url, users=path) as dashboard:
+        with open_page(browser) as page:
+            page.goto(f"{dashboard.url}/jobs/{job.ident}")
+            page.wait_for_url(re.compile("/login"))
+            sign_in(page, "vic")
+            page.wait_for_url(re.compile(f"//[^/]+/jobs/{job.ident}"))
+            page.locator("#link", has_text="live").wait_for()
+            assert page.locator("[data-verb]:visible, #job-verbs button").count() == 0
+            assert page.get_by_role("link", name="Users").count() == 0
+        with open_page(browser) as page:
+            page.goto(f"{dashboard.url}/users")
+            sign_in(page, "ada")
+            page.get_by_role("button", name="Add a user").click()
+            page.locator("dialog [name=name]").fill("opal")
+            page.locator("dialog [name=role]").select_option("operate")
+            page.locator("dialog [name=password]").fill(PASSWORD + "!")
+            page.locator("dialog").get_by_role("button", name="Add").click()
+            page.locator('#users tr[data-name="opal"]', has_text="operate").wait_for()
+            page.locator('tr[data-name="opal"]').get_by_role("button", name="New token").click()
+            page.get_by_role("button", name="Make it").click()
+            assert len(page.get_by_role("textbox", name="Token").input_value()) > 20
+            page.get_by_role("button", name="Close").click()
+            page.locator('tr[data-name="opal"]', has_text="1 token").wait_for()
+            page.get_by_role("button", name="Sign out").click()
+            page.wait_for_url(re.compile("/login"))

@@ -1,0 +1,253 @@
+"""The guard: foreign hosts and origins, forged requests, sizes, headers, and who may listen where."""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING
+
+import pytest
+from dashboard_asking import Asking
+
+from amicrawl.dashboard.api import OPERATIONS
+from amicrawl.dashboard.guard import BODY_LIMIT
+from amicrawl.dashboard.hosts import Hosts, is_public, may_change
+from amicrawl.dashboard.operations import PREFIX
+from amicrawl.dashboard.serving import Settings, serve_in_thread, serving_in_thread
+from amicrawl.dashboard.users import Role, Users
+from amicrawl.disk import Disk
+from amicrawl.errors import UsageError
+from amicrawl.jobs.connection import RedisSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from redis_server import RedisServer
+
+    from amicrawl.dashboard.serving import Running
+
+
+@pytest.fixture(scope="module")
+def running(shared_redis: RedisServer) -> Iterator[Running]:
+    with serve_in_thread(shared_redis.url) as found:
+        yield found
+
+
+@pytest.fixture
+def asking(redis_server: RedisServer, running: Running) -> Asking:
+    return Asking(running.url)
+
+
+@pytest.mark.parametrize(
+    ("host", "is_ours"),
+    [
+        ("localhost:8650", True),
+        ("127.0.0.1", True),
+        ("[::1]:8650", True),
+        ("LOCALHOST", True),
+        ("localhost.", True),
+        ("dash.example:8650", True),
+        ("evil.example", False),
+        ("localhost.evil.example", False),
+        ("127.0.0.1.evil.example", False),
+        ("", False),
+        ("localhost@evil.example", False),
+        ("localhost:8650:1", False),
+        ("localhost/..", False),
+        ("10.0.0.1", False),
+    ],
+)
+def test_only_names_of_our_own_are_answered_for(host: str, is_ours: bool) -> None:
+    assert Hosts("127.0.0.1", ["dash.example"]).allows(host) is is_ours
+
+
+def test_bound_to_all_addresses_any_address_is_ours_and_any_name_is_not() -> None:
+    hosts = Hosts("0.0.0.0")
+    assert hosts.allows("192.0.2.7:8650")
+    assert hosts.allows("[2001:db8::7]")
+    assert not hosts.allows("rebound.example")
+
+
+@pytest.mark.parametrize(
+    ("origin", "site", "may"),
+    [
+        (None, None, True),
+        ("http://localhost:1", None, True),
+        ("http://localhost:1", "same-origin", True),
+        ("http://localhost:2", None, False),
+        ("https://localhost:1", None, False),
+        ("null", None, False),
+        ("http://evil.example", "cross-site", False),
+        (None, "cross-site", False),
+        (None, "same-site", False),
+        ("http://localhost:1", "same-site", False),
+    ],
+)
+def test_a_change_comes_from_our_own_page_or_from_none(
+    origin: str | None, site: str | None, may: bool
+) -> None:
+    assert may_change(origin=origin, fetch_site=site, own="http://localhost:1") is may
+
+
+@pytest.mark.parametrize(
+    ("host", "is_open"),
+    [("127.0.0.1", False), ("::1", False), ("localhost", False), ("127.8.9.1", False)]
+    + [(host, True) for host in ("0.0.0.0", "::", "192.168.1.4", "dash.example", "")],
+)
+def test_who_can_reach_an_address_is_known(host: str, is_open: bool) -> None:
+    assert is_public(host) is is_open
+
+
+def test_a_rebound_name_is_answered_with_421(asking: Asking) -> None:
+    for path in ("/", "/api/v1/jobs", "/static/app.js", "/api/v1/session"):
+        answer = asking.client.get(path, headers={"host": "rebound.example:8650"})
+        assert answer.status_code == 421, path
+        assert "csrf" not in answer.text
+
+
+def test_two_hosts_are_none(running: Running) -> None:
+    port = int(running.url.rpartition(":")[2])
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as raw:
+        raw.sendall(b"GET /api/v1/session HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n")
+        assert raw.recv(4096).split(b" ", 2)[1] in {b"400", b"421"}
+
+
+def test_every_change_needs_the_token_and_our_origin(asking: Asking, redis_server: RedisServer) -> None:
+    changes = [operation for operation in OPERATIONS if operation.method == "POST"]
+    assert len(changes) > 15
+    with redis_server.client() as client:
+        before = client.dbsize()
+        for operation in changes:
+            path = operation.path.format(ident="1q2qydhkeh3gfnrcxuf6py70b", id="0" * 32, name="x")
+            own = {"x-csrf-token": asking.csrf}
+            for headers in (
+                {},
+                {"x-csrf-token": "0" * 64},
+                {**own, "origin": "http://evil.example"},
+                {**own, "origin": "null"},
+                {**own, "sec-fetch-site": "cross-site"},
+                {**own, "sec-fetch-site": "same-site"},
+            ):
+                answer = asking.client.post(PREFIX + path, json={}, headers=headers)
+                assert answer.status_code == 403, (path, headers)
+        assert client.dbsize() == before
+
+
+def test_a_form_of_another_site_is_no_json(asking: Asking) -> None:
+    for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"):
+        answer = asking.client.post(
+            "/api/v1/jobs",
+            content='{"url": "http://forged.example/"}',
+            headers={"content-type": kind, "x-csrf-token": asking.csrf},
+        )
+        assert answer.status_code == 415
+
+
+def test_nothing_is_changed_by_asking(asking: Asking, redis_server: RedisServer) -> None:
+    ident = asking.submit()
+    with redis_server.client() as client:
+
+        def state() -> dict[str, object]:
+            return {
+                key: client.hgetall(key) if client.type(key) == "hash" else client.type(key)
+                for key in sorted(client.scan_iter())
+            }
+
+        before = state()
+        for operation in OPERATIONS:
+            path = PREFIX + operation.path.format(ident=ident, id="0" * 32, name="x")
+            if operation.serve is None:
+                for method in ("GET", "HEAD"):
+                    answer = asking.client.request(method, path, headers={"x-csrf-token": asking.csrf})
+                    assert answer.status_code in {200, 404, 405, 409}, path
+        for path in (
+            "/",
+            f"/jobs/{ident}",
+            "/pending",
+            "/submit",
+            "/finished",
+            "/logout",
+            f"/ignores/{ident}",
+        ):
+            asking.page(path)
+        assert state() == before
+
+
+def test_a_body_beyond_the_limit_is_not_read(asking: Asking, running: Running) -> None:
+    large = "x" * (BODY_LIMIT + 1)
+    assert asking.post("/jobs", {"url": large}).status_code == 413
+
+    def drops() -> Iterator[bytes]:
+        for _ in range(BODY_LIMIT // 1024 + 2):
+            yield b" " * 1024
+
+    headers = {"content-type": "application/json", "x-csrf-token": asking.csrf}
+    answer = asking.client.post("/api/v1/jobs", content=drops(), headers=headers)
+    assert answer.status_code == 413
+    answer = asking.client.post(
+        "/login", content=drops(), headers={"content-type": "application/x-www-form-urlencoded"}
+    )
+    assert answer.status_code == 413
+
+
+def test_every_answer_tells_the_browser_what_it_may_not_do(asking: Asking) -> None:
+    for path in ("/", "/nowhere", "/static/app.js", "/api/v1/jobs", "/api/v1/nowhere", "/pending"):
+        headers = asking.page(path).headers
+        policy = headers["content-security-policy"]
+        assert "default-src 'self'" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert "unsafe" not in policy
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "same-origin"
+        assert "access-control-allow-origin" not in headers
+        assert "server" not in headers
+
+
+def test_another_sites_page_may_lead_here_and_not_read_the_api(asking: Asking) -> None:
+    foreign = {"sec-fetch-site": "cross-site"}
+    assert (
+        asking.client.get("/api/v1/jobs", headers={**foreign, "sec-fetch-mode": "cors"}).status_code
+        == 403
+    )
+    assert (
+        asking.client.get("/api/v1/events", headers={**foreign, "sec-fetch-mode": "cors"}).status_code
+        == 403
+    )
+    assert asking.page("/", **foreign, **{"sec-fetch-mode": "navigate"}).status_code == 200
+
+
+def test_files_outside_of_ours_are_not_served(asking: Asking) -> None:
+    for path in (
+        "/static/../serving.py",
+        "/static/%2e%2e/serving.py",
+        "/static/..%2f..%2ferrors.py",
+        "/static//etc/passwd",
+    ):
+        answer = asking.client.get(path)
+        assert answer.status_code == 404, path
+
+
+def test_a_public_address_without_users_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    for users in (None, tmp_path / "none.json"):
+        with (
+            pytest.raises(UsageError, match="amicrawl dashboard user add"),
+            serve_in_thread("redis://127.0.0.1:1/0", host="0.0.0.0", users=users),
+        ):
+            pass
+
+
+def test_users_without_an_admin_are_refused(tmp_path: Path) -> None:
+    users = Users(tmp_path / "users.json", disk=Disk())
+    users.put("vera", role=Role.view, password="long enough password")
+    with (
+        pytest.raises(UsageError, match="has no admin"),
+        serve_in_thread("redis://127.0.0.1:1/0", users=users.path),
+    ):
+        pass
+
+
+def test_a_port_that_is_taken_is_told(running: Running) -> None:
+    port = int(running.url.rpartition(":")[2])
+    settings = Settings(redis=RedisSettings(url="redis://127.0.0.1:1/0"), port=port)
+    with pytest.raises(UsageError, match="--port"), serving_in_thread(settings, disk=Disk()):
+        pass

@@ -1,0 +1,324 @@
+"""Signing in: hashed secrets, the users file, sessions, roles, tokens, and being wrong too often."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import stat
+from typing import TYPE_CHECKING
+
+import pytest
+import trustme
+from dashboard_asking import Asking, until
+
+from amicrawl.dashboard.passwords import hashed, matches
+from amicrawl.dashboard.serving import Settings, serve_in_thread, serving_in_thread
+from amicrawl.dashboard.sessions import IDLE, LONGEST, Sessions
+from amicrawl.dashboard.throttle import EVERY, TRIES, Throttle
+from amicrawl.dashboard.users import Role, Users
+from amicrawl.disk import Disk
+from amicrawl.errors import InputError, UsageError
+from amicrawl.jobs.connection import RedisSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from redis_server import RedisServer
+
+    from amicrawl.dashboard.serving import Running
+
+PASSWORD = "correct horse battery"
+
+
+class Clock:
+    """A clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def users(tmp_path: Path) -> Users:
+    found = Users(tmp_path / "users.json", disk=Disk())
+    for name, role in (("vera", Role.view), ("otto", Role.operate), ("anna", Role.admin)):
+        found.put(name, role=role, password=PASSWORD)
+    return found
+
+
+@pytest.fixture
+def guarded(redis_server: RedisServer, users: Users) -> Iterator[Running]:
+    with serve_in_thread(redis_server.url, users=users.path) as running:
+        yield running
+
+
+def signed_in(running: Running, name: str, password: str = PASSWORD) -> Asking:
+    asking = Asking(running.url)
+    form = {"name": name, "password": password, "csrf_token": asking.csrf, "next": "/pending"}
+    answer = asking.client.post("/login", data=form)
+    assert answer.status_code == 303, answer.text
+    assert answer.headers["location"] == "/pending"
+    asking.csrf = asking.get("/session").json()["csrf"]
+    return asking
+
+
+def test_a_password_is_kept_as_a_salted_hash_that_matches_nothing_else() -> None:
+    kept = hashed(PASSWORD)
+    assert kept != hashed(PASSWORD)
+    assert PASSWORD not in kept
+    assert matches(PASSWORD, kept)
+    assert not matches(PASSWORD + " ", kept)
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        "",
+        "plain",
+        "scrypt$14$8$1$x",
+        "scrypt$60$8$1$AAAA$AAAA",
+        "scrypt$14$8$9999$AA==$AA==",
+        "scrypt$a$b$c$d$e",
+    ],
+)
+def test_what_is_no_hash_matches_no_password(kept: str) -> None:
+    assert not matches("", kept)
+    assert not matches(kept, kept)
+
+
+def test_the_users_file_is_for_its_owner_alone_and_holds_no_secret(users: Users) -> None:
+    token = users.add_token("otto")
+    text = users.path.read_text()
+    assert stat.S_IMODE(users.path.stat().st_mode) == 0o600
+    assert PASSWORD not in text
+    assert token.rpartition(".")[2] not in text
+    users.path.chmod(0o644)
+    with pytest.raises(UsageError, match="chmod 600"):
+        Users(users.path, disk=Disk()).all()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        '{"version": 2, "users": {}}',
+        '{"version": 1, "users": {"../x": {"role": "view"}}}',
+        '{"version": 1, "users": {"x": {"role": "god"}}}',
+        '{"version": 1, "users": {"x": {"role": "view", "password": 7}}}',
+        '{"version": 1, "users": {"x": []}}',
+    ],
+)
+def test_what_is_no_users_file_is_refused_with_what_to_do(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "users.json"
+    path.write_text(text)
+    path.chmod(0o600)
+    with pytest.raises(InputError, match="amicrawl dashboard user add"):
+        Users(path, disk=Disk()).all()
+
+
+def test_a_session_ends_by_silence_by_age_and_when_there_are_too_many() -> None:
+    clock = Clock()
+    sessions = Sessions(clock=clock, most=2)
+    silent, used = sessions.begin("a", "hash"), sessions.begin("b", "hash")
+    for _ in range(int(LONGEST / (IDLE - 1)) + 1):
+        assert sessions.get(used) is not None
+        clock.now += IDLE - 1
+    assert sessions.get(silent) is None
+    clock.now += IDLE - 1
+    assert sessions.get(used) is None
+    keys = [sessions.begin("c", "hash") for _ in range(3)]
+    assert [sessions.get(key) is not None for key in keys] == [False, True, True]
+    assert sessions.get("invented") is None
+
+
+def test_after_some_wrong_tries_one_comes_back_at_a_time() -> None:
+    clock = Clock()
+    throttle = Throttle(clock=clock)
+    for _ in range(TRIES):
+        assert throttle.wait("k") == 0
+        throttle.failed("k")
+    assert 0 < throttle.wait("k") <= EVERY
+    assert throttle.wait("other") == 0
+    clock.now += EVERY
+    assert throttle.wait("k") == 0
+    throttle.failed("k")
+    assert throttle.wait("k") > 0
+    throttle.succeeded("k")
+    assert throttle.wait("k") == 0
+
+
+def test_who_has_not_signed_in_sees_nothing(guarded: Running) -> None:
+    asking = Asking(guarded.url)
+    for path in (
+        "/jobs",
+        "/status",
+        "/pipelines",
+        "/pending",
+        "/finished",
+        "/dead",
+        "/events",
+        "/users",
+    ):
+        assert asking.get(path).status_code == 401, path
+    for path in ("/", "/pipelines", "/pending", "/finished", "/submit", "/users"):
+        answer = asking.page(path)
+        assert answer.status_code == 303, path
+        assert answer.headers["location"] == f"/login?next={path}"
+    for path in ("/status", "/pending", "/pipelines", "/finished", "/logs/recent"):
+        assert asking.client.get(path).status_code == 401, path
+    assert asking.get("/session").json()["user"]["may_operate"] is False
+    assert asking.get("/openapi.json").status_code == 200
+
+
+def test_each_role_may_what_it_is_for_and_no_more(guarded: Running) -> None:
+    statuses = {}
+    for name in ("vera", "otto", "anna"):
+        asking = signed_in(guarded, name)
+        statuses[name] = [
+            asking.get("/jobs").status_code,
+            asking.post("/jobs", {"url": f"http://{name}.example/"}).status_code,
+            asking.get("/users").status_code,
+            asking.page("/submit").status_code,
+            asking.page("/users").status_code,
+        ]
+    assert statuses == {
+        "vera": [200, 403, 403, 403, 403],
+        "otto": [200, 201, 403, 200, 403],
+        "anna": [200, 201, 200, 200, 200],
+    }
+
+
+def test_a_session_cookie_is_out_of_reach_of_scripts_and_other_sites(guarded: Running) -> None:
+    asking = Asking(guarded.url)
+    form = {"name": "vera", "password": PASSWORD, "csrf_token": asking.csrf}
+    cookie = asking.client.post("/login", data=form).headers["set-cookie"].lower()
+    assert "httponly" in cookie
+    assert "samesite=strict" in cookie
+    assert "secure" not in cookie  # it is sent over HTTPS only where there is HTTPS
+
+
+def test_over_https_a_session_cookie_is_sent_over_nothing_else(
+    redis_server: RedisServer, users: Users, tmp_path: Path
+) -> None:
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    made = authority.issue_cert("localhost")
+    made.cert_chain_pems[0].write_to_path(tmp_path / "cert.pem")
+    made.private_key_pem.write_to_path(tmp_path / "key.pem")
+    settings = Settings(
+        redis=RedisSettings(url=redis_server.url),
+        host="localhost",
+        port=0,
+        users=users.path,
+        certificate=tmp_path / "cert.pem",
+        key=tmp_path / "key.pem",
+    )
+    verify = ssl.create_default_context(cafile=str(tmp_path / "ca.pem"))
+    with serving_in_thread(settings, disk=Disk()) as running:
+        assert running.url.startswith("https://localhost:")
+        asking = Asking(running.url, verify=verify)
+        form = {"name": "vera", "password": PASSWORD, "csrf_token": asking.csrf}
+        answer = asking.client.post("/login", data=form, headers={"origin": running.url})
+        assert "secure" in answer.headers["set-cookie"].lower()
+        assert asking.get("/jobs").status_code == 200
+        asking.client.close()
+
+
+def test_a_proxy_on_this_machine_says_whether_there_is_https(guarded: Running) -> None:
+    asking = Asking(guarded.url)
+    form = {"name": "vera", "password": PASSWORD, "csrf_token": asking.csrf}
+    host = guarded.url.removeprefix("http://")
+    headers = {"x-forwarded-proto": "https", "origin": f"https://{host}"}
+    answer = asking.client.post("/login", data=form, headers=headers)
+    assert answer.status_code == 303
+    assert "secure" in answer.headers["set-cookie"].lower()
+
+
+def test_signing_out_ends_the_session_and_not_the_cookie_alone(guarded: Running) -> None:
+    asking = signed_in(guarded, "vera")
+    cookies = dict(asking.client.cookies)
+    assert asking.client.post("/logout", data={"csrf_token": "wrong"}).status_code == 403
+    assert asking.get("/jobs").status_code == 200
+    assert asking.client.post("/logout", data={"csrf_token": asking.csrf}).status_code == 303
+    assert Asking(guarded.url, cookies=cookies).get("/jobs").status_code == 401
+
+
+def test_a_page_of_our_own_is_where_signing_in_leads_to_and_no_other(guarded: Running) -> None:
+    asking = Asking(guarded.url)
+    for target in (
+        "https://evil.example/",
+        "//evil.example",
+        "/\\evil.example",
+        "javascript:alert(1)",
+        "/a\nb",
+    ):
+        form = {"name": "vera", "password": PASSWORD, "csrf_token": asking.csrf, "next": target}
+        assert asking.client.post("/login", data=form).headers["location"] == "/"
+
+
+def test_who_is_wrong_too_often_has_to_wait_even_with_the_right_password(guarded: Running) -> None:
+    asking = Asking(guarded.url)
+    form = {"name": "anna", "password": "wrong password", "csrf_token": asking.csrf}
+    assert [asking.client.post("/login", data=form).status_code for _ in range(TRIES)] == [401] * TRIES
+    answer = asking.client.post("/login", data={**form, "password": PASSWORD})
+    assert answer.status_code == 429
+    assert int(answer.headers["retry-after"]) > 0
+
+
+def test_a_token_stands_for_its_user_and_needs_no_csrf(guarded: Running, users: Users) -> None:
+    token = users.add_token("otto")
+    bearer = {"authorization": f"Bearer {token}"}
+    asking = Asking(guarded.url)
+    asking.csrf = ""
+    assert asking.post("/jobs", {"url": "http://token.example/"}, **bearer).status_code == 201
+    assert asking.get("/users", **bearer).status_code == 403
+    for wrong in (token[:-1], "otto..", "nobody.a.b", ".", "é"):
+        sent = {b"authorization": f"Bearer {wrong}".encode()}
+        assert asking.client.get("/api/v1/jobs", headers=sent).status_code in {401, 429}, wrong
+    users.remove("otto")
+    assert asking.get("/jobs", **bearer).status_code in {401, 429}
+
+
+def test_a_user_who_is_changed_or_removed_is_out_with_the_next_request(
+    guarded: Running, users: Users
+) -> None:
+    vera, otto = signed_in(guarded, "vera"), signed_in(guarded, "otto")
+    users.put("otto", role=Role.view, password=None)
+    assert otto.post("/jobs", {"url": "http://late.example/"}).status_code == 403
+    users.put("otto", role=Role.operate, password="another password")
+    assert otto.get("/jobs").status_code == 401
+    users.remove("vera")
+    assert vera.get("/jobs").status_code == 401
+
+
+def test_an_admin_manages_users_over_the_api_and_stays_one(guarded: Running, users: Users) -> None:
+    anna = signed_in(guarded, "anna")
+    added = anna.post("/users", {"name": "nina", "role": "operate", "password": "a new password"})
+    assert {"name": "nina", "role": "operate", "has_password": True, "tokens": 0} in added.json()[
+        "users"
+    ]
+    token = anna.post("/users/nina/token").json()["token"]
+    assert Asking(guarded.url).get("/jobs", authorization=f"Bearer {token}").status_code == 200
+    assert (
+        anna.post("/users", {"name": "nina", "role": "operate", "password": "short"}).status_code == 422
+    )
+    assert anna.post("/users", {"name": "../n", "role": "view"}).status_code == 422
+    assert anna.post("/users/anna/remove").status_code == 409
+    assert anna.post("/users", {"name": "anna", "role": "view"}).status_code == 409
+    assert anna.post("/users/nina/remove").status_code == 200
+    assert anna.post("/users/nina/remove").status_code == 422
+    assert json.loads(users.path.read_text())["users"].keys() == {"vera", "otto", "anna"}
+
+
+def test_a_stream_ends_when_the_dashboard_does(redis_server: RedisServer) -> None:
+    with serve_in_thread(redis_server.url) as running:
+        asking = Asking(running.url)
+        events = asking.events()
+        assert next(events)[0] == "hello"
+        until(lambda: running.hub.viewers == 1)
+    assert [name for name, _, _ in events if name != "overview"] == []
+    assert not running.thread.is_alive()

@@ -1,0 +1,50 @@
+"""Where a crawl's work lies: the hosts in flight, and those with the most rows that wait."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from amicrawl.disk import Disk
+from amicrawl.frontier import DurableFrontier, LivePartition, Offer, Source
+from amicrawl.politeness import Gates, HostBreaker, InflightLimit
+from amicrawl.seed import Seed
+from amicrawl.urls import UrlKey
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NOW = 1_700_000_000.0
+
+
+def opened(directory: Path) -> DurableFrontier:
+    hour = int(NOW // 3600)
+    partition = LivePartition(directory, disk=Disk(), hour=hour, meta={b"amicrawl.identity": b"exact"})
+    gates = Gates(0, 1)
+    breaker, limit = HostBreaker(3, max_retries=1), InflightLimit(10, 1, 10)
+    return DurableFrontier(partition, gates, breaker, limit, wall=lambda: NOW)
+
+
+def offer(host: int, path: int) -> Offer:
+    return Offer(Seed(f"http://host-{host}.test/{path}"), UrlKey(host, path), Source.SEED)
+
+
+def test_the_longest_queues_are_told_before_and_after_a_restart(tmp_path: Path) -> None:
+    frontier = opened(tmp_path)
+    for host, rows in ((1, 3), (2, 5), (3, 1)):
+        for path in range(rows):
+            frontier.offer(offer(host, path))
+    assert frontier.longest_queues(2) == [(2, 5), (1, 3)]
+    taken = frontier.next(0.0)
+    assert taken is not None
+    assert frontier.hosts_in_flight() == {taken.key.host: 1}
+    assert dict(frontier.longest_queues(9))[taken.key.host] == {1: 3, 2: 5, 3: 1}[taken.key.host] - 1
+    assert frontier.known_host(2) == ("host-2.test", 0)
+    assert frontier.known_host(9) == ("", 0)
+    frontier.close()
+    again = opened(tmp_path)
+    assert again.longest_queues(2) == [(2, 5), (1, 3)]
+    for _ in range(3):
+        assert again.next(0.0) is not None
+    waiting = dict(again.longest_queues(9))
+    assert sum(waiting.values()) == again.queued
+    again.partition.abandon()

@@ -1,0 +1,117 @@
+"""What the record of a job asks of a crawl; it may have been written by anybody."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from job_crawling import path_of
+from loopback import RawServer, page
+from scrapy.settings import Settings
+
+from amicrawl.config import CrawlConfig
+from amicrawl.crawl.job.asking import fetched, take_settings
+from amicrawl.crawl.job.opening import Job
+from amicrawl.crawl.job.spider import JobArguments
+from amicrawl.errors import AmicrawlError, InputError, UsageError
+from amicrawl.jobs.connection import connect
+from amicrawl.jobs.job_copy import JobCopy
+from amicrawl.jobs.lease import Claim
+
+
+def settings_of(record: dict[str, str], *, config: str = "", ignores: tuple[str, ...] = ()) -> Settings:
+    """Return the settings that a job of *record* leads to."""
+    copy = JobCopy("abc", 1, record={"url": "http://a.example/", **record}, config=config)
+    copy.ignores = list(ignores)
+    store = connect({"REDIS_URL": "redis://127.0.0.1:1/0"})
+    settings = Settings()
+    take_settings(Job(store, copy, Claim("abc", 1), timedelta(seconds=9), 0.0, by_hand=False), settings)
+    store.close()
+    return settings
+
+
+def test_user_agent_and_offsite_links_are_the_records() -> None:
+    settings = settings_of({"user_agent": "Mozilla/5.0 (job)", "no_offsite_links": "true"})
+    assert settings["USER_AGENT"] == "Mozilla/5.0 (job)"
+    assert settings["AMICRAWL_LINKS_OFF_SITE"] is False
+    assert settings_of({})["AMICRAWL_LINKS_OFF_SITE"] is True
+
+
+@pytest.mark.parametrize("agent", ["a\r\nHost: evil", "\x1b[2J", "café"])
+def test_a_user_agent_that_cannot_be_sent_is_not(agent: str) -> None:
+    assert settings_of({"user_agent": agent})["USER_AGENT"] != agent
+
+
+def test_the_ignores_of_the_record_stand_in_the_place_of_the_shipped_sets() -> None:
+    assert CrawlConfig.from_settings(dict(settings_of({}, ignores=("x",)))).ignore_sets == ()
+    assert CrawlConfig.from_settings(dict(settings_of({}))).ignore_sets == ("global",)
+
+
+def test_a_crawl_file_out_of_redis_says_how_to_crawl_and_nothing_of_the_machine(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    text = """
+public = false
+[politeness]
+delay = 7
+[scope]
+max_hops = 3
+[request]
+allow_private = ["10.0.0.0/8"]
+[output]
+out = "/etc"
+bucket = "s3://elsewhere/"
+"""
+    settings = settings_of({}, config=text)
+    assert settings["AMICRAWL_DELAY"] == 7
+    assert settings["AMICRAWL_MAX_HOPS"] == 3
+    assert "10.0.0.0/8" not in str(settings.get("AMICRAWL_ALLOW_PRIVATE"))
+    assert settings.get("AMICRAWL_OUT") != "/etc"
+    assert settings.get("AMICRAWL_BUCKET") is None
+    assert "Not taken from the crawl file" in caplog.text
+
+
+@pytest.mark.parametrize("text", ['extends = "/etc/passwd"', "[[[", "delay = 'x'", "\x00"])
+def test_a_crawl_file_that_cannot_be_followed_is_a_sentence(text: str) -> None:
+    with pytest.raises(AmicrawlError):
+        settings_of({}, config=text)
+
+
+def answer(request: bytes) -> bytes:
+    path = path_of(request)
+    if path == "/loop":
+        return page(b"", "Location: /loop2", status="302 Found")
+    if path == "/loop2":
+        return page(b"", "Location: /loop", status="302 Found")
+    if path == "/torn":
+        return b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhttp://a"
+    if path == "/missing":
+        return page(b"", status="404 Not Found")
+    return page(b"http://a.example/\n")
+
+
+@pytest.mark.parametrize(
+    ("path", "why"), [("/loop", "redirects"), ("/torn", "broke off"), ("/missing", "status 404")]
+)
+def test_a_list_that_is_not_whole_is_none(path: str, why: str) -> None:
+    config = CrawlConfig.from_settings({"AMICRAWL_ALLOW_PRIVATE": "127.0.0.0/8"})
+    with RawServer(answer) as server, pytest.raises(InputError, match=why):
+        fetched(server.url + path, config)
+
+
+def test_a_list_is_fetched_past_the_guard_only() -> None:
+    config = CrawlConfig.from_settings({"AMICRAWL_ALLOW_PRIVATE": "127.0.0.0/8"})
+    with RawServer(answer) as server:
+        assert fetched(server.url + "/list", config) == b"http://a.example/\n"
+        with pytest.raises(InputError, match="address-refused"):
+            fetched(server.url + "/list", CrawlConfig())
+        assert len(server.requests) == 1
+    with pytest.raises(InputError):
+        fetched("file:///etc/passwd", config)
+
+
+def test_arguments_of_the_spider_are_checked() -> None:
+    assert JobArguments.parse({"ident": "abc", "out": "x", "_job": "1"}) == JobArguments("abc", "x")
+    for wrong in ({}, {"ident": "abc", "url": "http://a.example/"}):
+        with pytest.raises(UsageError):
+            JobArguments.parse(wrong)

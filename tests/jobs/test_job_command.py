@@ -1,0 +1,296 @@
+"""`amicrawl job` from outside: what it prints, and what it ends with."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+from loopback import environment
+from typer.testing import CliRunner
+
+from amicrawl.cli import app
+from amicrawl.errors import AmicrawlError, ExitCode
+from amicrawl.jobs import letters, verbs
+from amicrawl.jobs.entries import Download, Entry, Ignore, Stdout, encoded
+from amicrawl.jobs.ident import ident_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from redis_server import RedisServer
+
+    from amicrawl.jobs.connection import JobStore
+
+    Command = Callable[..., "Done"]
+
+PROJECT = Path(__file__).parents[2]
+URL = "http://a.example/"
+IDENT = ident_of(URL)
+
+
+class Done(NamedTuple):
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def job(redis_server: RedisServer) -> Command:
+    """Run a verb in this process: a new one takes a second to start."""
+
+    def run(verb: str, *arguments: str) -> Done:
+        line = ["job", verb, *arguments, "--redis", redis_server.url]
+        result = CliRunner().invoke(app, line)
+        if isinstance(result.exception, AmicrawlError):
+            return Done(result.exception.exit_code, result.stdout, str(result.exception))
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return Done(result.exit_code, result.stdout, result.stderr)
+
+    return run
+
+
+def test_a_job_is_submitted_shown_steered_and_aborted(job: Command, store: JobStore) -> None:
+    done = job("submit", "A.example", "--note", "why not", "--delay", "1-2", "--ignore", "own$")
+    assert (done.code, done.out.strip()) == (0, IDENT)
+    assert f"{URL} is queued: pending" in done.err
+    assert IDENT in job("ls").out
+    assert "why not" in job("status", URL).out
+    shown = job("show", IDENT).out
+    assert "own$" in shown
+    assert "1 to 2 ms" in shown
+    for verb, *arguments in (
+        ("ignore", "x$", "y$"),
+        ("unignore", "x$"),
+        ("ignore-set", "forums,calendar"),
+        ("delay", "5"),
+        ("concurrency", "7"),
+        ("note", "because"),
+        ("reports", "on"),
+        ("pause",),
+        ("resume",),
+        ("move", "front"),
+        ("where",),
+    ):
+        assert job(verb, IDENT, *arguments).code == 0, verb
+    facts = json.loads(job("show", IDENT, "--json").out)
+    assert (facts["delay_min"], facts["delay_max"], facts["concurrency"]) == (5, 5, 7)
+    assert (facts["note"], facts["suppress_ignore_reports"], facts["paused"]) == (
+        "because",
+        False,
+        False,
+    )
+    assert {"y$", "own$"} <= set(facts["ignores"])
+    assert "is aborted" in job("abort", IDENT).out
+    assert "aborted" in job("ls", "--finished").out
+    job("expire", IDENT)
+    assert job("show", IDENT).code == ExitCode.INPUT
+    assert "1 aborted" in job("status").out
+    assert store.client.dbsize() == 2, "the count and the notice"
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "said"),
+    [
+        (("show", "no ident"), ExitCode.USAGE, "is no ident"),
+        (("show", IDENT), ExitCode.INPUT, "There is no job"),
+        (("abort", "http://nowhere.example"), ExitCode.INPUT, "There is no job"),
+        (("submit", "gopher://x"), ExitCode.USAGE, "is no URL"),
+        (("submit",), ExitCode.USAGE, "Nothing to crawl"),
+        (("submit", URL, "--delay", "soon"), ExitCode.USAGE, "milliseconds"),
+        (("submit", URL, "--force", "--if-older", "2d"), ExitCode.USAGE, "not both"),
+        (("submit", URL, "--if-older", "long"), ExitCode.USAGE, "no age"),
+        (("submit", URL, "--list", "/nowhere/urls.txt"), ExitCode.INPUT, "cannot be read"),
+        (("submit", URL, "--list", "http://b.example/x"), ExitCode.USAGE, "one of them"),
+        (("submit", URL, "--config", "/nowhere/x.toml"), ExitCode.INPUT, "/nowhere/x.toml"),
+        (("move", IDENT, "somewhere"), ExitCode.USAGE, "no place"),
+        (("no-such-verb",), ExitCode.USAGE, "No such command"),
+    ],
+)
+def test_what_is_refused_is_said_with_its_code(
+    job: Command, line: tuple[str, ...], code: ExitCode, said: str
+) -> None:
+    done = job(*line)
+    assert done.code == code
+    assert said in done.err
+
+
+def test_the_same_job_twice_is_refused_until_it_is_forced(job: Command, store: JobStore) -> None:
+    job("submit", URL)
+    assert job("submit", URL, "--force").code == ExitCode.USAGE
+    store.client.hset(IDENT, mapping={"started_at": "1.5", "finished_at": "100"})
+    store.client.delete("pending")
+    assert "--force" in job("submit", URL).err
+    assert job("submit", URL, "--if-older", "2d").code == 0
+
+
+def test_a_list_is_kept_in_redis_or_named_by_its_url(
+    job: Command, store: JobStore, tmp_path: Path
+) -> None:
+    urls = tmp_path / "my urls.txt"
+    urls.write_text("http://a.example/1\nhttp://a.example/2\n")
+    ident = job("submit", "--list", str(urls)).out.strip()
+    record = json.loads(job("show", ident, "--json").out)
+    assert record["url"].startswith("http://list.invalid/")
+    assert record["url"].endswith("/my-urls.txt")
+    assert store.client.get(store.keys.url_list(ident)) == urls.read_text()
+    assert job("submit", "--list", str(urls)).code == ExitCode.USAGE, "the same list is the same job"
+    ident = job("submit", "--list", "http://a.example/urls.txt").out.strip()
+    assert json.loads(job("show", ident, "--json").out)["url_file"] == "http://a.example/urls.txt"
+    urls.write_bytes(b"\xff")
+    assert job("submit", "--list", str(urls)).code == ExitCode.INPUT
+    urls.write_bytes(b"x" * (5 << 20))
+    assert job("submit", "--list", str(urls)).code == ExitCode.USAGE
+
+
+def test_a_crawl_file_is_checked_and_goes_along_whole(
+    job: Command, store: JobStore, tmp_path: Path
+) -> None:
+    (tmp_path / "base.toml").write_text("[politeness]\ndelay = 3.0\n")
+    file = tmp_path / "crawl.toml"
+    file.write_text('extends = "base.toml"\nspider = "site"\n')
+    done = job("submit", URL, "--config", str(file))
+    assert done.code == 0, done.err
+    text = str(store.client.get(store.keys.config(IDENT)))
+    assert "delay = 3.0" in text
+    assert "extends" not in text
+    file.write_text("[politeness]\ndelay = -1\n")
+    assert "delay" in job("submit", "http://b.example/", "--config", str(file)).err
+    file.write_text('[seeds]\nurl = "http://c.example/"\n')
+    assert "where to begin" in job("submit", "http://b.example/", "--config", str(file)).err
+
+
+def test_what_waits_is_listed_in_order_with_or_without_record(job: Command, store: JobStore) -> None:
+    assert job("pending").out == "None.\n"
+    job("submit", URL)
+    job("submit", "http://b.example/", "--shallow")
+    store.client.rpush("pending", "f" * 25)
+    lines = [json.loads(line) for line in job("pending", "--json").out.splitlines()]
+    assert [(line["queue"], line["place"], line["url"]) for line in lines] == [
+        ("pending", 1, None),
+        ("pending", 2, URL),
+        ("pending-ao", 1, "http://b.example/"),
+    ]
+    assert "no record" in job("pending").out
+    assert json.loads(job("status", "--json").out)["queues"]["pending"] == 2
+
+
+def test_the_log_is_printed_harmless_line_by_line(job: Command, store: JobStore) -> None:
+    job("submit", URL)
+    entries: list[Entry] = [
+        Download(3661.5, URL, 503, "timeout"),
+        Ignore(3662.0, f"{URL}x", "x$"),
+        Stdout(3663.0, "one\n\x1b[2Jtwo"),
+    ]
+    store.client.zadd(f"{IDENT}_log", {encoded(entry): n for n, entry in enumerate(entries)})
+    lines = job("log", IDENT).out.splitlines()
+    assert lines == [
+        f"01:01:01 503 {URL} (timeout)",
+        f"01:01:02 IGN {URL}x by x$",
+        "01:01:03     one",
+        r"01:01:03     \x1b[2Jtwo",
+    ]
+    assert len(job("log", IDENT, "-n", "1").out.splitlines()) == 2
+    assert json.loads(job("log", IDENT, "--json", "-n", "1").out)["type"] == "stdout"
+
+
+def test_follow_prints_what_comes_until_the_job_has_ended(job: Command, store: JobStore) -> None:
+    job("submit", URL)
+    store.client.zadd(f"{IDENT}_log", {encoded(Stdout(1.0, "before")): 1})
+
+    def go_on() -> None:
+        time.sleep(0.3)
+        store.client.zadd(f"{IDENT}_log", {encoded(Stdout(2.0, "meanwhile")): 2})
+        time.sleep(0.3)
+        store.client.zadd(f"{IDENT}_log", {encoded(Stdout(3.0, "the last line")): 3})
+        store.client.hset(IDENT, "finished_at", "9")
+
+    thread = threading.Thread(target=go_on)
+    thread.start()
+    out = job("log", IDENT, "--follow").out
+    thread.join()
+    assert [line.split(" ", 1)[1].strip() for line in out.splitlines()] == [
+        *("before", "meanwhile", "the last line"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({"finished_at": "9"}, ExitCode.DONE),
+        ({"failed": "true"}, ExitCode.OUR_ERROR),
+        ({"aborted": "true", "finished_at": "9"}, ExitCode.STOPPED),
+    ],
+)
+def test_waiting_ends_with_the_job_and_says_how(
+    job: Command, store: JobStore, fields: dict[str, str], code: ExitCode
+) -> None:
+    def end() -> None:
+        while not store.client.exists(IDENT):
+            time.sleep(0.01)
+        time.sleep(0.1)
+        store.client.hset(IDENT, items=[text for pair in fields.items() for text in pair])
+
+    thread = threading.Thread(target=end)
+    thread.start()
+    assert job("submit", URL, "--wait").code == code
+    thread.join()
+
+
+def test_waiting_survives_a_record_that_goes_with_an_abort(job: Command, store: JobStore) -> None:
+    def end() -> None:
+        while not store.client.exists(IDENT):
+            time.sleep(0.01)
+        time.sleep(0.7)
+        verbs.abort(store, IDENT, now=1.0)
+        store.client.expire(IDENT, 0)
+
+    thread = threading.Thread(target=end)
+    thread.start()
+    assert job("submit", URL, "--wait").code in {ExitCode.STOPPED, ExitCode.INPUT}
+    thread.join()
+
+
+def test_dead_letters_are_listed_and_thrown_away(job: Command, store: JobStore) -> None:
+    letters.put(store, where="key", why="it is odd", value="\x1b[2J", now=3661.0)
+    assert job("dead").out == "1970-01-01 01:01:01  key: it is odd: \\x1b[2J\n"
+    assert json.loads(job("dead", "--json").out)["where"] == "key"
+    assert "1 dead letter thrown away" in job("dead", "--clear").out
+    assert job("dead").out == ""
+
+
+def test_redis_is_found_by_project_and_environment_and_its_absence_has_a_code(
+    redis_server: RedisServer, tmp_path: Path
+) -> None:
+    """From a process of its own: the sentence on standard error, and nothing else."""
+    env = {**environment(), "REDIS_URL": "redis://127.0.0.1:1/0", "AMICRAWL_REDIS_PREFIX": "mine:"}
+    (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = of_a_team\n")
+    (tmp_path / "of_a_team.py").write_text(f'REDIS_URL = "{redis_server.url}"\n')
+    line = [sys.executable, "-m", "amicrawl.cli", "jobs", "submit", URL]
+
+    def run(*further: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*line, *further],
+            cwd=tmp_path,
+            env={**env, "PYTHONPATH": str(PROJECT)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    assert run().returncode == 0
+    with redis_server.client() as client:
+        assert client.lrange("mine:pending", 0, -1) == [IDENT]
+        assert client.hget(f"mine:{IDENT}", "log_key") == f"mine:{IDENT}_log"
+    away = run("--redis", "redis://127.0.0.1:1/0")
+    assert away.returncode == ExitCode.UNAVAILABLE
+    assert away.stderr.startswith("amicrawl: Redis at 127.0.0.1:1 does not answer")
+    assert away.stderr.count("\n") == 1

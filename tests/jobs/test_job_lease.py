@@ -1,0 +1,112 @@
+"""A crawl and its lease: frozen, cut off, and with a newer owner in its place."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from job_crawling import JobCrawl, site, store_of, submitted
+from loopback import RawServer
+
+from amicrawl.disk import Disk
+from amicrawl.jobs.lease import Claims
+from amicrawl.jobs.place import raise_fence
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from redis_server import RedisServer
+
+LEASE = timedelta(seconds=2)
+
+
+def held(server: RedisServer, directory: Path) -> dict[str, str]:
+    """Reserve the next job as a pipeline does; return the environment of its crawl."""
+    claim = Claims(store_of(server)).reserve(["pending"], "pipeline:test", LEASE)
+    assert claim is not None
+    return {
+        "AMICRAWL_JOB_UNIT": claim.unit,
+        "AMICRAWL_JOB_TOKEN": str(claim.token),
+        "AMICRAWL_JOB_LEASE": str(LEASE.total_seconds()),
+    }
+
+
+def everything_in(directory: Path) -> dict[str, tuple[int, int, bytes]]:
+    """Return size, time and content of every file in *directory*."""
+    found = {}
+    for path in sorted(directory.rglob("*")):
+        if path.is_file():
+            stat = path.stat()
+            found[str(path)] = (stat.st_size, stat.st_mtime_ns, path.read_bytes())
+    return found
+
+
+def test_a_crawl_that_was_frozen_past_its_lease_writes_nothing_more(
+    redis_server: RedisServer, tmp_path: Path
+) -> None:
+    """Somebody else has taken the job over meanwhile, as Redis knows."""
+    claims = Claims(store_of(redis_server))
+    with RawServer(site(300)) as server:
+        ident = submitted(redis_server, server.url, delay=(20, 20), concurrency=4)
+        variables = held(redis_server, tmp_path)
+        with JobCrawl(redis_server, ident, tmp_path / "out", variables=variables) as crawl:
+            crawl.wait_until(lambda: crawl.downloaded() > 10)
+            os.kill(crawl.process.pid, signal.SIGSTOP)
+            taken = None
+            while taken is None:
+                time.sleep(0.1)
+                taken = claims.take(ident, "pipeline:other", timedelta(seconds=60))
+            # What it had sent before it froze may still be on its way to Redis.
+            time.sleep(0.2)
+            files, record, entries = everything_in(tmp_path / "out"), crawl.record(), crawl.entries()
+            os.kill(crawl.process.pid, signal.SIGCONT)
+            assert crawl.ended() == 1
+        assert everything_in(tmp_path / "out") == files
+        assert crawl.record() == record
+        assert crawl.entries() == entries
+        assert "is lost: the job is somebody else's by now" in crawl.stderr
+        assert redis_server.client().hget(f"amicrawl:claim:{ident}", "token") == str(taken.token)
+
+
+def test_a_newer_fence_stops_a_crawl_that_redis_cannot_tell(
+    redis_server: RedisServer, tmp_path: Path
+) -> None:
+    with RawServer(site(300)) as server:
+        ident = submitted(redis_server, server.url, delay=(20, 20), concurrency=4)
+        variables = held(redis_server, tmp_path)
+        with JobCrawl(redis_server, ident, tmp_path / "out", variables=variables) as crawl:
+            crawl.wait_until(lambda: crawl.downloaded() > 5)
+            os.kill(crawl.process.pid, signal.SIGSTOP)
+            raise_fence(tmp_path / "out", ident, int(variables["AMICRAWL_JOB_TOKEN"]) + 1, disk=Disk())
+            files = everything_in(tmp_path / "out")
+            os.kill(crawl.process.pid, signal.SIGCONT)
+            assert crawl.ended() == 1
+        assert everything_in(tmp_path / "out") == files
+        assert "fence.json says that a newer owner has this directory" in crawl.stderr
+
+
+def test_a_crawl_that_cannot_reach_redis_pauses_when_its_lease_ends_and_goes_on_after(
+    redis_server: RedisServer, tmp_path: Path
+) -> None:
+    with RawServer(site(80)) as server:
+        ident = submitted(redis_server, server.url, delay=(50, 50), concurrency=2)
+        variables = held(redis_server, tmp_path)
+        with JobCrawl(redis_server, ident, tmp_path / "out", variables=variables) as crawl:
+            crawl.wait_until(lambda: crawl.downloaded() > 5)
+            os.kill(redis_server.pid, signal.SIGSTOP)
+            crawl.wait_until(lambda: "The lease of the job cannot be kept" in crawl.stderr)
+            # What was in flight comes to its end.
+            time.sleep(0.3)
+            asked, files = len(server.requests), everything_in(tmp_path / "out")
+            time.sleep(0.7)
+            assert len(server.requests) == asked
+            assert everything_in(tmp_path / "out") == files
+            os.kill(redis_server.pid, signal.SIGCONT)
+            assert crawl.ended() == 0, crawl.stderr
+        record = crawl.record()
+    assert int(record["items_downloaded"]) == int(record["r2xx"]) == 81
+    assert sum(entry["type"] == "download" for entry in crawl.entries()) == 81
+    assert "The lease could not be kept for a while; the crawl goes on." in crawl.said()

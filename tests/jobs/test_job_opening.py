@@ -1,0 +1,92 @@
+"""How a crawl comes to a job: by what a pipeline says, or by hand."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from job_crawling import store_of, submitted
+from scrapy.settings import Settings
+
+from amicrawl.crawl.job.leased import LeaseLost
+from amicrawl.crawl.job.opening import Job, open_job
+from amicrawl.disk import Disk
+from amicrawl.errors import InputError, UsageError
+from amicrawl.jobs.lease import Claims
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from redis_server import RedisServer
+
+URL = "http://a.example/"
+
+
+def opened(
+    server: RedisServer, ident: str, directory: Path, variables: Mapping[str, str] | None = None
+) -> Job:
+    environment = {"REDIS_URL": server.url, **(variables or {})}
+    return open_job(ident, Settings(), directory=directory, environment=environment)
+
+
+def test_by_hand_a_job_is_taken_out_of_its_queue(redis_server: RedisServer, tmp_path: Path) -> None:
+    ident = submitted(redis_server, URL)
+    job = opened(redis_server, ident, tmp_path)
+    client = redis_server.client()
+    assert job.by_hand
+    assert job.copy.record["url"] == URL
+    assert not client.exists("pending")
+    assert client.lrange("working", 0, -1) == [ident]
+    assert client.get(f"amicrawl:lease:{ident}") == str(job.copy.token)
+    assert client.hget(ident, "started_at")
+    with pytest.raises(UsageError, match="is being crawled"):
+        opened(redis_server, ident, tmp_path)
+
+
+def test_a_job_that_is_not_there_or_has_ended_is_a_sentence(
+    redis_server: RedisServer, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match="There is no job"):
+        opened(redis_server, "abcdefghijklmnopqrstuvwx1", tmp_path)
+    with pytest.raises(UsageError):
+        opened(redis_server, "../../etc", tmp_path)
+    ident = submitted(redis_server, URL)
+    redis_server.client().hset(ident, "finished_at", "1")
+    with pytest.raises(UsageError, match="has ended"):
+        opened(redis_server, ident, tmp_path)
+
+
+def test_what_a_pipeline_has_claimed_is_crawled_by_its_token_only(
+    redis_server: RedisServer, tmp_path: Path
+) -> None:
+    ident = submitted(redis_server, URL)
+    claim = Claims(store_of(redis_server)).reserve(["pending"], "pipeline:x", timedelta(seconds=9))
+    assert claim is not None
+    variables = {"AMICRAWL_JOB_UNIT": ident, "AMICRAWL_JOB_TOKEN": str(claim.token)}
+    job = opened(redis_server, "ignored", tmp_path, {**variables, "AMICRAWL_JOB_LEASE": "9"})
+    assert not job.by_hand
+    assert job.ttl == timedelta(seconds=9)
+    with pytest.raises(LeaseLost, match="is not ours any more"):
+        opened(redis_server, ident, tmp_path, {**variables, "AMICRAWL_JOB_TOKEN": "17"})
+    with pytest.raises(UsageError):
+        opened(redis_server, ident, tmp_path, {**variables, "AMICRAWL_JOB_TOKEN": "x"})
+
+
+def test_a_job_that_only_its_directory_remembers_is_written_down_again(
+    redis_server: RedisServer, tmp_path: Path
+) -> None:
+    ident = submitted(redis_server, URL, note="kept")
+    first = opened(redis_server, ident, tmp_path)
+    first.copy.write(tmp_path, disk=Disk())
+    client = redis_server.client()
+    client.flushall()
+    again = opened(redis_server, ident, tmp_path)
+    assert client.hget(ident, "note") == "kept"
+    assert client.lrange("working", 0, -1) == [ident]
+    assert again.copy.token > first.copy.token
+    assert client.hget(f"amicrawl:claim:{ident}", "token") == str(again.copy.token)
+    client.flushall()
+    with pytest.raises(InputError, match="There is no job"):
+        opened(redis_server, ident, tmp_path / "elsewhere")

@@ -1,0 +1,94 @@
+"""A disk that is only written to while the lease is good."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from amicrawl.crawl.job.leased import Fence, LeasedDisk, LeaseLost
+from amicrawl.disk import Disk, OutputFile
+from amicrawl.errors import OutputError
+from amicrawl.jobs.place import FENCE, raise_fence
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Lease:
+    """A lease that a test gives and takes."""
+
+    def __init__(self) -> None:
+        self.is_held = True
+        self.in_grace = False
+        self.lost = ""
+
+    def lose(self, why: str) -> None:
+        self.lost, self.is_held = why, False
+
+
+def disk_in(directory: Path, lease: Lease, *, token: int = 5, patient: bool = False) -> LeasedDisk:
+    return LeasedDisk(lease, Fence(directory, "abc", token), patient=patient)
+
+
+def test_a_file_is_written_while_the_lease_is_held(tmp_path: Path) -> None:
+    file = OutputFile(tmp_path / "a", disk=disk_in(tmp_path, Lease()))
+    file.write(b"abc")
+    file.seal()
+    assert (tmp_path / "a").read_bytes() == b"abc"
+
+
+def test_between_two_writes_the_lease_is_looked_at_again(tmp_path: Path) -> None:
+    lease = Lease()
+    file = OutputFile(tmp_path / "a", disk=disk_in(tmp_path, lease))
+    file.write(b"abc")
+    lease.lose("taken over")
+    with pytest.raises(OutputError, match="the lease was lost: taken over"):
+        file.write(b"def")
+    with pytest.raises(OutputError):
+        file.seal()
+    file.close()
+    assert (tmp_path / "a.open").read_bytes() == b"abc"
+
+
+def test_who_is_patient_waits_for_the_lease_and_the_event_loop_does_not(tmp_path: Path) -> None:
+    lease = Lease()
+    disk = disk_in(tmp_path, lease, patient=True)
+    lease.is_held = False
+    with pytest.raises(OSError, match="the lease has run out"):
+        disk.create(tmp_path / "now")
+    written = threading.Event()
+
+    def write() -> None:
+        file = OutputFile(tmp_path / "later", disk=disk)
+        file.seal()
+        written.set()
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    assert not written.wait(0.2)
+    assert not (tmp_path / "later.open").exists()
+    lease.is_held = True
+    thread.join(5)
+    assert (tmp_path / "later").exists()
+
+
+def test_a_newer_fence_loses_the_lease(tmp_path: Path) -> None:
+    lease = Lease()
+    disk = disk_in(tmp_path, lease)
+    raise_fence(tmp_path, "abc", 5, disk=Disk())
+    disk.remove(tmp_path / FENCE)
+    raise_fence(tmp_path, "abc", 6, disk=Disk())
+    with pytest.raises(OSError, match="newer owner"):
+        disk.create(tmp_path / "a")
+    assert "newer owner" in lease.lost
+
+
+def test_an_older_claim_puts_up_no_fence(tmp_path: Path) -> None:
+    Fence(tmp_path, "abc", 7).put_up(disk=Disk())
+    Fence(tmp_path, "abc", 7).put_up(disk=Disk())
+    with pytest.raises(LeaseLost):
+        Fence(tmp_path, "abc", 6).put_up(disk=Disk())
+    (tmp_path / FENCE).write_bytes(b"\xff{")
+    assert Fence(tmp_path, "abc", 6).newer() == ""

@@ -1,0 +1,296 @@
+"""The parts of a pipeline, each by itself: pulse, directories, copies in a bucket, what is cleared."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from amicrawl.disk import Disk
+from amicrawl.errors import ExitCode, InputError, OutputError, UsageError
+from amicrawl.jobs.checkpoint import LIST_NAME, restore_checkpoint, save
+from amicrawl.jobs.connection import JobStore, connect
+from amicrawl.jobs.info import encoded, info_of, write_info
+from amicrawl.jobs.lease import Claim, Claims
+from amicrawl.jobs.pipeline_record import (
+    PipelineIdentity,
+    PipelineRecord,
+    figures,
+    pipelines,
+    tell_to_drain,
+)
+from amicrawl.jobs.place import FENCE, STORE_MARK, fenced, is_base, new_base, opened_store, raise_fence
+from amicrawl.jobs.pulse import Pulse
+from amicrawl.jobs.reaper import Reaper
+from amicrawl.jobs.shelf import fetch, path_of
+from amicrawl.jobs.verdict import Verdict, sentence, verdict
+from amicrawl.record.sealed import SealedFile
+from amicrawl.record.uploaded import Manifest, Uploaded
+from amicrawl.record.writer import next_number
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from redis_server import RedisServer
+
+NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
+IDENT = "eed6rdmqqi18ps2eqfatkjyld"
+
+
+@pytest.fixture
+def store(redis_server: RedisServer) -> Iterator[JobStore]:
+    store = connect({"REDIS_URL": redis_server.url})
+    yield store
+    store.close()
+
+
+def raw(store: JobStore) -> Any:
+    return store.client
+
+
+def test_a_crawl_that_renews_is_alive_and_one_that_stops_to_is_hung() -> None:
+    pulse = Pulse(30, 0)
+    for second in range(1, 20):
+        pulse.looked(29.9, second)
+    assert pulse.has_begun
+    assert not pulse.is_our_turn(19)
+    for second in range(20, 41):
+        pulse.looked(29.9 - (second - 19), second)
+        assert not pulse.is_hung(second)
+    pulse.looked(29.9 - 23, 42)
+    assert pulse.is_hung(42)
+
+
+def test_until_a_crawl_renews_itself_the_pipeline_does_for_a_while() -> None:
+    pulse = Pulse(30, 0, startup=60)
+    now = 0.0
+    while not pulse.is_hung(now):
+        now += 1
+        pulse.looked(30 - (now - pulse._own), now)
+        if pulse.is_our_turn(now):
+            pulse.renewed(now)
+        assert not pulse.has_begun, "our own renewals are not taken for the crawl's"
+    assert 60 < now <= 62
+
+
+def test_nobody_is_hung_because_redis_does_not_answer() -> None:
+    pulse = Pulse(30, 0)
+    pulse.looked(29.9, 2)
+    assert pulse.has_begun
+    for second in range(3, 200):
+        pulse.could_not_look(second)
+    pulse.looked(0, 201)
+    assert not pulse.is_hung(215)
+    assert pulse.is_hung(230)
+
+
+@pytest.mark.parametrize(
+    ("code", "was_stopped", "asked", "expected"),
+    [
+        (ExitCode.DONE, False, False, Verdict.DONE),
+        (ExitCode.LIMIT, False, False, Verdict.DONE),
+        (ExitCode.SEEDS_BAD, True, False, Verdict.DONE),
+        (ExitCode.STOPPED, False, True, Verdict.ABORTED),
+        (ExitCode.STOPPED, True, False, Verdict.RELEASED),
+        (-9, True, False, Verdict.RELEASED),
+        (ExitCode.STOPPED, False, False, Verdict.CRASHED),
+        (ExitCode.OUR_ERROR, False, True, Verdict.CRASHED),
+        (-11, False, False, Verdict.CRASHED),
+        (ExitCode.OUTPUT, False, False, Verdict.UNABLE),
+    ],
+)
+def test_the_end_of_a_crawl_is_judged_by_its_exit_code(
+    code: int, expected: Verdict, *, was_stopped: bool, asked: bool
+) -> None:
+    assert verdict(code, was_stopped=was_stopped, abort_requested=asked) is expected
+
+
+def test_the_end_of_a_process_is_told_by_name() -> None:
+    assert sentence(3) == "the crawl ended with exit code 3"
+    assert sentence(-9) == "the crawl was ended by SIGKILL"
+    assert sentence(-200) == "the crawl was ended by signal 200"
+
+
+def test_pipelines_of_one_directory_find_the_same_store(tmp_path: Path) -> None:
+    data, found = tmp_path / "a" / "b", []
+    threads = [
+        threading.Thread(target=lambda: found.append(opened_store(data, disk=Disk()))) for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 8
+    assert len(set(found)) == 1
+    assert [path.name for path in data.iterdir()] == [STORE_MARK]
+
+
+def test_a_store_mark_that_holds_no_uuid_is_refused(tmp_path: Path) -> None:
+    (tmp_path / STORE_MARK).write_text("../../somewhere")
+    with pytest.raises(UsageError, match="holds no UUID"):
+        opened_store(tmp_path, disk=Disk())
+
+
+@pytest.mark.parametrize("slug", ["", "../../etc/passwd", "a/b\x00c", "-", "x" * 5000, "\udcff", "…"])
+def test_no_slug_leads_out_of_the_data_directory(tmp_path: Path, slug: str) -> None:
+    base = new_base(slug, NOON, IDENT, data=tmp_path)
+    assert is_base(base)
+    assert (tmp_path / base).parent == tmp_path
+    assert base.endswith("-20261122-120000-eed6r")
+    second = new_base(slug, NOON, IDENT, data=tmp_path)
+    assert second == f"{base}-{IDENT}"
+    with pytest.raises(OutputError, match="is there already"):
+        new_base(slug, NOON, IDENT, data=tmp_path)
+
+
+def test_a_fence_only_goes_up(tmp_path: Path) -> None:
+    assert raise_fence(tmp_path, IDENT, 7, disk=Disk())
+    assert not raise_fence(tmp_path, IDENT, 6, disk=Disk())
+    assert raise_fence(tmp_path, IDENT, 8, disk=Disk())
+    assert fenced(tmp_path) == 8
+    for spoiled in (b"", b"{", b"[1]", b'{"token": "x"}', b"\xff" * 50_000):
+        (tmp_path / FENCE).write_bytes(spoiled)
+        assert fenced(tmp_path) == 0
+
+
+def test_the_info_of_a_job_has_the_eight_fields_whatever_its_record_holds(tmp_path: Path) -> None:
+    info = info_of({"url": "u\udcff" * 20_000, "aborted": "false"}, Claim(IDENT, 3))
+    eight = ["aborted", "fetch_depth", "pipeline_id", "queued_at", "started_by", "started_in", "url"]
+    assert {*eight, "url_file"} <= info.keys()
+    assert info["aborted"] is True, "any text is true"
+    assert info["url_file"] is None
+    assert len(encoded(info)) < 40_000
+    write_info(tmp_path / "x.json", info, disk=Disk())
+    assert json.loads((tmp_path / "x.json").read_text()) == info
+
+
+def crawl_directory(path: Path) -> Path:
+    """Make something like the directory of a running crawl."""
+    (path / "frontier").mkdir(parents=True)
+    for name in ("super", "snap-3.meguri", "log-4", "log-5", "snap-4.meguri.open"):
+        (path / "frontier" / name).write_bytes(name.encode() * 1000)
+    (path / "captures-00000.open").write_bytes(b"{}\n" * 1000)
+    (path / "ami-00001.warc.gz.open").write_bytes(b"x")
+    files = [
+        {"name": f"ami-0000{n}.warc.gz", "size": 1, "records": 1, "sha256": "0" * 64} for n in (0, 1)
+    ]
+    (path / "crawl.json").write_text(json.dumps({"format": 1, "files": files}))
+    return path
+
+
+def manifest_in(bucket: Path, *names: str) -> None:
+    bucket.mkdir(exist_ok=True)
+    files = {name: Uploaded(SealedFile(name, 1, 1, "0" * 64), "2026-11-22T12:00:00Z") for name in names}
+    (bucket / "uploaded.json").write_bytes(Manifest("file:///b", files).encoded(for_bucket=True))
+
+
+def test_a_checkpoint_is_what_a_killed_crawl_would_leave_and_is_fetched_whole(tmp_path: Path) -> None:
+    crawl, url = crawl_directory(tmp_path / "here"), (tmp_path / "bucket").as_uri()
+    manifest_in(tmp_path / "bucket")
+    checkpoint = (tmp_path / "checkpoint").as_uri()
+    manifest_in(tmp_path / "bucket", "ami-00000.warc.gz")
+    assert save(crawl, checkpoint, disk=Disk(), stopped=lambda: False) > 10_000
+    assert len(list((tmp_path / "checkpoint").iterdir())) == 7
+    there = tmp_path / "there"
+    there.mkdir()
+    (there / "old").touch()
+    assert fetch(there, url, checkpoints=[checkpoint], disk=Disk()) == checkpoint
+    assert (there / "frontier" / "log-5").read_bytes() == (crawl / "frontier" / "log-5").read_bytes()
+    assert (there / "captures-00000.open").read_bytes() == b"{}\n" * 1000
+    assert not (there / "frontier" / "snap-4.meguri.open").exists()
+    assert not (there / "old").exists(), "what was there is put aside"
+    assert (next(tmp_path.glob("there.before-*")) / "old").exists()
+    listed = json.loads((there / "crawl.json").read_text())["files"]
+    assert [file["name"] for file in listed] == ["ami-00000.warc.gz"], "the other one never arrived"
+    assert (there / "uploaded.json").exists()
+    assert next_number(there) == 1001, "names are left to the machine that may not be dead"
+
+
+def test_a_checkpoint_that_is_spoiled_or_begun_is_passed_over(tmp_path: Path) -> None:
+    crawl, url = crawl_directory(tmp_path / "here"), (tmp_path / "bucket").as_uri()
+    manifest_in(tmp_path / "bucket")
+    slots = [(tmp_path / f"slot-{n}").as_uri() for n in range(2)]
+    for slot in slots:
+        save(crawl, slot, disk=Disk(), stopped=lambda: False)
+    (tmp_path / "slot-0" / "part-001").write_bytes(b"spoiled")
+    assert fetch(tmp_path / "there", url, checkpoints=slots, disk=Disk()) == slots[1]
+    with pytest.raises(OutputError, match="given up"):
+        save(crawl, slots[1], disk=Disk(), stopped=lambda: True)
+    with pytest.raises(OutputError, match="no whole checkpoint"):
+        restore_checkpoint(tmp_path / "there", slots[1], disk=Disk())
+    with pytest.raises(OutputError, match="no frontier"):
+        fetch(tmp_path / "elsewhere", url, checkpoints=slots, disk=Disk())
+    assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.parametrize("name", ["../../x", "/etc/passwd", "frontier/../../x", "a/b", "", "x\x00", 7])
+def test_no_name_in_a_checkpoint_leads_out_of_the_directory(tmp_path: Path, name: object) -> None:
+    slot = tmp_path / "slot"
+    slot.mkdir()
+    file = {"name": name, "part": "part-000", "size": 0, "sha256": "0" * 64}
+    (slot / LIST_NAME).write_text(json.dumps({"format": 1, "files": [file]}))
+    (tmp_path / "there").mkdir()
+    with pytest.raises(OutputError, match="no whole checkpoint"):
+        restore_checkpoint(tmp_path / "there", slot.as_uri(), disk=Disk())
+    assert list((tmp_path / "there").iterdir()) == []
+
+
+def test_an_index_that_counts_on_a_file_that_never_arrived_is_not_gone_on_with(tmp_path: Path) -> None:
+    crawl = crawl_directory(tmp_path / "here")
+    manifest_in(tmp_path / "bucket", "ami-00000.warc.gz")
+    pq.write_table(
+        pa.table({"warc_file": ["ami-00000.warc.gz", "ami-00007.warc.gz"]}), crawl / "captures.parquet"
+    )
+    slot = (tmp_path / "slot").as_uri()
+    save(crawl, slot, disk=Disk(), stopped=lambda: False)
+    with pytest.raises(OutputError, match="ami-00007"):
+        fetch(tmp_path / "there", (tmp_path / "bucket").as_uri(), checkpoints=[slot], disk=Disk())
+
+
+def test_each_job_has_a_path_of_its_own_below_the_bucket() -> None:
+    assert path_of("s3://b/p?region=x", "base") == "s3://b/p/base?region=x"
+    assert path_of("file:///srv/archive/", "base") == "file:///srv/archive/base"
+
+
+def test_records_of_dead_pipelines_and_claims_of_no_job_are_cleared_away(
+    store: JobStore, tmp_path: Path
+) -> None:
+    client = raw(store)
+    now = int(client.time()[0])
+    old, new = (f"pipeline:{digit * 32}" for digit in "01")
+    client.hset(old, mapping={"ts": now - 90_000, "nickname": "dead"})
+    client.hset(new, mapping={"ts": now - 80_000, "nickname": "not yet"})
+    client.set(f"pipeline:{'2' * 32}", "no hash")
+    client.hset("pipeline:foreign", "ts", 1)
+    client.sadd("pipelines", old, new)
+    client.hset(store.keys.claim(IDENT), mapping={"token": 1, "state": "held"})
+    Reaper(store, Claims(store)).reap()
+    assert client.smembers("pipelines") == {new}
+    assert client.exists(new, f"pipeline:{'2' * 32}", "pipeline:foreign") == 3
+    assert 0 < client.ttl(store.keys.claim(IDENT)) <= 60
+    assert [fields["nickname"] for fields in pipelines(store)] == ["not yet"]
+
+
+def test_a_pipeline_is_told_to_drain_by_its_name_or_key(store: JobStore, tmp_path: Path) -> None:
+    record = PipelineRecord(store, PipelineIdentity("h", "h.example", 7, "nick-1"))
+    assert record.key == "pipeline:" + hashlib.md5(b"h:h.example:7").hexdigest()
+    measured = figures(tmp_path / "not" / "there")
+    assert record.report("Running", 1.5, measured, slots=1, running=0) == ""
+    assert tell_to_drain(store, "nick-1", how="finish") == [record.key]
+    assert record.report("Running", 1.5, measured, slots=1, running=0) == "finish"
+    raw(store).hset(record.key, "amicrawl_drain", "rm -rf")
+    assert record.report("Running", 1.5, measured, slots=1, running=0) == ""
+    with pytest.raises(InputError, match="amicrawl pipeline ls"):
+        tell_to_drain(store, "nick")
+    raw(store).delete("pipelines")
+    raw(store).rpush("pipelines", "a list, as the document says")
+    record.report("Running", 1.5, measured, slots=1, running=0)
+    record.unregister()
+    assert pipelines(store) == []

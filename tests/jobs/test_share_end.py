@@ -1,0 +1,451 @@
+"""When a shared crawl has ended: a model of its partitions against the scripts, step by random step."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from amicrawl.jobs.connection import RedisSettings, connect
+from amicrawl.jobs.sharing.beginning import begin, seeds_given
+from amicrawl.jobs.sharing.share import (
+    ATTEMPTS,
+    NEXT,
+    DisturbedError,
+    Ended,
+    Held,
+    Nothing,
+    Share,
+    Taken,
+)
+from amicrawl.jobs.sharing.share_record import ShareRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from redis_server import RedisServer
+
+    from amicrawl.jobs.connection import JobStore
+
+LONG = timedelta(minutes=5)
+HERE = "store-here"
+
+
+@pytest.fixture
+def store(redis_server: RedisServer) -> Iterator[JobStore]:
+    store = connect(RedisSettings(url=redis_server.url, prefix="t:"))
+    yield store
+    store.close()
+
+
+def shared(store: JobStore, *, partitions: int = 3, inbox: int = 4, seeds: bool = True) -> Share:
+    share, token = begin(store, ShareRecord("model", partitions, inbox=inbox))
+    if seeds:
+        assert (
+            share.send(-1, token, [(n, f"seed {n}") for n in range(partitions)])
+            == ["taken"] * partitions
+        )
+    seeds_given(share)
+    return share
+
+
+def taken(share: Share, owner: str = "me", *, data: str = HERE, place: str = "") -> Taken:
+    found = share.take(owner, ttl=LONG, data=data, place=place)
+    assert isinstance(found, Taken), found
+    return found
+
+
+def letters(share: Share, one: Taken, after: str = NEXT) -> list[str]:
+    found = share.receive(one.number, one.token, most=100, after=after)
+    assert found is not None
+    return [fields["b"] for _, fields in found]
+
+
+def emptied(share: Share, one: Taken) -> None:
+    """Read and acknowledge everything in the inbox of *one*."""
+    found = share.receive(one.number, one.token, most=100, after=NEXT)
+    assert found is not None
+    assert share.acknowledge(one.number, one.token, [name for name, _ in found])
+
+
+@dataclass
+class Partition:
+    """What a partition is in the model: its durable state, and what its worker has in memory."""
+
+    token: int | None = None
+    frontier: int = 0
+    outbox: list[int] = field(default_factory=list)
+    read: dict[str, bool] = field(default_factory=dict)
+    """Letters that were read: whether their links are in the frontier on disk."""
+    after: str = "0"
+
+
+class Model:
+    """Workers that do what the crawl does, in any order, with any deaths between."""
+
+    def __init__(self, share: Share, dice: random.Random) -> None:
+        self.share = share
+        self.dice = dice
+        self.partitions = [Partition() for _ in range(share.record.partitions)]
+        self.budget = 60
+        self.given: Counter[str] = Counter()
+        self.offered: set[str] = set()
+        self.ended = False
+
+    def step(self) -> None:
+        held = [number for number, partition in enumerate(self.partitions) if partition.token]
+        actions = [self.take] + [self.fetch, self.read, self.keep, self.send, self.tick] * bool(held) * 3
+        actions += [self.die, self.leave] * bool(held)
+        action = self.dice.choice(actions)
+        if action == self.take:
+            self.take(0)
+        else:
+            action(self.dice.choice(held))
+
+    def take(self, _: int) -> None:
+        found = self.share.take("me", ttl=LONG, data=HERE)
+        if isinstance(found, Nothing):
+            self.told_ended(found.why == "ended")
+            return
+        partition = self.partitions[found.number]
+        assert partition.token is None
+        partition.token, partition.after, partition.read = found.token, "0", {}
+
+    def fetch(self, number: int) -> None:
+        """Fetch a page, which may lead elsewhere; the links are kept before the page is settled."""
+        partition = self.partitions[number]
+        if partition.frontier:
+            if self.budget and self.dice.random() < 0.6:
+                self.budget -= 1
+                partition.outbox.append(self.dice.randrange(len(self.partitions)))
+            partition.frontier -= 1
+
+    def read(self, number: int) -> None:
+        partition = self.partitions[number]
+        assert partition.token is not None
+        found = self.share.receive(number, partition.token, most=2, after=partition.after)
+        assert found is not None
+        if partition.after != NEXT:
+            partition.after = found[-1][0] if found else NEXT
+        partition.read |= {name: False for name, _ in found}
+
+    def keep(self, number: int) -> None:
+        """Put what was read into the frontier, force it to disk, acknowledge."""
+        partition = self.partitions[number]
+        assert partition.token is not None
+        for name in [name for name, kept in partition.read.items() if not kept]:
+            key = f"{number} {name}"
+            # The frontier knows a link that comes again.
+            partition.frontier += key not in self.offered
+            self.offered.add(key)
+            partition.read[name] = True
+        if self.dice.random() < 0.7:
+            assert self.share.acknowledge(number, partition.token, list(partition.read))
+            partition.read = {}
+
+    def send(self, number: int) -> None:
+        partition = self.partitions[number]
+        assert partition.token is not None
+        while partition.outbox:
+            to = partition.outbox[0]
+            answer = self.share.send(number, partition.token, [(to, "link")])
+            assert answer is not None
+            if answer == ["full"]:
+                return
+            if self.dice.random() < 0.2 and self.budget:
+                # The mark was not written: it is sent again.
+                self.budget -= 1
+                continue
+            partition.outbox.pop(0)
+
+    def tick(self, number: int) -> None:
+        partition = self.partitions[number]
+        assert partition.token is not None
+        idle = not (partition.frontier or partition.outbox or not all(partition.read.values()))
+        told = self.share.tick(
+            number, partition.token, ttl=LONG, idle=idle, spare=self.dice.random() < 0.3
+        )
+        assert told.is_ours
+        self.told_ended(told.ended)
+        if told.give:
+            self.leave(number)
+
+    def leave(self, number: int) -> None:
+        partition = self.partitions[number]
+        assert partition.token is not None
+        assert self.share.release(number, partition.token, Ended.ENDED) in {"parked", "ready"}
+        partition.token = None
+
+    def die(self, number: int) -> None:
+        """Die, and have the lease run out; attempts count as those of different days."""
+        if self.dice.random() < 0.7:
+            return
+        keys = self.share.keys
+        self.share.store.client.delete(keys.lease(number))
+        self.share.store.client.hset(keys.claim(number), "attempt", "0")
+        self.partitions[number].token = None
+
+    def told_ended(self, ended: bool) -> None:
+        self.ended = self.ended or ended
+        if ended:
+            for number, partition in enumerate(self.partitions):
+                assert partition.frontier == 0, number
+                assert partition.outbox == [], number
+                assert self.share.store.client.xlen(self.share.keys.links(number)) == 0, number
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_crawl_ends_when_nothing_is_left_and_not_before(store: JobStore, seed: int) -> None:
+    dice = random.Random(seed)
+    model = Model(shared(store, partitions=dice.randint(1, 5), inbox=dice.choice([1, 2, 8])), dice)
+    for _ in range(20_000):
+        model.step()
+        if model.ended:
+            break
+    assert model.ended
+    for _ in range(50):
+        model.step()
+
+
+def test_a_crawl_without_seeds_has_ended(store: JobStore) -> None:
+    assert shared(store, seeds=False).take("me", data=HERE) == Nothing("ended")
+
+
+def test_a_crawl_goes_on_while_its_seeds_are_given(store: JobStore) -> None:
+    share, token = begin(store, ShareRecord("model", 1))
+    assert share.take("me", data=HERE) == Nothing("none")
+    assert share.send(-1, "somebody else's token", [(0, "seed")]) is None
+    assert share.send(-1, token, [(0, "seed")]) == ["taken"]
+    one = taken(share)
+    emptied(share, one)
+    assert not share.tick(0, one.token, idle=True).ended
+    seeds_given(share)
+    assert share.tick(0, one.token, idle=True).ended
+
+
+def test_a_letter_under_way_keeps_the_crawl_from_ending(store: JobStore) -> None:
+    share = shared(store, partitions=2)
+    first, second = taken(share), taken(share)
+    for one in (first, second):
+        emptied(share, one)
+    assert not share.tick(first.number, first.token, idle=True).ended
+    assert share.send(second.number, second.token, [(first.number, "link")]) == ["taken"]
+    assert not share.tick(second.number, second.token, idle=True).ended
+    assert letters(share, first) == ["link"]
+    # Read is not kept: idle is not taken at its word while a letter is not acknowledged.
+    told = share.tick(first.number, first.token, idle=True)
+    assert (told.ended, told.letters) == (False, 1)
+
+
+def test_a_full_inbox_takes_nothing_and_nothing_is_dropped(store: JobStore) -> None:
+    share = shared(store, partitions=2, inbox=2)
+    one = taken(share)
+    other = 1 - one.number
+    assert share.send(one.number, one.token, [(other, str(n)) for n in range(4)]) == [
+        "taken",
+        "full",
+        "full",
+        "full",
+    ]
+    two = taken(share)
+    emptied(share, two)
+    assert share.send(one.number, one.token, [(other, "later")]) == ["taken"]
+    assert letters(share, two) == ["later"]
+
+
+def test_letters_that_the_owner_before_had_read_come_again(store: JobStore) -> None:
+    share = shared(store, partitions=1)
+    one = taken(share)
+    assert letters(share, one) == ["seed 0"]
+    store.client.delete(share.keys.lease(0))
+    two = taken(share, "other")
+    assert two.token > one.token
+    assert two.lapsed
+    assert letters(share, two) == []
+    assert letters(share, two, after="0") == ["seed 0"]
+
+
+def test_without_its_lease_a_worker_can_do_nothing(store: JobStore) -> None:
+    share = shared(store, partitions=2)
+    one = taken(share)
+    store.client.delete(share.keys.lease(one.number))
+    other = taken(share, "other")
+    while other.number != one.number:
+        other = taken(share, "other")
+    number, token = one.number, one.token
+    assert share.tick(number, token, idle=True).lease == "lost"
+    assert share.send(number, token, [(0, "x")]) is None
+    assert share.receive(number, token, most=1, after=NEXT) is None
+    assert not share.acknowledge(number, token, ["0-1"])
+    assert share.hold(number, token, running=False) is Held.LOST
+    assert share.release(number, token, Ended.ENDED) == "lost"
+    assert share.tick(number, other.token, idle=False).lease == "renewed"
+
+
+def test_a_worker_that_was_cut_off_regains_its_lease_if_nobody_took_over(store: JobStore) -> None:
+    share = shared(store, partitions=1)
+    one = taken(share)
+    store.client.delete(share.keys.lease(0))
+    assert share.tick(0, one.token, idle=False).lease == "regained"
+    assert store.client.get(share.keys.lease(0)) == str(one.token)
+
+
+def test_a_crawl_that_hangs_is_not_held_by_the_worker_around_it(store: JobStore) -> None:
+    share = shared(store, partitions=1)
+    one = taken(share)
+    assert share.hold(0, one.token, running=True) is Held.HELD
+    share.tick(0, one.token, idle=False)
+    assert share.hold(0, one.token, running=True) is Held.ITS_OWN
+    store.client.delete(share.keys.lease(0))
+    assert share.hold(0, one.token, running=True) is Held.LAPSED
+    assert store.client.get(share.keys.lease(0)) is None
+    assert share.hold(0, one.token, running=False) is Held.HELD
+
+
+def test_a_partition_that_crashes_again_and_again_is_given_up_and_can_be_tried_again(
+    store: JobStore,
+) -> None:
+    share = shared(store, partitions=1)
+    for attempt in range(ATTEMPTS):
+        one = taken(share)
+        assert one.attempt == attempt
+        standing = share.release(0, one.token, Ended.CRASHED)
+    assert standing == "failed"
+    assert share.take("me", data=HERE) == Nothing("ended")
+    epoch = store.client.hget(share.keys.record, "epoch")
+    assert share.retry() == 1
+    assert store.client.hget(share.keys.record, "epoch") != epoch
+    assert taken(share).attempt == 0
+
+
+def test_all_outboxes_are_sent_once_more_when_that_is_asked_for(store: JobStore) -> None:
+    share = shared(store, partitions=2, seeds=False)
+    epoch = store.client.hget(share.keys.record, "epoch")
+    assert share.take("me", data=HERE) == Nothing("ended")
+    assert share.retry(resend=True) == 0
+    # Also what was parked: its outbox is to be sent.
+    one = taken(share)
+    told = share.tick(one.number, one.token, idle=False)
+    assert told.epoch != epoch
+    assert not told.ended
+
+
+def test_letters_for_a_partition_that_is_out_stay_where_they_are(store: JobStore) -> None:
+    share = shared(store, partitions=2)
+    one = taken(share)
+    assert share.release(one.number, one.token, Ended.LIMIT) == "limit"
+    two = taken(share)
+    assert share.send(two.number, two.token, [(one.number, "x")]) == ["out"]
+    emptied(share, two)
+    told = share.tick(two.number, two.token, idle=True)
+    assert told.out == (one.number,)
+    assert told.ended
+
+
+def test_a_partition_stays_with_the_machine_that_has_its_directory(store: JobStore) -> None:
+    share = shared(store, partitions=1)
+    one = taken(share, data="machine a")
+    assert share.release(0, one.token, Ended.ENDED) == "ready"
+    assert share.take("b", data="machine b") == Nothing("none", away=1)
+    assert share.take("b", data="machine b", place="file:///x") == Nothing("none", away=1)
+    again = taken(share, data="machine a")
+    assert not again.fetch
+
+
+def test_what_was_shipped_goes_to_whoever_can_fetch_it(store: JobStore) -> None:
+    share = shared(store, partitions=1)
+    one = taken(share, data="machine a")
+    share.release(0, one.token, Ended.ENDED, place="file:///x")
+    two = taken(share, "b", data="machine b", place="file:///x")
+    assert two.fetch
+    # It died before it had fetched: what was shipped is still the truth.
+    store.client.delete(share.keys.lease(0))
+    three = taken(share, "c", data="machine c", place="file:///x")
+    assert three.fetch
+    assert share.fetched(0, three.token, data="machine c")
+    assert not share.fetched(0, two.token, data="machine b")
+    store.client.delete(share.keys.lease(0))
+    # From here on what lies there is behind the truth.
+    assert share.take("b", data="machine b", place="file:///x") == Nothing("none", away=1)
+    assert not taken(share, "c", data="machine c", place="file:///x").fetch
+
+
+def test_who_has_more_than_a_fair_share_gives_one_up_to_who_asks(store: JobStore) -> None:
+    share = shared(store, partitions=4)
+    held = [taken(share, "a") for _ in range(4)]
+    assert not any(share.tick(one.number, one.token, idle=False).give for one in held)
+    assert share.take("b", data=HERE) == Nothing("none", held=4)
+    asked = [one for one in held if share.tick(one.number, one.token, idle=False).give]
+    assert len(asked) == 2
+    for one in asked:
+        share.release(one.number, one.token, Ended.ENDED)
+        # Whoever gave it has more still, and does not get it back.
+        assert isinstance(share.take("a", data=HERE), Nothing)
+        assert taken(share, "b").number == one.number
+        share.take("b", data=HERE)
+    assert not any(
+        share.tick(one.number, one.token, idle=False).give for one in held if one not in asked
+    )
+
+
+def test_a_partition_with_nothing_to_do_makes_room_for_one_that_waits(store: JobStore) -> None:
+    share = shared(store, partitions=2)
+    one = taken(share)
+    emptied(share, one)
+    assert not share.tick(one.number, one.token, idle=False, spare=False).give
+    assert share.tick(one.number, one.token, idle=True, spare=True).give
+    assert share.release(one.number, one.token, Ended.ENDED) == "parked"
+
+
+def test_a_turn_ends_when_others_wait(store: JobStore) -> None:
+    share = shared(store, partitions=2)
+    one = taken(share)
+    store.client.hset(share.keys.claim(one.number), "since", "1")
+    assert not share.tick(one.number, one.token, idle=False).give
+    assert share.tick(one.number, one.token, idle=False, turn=timedelta(seconds=1)).give
+
+
+def test_stop_and_pause_reach_every_worker(store: JobStore) -> None:
+    share = shared(store, partitions=1)
+    one = taken(share)
+    share.set_flag("pause", on=True)
+    assert share.tick(0, one.token, idle=False).pause
+    share.set_flag("pause", on=False)
+    assert not share.tick(0, one.token, idle=False).pause
+    share.set_flag("stop", on=True)
+    assert share.tick(0, one.token, idle=False).stop
+    assert share.take("b", data=HERE) == Nothing("stopped")
+
+
+def test_what_somebody_else_put_under_our_keys_is_said_in_a_sentence(store: JobStore) -> None:
+    share = shared(store, partitions=1)
+    one = taken(share)
+    for key in (share.keys.claim(0), share.keys.links(0), share.keys.record, share.keys.hungry):
+        before = store.client.dump(key) if store.client.exists(key) else None
+        store.client.delete(key)
+        store.client.set(key, "not ours")
+        for call in (
+            lambda: share.take("b", data=HERE),
+            lambda: share.tick(0, one.token, idle=True),
+            lambda: share.send(0, one.token, [(0, "x")]),
+            lambda: share.release(0, one.token, Ended.BUSY),
+        ):
+            with contextlib.suppress(DisturbedError):
+                call()
+        store.client.delete(key)
+        assert before is None or before
+    assert len(share.standings()) == 1
+
+
+def test_after_redis_was_emptied_a_crawl_hears_so(store: JobStore) -> None:
+    share = shared(store, partitions=1)
+    one = taken(share)
+    store.client.flushall()
+    assert not share.tick(0, one.token, idle=True).is_ours
+    assert share.take("me", data=HERE) == Nothing("gone")
+    assert not store.client.keys("*")

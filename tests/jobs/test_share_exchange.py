@@ -1,0 +1,297 @@
+"""The exchange of a partition: letters acknowledged when they are on disk, a lease kept or lost."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import Future
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from amicrawl.crawl.sharing.exchange import Exchange, News, Standing
+from amicrawl.disk import Disk
+from amicrawl.errors import AmicrawlError
+from amicrawl.frontier import Source
+from amicrawl.jobs.connection import RedisSettings, connect
+from amicrawl.jobs.letters import letters as dead_letters
+from amicrawl.jobs.sharing.beginning import begin, seeds_given
+from amicrawl.jobs.sharing.letter import Link, encoded_link, letter_of
+from amicrawl.jobs.sharing.outbox import Outbox
+from amicrawl.jobs.sharing.share import NEXT, Share, Taken
+from amicrawl.jobs.sharing.share_record import ShareRecord
+from amicrawl.seed import Seed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from redis_server import RedisServer
+
+    from amicrawl.jobs.connection import JobStore
+
+PATIENCE = 20.0
+
+
+def link(name: str) -> str:
+    return encoded_link(Link(Seed(f"http://example.org/{name}"), Source.LINK))
+
+
+class Crawl:
+    """One partition in a test: its exchange, and what the event loop would have heard."""
+
+    def __init__(
+        self,
+        share: Share,
+        directory: Path,
+        *,
+        ttl: float = 30.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        taken = share.take("me", data="here")
+        assert isinstance(taken, Taken)
+        self.taken = taken
+        self.share = share
+        self.forced = 0
+        self.newer = ""
+        self.news: list[News] = []
+        self.told = threading.Condition()
+        directory.mkdir(exist_ok=True)
+        self.outbox = Outbox(directory, disk=Disk())
+        self.exchange = Exchange(
+            share,
+            taken.number,
+            taken.token,
+            force=self._force,
+            tell=self._tell,
+            fence=lambda: self.newer,
+            ttl=timedelta(seconds=ttl),
+            turn=timedelta(0),
+            clock=clock,
+        )
+        self.exchange.outbox = self.outbox
+
+    def _force(self) -> Future[None]:
+        self.forced += 1
+        done: Future[None] = Future()
+        done.set_result(None)
+        return done
+
+    def _tell(self, news: News) -> None:
+        with self.told:
+            self.news.append(news)
+            self.told.notify_all()
+
+    def round(self, standing: Standing) -> News:
+        """Feed *standing*, and return what is told next."""
+        with self.told:
+            count = len(self.news)
+            self.exchange.feed(standing)
+            assert self.told.wait_for(lambda: len(self.news) > count, PATIENCE)
+            return self.news[-1]
+
+    def until(self, standing: Standing, found: Callable[[News], bool]) -> News:
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            news = self.round(standing)
+            if found(news):
+                return news
+        raise AssertionError("it was not told")
+
+
+BUSY = Standing(idle=False, has_room=True)
+IDLE = Standing(idle=True, has_room=True)
+
+
+@pytest.fixture
+def store(redis_server: RedisServer) -> Iterator[JobStore]:
+    store = connect(RedisSettings(url=redis_server.url))
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def share(store: JobStore) -> Share:
+    share, token = begin(store, ShareRecord("exchange", 2, inbox=3))
+    share.send(-1, token, [(number, letter_of([link(f"seed-{number}")])) for number in range(2)])
+    seeds_given(share)
+    return share
+
+
+def test_a_letter_is_acknowledged_when_its_links_are_on_disk_and_not_before(
+    share: Share, store: JobStore, tmp_path: Path
+) -> None:
+    crawl = Crawl(share, tmp_path / "a")
+    crawl.exchange.begin()
+    news = crawl.until(BUSY, lambda news: bool(news.letters))
+    inbox = share.keys.links(crawl.taken.number)
+    assert [each.seed.url for each in news.letters[0].links] == [
+        f"http://example.org/seed-{crawl.taken.number}"
+    ]
+    crawl.round(BUSY)
+    assert (crawl.forced, store.client.xlen(inbox)) == (0, 1)
+    assert not crawl.round(IDLE).told.ended
+    crawl.round(Standing(idle=False, has_room=True, kept=(news.letters[0].name,)))
+    assert (crawl.forced, store.client.xlen(inbox)) == (1, 0)
+    crawl.exchange.finish(IDLE, PATIENCE)
+    assert store.client.hget(share.keys.claim(crawl.taken.number), "idle") == "1"
+
+
+def test_links_go_from_an_outbox_to_an_inbox_and_the_crawl_ends_with_the_last(
+    share: Share, tmp_path: Path
+) -> None:
+    one, two = Crawl(share, tmp_path / "a"), Crawl(share, tmp_path / "b")
+    one.exchange.begin()
+    two.exchange.begin()
+    for crawl in (one, two):
+        news = crawl.until(BUSY, lambda news: bool(news.letters))
+        crawl.round(Standing(idle=False, has_room=True, kept=(news.letters[0].name,)))
+    one.outbox.append(two.taken.number, [link(str(number)) for number in range(1200)])
+    one.outbox.sync()
+    assert not two.round(IDLE).told.ended
+    one.round(IDLE)
+    assert one.outbox.is_empty
+    assert one.exchange.sent == 1200
+    found = two.until(IDLE, lambda news: bool(news.letters))
+    names = [letter.name for letter in found.letters]
+    assert sum(len(letter.links) for letter in found.letters) == 1200
+    assert not one.round(IDLE).told.ended
+    assert two.round(Standing(idle=True, has_room=True, kept=tuple(names))).told.ended
+    assert one.round(IDLE).told.ended
+
+
+def test_a_full_inbox_leaves_links_in_the_outbox(share: Share, store: JobStore, tmp_path: Path) -> None:
+    crawl = Crawl(share, tmp_path / "a")
+    crawl.exchange.begin()
+    other = 1 - crawl.taken.number
+    crawl.outbox.append(other, [link(str(number)) for number in range(5000)])
+    crawl.outbox.flush()
+    crawl.round(IDLE)
+    assert store.client.xlen(share.keys.links(other)) == share.record.inbox
+    assert not crawl.outbox.is_empty
+    assert "idle" not in store.client.hgetall(share.keys.claim(crawl.taken.number))
+
+
+def test_what_is_no_letter_is_a_dead_letter_and_the_others_arrive(
+    share: Share, store: JobStore, tmp_path: Path
+) -> None:
+    crawl = Crawl(share, tmp_path / "a")
+    inbox = share.keys.links(crawl.taken.number)
+    store.client.xadd(inbox, {"b": "noise"})
+    store.client.xadd(inbox, {"whatever": "else", "v": "9"})
+    store.client.xadd(inbox, {"b": letter_of(['{"u":7}', link("good")])})
+    crawl.exchange.begin()
+    news = crawl.until(BUSY, lambda news: bool(news.letters))
+    urls = [each.seed.url for letter in news.letters for each in letter.links]
+    assert urls[-1] == "http://example.org/good"
+    assert len(news.letters) == 4
+    assert len(dead_letters(store)) == 3
+    crawl.round(Standing(idle=False, has_room=True, kept=tuple(letter.name for letter in news.letters)))
+    assert store.client.xlen(inbox) == 0
+
+
+def test_a_crawl_that_feeds_nothing_loses_its_lease(
+    share: Share, store: JobStore, tmp_path: Path
+) -> None:
+    crawl = Crawl(share, tmp_path / "a", ttl=0.5)
+    crawl.exchange.begin()
+    crawl.round(BUSY)
+    lease = share.keys.lease(crawl.taken.number)
+    deadline = time.monotonic() + PATIENCE
+    while store.client.exists(lease):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert not crawl.exchange.is_held
+    assert not crawl.exchange.lost
+    assert crawl.round(BUSY).told.lease == "regained"
+    assert crawl.exchange.is_held
+
+
+def test_the_lease_is_kept_while_the_output_is_opened(
+    share: Share, store: JobStore, tmp_path: Path
+) -> None:
+    crawl = Crawl(share, tmp_path / "a", ttl=1.0)
+    crawl.exchange.begin()
+    assert crawl.exchange.in_grace
+    time.sleep(1.5)
+    assert crawl.exchange.is_held
+    assert store.client.exists(share.keys.lease(crawl.taken.number))
+    crawl.round(BUSY)
+    assert not crawl.exchange.in_grace
+
+
+def test_the_lease_runs_out_by_a_clock_that_no_hand_turns(share: Share, tmp_path: Path) -> None:
+    now = 1000.0
+    crawl = Crawl(share, tmp_path / "a", ttl=30.0, clock=lambda: now)
+    crawl.exchange.begin()
+    assert crawl.exchange.is_held
+    now += 24.0
+    assert crawl.exchange.is_held
+    # The machine slept, or the process was frozen, beyond the lease less its margin of 5 s.
+    now += 2.0
+    assert not crawl.exchange.is_held
+
+
+def test_a_newer_token_in_the_directory_ends_it_even_without_redis(share: Share, tmp_path: Path) -> None:
+    crawl = Crawl(share, tmp_path / "a")
+    crawl.exchange.begin()
+    crawl.round(BUSY)
+    crawl.newer = "a newer owner has this directory"
+    assert crawl.round(BUSY).told.lease == "lost"
+    assert not crawl.exchange.is_held
+    assert "newer owner" in crawl.exchange.lost
+
+
+def test_a_partition_that_was_taken_over_is_not_begun(
+    share: Share, store: JobStore, tmp_path: Path
+) -> None:
+    crawl = Crawl(share, tmp_path / "a")
+    store.client.delete(share.keys.lease(crawl.taken.number))
+    store.client.hset(share.keys.claim(crawl.taken.number), "token", "999")
+    with pytest.raises(AmicrawlError, match="Nothing was written"):
+        crawl.exchange.begin()
+
+
+def test_a_letter_whose_answer_was_lost_is_read_again_and_the_others_are_not(
+    share: Share, store: JobStore, tmp_path: Path
+) -> None:
+    crawl = Crawl(share, tmp_path / "a")
+    number, token = crawl.taken.number, crawl.taken.token
+    crawl.exchange.begin()
+    first = crawl.until(BUSY, lambda news: bool(news.letters)).letters[0]
+    crawl.round(BUSY)
+    store.client.xadd(share.keys.links(number), {"b": letter_of([link("second")])})
+    # Handed out, and nobody heard of it.
+    assert share.receive(number, token, most=10, after=NEXT)
+    store.client.rename(share.keys.record, "elsewhere")
+    deadline = time.monotonic() + PATIENCE
+    while not crawl.exchange.trouble:
+        assert time.monotonic() < deadline
+        crawl.exchange.feed(BUSY)
+        time.sleep(0.02)
+    store.client.rename("elsewhere", share.keys.record)
+    news = crawl.until(BUSY, lambda news: bool(news.letters))
+    assert [each.seed.url for letter in news.letters for each in letter.links] == [
+        "http://example.org/second"
+    ]
+    kept = (first.name, news.letters[0].name)
+    crawl.round(Standing(idle=False, has_room=True, kept=kept))
+    assert store.client.xlen(share.keys.links(number)) == 0
+
+
+def test_redis_away_and_back_again_loses_nothing(share: Share, store: JobStore, tmp_path: Path) -> None:
+    crawl = Crawl(share, tmp_path / "a")
+    crawl.exchange.begin()
+    crawl.outbox.append(1 - crawl.taken.number, [link("x")])
+    crawl.outbox.flush()
+    # The server answers nobody for a moment: as long as the client waits, and longer.
+    store.client.config_set("maxclients", "1")
+    store.client.client_kill_filter(_type="normal", skipme=False)
+    for _ in range(3):
+        crawl.exchange.feed(BUSY)
+        time.sleep(0.1)
+    store.client.config_set("maxclients", "10000")
+    crawl.until(BUSY, lambda news: news.told.is_ours and crawl.outbox.is_empty)
+    assert crawl.exchange.is_held
+    assert not crawl.exchange.trouble

@@ -1,0 +1,219 @@
+"""A worker that is cut off, frozen, or told to stop: what it does not hold it does not write to."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from datetime import timedelta
+from typing import TYPE_CHECKING, Self
+
+import psutil
+import pytest
+from archive_reading import check_sealed, rows
+from crawl_processes import end
+from loopback import PROJECT, QUICK, RawServer, environment, page
+
+from amicrawl.disk import Disk
+from amicrawl.jobs.connection import RedisSettings, connect
+from amicrawl.jobs.place import opened_store, raise_fence
+from amicrawl.jobs.sharing.share import Ended, Share, Taken
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from redis_server import RedisServer
+
+PAGES = 600
+IN_FLIGHT = 4
+LEASE = 3.0
+PATIENCE = 120.0
+
+
+class Wire:
+    """A way to a server on loopback that can be cut: open connections are closed, new ones refused."""
+
+    def __init__(self, port: int) -> None:
+        self._target = port
+        self._open: set[socket.socket] = set()
+        self._lock = threading.Lock()
+        self.is_cut = False
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._accept, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._listener.close()
+        self.cut()
+
+    def cut(self) -> None:
+        with self._lock:
+            self.is_cut = True
+            for each in self._open:
+                with contextlib.suppress(OSError):
+                    each.shutdown(socket.SHUT_RDWR)
+
+    def mend(self) -> None:
+        self.is_cut = False
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                here, _ = self._listener.accept()
+                if self.is_cut:
+                    here.close()
+                    continue
+                there = socket.create_connection(("127.0.0.1", self._target))
+                with self._lock:
+                    self._open |= {here, there}
+                for pair in ((here, there), (there, here)):
+                    threading.Thread(target=self._carry, args=pair, daemon=True).start()
+
+    def _carry(self, source: socket.socket, target: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while block := source.recv(65536):
+                target.sendall(block)
+        with self._lock:
+            for each in (source, target):
+                self._open.discard(each)
+                each.close()
+
+
+def answer(head: bytes) -> bytes:
+    number = int(head.split(b" ")[1][1:] or 0)
+    children = [child for child in (2 * number + 1, 2 * number + 2) if child < PAGES]
+    return page(
+        "".join(f'<a href="/{child}">x</a>' for child in children).encode(), "Content-Type: text/html"
+    )
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "amicrawl.cli", "share", *arguments]
+
+
+@contextlib.contextmanager
+def worker(data: Path, port: int) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a worker; it and its crawl are gone behind the block, however it is left."""
+    settings = QUICK | {"AMICRAWL_PER_HOST": str(IN_FLIGHT), "AMICRAWL_INFLIGHT_MAX": str(IN_FLIGHT)}
+    further = [part for pair in settings.items() for part in ("-s", "=".join(pair))]
+    process = subprocess.Popen(
+        command("work", "one", "--data", str(data), "--lease", str(LEASE), *further),
+        cwd=PROJECT,
+        env=environment() | {"REDIS_URL": f"redis://127.0.0.1:{port}/0"},
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        yield process
+    finally:
+        end(process)
+
+
+def until(found: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not found():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def state_of(directory: Path) -> dict[str, str]:
+    """Return a digest of every file that a crawl writes, but for what its process says."""
+    left_out = {"worker.log", "fence.json"}
+    return {
+        str(path.relative_to(directory)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(directory.rglob("*"))
+        if path.is_file() and path.name not in left_out
+    }
+
+
+@pytest.mark.timeout(300)
+def test_a_worker_cut_off_pauses_and_a_frozen_one_writes_nothing_when_it_wakes(
+    tmp_path: Path, redis_server: RedisServer
+) -> None:
+    data = tmp_path / "data"
+    directory = data / "one" / "part-000"
+    with (
+        RawServer(answer, keep_open=True, pause=0.03) as server,
+        Wire(redis_server.port) as wire,
+        contextlib.ExitStack() as started,
+    ):
+        (tmp_path / "starts.txt").write_text(f"{server.url}/\n")
+        made = subprocess.run(
+            command("create", "one", "--seeds", str(tmp_path / "starts.txt"), "--partitions", "1"),
+            cwd=PROJECT,
+            env=environment() | {"REDIS_URL": redis_server.url},
+            check=False,
+            capture_output=True,
+        )
+        assert made.returncode == 0, made.stderr
+        first = started.enter_context(worker(data, wire.port))
+        until(lambda: len(server.requests) > 60)
+
+        wire.cut()
+        # It goes on as long as its lease is good, and not beyond: nothing is asked for a while.
+        until(lambda: is_quiet(server))
+        paused = len(server.requests)
+        assert paused < PAGES, "the crawl was over before its lease was: this says nothing"
+        before = state_of(directory)
+        time.sleep(0.5)
+        assert (len(server.requests), state_of(directory)) == (paused, before)
+        wire.mend()
+        until(lambda: len(server.requests) > paused + 20)
+
+        crawl = psutil.Process(first.pid).children()[0]
+        for process in (psutil.Process(first.pid), crawl):
+            process.suspend()
+        with connect_to(redis_server) as share:
+            taken = taken_over(share, data)
+            assert raise_fence(directory, "one.p0", taken.token, disk=Disk())
+            frozen = state_of(directory)
+            asked = len(server.requests)
+            # The worker around it would kill it: by itself, too, it has to find out.
+            crawl.resume()
+            until(lambda: "Nothing more was written" in (directory / "worker.log").read_text())
+            psutil.Process(first.pid).resume()
+            psutil.wait_procs([crawl], PATIENCE)
+            assert not crawl.is_running()
+            assert state_of(directory) == frozen
+            assert len(server.requests) - asked <= 2 * IN_FLIGHT
+            assert share.release(0, taken.token, Ended.BUSY) == "ready"
+        # It takes the partition like any other that is ready, and finishes it.
+        assert first.wait(PATIENCE) == 0
+    found = Counter(row["url"] for row in rows(directory))
+    assert set(found) == {f"{server.url}/{number or ''}" for number in range(PAGES)}
+    assert found.total() - len(found) <= 2 * IN_FLIGHT
+    for path in directory.glob("*.warc.gz"):
+        check_sealed(path)
+
+
+def is_quiet(server: RawServer) -> bool:
+    asked = len(server.requests)
+    time.sleep(1.0)
+    return len(server.requests) == asked
+
+
+@contextlib.contextmanager
+def connect_to(redis_server: RedisServer):  # type: ignore[no-untyped-def]
+    store = connect(RedisSettings(url=redis_server.url))
+    yield Share.open(store, "one")
+    store.close()
+
+
+def taken_over(share: Share, data: Path) -> Taken:
+    here = opened_store(data, disk=Disk())
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        found = share.take("the test", ttl=timedelta(minutes=5), data=here)
+        if isinstance(found, Taken):
+            assert found.lapsed
+            return found
+        assert time.monotonic() < deadline
+        time.sleep(0.1)

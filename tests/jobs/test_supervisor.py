@@ -1,0 +1,393 @@
+"""Supervisor: jobs run as children, their ends told, with a stand-in for the crawl and a real Redis."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import sys
+import time
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from amicrawl.disk import DirectoryLock, Disk
+from amicrawl.jobs.attempt import Workshop
+from amicrawl.jobs.connection import JobStore, RedisSettings, connect
+from amicrawl.jobs.lease import Claims
+from amicrawl.jobs.letters import letters
+from amicrawl.jobs.pipeline_record import PipelineIdentity, pipelines, tell_to_drain
+from amicrawl.jobs.place import fenced, opened_store
+from amicrawl.jobs.queue_order import queue_order
+from amicrawl.jobs.supervisor import Mode, PipelineOptions, Supervisor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from redis_server import RedisServer
+
+STAND_IN = Path(__file__).parent / "stand_in_crawl.py"
+IDENTS = [f"{'abcdefgh'[n]}123456789012345678901{n}x" for n in range(6)]
+
+
+def raw(store: JobStore) -> Any:
+    """The client itself; redis-py's own types allow for more answers than there can be."""
+    return store.client
+
+
+def stand_in(ident: str, directory: Path) -> Sequence[str]:
+    return [sys.executable, str(STAND_IN), ident, str(directory)]
+
+
+class Pipelines:
+    """Pipelines in this process, turned by the test; all they started is killed at its end."""
+
+    def __init__(self, url: str, directory: Path) -> None:
+        self.settings = RedisSettings.from_mapping({"REDIS_URL": url})
+        self.store = connect(self.settings, socket_timeout=1.0)
+        self.directory = directory
+        self.all: list[Supervisor] = []
+
+    def start(
+        self, name: str = "one", *, data: str = "data", options: PipelineOptions | None = None
+    ) -> Supervisor:
+        path = self.directory / data
+        workshop = Workshop(
+            data=path,
+            store_id=opened_store(path, disk=Disk()),
+            command=stand_in,
+            environment={**os.environ, **self.settings.environment()},
+            lease_seconds=4,
+            disk=Disk(),
+        )
+        options = replace(
+            options or PipelineOptions(),
+            queues=tuple(queue_order(name)),
+            lease=timedelta(seconds=4),
+            min_free=options.min_free if options is not None else 0,
+            grace=0.5,
+        )
+        identity = PipelineIdentity(socket.gethostname(), "fq.example", 1000 + len(self.all), name)
+        self.all.append(Supervisor(self.store, workshop, options, identity=identity))
+        return self.all[-1]
+
+    def turn(self, until: Callable[[], object], *, seconds: float = 30.0) -> None:
+        deadline = time.monotonic() + seconds
+        while not until():
+            assert time.monotonic() < deadline, "waited in vain"
+            for supervisor in self.all:
+                supervisor.turn()
+            time.sleep(0.03)
+
+    def end(self) -> None:
+        for supervisor in self.all:
+            for attempt in supervisor.attempts:
+                attempt.kill("the test is over")
+        self.store.close()
+
+
+@pytest.fixture
+def run(redis_server: RedisServer, tmp_path: Path) -> Iterator[Pipelines]:
+    pipelines = Pipelines(redis_server.url, tmp_path)
+    yield pipelines
+    pipelines.end()
+
+
+def submit(run: Pipelines, ident: str, note: str = "", queue: str = "pending", **fields: str) -> None:
+    record = {"url": f"http://{ident}.example/", "slug": "a.example-inf", "note": note, "log_key": ident}
+    record |= {
+        "started_by": "nick",
+        "started_in": "#chan",
+        "queued_at": "1700000000",
+        "fetch_depth": "inf",
+    }
+    raw(run.store).hset(ident, mapping={**record, **fields})
+    raw(run.store).sadd(f"{ident}_ignores", "x")
+    raw(run.store).lpush(queue, ident)
+
+
+def ended(run: Pipelines, *idents: str) -> Callable[[], bool]:
+    return lambda: all(any(raw(run.store).hmget(ident, "finished_at", "failed")) for ident in idents)
+
+
+def said(run: Pipelines, ident: str) -> str:
+    entries = [json.loads(text) for text in raw(run.store).zrange(f"{ident}_log", 0, -1)]
+    assert {entry["type"] for entry in entries} == {"stdout"}
+    assert all(entry["message"].endswith("\n") for entry in entries), "whole lines"
+    return "".join(entry["message"] for entry in entries)
+
+
+def test_jobs_are_run_and_their_ends_told(run: Pipelines) -> None:
+    submit(run, IDENTS[0])
+    submit(run, IDENTS[1], "limit", slug="../../../etc/passwd")
+    supervisor = run.start()
+    run.turn(ended(run, *IDENTS[:2]))
+    client = raw(run.store)
+    assert client.get("jobs_completed") == "2"
+    assert client.exists("working", "pending") == 0
+    info = json.loads(client.lrange("finish_notifications", 0, 0)[0])
+    eight = {
+        "aborted",
+        "fetch_depth",
+        "pipeline_id",
+        "queued_at",
+        "started_by",
+        "started_in",
+        "url",
+        "url_file",
+    }
+    assert eight <= info.keys()
+    assert (info["aborted"], info["url_file"], info["started_in"]) == (False, None, "#chan")
+    written = sorted((run.directory / "data").glob("*.json"))
+    assert len(written) == 2
+    assert all(json.loads(path.read_text())["ident"] in IDENTS for path in written)
+    directories = sorted(path.name for path in (run.directory / "data").iterdir() if path.is_dir())
+    assert directories[0].startswith("a.example-inf-20")
+    assert directories[0].endswith(f"-{IDENTS[0][:5]}")
+    assert directories[1].startswith("etc-passwd-20")
+    text = said(run, IDENTS[0])
+    assert text.startswith(f"Received item {IDENTS[0]} (attempt 1)")
+    assert f"crawling {IDENTS[0]}\n" in text
+    assert f"Finished RsyncUpload for Item {IDENTS[0]}" in text.splitlines()[-1]
+    assert int(client.hget(IDENTS[0], "heartbeat")) >= 5
+    [record] = pipelines(run.store)
+    assert record["status"] == "Running"
+    assert record["id"] in client.smembers("pipelines")
+    assert client.hget(IDENTS[0], "pipeline_id") == record["id"]
+    run.turn(lambda: not supervisor.attempts)
+
+
+def test_a_pipelines_record_has_every_field_of_archivebot(run: Pipelines) -> None:
+    supervisor = run.start("some-name")
+    listener = raw(run.store).pubsub(ignore_subscribe_messages=True)
+    listener.subscribe("archivebot:pipeline_updates")
+    listener.get_message(timeout=5)
+    run.turn(lambda: pipelines(run.store))
+    [record] = pipelines(run.store)
+    assert listener.get_message(timeout=5)["data"] == record["id"]
+    assert record["id"].startswith("pipeline:")
+    assert len(record["id"]) == 41
+    fields = {"hostname", "fqdn", "pid", "nickname", "version", "python", "status", "id"}
+    numbers = {"mem_usage", "mem_available", "disk_usage", "disk_available", "ts", "load_average_1m"}
+    numbers |= {"load_average_5m", "load_average_15m"}
+    assert fields | numbers <= record.keys()
+    assert all(float(record[name]) >= 0 for name in numbers)
+    assert record["ts"].isdigit()
+    supervisor.signalled()
+    supervisor.run()
+    assert pipelines(run.store) == []
+    assert raw(run.store).exists("pipelines") == 0
+    listener.close()
+
+
+def test_a_job_whose_crawl_keeps_crashing_ends_as_failed_with_a_dead_letter(run: Pipelines) -> None:
+    submit(run, IDENTS[0], "crash")
+    run.start(options=PipelineOptions(failures_borne=2, min_free=0))
+    run.turn(ended(run, IDENTS[0]))
+    client = raw(run.store)
+    assert client.hget(IDENTS[0], "failed") == "true"
+    assert client.get("jobs_failed") == "1"
+    assert client.exists("working", "pending") == 0
+    assert client.ttl(IDENTS[0]) > 100_000
+    [letter] = letters(run.store)
+    assert IDENTS[0] in letter.where
+    assert "exit code 1" in letter.why
+    assert "it fell over" in letter.excerpt
+    assert client.hget(IDENTS[0], "amicrawl_resumed") == "resumed"
+    assert len(list((run.directory / "data").glob("a.example*/done"))) == 1
+
+
+def test_a_crawl_that_hangs_is_killed_and_its_job_resumed(run: Pipelines) -> None:
+    submit(run, IDENTS[0], "hang")
+    supervisor = run.start()
+    run.turn(lambda: supervisor.attempts)
+    child = supervisor.attempts[0].child
+    assert child is not None
+    pid = child.pid
+    run.turn(ended(run, IDENTS[0]))
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+    assert raw(run.store).get("jobs_completed") == "1"
+    assert raw(run.store).hget(IDENTS[0], "amicrawl_attempt") == "2"
+    [done] = (run.directory / "data").glob("*/done")
+    assert [line.split()[0] for line in done.read_text().splitlines()] == ["1", "2", "3", "4", "5", "6"]
+
+
+def test_a_drain_gives_the_jobs_back_and_another_pipeline_goes_on_with_them(run: Pipelines) -> None:
+    submit(run, IDENTS[0], "long")
+    first = run.start("one")
+    run.turn(lambda: raw(run.store).hget(IDENTS[0], "items_downloaded"))
+    first.signalled()
+    first.run()
+    client = raw(run.store)
+    assert client.lrange("pending", 0, -1) == [IDENTS[0]]
+    assert client.hget(IDENTS[0], "started_at") is None
+    before = int(client.hget(IDENTS[0], "items_downloaded"))
+    client.hset(IDENTS[0], "note", "")
+    run.all.clear()
+    run.start("two")
+    run.turn(ended(run, IDENTS[0]))
+    assert client.hget(IDENTS[0], "amicrawl_resumed") == "resumed"
+    assert int(client.hget(IDENTS[0], "items_downloaded")) > before
+    claim = client.hgetall(run.store.keys.claim(IDENTS[0]))
+    assert claim["failures"] == "0"
+
+
+def test_on_another_disk_a_job_begins_again_and_the_record_says_so(run: Pipelines) -> None:
+    submit(run, IDENTS[0], "long")
+    first = run.start("one")
+    run.turn(lambda: raw(run.store).hget(IDENTS[0], "items_downloaded"))
+    first.signalled()
+    first.run()
+    raw(run.store).hset(IDENTS[0], "note", "")
+    run.all.clear()
+    run.start("two", data="elsewhere")
+    run.turn(ended(run, IDENTS[0]))
+    assert raw(run.store).hget(IDENTS[0], "amicrawl_resumed") == "restarted"
+    assert "begun again from its start" in said(run, IDENTS[0])
+
+
+def test_a_crawl_that_does_not_stop_is_killed_by_the_third_signal(run: Pipelines) -> None:
+    submit(run, IDENTS[0], "stubborn")
+    supervisor = run.start()
+    run.turn(lambda: int(raw(run.store).hget(IDENTS[0], "items_downloaded") or 0) > 1)
+    for _ in range(3):
+        supervisor.signalled()
+    supervisor.run()
+    assert raw(run.store).lrange("pending", 0, -1) == [IDENTS[0]]
+    assert raw(run.store).hget(run.store.keys.claim(IDENTS[0]), "failures") == "0"
+
+
+def test_a_job_waits_until_its_last_owner_has_let_go_of_the_directory(run: Pipelines) -> None:
+    submit(run, IDENTS[0], "long")
+    first = run.start("one")
+    run.turn(lambda: raw(run.store).hget(IDENTS[0], "items_downloaded"))
+    first.signalled()
+    first.run()
+    raw(run.store).hset(IDENTS[0], "note", "")
+    run.all.clear()
+    [directory] = (path for path in (run.directory / "data").iterdir() if path.is_dir())
+    with DirectoryLock(directory):
+        run.start("two", options=PipelineOptions(failures_borne=1))
+        claim = run.store.keys.claim(IDENTS[0])
+        run.turn(lambda: raw(run.store).hget(claim, "unable") == "1")
+        token = int(raw(run.store).hget(claim, "token"))
+        assert fenced(directory) == token, "so that its last owner knows"
+        assert "Another crawl is writing" in raw(run.store).hget(claim, "why")
+    run.turn(ended(run, IDENTS[0]))
+    assert raw(run.store).get("jobs_completed") == "1"
+
+
+def test_a_machine_without_room_fails_no_job(run: Pipelines) -> None:
+    submit(run, IDENTS[0], "no room")
+    run.start(options=PipelineOptions(failures_borne=1, min_free=0))
+    run.turn(lambda: raw(run.store).hget(run.store.keys.claim(IDENTS[0]), "unable") == "1")
+    raw(run.store).hset(IDENTS[0], "note", "")
+    run.turn(ended(run, IDENTS[0]))
+    assert raw(run.store).get("jobs_completed") == "1"
+    assert raw(run.store).exists("jobs_failed") == 0
+
+
+@pytest.mark.parametrize("how", ["finish", "stop-file"])
+def test_a_pipeline_that_is_told_to_finish_takes_no_more_jobs(run: Pipelines, how: str) -> None:
+    submit(run, IDENTS[0])
+    (run.directory / "data").mkdir()
+    (run.directory / "data" / "STOP").touch()
+    supervisor = run.start("one", options=PipelineOptions(slots=2, min_free=0))
+    run.turn(lambda: raw(run.store).hget(IDENTS[0], "items_downloaded"))
+    assert supervisor.mode is Mode.RUNS, "an old STOP means nothing"
+    if how == "finish":
+        tell_to_drain(run.store, "one", how="finish")
+    else:
+        (run.directory / "data" / "STOP").touch()
+    run.turn(lambda: supervisor.mode is Mode.FINISHES)
+    submit(run, IDENTS[1])
+    supervisor.run()
+    assert raw(run.store).hget(IDENTS[0], "finished_at")
+    assert raw(run.store).lrange("pending", 0, -1) == [IDENTS[1]]
+
+
+def test_jobs_of_foreign_pipelines_are_left_alone_and_those_of_dead_ones_taken_over(
+    run: Pipelines,
+) -> None:
+    client = raw(run.store)
+    submit(run, IDENTS[0])
+    client.rpoplpush("pending", "working")
+    client.lpush("working", "no ident")
+    submit(run, IDENTS[1])
+    claims = Claims(run.store)
+    assert claims.reserve(["pending"], "pipeline:dead", timedelta(seconds=1)) is not None
+    run.start()
+    run.turn(ended(run, IDENTS[1]))
+    assert client.lrange("working", 0, -1) == ["no ident", IDENTS[0]]
+    assert client.hget(IDENTS[1], "amicrawl_attempt") == "2"
+
+
+def test_a_job_whose_end_was_asked_for_is_aborted_running_or_not(run: Pipelines) -> None:
+    submit(run, IDENTS[0], abort_requested="true")
+    run.start()
+    run.turn(lambda: raw(run.store).get("jobs_aborted") == "1")
+    assert 0 < raw(run.store).ttl(IDENTS[0]) <= 5
+    assert json.loads(raw(run.store).lrange("finish_notifications", 0, 0)[0])["aborted"] is True
+
+
+def test_output_is_bounded_in_the_log_and_whole_in_the_console_file(run: Pipelines) -> None:
+    submit(run, IDENTS[0], "noise")
+    run.start()
+    run.turn(ended(run, IDENTS[0]))
+    lines = said(run, IDENTS[0]).splitlines()
+    assert len(lines) < 1000
+    assert any("more lines are in console.log only" in line for line in lines)
+    [console] = (run.directory / "data").glob("*/console.log")
+    assert console.read_text().count("\n") == 6 * 5000 + 1
+
+
+def test_keys_of_wrong_types_stop_no_pipeline(run: Pipelines) -> None:
+    client = raw(run.store)
+    client.set("working", "no list")
+    client.rpush("pipelines", "no set")
+    client.hset("finish_notifications", "no", "list")
+    client.sadd("jobs_completed", "no count")
+    submit(run, IDENTS[0])
+    supervisor = run.start()
+    run.turn(lambda: supervisor.redis_is_away)
+    client.delete("working")
+    run.turn(lambda: client.hget(IDENTS[0], "items_downloaded"))
+    client.delete(f"{IDENTS[0]}_log")
+    client.set(f"{IDENTS[0]}_log", "no sorted set")
+    run.turn(ended(run, IDENTS[0]))
+    run.turn(lambda: not supervisor.attempts)
+    assert client.get("jobs_completed") == "1"
+    assert client.llen("finish_notifications") == 1
+
+
+def test_no_job_is_taken_while_the_disk_is_nearly_full(run: Pipelines) -> None:
+    submit(run, IDENTS[0])
+    supervisor = run.start(options=PipelineOptions(min_free=1 << 60))
+    run.turn(lambda: pipelines(run.store))
+    supervisor.turn()
+    assert raw(run.store).llen("pending") == 1
+
+
+def test_while_redis_is_away_crawls_go_on_and_what_there_is_to_tell_waits(
+    redis_server: RedisServer, run: Pipelines
+) -> None:
+    submit(run, IDENTS[0])
+    supervisor = run.start()
+    run.turn(lambda: raw(run.store).hget(IDENTS[0], "items_downloaded"))
+    os.kill(redis_server.pid, signal.SIGSTOP)
+    try:
+        deadline = time.monotonic() + 20
+        while not supervisor.redis_is_away:
+            assert time.monotonic() < deadline
+            supervisor.turn()
+            time.sleep(0.05)
+        assert supervisor.attempts[0].exit_code is None
+    finally:
+        os.kill(redis_server.pid, signal.SIGCONT)
+    run.turn(ended(run, IDENTS[0]))
+    assert raw(run.store).get("jobs_completed") == "1"

@@ -1,0 +1,215 @@
+"""Pipelines and real crawls of a loopback server: killed, drained, moved to another machine."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import psutil
+from archive_reading import check_sealed, rows
+from loopback import PROJECT, QUICK, RawServer, environment, page
+
+from amicrawl.jobs.connection import JobStore, connect
+from amicrawl.jobs.ident import ident_of, normalised
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from redis_server import RedisServer
+
+PAGES = 120
+AT_ONCE = 2
+SETTINGS = {**QUICK, "AMICRAWL_PER_HOST": str(AT_ONCE)}
+
+
+def raw(store: JobStore) -> Any:
+    """The client itself; redis-py's own types allow for more answers than there can be."""
+    return store.client
+
+
+def answer(head: bytes) -> bytes:
+    """Each page leads to two others."""
+    number = int(head.split(b" ")[1][1:] or 0)
+    children = [child for child in (2 * number + 1, 2 * number + 2) if child < PAGES]
+    text = "".join(f'<a href="/{child}">x</a>' for child in children)
+    return page(text.encode() + b" " * (number % 97), "Content-Type: text/html")
+
+
+def submit(store: JobStore, url: str) -> str:
+    """Queue a job as ArchiveBot's bot does, without the global ignores: they keep loopback out."""
+    url = normalised(url)
+    ident = ident_of(url)
+    fields = {"url": url, "fetch_depth": "inf", "log_key": f"{ident}_log", "slug": "127.0.0.1-inf"}
+    fields |= {"ignore_patterns_set_key": f"{ident}_ignores", "user_agent": "", "settings_age": "1"}
+    fields |= {
+        "delay_min": "0",
+        "delay_max": "0",
+        "concurrency": str(AT_ONCE),
+        "queued_at": "1700000000",
+    }
+    fields |= {"started_by": "nick", "started_in": "#chan", "suppress_ignore_reports": "true"}
+    raw(store).hset(ident, mapping=fields)
+    raw(store).sadd(f"{ident}_ignores", "^never$")
+    raw(store).lpush("pending", ident)
+    return ident
+
+
+@contextlib.contextmanager
+def pipeline(
+    server: RedisServer, data: Path, name: str, log: Path, *options: str
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A real pipeline with what it starts, all of it gone at the end."""
+    line = [sys.executable, "-m", "amicrawl.cli", "pipeline", "--slots", "2", "--name", name]
+    line += ["--data", str(data), "--redis", server.url, "--lease", "8", "--min-free", "0", *options]
+    for setting, value in SETTINGS.items():
+        line += ["-s", f"{setting}={value}"]
+    with log.open("ab") as output:
+        child = subprocess.Popen(line, cwd=PROJECT, env=environment(), stdout=output, stderr=output)
+    try:
+        yield child
+    finally:
+        kill(child)
+
+
+def kill(child: subprocess.Popen[bytes]) -> int:
+    """Kill a pipeline and all its crawls at once; return how many crawls there were."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        family = psutil.Process(child.pid).children(recursive=True)
+        child.kill()
+        for process in family:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+        child.wait(30)
+        return len(family)
+    return 0
+
+
+def until(condition: Callable[[], object], *, seconds: float = 120.0, log: Path) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, log.read_text()
+        time.sleep(0.05)
+
+
+def test_a_killed_pipelines_jobs_are_finished_by_the_other_and_nothing_is_lost(
+    redis_server: RedisServer, tmp_path: Path
+) -> None:
+    store, data, log = connect({"REDIS_URL": redis_server.url}), tmp_path / "data", tmp_path / "log"
+    with RawServer(answer, pause=0.1) as web:
+        hosts = [f"http://127.0.0.{n}:{web.port}" for n in range(1, 5)]
+        idents = [submit(store, f"{host}/") for host in hosts]
+        with (
+            pipeline(redis_server, data, "first-one", log) as first,
+            pipeline(redis_server, data, "second-one", log) as second,
+        ):
+            until(lambda: raw(store).llen("working") == 4, log=log)
+            until(lambda: min(asked(web, host) for host in hosts) > PAGES // 8, log=log)
+            killed = [ident for ident in idents if owner(store, ident) == pid_key(store, first.pid)]
+            assert kill(first) >= 2
+            finished = lambda: all(raw(store).hget(ident, "finished_at") for ident in idents)  # noqa: E731
+            until(finished, log=log)
+            second.send_signal(signal.SIGTERM)
+            assert second.wait(30) == 0, log.read_text()
+    assert raw(store).get("jobs_completed") == "4"
+    assert raw(store).llen("finish_notifications") == 4
+    assert raw(store).exists("working", "pending") == 0
+    assert len(killed) == 2
+    for host, ident in zip(hosts, idents, strict=True):
+        record = raw(store).hgetall(ident)
+        assert (record["amicrawl_attempt"], record.get("amicrawl_resumed")) == (
+            ("2", "resumed") if ident in killed else ("1", None)
+        )
+        claim = raw(store).hgetall(store.keys.claim(ident))
+        found = rows(data / claim["directory"])
+        captured = Counter(row["url"] for row in found)
+        assert set(captured) == {f"{host}/"} | {f"{host}/{n}" for n in range(1, PAGES)}
+        assert sum(captured.values()) - len(captured) <= AT_ONCE, "asked for twice: what was in flight"
+        assert asked(web, host) - len(captured) <= AT_ONCE
+        assert int(record["r2xx"]) == len(found)
+        assert int(record["items_downloaded"]) == len(found)
+        assert int(record["items_queued"]) == len(found)
+        assert int(record["bytes_downloaded"]) == sum(row["body_length"] for row in found)
+        assert {record[name] for name in ("r1xx", "r3xx", "r4xx", "r5xx", "runk", "error_count")} == {
+            "0"
+        }
+        for path in (data / claim["directory"]).glob("*.warc.gz"):
+            check_sealed(path)
+        assert (data / f"{claim['directory']}.json").exists()
+    store.close()
+
+
+def test_a_job_goes_from_machine_to_machine_where_all_they_share_is_a_bucket(
+    redis_server: RedisServer, tmp_path: Path
+) -> None:
+    """The first is killed, the second drained; under the third the whole database is lost."""
+    store, log = connect({"REDIS_URL": redis_server.url}), tmp_path / "log"
+    options = ["--bucket", (tmp_path / "bucket").as_uri(), "--checkpoint-every", "1"]
+    options += ["-s", "AMICRAWL_WARC_SIZE=4000"]
+    with RawServer(answer, pause=0.15) as web:
+        host = f"http://127.0.0.1:{web.port}"
+        ident = submit(store, f"{host}/")
+        with pipeline(redis_server, tmp_path / "first", "first-one", log, *options) as first:
+            until(lambda: b".warc.gz" in listed(tmp_path / "bucket"), log=log)
+            for _ in range(2):
+                before = checkpoint(store, ident)
+                until(lambda: checkpoint(store, ident) != before, log=log)  # noqa: B023
+            kill(first)
+            asked_by_first = asked(web, host)
+        (tmp_path / "first").rename(tmp_path / "out of reach")
+        with pipeline(redis_server, tmp_path / "second", "second-one", log, *options) as second:
+            until(lambda: asked(web, host) > asked_by_first + 10, log=log)
+            second.send_signal(signal.SIGTERM)
+            assert second.wait(60) == 0, log.read_text()
+        assert raw(store).lrange("pending", 0, -1) == [ident], log.read_text()
+        assert raw(store).scard("pipelines") == 1, "the record of the one that was killed"
+        asked_by_second = asked(web, host) - asked_by_first
+        (tmp_path / "second").rename(tmp_path / "out of reach, too")
+        with pipeline(redis_server, tmp_path / "third", "third-one", log, *options):
+            until(lambda: asked(web, host) > asked_by_first + asked_by_second + 10, log=log)
+            raw(store).flushall()
+            until(lambda: raw(store).hget(ident, "finished_at"), log=log)
+        assert asked(web, host) - PAGES < asked_by_first, "what the first had copied is not asked for"
+    record = raw(store).hgetall(ident)
+    assert record["url"] == f"{host}/"
+    assert (record["amicrawl_attempt"], record["amicrawl_resumed"]) == ("3", "resumed")
+    assert int(record["r2xx"]) == PAGES
+    assert raw(store).smembers(f"{ident}_ignores") == {"^never$"}
+    [third] = (tmp_path / "third").glob("127*/captures.parquet")
+    found = rows(third.parent)
+    assert len({row["url"] for row in found}) == len(found) == PAGES
+    assert int(record["bytes_downloaded"]) == sum(row["body_length"] for row in found)
+    in_bucket = {path.name for path in (tmp_path / "bucket" / third.parent.name).iterdir()}
+    assert {row["warc_file"] for row in found} <= in_bucket
+    store.close()
+
+
+def checkpoint(store: JobStore, ident: str) -> object:
+    return raw(store).hget(store.keys.claim(ident), "checkpoint")
+
+
+def listed(bucket: Path) -> bytes:
+    """What the lists of the jobs in *bucket* say."""
+    return b"".join(path.read_bytes() for path in bucket.glob("*/uploaded.json"))
+
+
+def asked(web: RawServer, host: str) -> int:
+    """How often pages of *host* were asked for."""
+    field = f"Host: {host.removeprefix('http://')}\r\n".lower().encode()
+    return sum(field in head.lower() for head in list(web.requests))
+
+
+def owner(store: JobStore, ident: str) -> str:
+    return raw(store).hget(store.keys.claim(ident), "owner") or ""
+
+
+def pid_key(store: JobStore, pid: int) -> str:
+    for key in raw(store).smembers("pipelines"):
+        if raw(store).hget(key, "pid") == str(pid):
+            return str(key)
+    raise AssertionError(pid)
