@@ -178,7 +178,8 @@ def explained(path: Path, action: str) -> Iterator[None]:
     except OSError as error:
         raise OutputError(
             f"{path} cannot be {action}: {error.strerror or error}. Make room or mend the disk, then "
-            "start the crawl again with the same output directory: it repairs what is there and goes on."
+            "start the same command again with the same output directory: a crawl repairs what is there "
+            "and goes on, any other command does anew what it had not finished."
         ) from error
 
 

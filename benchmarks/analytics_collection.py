@@ -12,7 +12,6 @@ import argparse
 import gzip
 import json
 import os
-import random
 import sys
 import tempfile
 from pathlib import Path
@@ -123,36 +122,39 @@ def _write_lines(at: Path, count: int) -> None:
 
 
 def _lines(count: int) -> Iterator[tuple[bytes, bytes]]:
-    source = random.Random(31)
+    """Yield lines in no order, spread over the keys, and of every other what a sidecar says of it."""
     for number in range(count):
-        host, page = source.randrange(20_000), source.randrange(10**9)
-        key = f"org,example,host{host})/dir/page-{page}.html?q={number}"
-        time = (
-            f"2024{source.randrange(1, 13):02}{source.randrange(1, 29):02}{source.randrange(240000):06}"[
-                :14
-            ]
+        # Multiples of a large odd number go through all others in what looks like no order.
+        mixed = number * 0x9E3779B97F4A7C15 % 2**64
+        host, page = mixed >> 50, mixed % 10**9
+        head = f"org,example,host{host})/dir/page-{page}.html?q={number} 2024{_second(mixed)} "
+        fields = (
+            f'{{"url": "https://host{host}.example.org/dir/page-{page}.html?q={number}", '
+            f'"mime": "text/html", "status": "200", "digest": "{mixed:032X}", '
+            f'"length": "{500 + mixed % 60_000}", "offset": "{number * 30_000}", '
+            f'"filename": "crawl-data/EOT-2024/segments/A-000/warc/x-{number // 50_000}.warc.gz"'
         )
-        time = f"{time[:8]}{source.randrange(24):02}{source.randrange(60):02}{source.randrange(60):02}"
-        digest = "".join(source.choices("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", k=32))
-        url = f"https://host{host}.example.org/dir/page-{page}.html?q={number}"
-        fields = {
-            "url": url, "mime": "text/html", "status": "200", "digest": digest,
-            "length": str(source.randrange(500, 60_000)), "offset": str(number * 30_000),
-            "filename": f"crawl-data/EOT-2024/segments/A-000/warc/x-{number // 50_000}.warc.gz",
-        }  # fmt: skip
-        said = {
-            "Identified-Payload-Type": {"fido": "text/html", "python-magic": "text/html"},
-            "Preservation-Identifier": "fmt/471",
-            "Charset-Detected": {"encoding": "utf-8", "confidence": 0.99},
-            "Languages-cld2": {
-                "reliable": True,
-                "text-bytes": 1619,
-                "languages": [{"name": "ENGLISH", "code": "en"}],
-            },
-        }
-        head = f"{key} {time} "
-        line = head + json.dumps(fields) + "\n"
-        yield line.encode(), (head + json.dumps(said) + "\n").encode() if number % 2 else b""
+        identity = f'"recordid": "{mixed % 2**32:08x}-0000-4000-8000-{number:012x}"}}\n'
+        said = ""
+        if number % 2:
+            said = (
+                f'{head}{{"Identified-Payload-Type": '
+                '{"fido": "text/html", "python-magic": "text/html"}, '
+                '"Preservation-Identifier": "fmt/471", '
+                '"Charset-Detected": {"encoding": "utf-8", "confidence": 0.99}, '
+                f'"Languages-cld2": {{"reliable": true, "text-bytes": {mixed % 60_000}, '
+                '"languages": [{"name": "ENGLISH", "code": "en"}]}, '
+                f'"Soft-404-Detected": 0.{mixed % 9999:04d}1, {identity}'
+            )
+        yield f"{head}{fields}, {identity}".encode(), said.encode()
+
+
+def _second(mixed: int) -> str:
+    second = mixed >> 20
+    return (
+        f"{second % 12 + 1:02}{second % 28 + 1:02}{second % 24:02}{second // 24 % 60:02}"
+        f"{second // 1440 % 60:02}"
+    )
 
 
 def _sort(at: Path, _: int) -> None:

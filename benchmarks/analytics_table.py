@@ -9,6 +9,7 @@ sidecar's fields), three in four of them with a record of the sidecar.
     merge_key    the same files without identities: by key and second
     merge_aside  as merge, with both sides set aside on disk, whatever their size
     table        `amicrawl table`, from what merge made
+    table_sort   the same from lines in no order, without a sidecar's fields
 """
 
 from __future__ import annotations
@@ -45,19 +46,24 @@ _TLDS = ("gov", "com", "co.uk", "de", "org")
 
 
 def write_inputs(work: Path, lines: int) -> None:
-    """Write an index of so many lines, with ids and without, and the sidecar as CDXJ, in byte order."""
-    with (
-        (work / "index.cdxj").open("w") as index,
-        (work / "side.cdxj").open("w") as side,
-        (work / "bare.cdxj").open("w") as bare,
-        (work / "bare-side.cdxj").open("w") as bare_side,
-    ):
-        for line, of_side, identity in _lines(lines):
-            bare.write(line + "}\n")
-            index.write(f'{line}, "recordid": "{identity}"}}\n')
-            if of_side:
-                bare_side.write(of_side + "}\n")
-                side.write(f'{of_side}, "recordid": "{identity}"}}\n')
+    """Write an index of so many lines, with ids and without, and the sidecar as CDXJ, in byte order.
+
+    And the index once more, in no order.
+    """
+    names = ("index", "side", "bare", "bare-side", "shuffled")
+    written: dict[str, list[str]] = {name: [] for name in names}
+    for line, of_side, identity in _lines(lines):
+        written["bare"].append(line + "}\n")
+        written["index"].append(f'{line}, "recordid": "{identity}"}}\n')
+        if of_side:
+            written["bare-side"].append(of_side + "}\n")
+            written["side"].append(f'{of_side}, "recordid": "{identity}"}}\n')
+    # By what is behind the key, they come in no order of keys.
+    written["shuffled"] = sorted(written["index"], key=lambda line: line[-40:])
+    for name in names[:-1]:
+        written[name].sort()
+    for name, each in written.items():
+        (work / f"{name}.cdxj").write_text("".join(each))
 
 
 def _lines(count: int) -> Iterator[tuple[str, str, str]]:
@@ -124,9 +130,8 @@ def _merged(work: Path, index: str, side: str, held: int) -> int:
     return merge_job(MergeJob((work / index,), (work / side,), out, sides_in_memory=held)).counts.lines
 
 
-def _table(work: Path) -> int:
-    with tempfile.TemporaryDirectory(dir=work) as out:
-        source = work / f"merged-{SIDES_IN_MEMORY}" / "index.cdxj"
+def _table(source: Path) -> int:
+    with tempfile.TemporaryDirectory(dir=source.parent) as out:
         report = make_table([source], Path(out) / "table", disk=Disk())
         assert report.rows == report.lines
         return report.lines
@@ -137,7 +142,8 @@ STEPS: dict[str, Callable[[Path], int]] = {
     "merge": lambda work: _merged(work, "index.cdxj", "side.cdxj", SIDES_IN_MEMORY),
     "merge_key": lambda work: _merged(work, "bare.cdxj", "bare-side.cdxj", SIDES_IN_MEMORY),
     "merge_aside": lambda work: _merged(work, "index.cdxj", "side.cdxj", 0),
-    "table": _table,
+    "table": lambda work: _table(work / f"merged-{SIDES_IN_MEMORY}" / "index.cdxj"),
+    "table_sort": lambda work: _table(work / "shuffled.cdxj"),
 }
 
 
@@ -156,15 +162,12 @@ def step_figures(step: str, work: Path) -> dict[str, float]:
 
 def measure(lines: int, rounds: int, *, work: Path) -> dict[str, Any]:
     """Run all steps so many times; return the report."""
-    write_inputs(work, lines)
+    # In a process of its own: what a process takes is counted from its parent's size on.
+    _run_step("inputs", work, lines)
     turns: dict[str, list[dict[str, float]]] = {step: [] for step in STEPS}
     for _ in range(rounds):
         for step in STEPS:
-            command = [sys.executable, "-m", "benchmarks.analytics_table", "--step", step]
-            done = subprocess.run(
-                [*command, "--work", str(work)], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True
-            )
-            turns[step].append(json.loads(done.stdout))
+            turns[step].append(json.loads(_run_step(step, work, lines)))
             print(f"{step}: {turns[step][-1]}", file=sys.stderr, flush=True)
     figures = {
         step: {name: statistics.median(turn[name] for turn in each) for name in each[0]}
@@ -181,6 +184,18 @@ def measure(lines: int, rounds: int, *, work: Path) -> dict[str, Any]:
     }
 
 
+def _run_step(step: str, work: Path, lines: int) -> str:
+    command = [sys.executable, "-m", "benchmarks.analytics_table", "--step", step]
+    done = subprocess.run(
+        [*command, "--work", str(work), "--lines", str(lines)],
+        cwd=ROOT,
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    return done.stdout
+
+
 def main(arguments: list[str]) -> int:
     """Measure as *arguments* say."""
     parser = argparse.ArgumentParser(
@@ -191,9 +206,12 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "--json", type=Path, default=OUT / "analytics_table.json", help="where the report goes"
     )
-    parser.add_argument("--step", choices=list(STEPS), help=argparse.SUPPRESS)
+    parser.add_argument("--step", choices=["inputs", *STEPS], help=argparse.SUPPRESS)
     parser.add_argument("--work", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
+    if options.step == "inputs":
+        write_inputs(options.work, options.lines)
+        return 0
     if options.step:
         print(json.dumps(step_figures(options.step, options.work)), flush=True)
         return 0

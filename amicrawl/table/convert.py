@@ -1,9 +1,10 @@
-"""Many CDXJ lines at once into the columns of a table.
+"""CDXJ lines into the columns of a table, by reading each.
 
-Lines are taken in batches. A batch whose lines are all sound is turned into columns by one pass each; a
-batch that holds a line which is not is sifted line by line first (`line_faults.py`), so that the work
-falls on the batches that need it. Either way the same lines give the same rows: a line is a reject if
-and only if a batch of it alone cannot be turned into columns.
+This says what the row of a line is; `block_rows.py` comes to the same rows for most lines without
+reading each. Lines are taken in batches. A batch whose lines are all sound is turned into columns by one
+pass each; a batch that holds a line which is not is sifted line by line first (`line_faults.py`), so
+that the work falls on the batches that need it. Either way the same lines give the same rows: a line is
+a reject if and only if a batch of it alone cannot be turned into columns.
 """
 
 from __future__ import annotations
@@ -17,20 +18,19 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from amicrawl.index.lines.arrow_texts import Texts, lengths_of
 from amicrawl.table.line_faults import fault_of, number_of, status_of
 from amicrawl.table.partition import NOWHERE, Place, place_of
-from amicrawl.table.url_columns import columns_of_urls
+from amicrawl.table.url_columns import columns_of_urls, dictionary
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from numpy.typing import NDArray
 
     from amicrawl.table.schema import TableSchema
 
-BATCH_LINES = 32_768
-"""Lines of a batch: enough that what is done once a batch does not count."""
-
 _YEAR_ZERO = np.datetime64("0000-01-01", "M")
-_POWERS = np.array([1000, 100, 10, 1], dtype=np.int64)
 
 
 class Reject(NamedTuple):
@@ -52,21 +52,34 @@ def converted(lines: Sequence[bytes], schema: TableSchema, *, place: Place = NOW
 
     Crawl, segment and subset are those of *place*; what it leaves open is told by the file's name.
     """
+    found = converted_with_places(lines, schema, place=place)
+    return Converted(found.rows.cast(schema.columns), found.rejects)
+
+
+class ConvertedWithPlaces(NamedTuple):
+    """What a batch of lines came to, and which lines gave the rows."""
+
+    rows: pa.RecordBatch
+    """With dictionaries, as rows are held."""
+    rejects: list[Reject]
+    places: NDArray[np.int64]
+    """Of each row, the number of its line."""
+
+
+def converted_with_places(
+    lines: Sequence[bytes], schema: TableSchema, *, place: Place = NOWHERE
+) -> ConvertedWithPlaces:
+    """Return what `converted` does, with the numbers of the lines that gave rows."""
     try:
-        return Converted(_rows(lines, schema, place), [])
+        return ConvertedWithPlaces(_rows(lines, schema, place), [], np.arange(len(lines)))
     except (LookupError, ValueError, TypeError, AttributeError, pa.ArrowException):
-        sound, rejects = _sifted(lines, schema)
-        return Converted(_rows(sound, schema, place), rejects)
-
-
-def _sifted(lines: Sequence[bytes], schema: TableSchema) -> tuple[list[bytes], list[Reject]]:
-    sound, rejects = [], []
-    for line in lines:
-        if reason := fault_of(line, schema.text_fields):
-            rejects.append(Reject(line, reason))
-        else:
-            sound.append(line)
-    return sound, rejects
+        faults = [fault_of(line, schema.text_fields) for line in lines]
+        sound = [line for line, fault in zip(lines, faults, strict=True) if fault is None]
+        rejects = [
+            Reject(line, fault) for line, fault in zip(lines, faults, strict=True) if fault is not None
+        ]
+        places = np.array([number for number, fault in enumerate(faults) if fault is None], np.int64)
+        return ConvertedWithPlaces(_rows(sound, schema, place), rejects, places)
 
 
 def _rows(lines: Sequence[bytes], schema: TableSchema, place: Place) -> pa.RecordBatch:
@@ -80,7 +93,7 @@ def _rows(lines: Sequence[bytes], schema: TableSchema, place: Place) -> pa.Recor
     columns: dict[str, pa.Array[Any]] = {
         "url_surtkey": _keys([part[0] for part in parts]),
         "url": urls,
-        "fetch_time": _moments([part[1] for part in parts]),
+        "fetch_time": _moments_of([part[1] for part in parts]),
         "fetch_status": _statuses([fields.get("status") for fields in objects]),
         "warc_filename": filenames,
         "warc_record_offset": _numbers([fields.get("offset") for fields in objects]),
@@ -88,13 +101,28 @@ def _rows(lines: Sequence[bytes], schema: TableSchema, place: Place) -> pa.Recor
     }
     columns |= {column: _texts(objects, field) for column, field in schema.text_fields.items()}
     columns |= columns_of_urls(urls)
-    columns |= _places(filenames, place)
+    columns |= places_of(filenames, place)
     if "warc_record_id" in schema.columns.names:
-        identifiers = [_uuid_octets(fields.get("recordid")) for fields in objects]
-        columns["warc_record_id"] = pa.array(identifiers, pa.binary())
-    return pa.RecordBatch.from_arrays(
-        [columns[name] for name in schema.columns.names], schema=schema.columns
-    )
+        columns["warc_record_id"] = record_ids([fields.get("recordid") for fields in objects])
+    return rows_of_columns(columns, schema)
+
+
+def rows_of_columns(columns: Mapping[str, pa.Array[Any]], schema: TableSchema) -> pa.RecordBatch:
+    """Return *columns*, by name, as rows, with dictionaries for what repeats and for nothing else."""
+    given = []
+    for column in schema.held:
+        values: Any = columns[column.name]
+        if pa.types.is_dictionary(values.type) and not pa.types.is_dictionary(column.type):
+            values = values.dictionary.take(values.indices)
+        elif pa.types.is_dictionary(column.type) and not pa.types.is_dictionary(values.type):
+            values = values.dictionary_encode()
+        given.append(values)
+    return pa.RecordBatch.from_arrays(given, schema=schema.held)
+
+
+def record_ids(values: Iterable[object]) -> pa.Array[Any]:
+    """Return the octets of the UUIDs *values*; null for what is none."""
+    return pa.array([_uuid_octets(value) for value in values], pa.binary())
 
 
 def _texts(objects: Sequence[dict[str, Any]], field: str) -> pa.Array[Any]:
@@ -107,18 +135,23 @@ def _keys(keys: list[bytes]) -> pa.Array[Any]:
     return pa.array(keys, pa.binary()).cast(pa.string())
 
 
-def _moments(timestamps: list[bytes]) -> pa.Array[Any]:
+def _moments_of(timestamps: list[bytes]) -> pa.Array[Any]:
     """Return *timestamps* as moments; ValueError where one is none."""
     lengths = set(map(len, timestamps))
     if lengths - {14}:
         if lengths - {14, 17} or not all(map(bytes.isdigit, timestamps)):
             raise ValueError("a timestamp is not of 14 digits")
         timestamps = [timestamp[:14] for timestamp in timestamps]
-    digits = np.frombuffer(b"".join(timestamps), np.uint8).reshape(-1, 14).astype(np.int64) - ord("0")
+    return moments(np.frombuffer(b"".join(timestamps), np.uint8).reshape(-1, 14))
+
+
+def moments(octets: NDArray[np.uint8]) -> pa.Array[Any]:
+    """Return the timestamps *octets*, a row of 14 for each, as moments; ValueError where one is none."""
+    digits = octets.T.astype(np.int64) - ord("0")
     if ((digits < 0) | (digits > 9)).any():
         raise ValueError("a timestamp is not of 14 digits")
-    year = digits[:, :4] @ _POWERS
-    month, day, hour, minute, second = (digits[:, at] * 10 + digits[:, at + 1] for at in range(4, 14, 2))
+    century, rest, month, day, hour, minute, second = digits[0::2] * 10 + digits[1::2]
+    year = century * 100 + rest
     if (
         (year < 1) | (month < 1) | (month > 12) | (day < 1) | (hour > 23) | (minute > 59) | (second > 59)
     ).any():
@@ -133,9 +166,15 @@ def _moments(timestamps: list[bytes]) -> pa.Array[Any]:
 
 def _statuses(values: list[object]) -> pa.Array[Any]:
     try:
-        spelled: Any = pa.array(values, pa.string()).dictionary_encode()
+        texts = pa.array(values, pa.string())
     except (TypeError, ValueError):
         return pa.array(list(map(status_of, values)), pa.int16())
+    return statuses(texts)
+
+
+def statuses(texts: pa.Array[Any]) -> pa.Array[Any]:
+    """Return *texts* as statuses; -1 where one is none."""
+    spelled: Any = texts.dictionary_encode()
     known = pa.array([*map(status_of, spelled.dictionary.to_pylist()), -1], pa.int16())
     return known.take(spelled.indices.fill_null(len(known) - 1))
 
@@ -144,23 +183,30 @@ def _numbers(values: list[object]) -> pa.Array[Any]:
     """Return *values* as whole numbers; ValueError where one is none."""
     try:
         texts = pa.array(values, pa.string())
-        if (
-            not texts.null_count
-            and pc.all(pc.ascii_is_decimal(texts)).as_py()
-            and pc.max(pc.binary_length(texts)).as_py() < 20
-        ):
-            return texts.cast(pa.int64())
     except (TypeError, ValueError):
-        pass  # numbers among them
-    return pa.array(list(map(number_of, values)), pa.int64())
+        return pa.array(list(map(number_of, values)), pa.int64())  # numbers among them
+    return numbers(texts)
 
 
-def _places(filenames: pa.Array[Any], place: Place) -> dict[str, pa.Array[Any]]:
-    spelled: Any = filenames.dictionary_encode()
+def numbers(texts: Texts) -> pa.Array[Any]:
+    """Return *texts* as offsets or lengths; ValueError where one is none."""
+    if (
+        not texts.null_count
+        and pc.all(pc.ascii_is_decimal(texts)).as_py()
+        and lengths_of(texts).max(initial=0) < 20
+    ):
+        numbers_: pa.Array[Any] = texts.cast(pa.int64())
+        return numbers_
+    return pa.array(list(map(number_of, texts.to_pylist())), pa.int64())
+
+
+def places_of(filenames: pa.Array[Any], place: Place) -> dict[str, pa.Array[Any]]:
+    """Return crawl, segment and subset of each of *filenames*."""
+    spelled: Any = filenames if pa.types.is_dictionary(filenames.type) else filenames.dictionary_encode()
     known = [place.over(_place_of(name)) for name in [*spelled.dictionary.to_pylist(), None]]
     which = spelled.indices.fill_null(len(known) - 1)
     return {
-        name: pa.array(values, pa.string()).take(which)
+        name: dictionary(values, which)
         for name, values in zip(
             ("crawl", "warc_segment", "subset"), zip(*known, strict=True), strict=True
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
 
@@ -18,8 +18,15 @@ from amicrawl import __version__
 from amicrawl.disk import OPEN_SUFFIX, OutputFile, explained, remove_durably
 from amicrawl.errors import UsageError
 from amicrawl.index.collector import collector_at_rest
-from amicrawl.table.convert import converted
-from amicrawl.table.ordering import batches_in_order, surveyed
+from amicrawl.index.steady_memory import steady_memory
+from amicrawl.table.block_rows import rows_of_block
+from amicrawl.table.ordering import (
+    NotInOrderError,
+    blocks_in_order,
+    last_in_order,
+    sorted_blocks,
+    surveyed,
+)
 from amicrawl.table.partition import NOWHERE, Place
 from amicrawl.table.schema import EOT, SCHEMA_VERSION
 from amicrawl.table.suffixes import list_version
@@ -33,13 +40,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from amicrawl.disk import Disk
+    from amicrawl.table.block_rows import BlockRows
     from amicrawl.table.convert import Reject
     from amicrawl.table.schema import TableSchema
 
 REJECTS_NAME = "_rejects.txt"
 REPORT_NAME = "_table.json"
 _MOST_SOURCES_NAMED = 200
-_HEADER = b"!"
 
 
 @dataclass(frozen=True)
@@ -76,6 +83,13 @@ class TableReport:
     suffix_list: str = field(default_factory=list_version)
     """Version of the list of public suffixes."""
 
+    def add(self, found: BlockRows) -> None:
+        """Count what a block of lines came to."""
+        self.lines += found.lines
+        self.headers += found.headers
+        self.add_rows(found.rows)
+        self.add_rejects(found.rejects)
+
     def add_rejects(self, rejects: Sequence[Reject]) -> None:
         """Count *rejects*."""
         self.rejects += len(rejects)
@@ -108,31 +122,81 @@ def make_table(
     """
     options = options or TableOptions()
     prepare(out, disk=disk)
-    surveys = [surveyed(path) for path in inputs]
-    report = TableReport(damaged=[str(survey.damage) for survey in surveys if survey.damage])
-    writer = TableWriter(
-        out,
-        options.schema,
-        disk=disk,
-        flat=options.flat,
-        in_order=not any(survey.odd for survey in surveys),
-        metadata=file_metadata(options.schema, inputs),
-        file_rows=options.file_rows,
-    )
-    rejects = RejectsFile(out / REJECTS_NAME, disk=disk)
+    report = TableReport()
+    job = _Job(inputs, out, options, disk, told)
     try:
-        with collector_at_rest():
-            batches = batches_in_order(surveys, scratch=out)
-            _fill(writer, batches, rejects=rejects, options=options, report=report, told=told)
-        paths = writer.finish()
-        report.files = len(paths)
-        rejects.seal()
-        seal(paths, disk=disk)
-    finally:
-        writer.give_up()
-        rejects.close()
+        blocks = blocks_in_order(inputs, damaged=lambda error: report.damaged.append(str(error)))
+        job.do(blocks, report, in_order=True, is_sure=False)
+    except NotInOrderError:
+        prepare(out, disk=disk)
+        surveys = [surveyed(path) for path in inputs]
+        report = TableReport(damaged=[str(survey.damage) for survey in surveys if survey.damage])
+        in_order = not any(survey.odd for survey in surveys)
+        job.do(sorted_blocks(surveys, scratch=out), report, in_order=in_order, is_sure=True)
     write_report(out, report, disk=disk)
     return report
+
+
+class _Job(NamedTuple):
+    """A table that is made."""
+
+    inputs: Sequence[Path]
+    out: Path
+    options: TableOptions
+    disk: Disk
+    told: Callable[[TableReport], None]
+
+    def do(self, blocks: Iterable[bytes], report: TableReport, *, in_order: bool, is_sure: bool) -> None:
+        """Make all files of *blocks* of lines; NotInOrderError where it is not sure that they are.
+
+        *in_order* is claimed of the rows in the files.
+        """
+        writer = TableWriter(
+            self.out,
+            self.options.schema,
+            disk=self.disk,
+            flat=self.options.flat,
+            in_order=in_order,
+            metadata=file_metadata(self.options.schema, self.inputs),
+            file_rows=self.options.file_rows,
+        )
+        rejects = RejectsFile(self.out / REJECTS_NAME, disk=self.disk)
+        try:
+            with collector_at_rest(), steady_memory():
+                self._fill(writer, blocks, rejects=rejects, report=report, is_sure=is_sure)
+            paths = writer.finish()
+            report.files = len(paths)
+            rejects.seal()
+            seal(paths, disk=self.disk)
+        finally:
+            writer.give_up()
+            rejects.close()
+
+    def _fill(
+        self,
+        writer: TableWriter,
+        blocks: Iterable[bytes],
+        *,
+        rejects: RejectsFile,
+        report: TableReport,
+        is_sure: bool,
+    ) -> None:
+        last = None
+        # Parquet is encoded without the interpreter's lock, so the next lines are parsed meanwhile.
+        with ThreadPoolExecutor(1) as pool:
+            pending: Future[None] | None = None
+            for block in blocks:
+                found = rows_of_block(block, self.options.schema, place=self.options.place)
+                if not is_sure:
+                    last = last_in_order(found.rows, last)
+                report.add(found)
+                rejects.add(found.rejects)
+                if pending is not None:
+                    pending.result()
+                pending = pool.submit(writer.add, found.rows)
+                self.told(report)
+            if pending is not None:
+                pending.result()
 
 
 def prepare(out: Path, *, disk: Disk) -> None:
@@ -198,36 +262,3 @@ class RejectsFile:
         """Let go of the file."""
         if self._file is not None:
             self._file.close()
-
-
-def without_headers(lines: list[bytes]) -> list[bytes]:
-    """Return *lines* without blank ones and headers of compressed indexes."""
-    return [line for line in lines if line and line[:1] != _HEADER and line != b"\r"]
-
-
-def _fill(
-    writer: TableWriter,
-    batches: Iterable[list[bytes]],
-    *,
-    rejects: RejectsFile,
-    options: TableOptions,
-    report: TableReport,
-    told: Callable[[TableReport], None],
-) -> None:
-    # Parquet is encoded without the interpreter's lock, so the next lines are parsed meanwhile.
-    with ThreadPoolExecutor(1) as pool:
-        pending: Future[None] | None = None
-        for batch in batches:
-            lines = without_headers(batch)
-            rows, refused = converted(lines, options.schema, place=options.place)
-            report.lines += len(batch)
-            report.headers += len(batch) - len(lines)
-            report.add_rows(rows)
-            report.add_rejects(refused)
-            rejects.add(refused)
-            if pending is not None:
-                pending.result()
-            pending = pool.submit(writer.add, rows)
-            told(report)
-        if pending is not None:
-            pending.result()

@@ -1,36 +1,45 @@
 """The lines of many files as one stream in byte order, in bounded memory.
 
-Files are looked through once before: most are in order already, and those of a sharded index follow each
-other, so that nothing has to be sorted or merged at all. What is not in order is sorted outside memory,
-what overlaps is merged. In byte order a line comes by key, then by timestamp, as long as no key holds an
-octet below the space that ends it; a survey says whether one does.
+Most files are in order already, and those of a sharded index follow each other, so `blocks_in_order`
+takes them as they are, merges what overlaps, and has to be given up only where lines are not in order.
+Then files are looked through once before, and what is not in order is sorted outside memory. In byte
+order a line comes by key, then by timestamp, as long as no key holds an octet below the space that ends
+it; a survey says whether one does.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from itertools import chain, islice, pairwise, starmap
+from itertools import islice, pairwise, starmap
 from operator import le
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import pyarrow.compute as pc
 
 from amicrawl.errors import DamagedFileError
-from amicrawl.index.lines.line_reader import BLOCK_BYTES, line_blocks
+from amicrawl.index.lines.line_reader import line_blocks, octet_blocks
 from amicrawl.index.lines.sorting import external_sort
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-SORTING_MEMORY = 128 << 20
+    import pyarrow as pa
+
+SORTING_MEMORY = 64 << 20
 """Bytes of lines that sorting holds at a time."""
 MOST_MERGED = 64
 """Files that are read side by side."""
 BATCH_LINES = 16_384
-_MERGED_BLOCK = 1 << 20
+_HELD_BLOCK = 4 << 20
+_FIRST_BLOCK = 1 << 16
 
 _SPACE = 0x20
+
+
+class NotInOrderError(Exception):
+    """Lines that were taken to be in order are not."""
 
 
 class Survey(NamedTuple):
@@ -63,62 +72,131 @@ def surveyed(path: Path) -> Survey:
     return Survey(path, count, first, last, in_order, odd, damage)
 
 
-def batches_in_order(
+def sorted_blocks(
     surveys: Sequence[Survey], *, scratch: Path, memory: int = SORTING_MEMORY
-) -> Iterator[list[bytes]]:
-    """Yield all lines of the files in *surveys* in byte order, some thousand at a time."""
-    files = sorted((survey for survey in surveys if survey.lines), key=lambda survey: survey.first)
-    in_order = all(survey.in_order for survey in files)
-    if in_order and all(one.last <= following.first for one, following in pairwise(files)):
-        yield from chain.from_iterable(whole_blocks(survey.path) for survey in files)
-    elif in_order and len(files) <= MOST_MERGED:
-        yield from _merged([whole_blocks(survey.path, block_bytes=_MERGED_BLOCK) for survey in files])
-    else:
-        lines = (
-            line + b"\n" for survey in files for block in whole_blocks(survey.path) for line in block
-        )
-        in_turn = iter(external_sort(lines, memory=memory, scratch=scratch))
-        while batch := list(islice(in_turn, BATCH_LINES)):
-            yield [line[:-1] for line in batch]
+) -> Iterator[bytes]:
+    """Yield all lines of the files in *surveys*, each ended by LF, in byte order, many at a time."""
+    lines = (line + b"\n" for survey in surveys for block in whole_blocks(survey.path) for line in block)
+    in_turn = iter(external_sort(lines, memory=memory, scratch=scratch))
+    while batch := list(islice(in_turn, BATCH_LINES)):
+        yield b"".join(batch)
 
 
-def whole_blocks(path: Path, *, block_bytes: int = BLOCK_BYTES) -> Iterator[list[bytes]]:
+def whole_blocks(path: Path) -> Iterator[list[bytes]]:
     """Yield the lines of *path* that can be read; that and where it is damaged, its survey has told."""
     try:
-        yield from line_blocks(path, block_bytes=block_bytes)
+        yield from line_blocks(path)
     except DamagedFileError:
         return
 
 
-class _Held:
-    """The lines of one file that are in memory."""
+def blocks_in_order(
+    paths: Sequence[Path], *, damaged: Callable[[DamagedFileError], None]
+) -> Iterator[bytes]:
+    """Yield all lines of *paths*, each ended by LF, many at a time, in order if those of each file are.
 
-    def __init__(self, blocks: Iterator[list[bytes]]) -> None:
-        self.lines: list[bytes] = []
-        self._blocks = blocks
+    NotInOrderError where it is noticed that they are not; who takes the lines has to look too. Files
+    that end early are told to *damaged*. InputError where one cannot be read.
+    """
+    first = [(_first_line(path, damaged), path) for path in paths]
+    waiting = sorted(((line, path) for line, path in first if line is not None), reverse=True)
+    active: list[_Held] = []
+    while active := [file for file in active if file.has_lines()] or _next_of(waiting, damaged):
+        least = min(file.last_line() for file in active)
+        while waiting and waiting[-1][0] < least:
+            active += _next_of(waiting, damaged)
+            least = min(least, active[-1].last_line())
+        if len(active) > MOST_MERGED:
+            raise NotInOrderError
+        yield active[0].block() if len(active) == 1 else _up_to(least, active)
+
+
+def last_in_order(rows: pa.RecordBatch, before: tuple[str, Any] | None) -> tuple[str, Any] | None:
+    """Return key and time of the last of *rows*; NotInOrderError where a row comes before another.
+
+    *before* is what was returned for the rows that came before. Keys that hold an octet below the space
+    are not in order either: lines, by which files are merged, come in another order than such keys.
+    """
+    if not rows.num_rows:
+        return before
+    keys, times = rows["url_surtkey"], rows["fetch_time"]
+    if pc.any(pc.match_substring_regex(keys, "[\\x00-\\x1f]")).as_py():
+        raise NotInOrderError
+    first, last = ((keys[at].as_py(), times[at].as_py()) for at in (0, rows.num_rows - 1))
+    same = pc.equal(keys[1:], keys[:-1])
+    back = pc.or_(pc.less(keys[1:], keys[:-1]), pc.and_(same, pc.less(times[1:], times[:-1])))
+    if (before is not None and first < before) or pc.any(back).as_py():
+        raise NotInOrderError
+    return last
+
+
+def _first_line(path: Path, damaged: Callable[[DamagedFileError], None]) -> bytes | None:
+    """Return the first line of *path*; None where it has none, which is told if it is damage."""
+    try:
+        block = next(octet_blocks(path, block_bytes=_FIRST_BLOCK), b"")
+    except DamagedFileError as error:
+        damaged(error)
+        return None
+    return block[: block.index(b"\n")] if block else None
+
+
+def _next_of(
+    waiting: list[tuple[bytes, Path]], damaged: Callable[[DamagedFileError], None]
+) -> list[_Held]:
+    """Begin the last file of *waiting*, which has a line; return nothing where there is none."""
+    return [_Held(waiting.pop()[1], damaged=damaged)] if waiting else []
+
+
+def _up_to(least: bytes, files: Sequence[_Held]) -> bytes:
+    """Take the lines of *files* that are not greater than *least*, the least last line at hand.
+
+    What is still to be read is not smaller. Sorting costs little, since it is a few runs in a row.
+    """
+    taken = [line for file in files for line in file.up_to(least)]
+    taken.sort()
+    taken.append(b"")
+    return b"\n".join(taken)
+
+
+class _Held:
+    """The lines of one file that are in memory: as a block until single ones are asked for."""
+
+    def __init__(self, path: Path, *, damaged: Callable[[DamagedFileError], None]) -> None:
+        self._blocks = octet_blocks(path, block_bytes=_HELD_BLOCK)
+        self._damaged = damaged
+        self._block = b""
+        self._lines: list[bytes] = []
+        self._last = b""
+        self.has_lines()
 
     def has_lines(self) -> bool:
-        """Tell whether there are lines left, and have some of them."""
-        if not self.lines:
-            self.lines = next(self._blocks, [])
-        return bool(self.lines)
+        """Tell whether there are lines left, and have some of them at hand."""
+        if not self._lines and not self._block:
+            try:
+                self._block = next(self._blocks, b"")
+            except DamagedFileError as error:
+                self._damaged(error)
+        return bool(self._lines or self._block)
+
+    def last_line(self) -> bytes:
+        """Return the last line at hand; there is one."""
+        block = self._block
+        return self._lines[-1] if self._lines else block[block.rfind(b"\n", 0, -1) + 1 : -1]
+
+    def block(self) -> bytes:
+        """Take all lines at hand, each ended by LF."""
+        block = b"\n".join([*self._lines, b""]) if self._lines else self._block
+        self._block, self._lines = b"", []
+        return block
 
     def up_to(self, line: bytes) -> list[bytes]:
-        """Take the lines that are not greater than *line*."""
-        end = bisect_right(self.lines, line)
-        taken, self.lines = self.lines[:end], self.lines[end:]
+        """Take the lines that are not greater than *line*; NotInOrderError where order is broken."""
+        if not self._lines:
+            self._lines, self._block = self._block.split(b"\n"), b""
+            self._lines.pop()
+            if not all(starmap(le, pairwise([self._last, *self._lines]))):
+                raise NotInOrderError
+            self._last = self._lines[-1]
+        end = bisect_right(self._lines, line)
+        taken, self._lines = self._lines[:end], self._lines[end:]
         return taken
-
-
-def _merged(files: Sequence[Iterator[list[bytes]]]) -> Iterator[list[bytes]]:
-    """Yield the lines of *files*, each in order, in order.
-
-    What is not greater than the last line that every file has at hand can go: what is still to be read
-    is not smaller. Sorting it costs little, since it is a few runs in a row.
-    """
-    held = [_Held(blocks) for blocks in files]
-    while held := [file for file in held if file.has_lines()]:
-        least = min(file.lines[-1] for file in held)
-        taken = [line for file in held for line in file.up_to(least)]
-        taken.sort()
-        yield taken

@@ -69,6 +69,11 @@ class TableSchema(NamedTuple):
         """The columns without those that the names of directories tell."""
         return pa.schema([field for field in self.columns if field.name not in PARTITION_COLUMNS])
 
+    @property
+    def held(self) -> pa.Schema:
+        """The columns as they are in memory: those whose texts repeat, with a dictionary of them."""
+        return as_held(self.columns)
+
 
 _TEXT = {
     "content_digest": "digest",
@@ -100,6 +105,54 @@ CCINDEX = TableSchema(
     {**_TEXT, "fetch_redirect": "redirect", "content_truncated": "truncated"},
 )
 SCHEMAS = {schema.name: schema for schema in (EOT, CCINDEX)}
+
+REPEATING = frozenset(
+    (
+        "url_host_name",
+        "url_host_tld",
+        "url_host_2nd_last_part",
+        "url_host_3rd_last_part",
+        "url_host_4th_last_part",
+        "url_host_5th_last_part",
+        "url_host_registry_suffix",
+        "url_host_private_suffix",
+        "url_host_private_domain",
+        "url_host_name_reversed",
+        "url_protocol",
+        "content_mime_type",
+        "content_mime_detected",
+        "content_charset",
+        "content_languages",
+        "content_puid",
+        "content_truncated",
+        "warc_filename",
+        "warc_segment",
+        *PARTITION_COLUMNS,
+    )
+)
+"""Columns whose texts repeat, so that they are held, and written, as places in a dictionary of them."""
+
+_DICTIONARY = pa.dictionary(pa.int32(), pa.string())
+
+
+def as_held(columns: pa.Schema) -> pa.Schema:
+    """Return *columns* with a dictionary for those whose texts repeat."""
+    return pa.schema(
+        [pa.field(field.name, _DICTIONARY) if field.name in REPEATING else field for field in columns]
+    )
+
+
+def held(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return *rows* with a dictionary for the columns whose texts repeat."""
+    schema = as_held(rows.schema)
+    columns: list[Any] = [
+        column.dictionary_encode()
+        if pa.types.is_dictionary(field.type) and not pa.types.is_dictionary(column.type)
+        else column
+        for column, field in zip(rows.columns, schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
 
 WITHOUT_DICTIONARY = frozenset(
     (

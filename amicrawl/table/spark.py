@@ -20,7 +20,8 @@ import pyarrow as pa
 
 from amicrawl.disk import Disk
 from amicrawl.errors import InputError, UsageError
-from amicrawl.table.convert import Reject, converted
+from amicrawl.table.block_rows import rows_of_block
+from amicrawl.table.convert import Reject
 from amicrawl.table.making import (
     REJECTS_NAME,
     RejectsFile,
@@ -28,7 +29,6 @@ from amicrawl.table.making import (
     TableReport,
     file_metadata,
     prepare,
-    without_headers,
     write_report,
 )
 from amicrawl.table.schema import EOT, PARTITION_COLUMNS, SOUGHT_BY_VALUE
@@ -69,7 +69,7 @@ def session(master: str = "") -> Iterator[SparkSession]:
         ) from error
     # The workers have to be the Python that has amicrawl.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.appName("amicrawl table")
+    builder = SparkSession.builder.appName("amicrawl")
     if master:
         builder = builder.master(master)
     if master.startswith("local"):
@@ -90,8 +90,9 @@ def rows_of_batches(
     options = options or TableOptions()
     schema = with_rejects(options.schema.columns)
     for batch in batches:
-        lines = without_headers(cast("list[bytes]", batch[LINE].to_pylist()))
-        rows, rejects = converted(lines, options.schema, place=options.place)
+        lines = cast("list[bytes]", batch[LINE].to_pylist())
+        found = rows_of_block(b"\n".join([*lines, b""]), options.schema, place=options.place)
+        rows, rejects = found.rows.cast(options.schema.columns), found.rejects
         nothing = pa.nulls(rows.num_rows, pa.binary()), pa.nulls(rows.num_rows, pa.string())
         yield pa.RecordBatch.from_arrays(
             [

@@ -2,20 +2,26 @@
 
 A URL is cut at its delimiters and not changed: the path keeps its case, its escapes and its dots, the
 query is there (as an empty text) where only its question mark is. `url_columns` says what the columns
-are; `columns_of_urls` gives the same for a whole array, cutting URLs with one pass of a regular
-expression in Arrow and looking up what is known about each host once.
+are; `columns_of_urls` gives the same for a whole array, cutting URLs with a few passes
+of numpy over their octets and looking up what is known about each host once.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from amicrawl.index.lines.arrow_texts import octets_of, taken, texts_of
 from amicrawl.table.hosts import EMPTY_HOST, NO_HOST, Authority, authority_columns, host_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
 
 HOST_COLUMNS = (
     "url_host_name",
@@ -35,10 +41,11 @@ HOST_COLUMNS = (
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):")
 _AFTER_SCHEME = re.compile(r"//([^/?#]*)([^?#]*)(\?[^#]*)?")
 _TWO_SLASHES = re.compile(r"//[^/?#]")
-# The same cut for RE2, and only for what needs no second look.
-_ORDINARY = (
-    r"^(?P<scheme>[Hh][Tt][Tt][Pp][Ss]?)://(?P<authority>[^/?#]+)(?P<path>[^?#]*)(?P<query>\?[^#]*)?"
-)
+_HTTP, _HTTPS = (int.from_bytes(begin, "little") for begin in (b"http://", b"https://"))
+_SEVEN_OCTETS = np.uint64((1 << 56) - 1)
+_DELIMITERS = np.zeros(256, np.bool_)
+_DELIMITERS[list(b"/?#")] = True
+_SLASH, _QUESTION, _HASH = b"/?#"
 
 
 class UrlColumns(NamedTuple):
@@ -72,32 +79,91 @@ def url_columns(url: str) -> UrlColumns:
 
 
 def columns_of_urls(urls: pa.Array[Any]) -> dict[str, pa.Array[Any]]:
-    """Return the columns for *urls*, by name: those about the host, `url_protocol` to `url_query`."""
-    cut = pc.extract_regex(urls, pattern=_ORDINARY)
-    spelled = cut.field("authority").dictionary_encode()
+    """Return the columns for *urls*, by name: those about the host, `url_protocol` to `url_query`.
+
+    What repeats comes as a dictionary. URLs of HTTP are cut all at once, others one by one.
+    """
+    cut = _cut(urls)
+    spelled: Any = cut.authorities.dictionary_encode()
     known = [authority_columns(text) for text in spelled.dictionary.to_pylist()]
     which = spelled.indices.fill_null(0).to_numpy(zero_copy_only=False)
-    protocol = pc.ascii_lower(cut.field("scheme"))
-    path, marked = cut.field("path"), cut.field("query")
-    query = pc.if_else(
-        pc.equal(marked, pa.scalar("")), pa.scalar(None, pa.string()), pc.utf8_slice_codeunits(marked, 1)
-    )
-    if cut.null_count:
-        other = cut.is_null().to_numpy(zero_copy_only=False)
-        rows = [url_columns(url or "") for url in urls.filter(pa.array(other)).to_pylist()]
+    protocols = ["http", "https"]
+    protocol = cut.is_https.astype(np.int32)
+    path, query = cut.paths, cut.queries
+    if len(cut.other):
+        rows = [url_columns(url or "") for url in taken(urls, cut.other).to_pylist()]
         which = which.copy()
-        which[other] = np.arange(len(known), len(known) + len(rows))
+        which[cut.other] = np.arange(len(known), len(known) + len(rows))
         known += [row.authority for row in rows]
-        protocol, path, query = (
-            pc.replace_with_mask(column, pa.array(other), pa.array(values, pa.string()))
+        protocol[cut.other] = np.arange(2, 2 + len(rows))
+        protocols += [row.protocol for row in rows]  # type: ignore[misc]  # some have none
+        mask = np.zeros(len(urls), np.bool_)
+        mask[cut.other] = True
+        path, query = (
+            pc.replace_with_mask(column, pa.array(mask), pa.array(values, pa.string()))
             for column, values in (
-                (protocol, [row.protocol for row in rows]),
                 (path, [row.path for row in rows]),
                 (query, [row.query for row in rows]),
             )
         )
     columns = _spread(known, pa.array(which))
-    return columns | {"url_protocol": protocol, "url_path": path, "url_query": query}
+    columns["url_protocol"] = dictionary(protocols, pa.array(protocol))
+    return columns | {"url_path": path, "url_query": query}
+
+
+class _Cut(NamedTuple):
+    """URLs cut at their delimiters."""
+
+    other: NDArray[np.int64]
+    """The numbers of those that are not cut: all but plain ones of HTTP."""
+    is_https: NDArray[np.bool_]
+    authorities: pa.Array[Any]
+    paths: pa.Array[Any]
+    queries: pa.Array[Any]
+    """Null where there is no question mark."""
+
+
+def _cut(urls: pa.Array[Any]) -> _Cut:
+    octets, places = octets_of(urls)
+    starts, ends = places[:-1], places[1:]
+    # Eight octets are looked at where a URL begins, also of the last and shortest.
+    data = octets + bytes(8)
+    view = np.frombuffer(data, np.uint8)
+    words = np.ndarray((len(data) - 7,), "<u8", buffer=data, strides=(1,))[starts]
+    is_https = words == _HTTPS
+    hosts = starts + 7 + is_https
+    sound = (is_https | (words & _SEVEN_OCTETS == _HTTP)) & (hosts < ends)
+    marks = np.flatnonzero(_DELIMITERS[view[:-8]])
+    host_ends = _next(marks, hosts, ends)
+    sound &= host_ends > hosts
+    behind_path = marks[view[marks] != _SLASH]
+    path_ends = _next(behind_path, host_ends, ends)
+    has_query = sound & (path_ends < ends) & (view[path_ends] == _QUESTION)
+    query_ends = _next(behind_path[view[behind_path] == _HASH], path_ends, ends)
+    query_starts = path_ends + has_query
+    pieces = np.stack([hosts, host_ends, path_ends, query_starts, np.maximum(query_ends, query_starts)])
+    pieces[:, ~sound] = starts[~sound]
+    cuts = np.append(pieces.T.ravel(), ends[-1:]).astype(np.int32)
+    tiled = texts_of(octets, cuts)
+    first = np.arange(0, 5 * len(urls), 5)
+    return _Cut(
+        np.flatnonzero(~sound),
+        is_https,
+        taken(tiled, first),
+        taken(tiled, first + 1),
+        taken(tiled, first + 3, missing=~has_query),
+    )
+
+
+def _next(
+    marks: NDArray[np.int64], starts: NDArray[np.int64], ends: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Return the first of *marks* from each of *starts* on; those of *ends* where none comes before."""
+    if not len(marks):
+        return ends
+    found = np.minimum(np.searchsorted(marks, starts), len(marks) - 1)
+    places = marks[found]
+    return np.where((places >= starts) & (places < ends), places, ends)
 
 
 def _spread(known: list[Authority], which: pa.Array[Any]) -> dict[str, pa.Array[Any]]:
@@ -105,12 +171,15 @@ def _spread(known: list[Authority], which: pa.Array[Any]) -> dict[str, pa.Array[
     hosts = (
         zip(*[authority.host for authority in known], strict=True) if known else [()] * len(HOST_COLUMNS)
     )
-    columns = {
-        name: pa.array(values, pa.string()).take(which)
-        for name, values in zip(HOST_COLUMNS, hosts, strict=True)
-    }
+    columns = {name: dictionary(values, which) for name, values in zip(HOST_COLUMNS, hosts, strict=True)}
     ports = pa.array([authority.port for authority in known], pa.int32())
     return columns | {"url_port": ports.take(which)}
+
+
+def dictionary(values: Sequence[str | None], which: pa.Array[Any]) -> pa.Array[Any]:
+    """Return the text at each place in *which*, with a dictionary of the different texts."""
+    spelled: Any = pa.array(values, pa.string()).dictionary_encode()
+    return pa.DictionaryArray.from_arrays(spelled.indices.take(which), spelled.dictionary)
 
 
 def _named(name: str) -> Authority:

@@ -20,7 +20,13 @@ from amicrawl.disk import OutputFile, explained, rename_durably
 from amicrawl.errors import UsageError
 from amicrawl.record.parquet_sink import Sink
 from amicrawl.table.partition import Place
-from amicrawl.table.schema import PARTITION_COLUMNS, SOUGHT_BY_VALUE, WITHOUT_DICTIONARY
+from amicrawl.table.schema import (
+    PARTITION_COLUMNS,
+    SOUGHT_BY_VALUE,
+    WITHOUT_DICTIONARY,
+    as_held,
+    held,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -30,12 +36,12 @@ if TYPE_CHECKING:
     from amicrawl.table.schema import TableSchema
 
 ROW_GROUP_ROWS = 1_000_000
-ROW_GROUP_BYTES = 128 << 20
-"""Bytes in memory after which a row group is ended although it has fewer rows."""
-HELD_BACK = 256 << 20
+ROW_GROUP_BYTES = 64 << 20
+"""Bytes in memory after which a row group is ended although it has fewer rows: some 200,000."""
+HELD_BACK = 128 << 20
 """Bytes of rows that all files together hold back."""
-FILE_ROWS = 20_000_000
-"""Rows after which the next file of a partition is begun."""
+FILE_ROWS = 5_000_000
+"""Rows after which the next file of a partition is begun: filters and indexes of a file are held."""
 MOST_PARTITIONS = 400
 """Files that are open at a time; file names are untrusted, and could ask for any number."""
 COMPRESSION_LEVEL = 3
@@ -64,10 +70,11 @@ class TableFile:
         self._metadata = dict(metadata)
         # The stubs know neither files that are only written to nor the newer options.
         options: dict[str, Any] = {"where": self._sink, **_options(columns, in_order=in_order)}
-        self._writer = pq.ParquetWriter(schema=columns, **options)
+        # A dictionary is how rows are held; what reads the file is not to be told of it.
+        self._writer = pq.ParquetWriter(schema=as_held(columns), store_schema=False, **options)
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Take the rows of *batch*, whose columns begin with those of the file."""
+        """Take the rows of *batch*, as they are held; it has the columns of the file, maybe more."""
         batch = batch.select(self._columns.names)
         self._batches.append(batch)
         self._held_rows += batch.num_rows
@@ -79,7 +86,8 @@ class TableFile:
     def end_group(self) -> None:
         """Write what is held back as a row group."""
         if self._batches:
-            table = pa.Table.from_batches(self._batches)
+            # A dictionary that changes within a row group would be given up, and the texts written out.
+            table = pa.Table.from_batches(self._batches).unify_dictionaries()
             self._writer.write_table(table, row_group_size=self._held_rows)
         self._batches, self._held_rows, self.held_bytes = [], 0, 0
 
@@ -135,6 +143,7 @@ class TableWriter:
     def add(self, batch: pa.RecordBatch) -> None:
         """Take the rows of *batch*, in order; UsageError where they belong to too many partitions."""
         self.rows += batch.num_rows
+        batch = held(batch)
         for place, rows in [(Place(), batch)] if self._flat else _by_place(batch):
             self._add(place, rows)
         while sum(file.held_bytes for file in self._open.values()) > HELD_BACK:
@@ -197,15 +206,12 @@ def seal(paths: list[Path], *, disk: Disk) -> None:
 
 def _by_place(batch: pa.RecordBatch) -> Iterator[tuple[Place, pa.RecordBatch]]:
     """Yield the rows of *batch* for each crawl and subset that is in it; the segment does not count."""
-    crawls, subsets = (
-        batch[name].dictionary_encode(null_encoding="encode") for name in PARTITION_COLUMNS
-    )
-    width = max(1, len(subsets.dictionary))
-    which = crawls.indices.to_numpy() * width + subsets.indices.to_numpy()
+    columns: list[Any] = [batch[name] for name in PARTITION_COLUMNS]
+    known = [[*column.dictionary.to_pylist(), None] for column in columns]
+    crawls, subsets = (column.indices.fill_null(len(column.dictionary)).to_numpy() for column in columns)
+    which = crawls * len(known[1]) + subsets
     for each in np.unique(which):
-        place = Place(
-            crawls.dictionary[each // width].as_py(), None, subsets.dictionary[each % width].as_py()
-        )
+        place = Place(known[0][each // len(known[1])], None, known[1][each % len(known[1])])
         mine = which == each
         yield place, batch if mine.all() else batch.filter(pa.array(mine))
 

@@ -333,6 +333,18 @@ def test_files_are_paired_by_name_and_keep_their_names(tmp_path: Path) -> None:
     assert "puid" not in (out / "b.warc.cdxj").read_text()
 
 
+def test_files_that_are_worth_it_are_merged_in_processes(tmp_path: Path) -> None:
+    indexes, sides = [], []
+    for name in ("a", "b"):
+        indexes.append(tmp_path / f"{name}.warc.cdxj")
+        indexes[-1].write_text(line(recordid=name) + "\n")
+        sides.append(tmp_path / f"{name}.warc.meta.gz")
+        sides[-1].write_bytes(side_record(f"fmt/{name}", record_id=name))
+    merged = merge(indexes, sides, tmp_path / "out", processes=2, worth_a_process=1)
+    assert (merged.counts.by_id, merged.files, merged.faults) == (2, 2, [])
+    assert '"puid": "fmt/b"' in (tmp_path / "out" / "b.warc.cdxj").read_text()
+
+
 def test_sidecars_of_other_names_are_merged_with_all_indexes(tmp_path: Path) -> None:
     indexes = []
     for number in range(3):

@@ -37,22 +37,32 @@ def line_blocks(path: Path, *, block_bytes: int = BLOCK_BYTES) -> Iterator[list[
     Raises InputError where the file cannot be read, DamagedFileError behind the last whole line of one
     that is damaged.
     """
+    for block in octet_blocks(path, block_bytes=block_bytes):
+        lines = block.split(b"\n")
+        lines.pop()
+        yield lines
+
+
+def octet_blocks(path: Path, *, block_bytes: int = BLOCK_BYTES) -> Iterator[bytes]:
+    """Yield the lines of *path* as octets, some whole lines at a time, each ended by LF.
+
+    A last line that has no LF is given one. Errors as `line_blocks`.
+    """
     with _opened(path) as stream:
-        rest = b""
+        rest: list[bytes] = []
         for block in _blocks(stream, path, block_bytes):
-            first, *lines = block.split(b"\n")
-            if not lines:
-                rest += first
-                if len(rest) > LONGEST_LINE:
+            end = block.rfind(b"\n") + 1
+            if not end:
+                rest.append(block)
+                if sum(map(len, rest)) > LONGEST_LINE:
                     raise DamagedFileError(
                         path, 0, f"a line is longer than {LONGEST_LINE} bytes: this is no CDXJ"
                     )
                 continue
-            lines.insert(0, rest + first)
-            rest = lines.pop()
-            yield lines
+            yield b"".join([*rest, memoryview(block)[:end]])
+            rest = [block[end:]] if end < len(block) else []
         if rest:
-            yield [rest]
+            yield b"".join([*rest, b"\n"])
 
 
 def lines_of(path: Path) -> Iterator[bytes]:

@@ -137,7 +137,7 @@ def _languages(found: object) -> str:
     listed = found.get("languages") if isinstance(found, dict) else None
     if not isinstance(listed, list):
         return ""
-    return _joined(
+    return languages_of(
         tuple(
             each.get("code")
             for each in listed[:MOST_LANGUAGES]
@@ -147,5 +147,6 @@ def _languages(found: object) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _joined(codes: tuple[str, ...]) -> str:
+def languages_of(codes: tuple[str, ...]) -> str:
+    """Return what is said of the languages with *codes*, as CLD2 writes them, no more than three."""
     return ",".join(filter(None, map(language_code, codes)))

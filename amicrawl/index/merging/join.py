@@ -63,20 +63,26 @@ class Counts:
 class Join:
     """The records of sidecars, asked for line by line, then once more for lines put off."""
 
-    def __init__(self, sides: Iterable[Side], counts: Counts, *, by_key_only: bool = False) -> None:
+    def __init__(
+        self,
+        sides: Iterable[Side],
+        counts: Counts,
+        *,
+        by_key_only: bool = False,
+        used: bytes = b"",
+    ) -> None:
+        """Have *sides*; *used* says of each what lines got from it already, as `used` does."""
         self._counts = counts
         self._anew = by_key_only
         self._ties: list[Ties] = []
         self._additions: list[bytes] = []
-        self._used = bytearray()
         self._by_id: dict[str, int] = {}
         self._by_place: dict[str, int] = {}
         self._by_key: dict[str, int | list[int]] = {}
         self._digests = False
         for side in sides:
             self._add(side)
-        self._used = bytearray(len(self._ties))
-        counts.records += len(self._ties)
+        self._used = bytearray(used or len(self._ties))
         # Without identities there is nothing to wait for: no stronger tie can take a record away.
         self._decides_at_once = not (self._by_id or self._by_place or self._digests)
 
@@ -138,9 +144,10 @@ class Join:
             return self._given(line, fields, candidates[-1])
         return self._by_weaker_ties(line, fields, found)
 
-    def finish(self) -> None:
-        """Count the records that no line got anything from."""
-        self._counts.records_unused += self._used.count(0)
+    @property
+    def used(self) -> bytes:
+        """Of each record, what lines got from it: 1 by a strong tie, 2 by a weak one, 3 by both."""
+        return bytes(self._used)
 
     @property
     def has_digests(self) -> bool:

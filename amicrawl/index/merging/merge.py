@@ -3,45 +3,42 @@
 Where every sidecar has the name of one of the CDXJ files (`X.warc.cdxj`, `X.warc.meta.gz`), each CDXJ
 file is merged with its own, several at a time in as many processes; otherwise all are merged with all.
 Lines keep their order, and lines that nothing belongs to are copied octet by octet. Memory stays flat:
-beyond a number of sidecar records, both sides are set aside on disk (`merge_spill.py`). Which record
-belongs to which line is `merge_join.py`'s to say.
+beyond a number of sidecar records, both sides are set aside on disk (`parts.py`). Which record belongs
+to which line is `join.py`'s to say; `block_join.py` does the same for most lines without reading each.
 """
 
 from __future__ import annotations
 
-import heapq
 import re
 from collections import defaultdict
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from amicrawl.disk import Disk, OutputFile, explained, rename_durably
+from amicrawl.disk import Disk, explained
 from amicrawl.errors import DamagedFileError, UsageError
 from amicrawl.index.collector import collector_at_rest
-from amicrawl.index.lines.line_reader import line_blocks
-from amicrawl.index.merging.join import Counts, Join
-from amicrawl.index.merging.sides import sides_of
-from amicrawl.index.merging.spill import (
-    BUCKETS,
-    Spill,
-    bucket_of,
-    number_and_line,
-    side_as_line,
-    side_of_line,
-)
+from amicrawl.index.lines.line_reader import octet_blocks
+from amicrawl.index.merging.join import Counts
+from amicrawl.index.merging.joining import Joining
+from amicrawl.index.merging.outputs import Outputs
+from amicrawl.index.merging.parts import Parts
+from amicrawl.index.merging.side_blocks import side_batches
+from amicrawl.index.steady_memory import steady_memory
 from amicrawl.index.workers import Done, Lost, run_jobs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
-    from typing import Any, Self
+    from typing import Any
 
-    from amicrawl.index.merging.sides import Side
+    import pyarrow as pa
 
-SIDES_IN_MEMORY = 400_000
-"""Records of sidecars that are held at a time, at some 600 bytes each."""
+SIDES_IN_MEMORY = 250_000
+"""Records of sidecars that are held at a time, at some 300 bytes each."""
+WORTH_A_PROCESS = 64 << 20
+"""Bytes that are merged in the time that it takes to start a process, and as long again."""
 MOST_FAULTS = 20
 """Faults that are named in full; of more, only the number is told."""
 SIDECAR_SUFFIXES = (".meta.gz", ".meta", ".meta.warc.gz", ".cdxj", ".cdxj.gz")
@@ -49,7 +46,7 @@ SIDECAR_SUFFIXES = (".meta.gz", ".meta", ".meta.warc.gz", ".cdxj", ".cdxj.gz")
 
 _STEM = re.compile(r"(?:\.(?:meta|cdxj|gz|warc|arc|merged))+$")
 _STEM_WITH_KIND = re.compile(r"(?:\.(?:meta|cdxj|gz|merged))+$")
-_PIECE_LINES = 4096
+_BLOCK_BYTES = 2 << 20
 
 
 class MergeJob(NamedTuple):
@@ -86,22 +83,27 @@ def merge(
     *,
     processes: int = 1,
     by_key_only: bool = False,
+    worth_a_process: int = WORTH_A_PROCESS,
     told: Callable[[Merged], None] = lambda _: None,
 ) -> Merged:
     """Merge *indexes* with *sidecars* into the directory *out* and return what became of them.
 
-    Raises UsageError where two outputs would have one name, or one would be its own input; InputError
-    and OutputError as reading and writing do.
+    There are up to so many *processes*, one for each *worth_a_process* bytes. Raises UsageError where
+    two outputs would have one name, or one would be its own input; InputError and OutputError as reading
+    and writing do.
     """
     jobs = plan(indexes, sidecars, out, by_key_only=by_key_only)
     with explained(out, "created"):
         out.mkdir(parents=True, exist_ok=True)
     whole = Merged()
-    if processes == 1 or len(jobs) == 1:
+    processes = min(processes, len(jobs), sum(map(_size, jobs)) // worth_a_process + 1)
+    if processes == 1:
         for job in jobs:
             whole.add(merge_job(job))
             told(whole)
         return whole
+    # The largest first, lest one of them is begun when the others are done.
+    jobs.sort(key=_size, reverse=True)
     for event in run_jobs(jobs, _work, processes=processes):
         if isinstance(event, Done):
             whole.add(event.answer)
@@ -146,17 +148,74 @@ def merge_job(job: MergeJob, *, disk: Disk | None = None) -> Merged:
         if len(merged.faults) < MOST_FAULTS:
             merged.faults.append(fault)
 
-    sides = chain.from_iterable(sides_of(path, told=told) for path in job.sidecars)
-    with collector_at_rest(), _Outputs(job, merged, disk=disk) as outputs:
-        held = list(islice(sides, job.sides_in_memory + 1))
-        if len(held) <= job.sides_in_memory:
-            join = Join(held, merged.counts, by_key_only=job.by_key_only)
-            _join_directly(join, outputs, scratch=job.out, disk=disk)
+    batches = chain.from_iterable(side_batches(path, told=told) for path in job.sidecars)
+    with collector_at_rest(), steady_memory(), ExitStack() as stack:
+        held, more = _held(batches, job.sides_in_memory)
+        outputs = Outputs([job.out / output_name(index) for index in job.indexes], disk=disk)
+        stack.callback(outputs.close)
+        if more is None:
+            joining = stack.enter_context(
+                Joining(
+                    _let_go(held),
+                    outputs,
+                    merged.counts,
+                    by_key_only=job.by_key_only,
+                    scratch=job.out,
+                    disk=disk,
+                )
+            )
+            _hand_over(job.indexes, joining.add, joining.end_file, merged)
+            joining.finish()
         else:
-            _join_in_parts(chain(held, sides), outputs, merged.counts, job, disk=disk)
+            parts = Parts(scratch=job.out, disk=disk, stack=stack)
+            for batch in chain(_let_go(held), [more], batches):
+                parts.add_records(batch)
+            _hand_over(job.indexes, parts.add_lines, parts.end_file, merged)
+            parts.join(outputs, merged.counts, by_key_only=job.by_key_only)
         outputs.seal()
     merged.files = len(job.indexes)
     return merged
+
+
+def _held(
+    batches: Iterator[pa.RecordBatch], most: int
+) -> tuple[list[pa.RecordBatch], pa.RecordBatch | None]:
+    """Return the first of *batches*, of up to *most* records, and the one that would be too much."""
+    held: list[pa.RecordBatch] = []
+    count = 0
+    for batch in batches:
+        count += batch.num_rows
+        if count > most:
+            return held, batch
+        held.append(batch)
+    return held, None
+
+
+def _let_go(held: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield what is *held*, first to last, without holding it any longer."""
+    held.reverse()
+    while held:
+        yield held.pop()
+
+
+def _hand_over(
+    indexes: Sequence[Path],
+    add: Callable[[bytes], None],
+    end_file: Callable[[], None],
+    merged: Merged,
+) -> None:
+    """Hand the lines of *indexes* to *add*, many at a time, and say where a file ends."""
+    for path in indexes:
+        try:
+            for octets in octet_blocks(path, block_bytes=_BLOCK_BYTES):
+                add(octets)
+        except DamagedFileError as error:
+            merged.faults.append(str(error))
+        end_file()
+
+
+def _size(job: MergeJob) -> int:
+    return sum(path.stat().st_size for path in (*job.indexes, *job.sidecars) if path.exists())
 
 
 def _work(job: MergeJob, _: Callable[[Any], None]) -> Merged:
@@ -178,161 +237,3 @@ def _paired(indexes: Sequence[Path], sidecars: Sequence[Path]) -> dict[Path, lis
         else:
             return pairs
     return None
-
-
-class _Outputs:
-    """The outputs of a job: lines by number, each to the file that its input's lines go to."""
-
-    def __init__(self, job: MergeJob, merged: Merged, *, disk: Disk) -> None:
-        self._job = job
-        self._merged = merged
-        self._disk = disk
-        self._ends: list[int] = []
-        self._files: list[OutputFile] = []
-        self._held: list[bytes] = []
-        self._written = 0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for file in self._files:
-            file.close()
-
-    def inputs(self) -> Iterator[list[bytes]]:
-        """Yield the lines of all inputs, in lists."""
-        count = 0
-        for path in self._job.indexes:
-            try:
-                for block in line_blocks(path):
-                    yield block
-                    count += len(block)
-            except DamagedFileError as error:
-                self._merged.faults.append(str(error))
-            self._ends.append(count)
-
-    def add(self, line: bytes) -> None:
-        """Write the next line."""
-        self._held.append(line)
-        if len(self._held) >= _PIECE_LINES:
-            self._flush()
-
-    def seal(self) -> None:
-        """Write what is left, and give all files their names."""
-        self._flush()
-        while len(self._files) < len(self._job.indexes):
-            self._begin()
-        self._files[-1].sync()
-        self._files[-1].close()
-        for file in self._files:
-            rename_durably(file.open_path, file.path, disk=self._disk)
-
-    def _flush(self) -> None:
-        held, self._held = self._held, []
-        while held:
-            while not self._files or (
-                len(self._files) <= len(self._ends) and self._written >= self._ends[len(self._files) - 1]
-            ):
-                self._begin()
-            place = len(self._files) - 1
-            room = self._ends[place] - self._written if place < len(self._ends) else len(held)
-            lines, held = held[:room], held[room:]
-            self._files[-1].write(b"\n".join([*lines, b""]))
-            self._written += len(lines)
-
-    def _begin(self) -> None:
-        if self._files:
-            self._files[-1].sync()
-            self._files[-1].close()
-        index = self._job.indexes[len(self._files)]
-        path = self._job.out / output_name(index)
-        self._files.append(OutputFile.replacing(path, disk=self._disk))
-
-
-def _join_directly(join: Join, outputs: _Outputs, *, scratch: Path, disk: Disk) -> None:
-    """Join with the records that are in memory; from the first that must wait on, lines go aside."""
-    aside: list[Spill] = []
-    with ExitStack() as stack:
-        number = 0
-        for block in outputs.inputs():
-            for line in block:
-                merged = join.merged(line)
-                if merged is not None and not aside:
-                    outputs.add(merged)
-                else:
-                    aside = aside or [
-                        stack.enter_context(_closing(Spill(scratch, disk=disk))) for _ in range(2)
-                    ]
-                    aside[merged is None].add_numbered(number, line if merged is None else merged)
-                number += 1
-        if aside:
-            later = _later(join, aside[1], scratch, disk, stack)
-            for _, line in heapq.merge(map(number_and_line, aside[0].lines()), *later):
-                outputs.add(line)
-    join.finish()
-
-
-def _later(
-    join: Join, waiting: Spill, scratch: Path, disk: Disk, stack: ExitStack
-) -> list[Iterator[tuple[int, bytes]]]:
-    """Return the lines that had to wait, each with what belongs to it, in runs by number."""
-    if not join.has_digests:
-        return [_asked_again(join, waiting)]
-    done, waiting_still = (stack.enter_context(_closing(Spill(scratch, disk=disk))) for _ in range(2))
-    for number, line in map(number_and_line, waiting.lines()):
-        merged = join.merged_later(line, by_digest=True)
-        (waiting_still if merged is None else done).add_numbered(
-            number, line if merged is None else merged
-        )
-    return [map(number_and_line, done.lines()), _asked_again(join, waiting_still)]
-
-
-def _asked_again(join: Join, waiting: Spill) -> Iterator[tuple[int, bytes]]:
-    for number, line in map(number_and_line, waiting.lines()):
-        merged = join.merged_later(line, by_digest=False)
-        assert merged is not None
-        yield number, merged
-
-
-def _join_in_parts(
-    sides: Iterable[Side], outputs: _Outputs, counts: Counts, job: MergeJob, *, disk: Disk
-) -> None:
-    """Deal both sides out by their second, join each part in memory, and put the lines back in order."""
-    with ExitStack() as stack:
-
-        def spills() -> list[Spill]:
-            return [stack.enter_context(_closing(Spill(job.out, disk=disk))) for _ in range(BUCKETS)]
-
-        records, lines, done = spills(), spills(), spills()
-        for side in sides:
-            records[bucket_of(side.timestamp.encode())].add(side_as_line(side))
-        number = 0
-        for block in outputs.inputs():
-            for line in block:
-                timestamp = line.split(b" ", 2)[1:2]
-                lines[bucket_of(timestamp[0] if timestamp else b"")].add_numbered(number, line)
-                number += 1
-        runs = []
-        for place in range(BUCKETS):
-            join = Join(map(side_of_line, records[place].lines()), counts, by_key_only=job.by_key_only)
-            waiting = stack.enter_context(_closing(Spill(job.out, disk=disk)))
-            for each, line in map(number_and_line, lines[place].lines()):
-                merged = join.merged(line)
-                (waiting if merged is None else done[place]).add_numbered(
-                    each, line if merged is None else merged
-                )
-            late = stack.enter_context(_closing(Spill(job.out, disk=disk)))
-            for each, line in heapq.merge(*_later(join, waiting, job.out, disk, stack)):
-                late.add_numbered(each, line)
-            join.finish()
-            runs += [done[place].lines(), late.lines()] if late.count else [done[place].lines()]
-        for numbered in heapq.merge(*runs):
-            outputs.add(number_and_line(numbered)[1])
-
-
-@contextmanager
-def _closing(spill: Spill) -> Iterator[Spill]:
-    try:
-        yield spill
-    finally:
-        spill.close()

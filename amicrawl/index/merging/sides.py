@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
     from amicrawl.index.reading.records import Broken
 
-_CDXJ = (".cdxj", ".cdxj.gz")
+CDXJ = (".cdxj", ".cdxj.gz")
+"""How the names of sidecars end that are CDXJ."""
 _SIDECAR_BLOCK = 1 << 20
 
 
@@ -60,7 +61,7 @@ class Side(NamedTuple):
 
 def sides_of(path: Path, *, told: Callable[[str], None]) -> Iterator[Side]:
     """Yield what the sidecar *path* says, a WARC file or its CDXJ by its name; faults go to *told*."""
-    if path.name.endswith(_CDXJ):
+    if path.name.endswith(CDXJ):
         yield from _from_lines(path, told)
         return
 
@@ -93,7 +94,7 @@ def ties_of(key: bytes, timestamp: bytes, fields: dict[str, Any]) -> Ties:
     return Ties(
         (b"%s %s" % (key, timestamp[:14])).decode(),
         bare_id(record_id) if isinstance(record_id, str) else "",
-        _base_name(filename) if isinstance(filename, str) else "",
+        base_name(filename) if isinstance(filename, str) else "",
         "" if offset is None else str(offset),
         digest.rpartition(":")[2] if isinstance(digest, str) else "",
     )
@@ -107,8 +108,19 @@ def bare_id(record_id: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _base_name(filename: str) -> str:
+def base_name(filename: str) -> str:
+    """Return *filename* without its directories."""
     return filename.rpartition("/")[2]
+
+
+def side_of(line: bytes) -> Side | None:
+    """Return what the *line* of a sidecar as CDXJ says; None where it is none."""
+    try:
+        key, timestamp, text = line.split(b" ", 2)
+        found = orjson.loads(text)
+        return Side(ties_of(key, timestamp, found), written(added_fields(found)))
+    except (ValueError, AttributeError):
+        return None
 
 
 def _from_lines(path: Path, told: Callable[[str], None]) -> Iterator[Side]:
@@ -119,11 +131,10 @@ def _from_lines(path: Path, told: Callable[[str], None]) -> Iterator[Side]:
                 number += 1
                 if not line or line.startswith(b"!"):
                     continue
-                try:
-                    key, timestamp, text = line.split(b" ", 2)
-                    found = orjson.loads(text)
-                    yield Side(ties_of(key, timestamp, found), written(added_fields(found)))
-                except (ValueError, AttributeError):
+                side = side_of(line)
+                if side is None:
                     told(f"{path.name}, line {number}: no line of a sidecar")
+                else:
+                    yield side
     except DamagedFileError as error:
         told(str(error))

@@ -1,28 +1,20 @@
-"""Lines and sidecar records set aside on disk while they are joined, so that memory stays flat.
+"""Lines set aside on disk while others are joined, so that memory stays flat.
 
-What belongs together has the same second, so both are dealt out by their second to as many files as it
-takes; each is small enough to be joined in memory. A line carries its number, and at the end the files
-are read side by side, by number. The files have no name and are gone with the process.
+The files have no name and are gone with the process. A line that has to wait for others carries its
+number, so that runs of such lines can be read side by side, by number.
 """
 
 from __future__ import annotations
 
-import zlib
 from typing import IO, TYPE_CHECKING
 
-import orjson
-
 from amicrawl.disk import explained
-from amicrawl.index.merging.sides import Side, Ties
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from amicrawl.disk import Disk
-
-BUCKETS = 64
-"""Files that one side is dealt out to."""
 
 _HELD = 1 << 16
 _NUMBER = 12
@@ -81,19 +73,3 @@ class Spill:
 def number_and_line(numbered: bytes) -> tuple[int, bytes]:
     """Return what `Spill.add_numbered` put together."""
     return int(numbered[:_NUMBER], 16), numbered[_NUMBER:]
-
-
-def bucket_of(timestamp: bytes) -> int:
-    """Return which file what has this *timestamp* goes to."""
-    return zlib.crc32(timestamp[:14]) % BUCKETS
-
-
-def side_as_line(side: Side) -> bytes:
-    """Return *side* on one line."""
-    return orjson.dumps([*side.ties, side.addition.decode()])
-
-
-def side_of_line(line: bytes) -> Side:
-    """Return what `side_as_line` wrote."""
-    *ties, addition = orjson.loads(line)
-    return Side(Ties(*ties), addition.encode())

@@ -1,0 +1,213 @@
+"""Lines and records that are too many for memory, dealt out to files by their second.
+
+What belongs together has the same second, so both sides are dealt out alike, and each part is joined for
+itself. Which part each line went to is kept, a byte a line: by that, the parts are put together again in
+the order of the lines.
+"""
+
+from __future__ import annotations
+
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from amicrawl.disk import explained
+from amicrawl.index.lines.arrow_texts import Texts, octets_of, taken, texts_of
+from amicrawl.index.merging.hashing import hashes_of, hashes_of_spans
+from amicrawl.index.merging.joining import Joining
+from amicrawl.index.merging.side_table import SIDES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from contextlib import ExitStack
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from amicrawl.disk import Disk
+    from amicrawl.index.merging.join import Counts
+    from amicrawl.index.merging.outputs import Sink
+
+PARTS = 64
+"""Files that each side is dealt out to."""
+
+_SECOND = 14
+_READ = 1 << 18
+_BLOCK = 4 << 20
+_CHUNK = 16_384
+"""Lines that are put together at a time."""
+_SPACE, _LF = b" \n"
+
+
+class Parts:
+    """Both sides of a merge on disk, and its outcome."""
+
+    def __init__(self, *, scratch: Path, disk: Disk, stack: ExitStack) -> None:
+        """Deal out to files in *scratch*, which are gone when *stack* is left."""
+        self._scratch = scratch
+        self._disk = disk
+        self._stack = stack
+        # A part has files once something belongs to it: of its records, its lines, and what they become.
+        self._records: dict[int, IO[bytes]] = {}
+        self._writers: dict[int, Any] = {}
+        self._lines: dict[int, IO[bytes]] = {}
+        self._done: dict[int, IO[bytes]] = {}
+        self._order = self._file()
+        self._ends: list[int] = []
+        self._count = 0
+
+    def _file(self) -> IO[bytes]:
+        with explained(self._scratch, "written to"):
+            return self._stack.enter_context(self._disk.temporary(self._scratch))
+
+    def add_records(self, batch: pa.RecordBatch) -> None:
+        """Deal out records of sidecars."""
+        parts = (hashes_of(batch["when"], last=_SECOND) % np.uint64(PARTS)).astype(np.int64)
+        order = np.argsort(parts, kind="stable")
+        sorted_ = batch.take(order)
+        borders = np.searchsorted(parts[order], np.arange(PARTS + 1))
+        with explained(self._scratch, "written to"):
+            for part in np.flatnonzero(np.diff(borders)).tolist():
+                if part not in self._writers:
+                    self._records[part] = self._file()
+                    self._writers[part] = pa.ipc.new_stream(_for_arrow(self._records[part]), SIDES)
+                self._writers[part].write_batch(
+                    sorted_.slice(borders[part], borders[part + 1] - borders[part])
+                )
+
+    def add_lines(self, octets: bytes) -> None:
+        """Deal out lines, each ended by LF."""
+        view = np.frombuffer(octets, np.uint8)
+        ends = np.flatnonzero(view == _LF) + 1
+        starts = np.concatenate(([0], ends[:-1]))
+        spaces = np.append(np.flatnonzero(view == _SPACE), len(octets))
+        first = np.minimum(np.searchsorted(spaces, starts), len(spaces) - 1)
+        begins = spaces[first] + 1
+        stops = np.minimum(spaces[np.minimum(first + 1, len(spaces) - 1)], begins + _SECOND)
+        # Where there are no two spaces there is no second: any part will do, as nothing belongs to it.
+        stops = np.minimum(stops, ends - 1)
+        hashes = hashes_of_spans(octets, np.maximum(starts, stops - _SECOND), np.maximum(stops, starts))
+        parts = (hashes % np.uint64(PARTS)).astype(np.uint8)
+        order = np.argsort(parts, kind="stable")
+        sorted_, places = octets_of(taken(_lines(octets, ends), order))
+        data = memoryview(sorted_)
+        borders = places[np.searchsorted(parts[order], np.arange(PARTS + 1))]
+        with explained(self._scratch, "written to"):
+            self._order.write(parts.tobytes())
+            for part in np.flatnonzero(np.diff(borders)).tolist():
+                if part not in self._lines:
+                    self._lines[part] = self._file()
+                self._lines[part].write(data[borders[part] : borders[part + 1]])
+        self._count += len(starts)
+
+    def end_file(self) -> None:
+        """Take what follows for the lines of the next file."""
+        self._ends.append(self._count)
+
+    def join(self, sink: Sink, counts: Counts, *, by_key_only: bool) -> None:
+        """Join all parts, and give *sink* the lines in their order."""
+        for writer in self._writers.values():
+            writer.close()
+        for part in sorted(self._lines.keys() | self._records.keys()):
+            self._done[part] = self._file()
+            with Joining(
+                self._records_of(part),
+                _PartSink(self._done[part]),
+                counts,
+                by_key_only=by_key_only,
+                scratch=self._scratch,
+                disk=self._disk,
+            ) as joining:
+                if part in self._lines:
+                    for octets in _blocks(self._lines[part]):
+                        joining.add(octets)
+                    self._lines.pop(part).close()
+                joining.finish()
+        with explained(self._scratch, "read from"):
+            self._put_together(sink)
+
+    def _records_of(self, part: int) -> Iterator[pa.RecordBatch]:
+        if part not in self._records:
+            return
+        with explained(self._scratch, "read from"), self._records.pop(part) as file:
+            file.seek(0)
+            yield from pa.ipc.open_stream(_for_arrow(file))
+
+    def _put_together(self, sink: Sink) -> None:
+        done = {part: _LinesInTurn(file) for part, file in self._done.items()}
+        self._order.seek(0)
+        at = 0
+        for end in self._ends:
+            while at < end:
+                parts = np.frombuffer(self._order.read(min(_CHUNK, end - at)), np.uint8)
+                at += len(parts)
+                pieces = [
+                    done[part].take(count)
+                    for part, count in enumerate(np.bincount(parts, minlength=PARTS).tolist())
+                    if count
+                ]
+                octets = b"".join(pieces)
+                ends = np.flatnonzero(np.frombuffer(octets, np.uint8) == _LF) + 1
+                # Sorted by part, lines stand as they were taken; this is the way back.
+                back = np.empty(len(parts), np.int64)
+                back[np.argsort(parts, kind="stable")] = np.arange(len(parts))
+                in_order, _ = octets_of(taken(_lines(octets, ends), back))
+                sink.write(memoryview(in_order)[: len(octets)])
+            sink.end_file()
+
+
+class _PartSink:
+    """The outcome of one part."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def write(self, octets: bytes | memoryview) -> None:
+        """Take lines."""
+        self._file.write(octets)
+
+    def end_file(self) -> None:
+        """Do nothing: where files end is known of the lines that come in."""
+
+
+class _LinesInTurn:
+    """Lines of a file, some at a time."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        file.seek(0)
+        self._file = file
+        self._block = b""
+        self._at = 0
+        self._ends: Any = np.empty(0, np.int64)
+
+    def take(self, count: int) -> bytes:
+        """Return the next *count* lines."""
+        taken: list[bytes] = []
+        while count:
+            if not len(self._ends):
+                block = self._file.read(_READ) + self._file.readline()
+                self._block, self._at = block, 0
+                self._ends = np.flatnonzero(np.frombuffer(block, np.uint8) == _LF) + 1
+            some = min(count, len(self._ends))
+            end = int(self._ends[some - 1])
+            taken.append(self._block[self._at : end])
+            self._ends = self._ends[some:]
+            self._at = end
+            count -= some
+        return b"".join(taken)
+
+
+def _blocks(file: IO[bytes]) -> Iterator[bytes]:
+    file.seek(0)
+    while block := file.read(_BLOCK):
+        yield block + file.readline()
+
+
+def _for_arrow(file: IO[bytes]) -> Any:
+    return file  # the stubs know no file but those of the io module
+
+
+def _lines(octets: bytes, ends: NDArray[np.int64]) -> Texts:
+    """Return the lines of *octets*, which *ends* cuts it into, to be taken in another order."""
+    return texts_of(octets, np.concatenate(([0], ends)).astype(np.int32), kind=pa.binary())

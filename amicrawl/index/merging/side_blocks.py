@@ -1,0 +1,219 @@
+"""Sidecars as columns: those that are CDXJ without reading each line, where lines are plain.
+
+What a line says is what `sides.py` reads in it; lines that are not plain are read there. Where the texts
+of a line stand is told by its shape; what they come to is made once for all lines that say the same.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from amicrawl.errors import DamagedFileError
+from amicrawl.index.lines.arrow_texts import Texts, truths
+from amicrawl.index.lines.blocks import Block
+from amicrawl.index.lines.line_reader import octet_blocks
+from amicrawl.index.merging.block_join import bare_ids, base_names
+from amicrawl.index.merging.fields import MOST_LANGUAGES, languages_of, written
+from amicrawl.index.merging.side_table import SIDES, ending_of, sides_as_rows
+from amicrawl.index.merging.sides import CDXJ, side_of, sides_of
+from amicrawl.index.sidecar.findings import CHARSET, LANGUAGES, PUID, SOFT_404, TYPES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from amicrawl.index.lines.shapes import Number, Shape
+    from amicrawl.index.merging.sides import Side
+
+_BATCH = 4096
+_BLOCK_BYTES = 2 << 20
+# Numbers that Python writes as they stand, so that they need not be read and written again.
+_PROBABILITY = r"^(?:0\.0{0,3}[1-9](?:[0-9]{0,10}[1-9])?|1\.0|1|0\.0|0)$"
+_BETWEEN = "\t"
+"""What a plain line does not hold."""
+
+
+def side_batches(path: Path, *, told: Callable[[str], None]) -> Iterator[pa.RecordBatch]:
+    """Yield what the sidecar *path* says, as columns; faults go to *told*."""
+    if not path.name.endswith(CDXJ):
+        records = sides_of(path, told=told)
+        while some := list(islice(records, _BATCH)):
+            yield sides_as_rows(some)
+        return
+    number = 0
+    try:
+        for octets in octet_blocks(path, block_bytes=_BLOCK_BYTES):
+            block = Block(octets)
+            yield _rows_of(block, lambda at, before=number: told(_fault(path, before + at)))  # type: ignore[misc]
+            number += block.lines
+    except DamagedFileError as error:
+        told(str(error))
+
+
+def _fault(path: Path, number: int) -> str:
+    return f"{path.name}, line {number + 1}: no line of a sidecar"
+
+
+class _Places(NamedTuple):
+    """Where a shape has what counts; None for what it has not."""
+
+    record_id: int | None
+    filename: int | None
+    offset: int | None
+    digest: int | None
+    magic: int | None
+    fido: int | None
+    puid: int | None
+    charset: int | None
+    codes: tuple[int, ...]
+    probability: Number | None
+
+
+def _rows_of(block: Block, broken: Callable[[int], None]) -> pa.RecordBatch:
+    batches, numbers = [], []
+    taken = np.zeros(block.lines, np.bool_)
+    for shape, alike in block.shapes:
+        places = _places_in(shape)
+        if places is None:
+            continue
+        columns, rows = _columns_of(block, alike[block.first_octets(alike) != ord("!")], places)
+        taken[rows] = True
+        batches.append(columns)
+        numbers.append(rows)
+    sides: list[Side] = []
+    read = []
+    for number in np.flatnonzero(~taken).tolist():
+        line = block.line(number)
+        if not line or line.startswith(b"!"):
+            continue
+        side = side_of(line)
+        if side is None:
+            broken(number)
+        else:
+            sides.append(side)
+            read.append(number)
+    if not sides and len(batches) == 1:
+        return batches[0]
+    numbers.append(np.array(read, np.int64))
+    table = pa.Table.from_batches([*batches, sides_as_rows(sides)], schema=SIDES)
+    # Of records with the same tie the last one counts, so they stay in order.
+    table = table.take(np.argsort(np.concatenate(numbers))).combine_chunks()
+    return table.to_batches()[0] if table.num_rows else sides_as_rows([])
+
+
+def _places_in(shape: Shape) -> _Places | None:
+    """Return where the lines of *shape* have what counts; None where one has to be read to tell."""
+    fields = shape.fields
+    if {"recordid", "warc-record-id"} <= fields.keys():
+        return None
+    probability = fields.get(SOFT_404)
+    number = None
+    if type(probability) in (int, float):
+        number = shape.numbers.get(SOFT_404)
+        if number is None:
+            return None
+    try:
+        record_id = shape.text("recordid")
+        return _Places(
+            record_id if record_id is not None else shape.text("warc-record-id"),
+            shape.text("filename"),
+            shape.text("offset"),
+            shape.text("digest"),
+            shape.text(TYPES, "python-magic"),
+            shape.text(TYPES, "fido"),
+            shape.text(PUID),
+            shape.text(CHARSET, "encoding"),
+            _codes(fields.get(LANGUAGES)),
+            number,
+        )
+    except LookupError:
+        return None
+
+
+def _codes(found: object) -> tuple[int, ...]:
+    """Return the places of the codes; LookupError where that is not plain."""
+    if found is None:
+        return ()
+    if not isinstance(found, dict) or not isinstance(found.get("languages", []), list):
+        raise LookupError("languages are not in a list")  # noqa: TRY004  # it is the data's fault
+    listed = found.get("languages", [])[:MOST_LANGUAGES]
+    if not all(isinstance(each, dict) and isinstance(each.get("code"), str) for each in listed):
+        raise LookupError("a language has no code")
+    return tuple(int(each["code"]) for each in listed)
+
+
+def _columns_of(
+    block: Block, rows: NDArray[np.int64], places: _Places
+) -> tuple[pa.RecordBatch, NDArray[np.int64]]:
+    """Return what *rows*, lines of one shape, say; and which of them, for some may have to be read."""
+    probabilities = None
+    if places.probability is not None:
+        probabilities = block.numbers(rows, places.probability)
+        plain = pc.match_substring_regex(probabilities, _PROBABILITY)
+        if not truths(plain).all():
+            rows, probabilities = rows[truths(plain)], probabilities.filter(plain)
+        has_any = pc.invert(pc.is_in(probabilities, value_set=pa.array(["0", "0.0"])))
+        probabilities = pc.if_else(has_any, probabilities, None)
+    nothing = pa.array([""] * len(rows), pa.string())
+
+    def texts(place: int | None) -> Texts:
+        return nothing if place is None else block.texts(rows, place)
+
+    filenames = nothing if places.filename is None else base_names(texts(places.filename))
+    columns: list[Texts] = [
+        block.whens(rows),
+        bare_ids(texts(places.record_id)),
+        filenames,
+        texts(places.offset),
+        _bare_digests(texts(places.digest)),
+        _endings(places, texts, probabilities),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=SIDES), rows
+
+
+def _endings(
+    places: _Places, texts: Callable[[int | None], Texts], probabilities: Texts | None
+) -> Texts:
+    """Return what lines end with that the records belong to."""
+    names = [places.magic, places.fido, places.puid, places.charset, *places.codes]
+    together: Texts = pc.binary_join_element_wise(*[texts(place) for place in names], _BETWEEN)
+    spelled = together.dictionary_encode()
+    additions = [_addition(places, text.split(_BETWEEN)) for text in spelled.dictionary.to_pylist()]
+    endings = pa.array([ending_of(addition) for addition in additions], pa.string())
+    if probabilities is None:
+        return endings.take(spelled.indices)
+    # Nothing is said of a page that is no soft 404 for sure.
+    begins = pa.array([f", {addition}" if addition else "" for addition in additions], pa.string())
+    with_probability = pc.binary_join_element_wise(
+        begins.take(spelled.indices), ', "soft-404-detected": ', probabilities, "}\n", ""
+    )
+    if not with_probability.null_count:
+        return with_probability
+    return pc.coalesce(with_probability, endings.take(spelled.indices))
+
+
+def _addition(places: _Places, said: list[str]) -> str:
+    magic, fido, puid, charset, *codes = said
+    fields = {}
+    if magic or places.fido is not None:
+        fields["mime-detected"] = magic or fido
+    if places.puid is not None:
+        fields["puid"] = puid
+    if places.charset is not None:
+        fields["charset"] = charset
+    if languages := languages_of(tuple(codes)):
+        fields["languages"] = languages
+    return written(fields).decode()
+
+
+def _bare_digests(texts: Texts) -> Texts:
+    if not truths(pc.match_substring(texts, ":")).any():
+        return texts
+    return pa.array([text.rpartition(":")[2] for text in texts.to_pylist()], pa.string())

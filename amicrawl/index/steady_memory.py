@@ -1,0 +1,47 @@
+"""Memory that is kept for the next block of lines, while millions of lines go by.
+
+Every block takes some megabytes and gives them back. Left to themselves, the allocators of the C library
+and of Arrow give them to the system each time, and ask for them again: the system fills every page with
+zeros anew, which costs as much as a third of all the work. Kept is what one block takes, so the most
+that a process takes does not grow by it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of mallopt(3)
+_KEPT = 64 << 20
+_OWN_MAPPING = 32 << 20
+"""Bytes from which on an allocation is given back at once; the C library takes no greater number."""
+_DEFAULT = 128 << 10
+
+
+@contextmanager
+def steady_memory() -> Iterator[None]:
+    """Keep what is freed, some 64 MiB of it, until the block is left; with glibc only."""
+    pool = pa.default_memory_pool()
+    pa.set_memory_pool(pa.system_memory_pool())
+    _set(_KEPT, _OWN_MAPPING)
+    try:
+        yield
+    finally:
+        _set(_DEFAULT, _DEFAULT)
+        pa.set_memory_pool(pool)
+
+
+def _set(kept: int, own_mapping: int) -> None:
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (OSError, AttributeError, TypeError):
+        # Another C library, with ways of its own.
+        return
+    mallopt(_TRIM_THRESHOLD, kept)
+    mallopt(_MMAP_THRESHOLD, own_mapping)

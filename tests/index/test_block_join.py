@@ -1,0 +1,226 @@
+"""Merging blocks gives what the rules of `join.py` give line by line, whatever the lines are."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from amicrawl.disk import Disk
+from amicrawl.index.lines.blocks import Block
+from amicrawl.index.merging.hashing import HashIndex, hashes_of
+from amicrawl.index.merging.join import Counts, Join
+from amicrawl.index.merging.merge import MergeJob, merge_job
+from amicrawl.index.merging.outputs import Gaps
+from amicrawl.index.merging.side_blocks import side_batches
+from amicrawl.index.merging.side_table import rows_as_sides
+from amicrawl.index.merging.sides import sides_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_IDS = ("00000000-0000-4000-8000-000000000001", "<urn:uuid:00000000-0000-4000-8000-00000000000A>")
+_KEYS = st.sampled_from(["org,a)/", "org,b)/", "org,ä)/", 'org,"q)/'])
+_SECONDS = st.sampled_from(["20121026215942", "20121026215943", "2012102621594", "20121026215942123"])
+_TIES = st.fixed_dictionaries(
+    {},
+    optional={
+        "recordid": st.sampled_from([*_IDS, "", 5]),
+        "warc-record-id": st.sampled_from(_IDS),
+        "filename": st.sampled_from(["x/a.warc.gz", "a.warc.gz", "b.warc.gz", "", None]),
+        "offset": st.sampled_from(["1", "2", 1, ""]),
+        "digest": st.sampled_from(["sha1:A", "A", "B", ""]),
+    },
+)
+_USUAL = st.fixed_dictionaries({"recordid": st.sampled_from(_IDS)})
+_INDEX_FIELDS = st.fixed_dictionaries(
+    {"url": st.sampled_from(["http://a/", 'http://"/', "http://ä/"])},
+    optional={"puid": st.just("x"), "n": st.sampled_from([1, 0.5, True]), "status": st.just("200")},
+)
+_LANGUAGES = st.lists(
+    st.sampled_from(["en", "zh-Hant", "xx", "de"]).map(
+        lambda code: {"name": "X", "code": code, "score": 8.5}
+    ),
+    max_size=4,
+)
+_FOUND = st.fixed_dictionaries(
+    {},
+    optional={
+        "Identified-Payload-Type": st.sampled_from(
+            [{"fido": "a/b"}, {"python-magic": "c/d", "fido": "a/b"}, {"python-magic": "", "fido": ""},
+             {}, "x", None]
+        ),
+        "Preservation-Identifier": st.sampled_from(["fmt/96", "", None, 5]),
+        "Charset-Detected": st.sampled_from(
+            [{"encoding": "utf-8", "confidence": 0.99}, {"encoding": None}, 5]
+        ),
+        "Languages-cld2": st.one_of(
+            _LANGUAGES.map(lambda each: {"reliable": True, "languages": each}), st.sampled_from([{}, 5])
+        ),
+        "Soft-404-Detected": st.sampled_from(
+            [0.25, 0.0001, 0.00001, 1, 1.0, 0, 0.0, 2, "x", True, None]
+        ),
+    },
+)  # fmt: skip
+_ODD = st.sampled_from(
+    [
+        b"",
+        b"broken",
+        b'!meta 0 {"a": 1}',
+        b"org,a)/ 20121026215942 [1]",
+        b'org,a)/ 20121026215942 {"url": "\xff"}',
+    ]
+)
+
+
+@st.composite
+def _line(draw: st.DrawFn, fields: st.SearchStrategy[dict[str, Any]]) -> bytes:
+    if draw(st.integers(0, 9)) == 0:
+        return draw(_ODD)
+    is_usual = draw(st.booleans())
+    key = "org,a)/" if is_usual else draw(_KEYS)
+    second = draw(_SECONDS) if not is_usual else "20121026215942"
+    said = {**draw(fields), **draw(_USUAL if is_usual else _TIES)}
+    separators = draw(st.sampled_from([None, (",", ":")]))
+    written = json.dumps(said, ensure_ascii=draw(st.booleans()), separators=separators)
+    return f"{key} {second} {written}".encode()
+
+
+def _by_the_rules(index: bytes, side: Path, *, by_key_only: bool) -> tuple[list[bytes], Counts]:
+    """Merge line by line."""
+    counts = Counts()
+
+    def broken(_: str) -> None:
+        counts.records_broken += 1
+
+    join = Join(sides_of(side, told=broken), counts, by_key_only=by_key_only)
+    lines = index.split(b"\n")[:-1]
+    merged = [join.merged(line) for line in lines]
+    for by_digest in (True, False):
+        for number, line in enumerate(lines):
+            if merged[number] is None and (join.has_digests or not by_digest):
+                merged[number] = join.merged_later(line, by_digest=by_digest)
+    counts.records = len(join.used)
+    counts.records_unused = join.used.count(0)
+    return [line for line in merged if line is not None], counts
+
+
+@pytest.mark.parametrize("by_key_only", [False, True])
+@settings(max_examples=70, deadline=None)
+@given(
+    index=st.lists(_line(_INDEX_FIELDS), max_size=10),
+    side=st.lists(_line(_FOUND), max_size=8),
+    held=st.sampled_from([1000, 0]),
+)
+def test_blocks_are_merged_as_lines_are(
+    tmp_path_factory: pytest.TempPathFactory,
+    by_key_only: bool,
+    index: list[bytes],
+    side: list[bytes],
+    held: int,
+) -> None:
+    tmp_path = tmp_path_factory.mktemp("merge")
+    source, sidecar = tmp_path / "in.cdxj", tmp_path / "side.cdxj"
+    source.write_bytes(b"".join(line + b"\n" for line in index))
+    sidecar.write_bytes(b"".join(line + b"\n" for line in side))
+    (tmp_path / "out").mkdir()
+    merged = merge_job(MergeJob((source,), (sidecar,), tmp_path / "out", by_key_only, held))
+    lines, counts = _by_the_rules(source.read_bytes(), sidecar, by_key_only=by_key_only)
+    assert (tmp_path / "out" / "in.cdxj").read_bytes().split(b"\n")[:-1] == lines
+    assert merged.counts == counts
+
+
+@settings(max_examples=70, deadline=None)
+@given(st.lists(_line(_FOUND), max_size=8))
+def test_a_sidecar_is_read_in_blocks_as_in_lines(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[bytes]
+) -> None:
+    sidecar = tmp_path_factory.mktemp("side") / "side.cdxj"
+    sidecar.write_bytes(b"".join(line + b"\n" for line in lines))
+    told: tuple[list[str], list[str]] = ([], [])
+    batches = list(side_batches(sidecar, told=told[0].append))
+    found = [side for batch in batches for side in rows_as_sides(pa.Table.from_batches([batch]))]
+    assert found == list(sides_of(sidecar, told=told[1].append))
+    assert told[0] == told[1]
+
+
+@settings(max_examples=70, deadline=None)
+@given(st.lists(_line(_FOUND), max_size=8))
+def test_the_texts_of_plain_lines_are_those_that_a_parser_finds(lines: list[bytes]) -> None:
+    block = Block(b"".join(line + b"\n" for line in lines))
+    for shape, rows in block.shapes:
+        assert block.is_plain[rows].all()
+        for row in rows:
+            key, second, text = block.line(row).split(b" ", 2)
+            parsed = orjson.loads(text)
+            one = np.array([row])
+            assert block.whens(one).to_pylist() == [f"{key.decode()} {second.decode()}"]
+            assert block.keys(one).to_pylist() == [key.decode()]
+            assert bytes(block.timestamps(one)[0]) == second
+            for name, value in parsed.items():
+                if isinstance(value, str):
+                    place = shape.text(name)
+                    assert place is not None
+                    assert block.texts(one, place).to_pylist() == [value]
+            for name, number in shape.numbers.items():
+                if name in parsed:
+                    assert orjson.loads(block.numbers(one, number)[0].as_py()) == parsed[name]
+
+
+def test_lines_of_one_producer_are_plain() -> None:
+    lines = [
+        f'org,a)/{number} 20121026215942 {{"url": "{number}", "soft-404-detected": {number / 8}}}\n'
+        for number in range(50)
+    ]
+    block = Block("".join(lines).encode())
+    assert block.is_plain.all()
+    assert len(block.shapes) == 1
+
+
+def test_texts_are_found_by_their_hashes() -> None:
+    texts = pa.array(["", "a", "b", "a" * 9, "a" * 16, "a" * 17, "b"])
+    index = HashIndex(hashes_of(texts), np.arange(len(texts)))
+    rows, alone = index.find(hashes_of(pa.array(["a" * 17, "b", "c", ""])))
+    assert rows.tolist() == [5, 6, -1, 0]
+    assert alone.tolist() == [True, False, False, True]
+    assert hashes_of(texts.slice(3, 2)).tolist() == hashes_of(texts)[3:5].tolist()
+    assert (
+        hashes_of(pa.array(["xabc", "abc"]), last=3).tolist()[0]
+        == hashes_of(pa.array(["abc"])).tolist()[0]
+    )
+
+
+class _Files:
+    """Files in memory."""
+
+    def __init__(self) -> None:
+        self.files = [b""]
+
+    def write(self, octets: bytes | memoryview) -> None:
+        self.files[-1] += octets
+
+    def end_file(self) -> None:
+        self.files.append(b"")
+
+
+def test_gaps_are_filled_in_their_files(tmp_path: Path) -> None:
+    files = _Files()
+    gaps = Gaps(files, scratch=tmp_path, disk=Disk())
+    none = np.empty(0, np.int64)
+    gaps.add(b"a\n", none)
+    gaps.end_file()
+    gaps.add(b"b\nc\n", np.array([0, 0, 2]))
+    gaps.end_file()
+    gaps.add(b"", np.array([0]))
+    gaps.end_file()
+    gaps.add(b"d\n", none)
+    gaps.add(b"e\n", np.array([2]))
+    gaps.end_file()
+    gaps.fill(iter([b"1", b"2", b"3", b"4", b"5"]))
+    assert files.files == [b"a\n", b"1\n2\nb\n3\nc\n", b"4\n", b"d\ne\n5\n", b""]
