@@ -52,6 +52,8 @@ _FACETS = {
 }
 _NEEDED = ("url_surtkey", "fetch_time", "fetch_status", "warc_record_length")
 _TABLE = (*_NEEDED, "url", "content_mime_type", "content_digest", *_FACETS)
+NARROW_COLUMNS = ("fetch_time", "fetch_status", "warc_record_length", "content_mime_type")
+"""Columns of a table that say most for the least reading."""
 _REPEATING = ("content_mime_type", *_FACETS)
 _CAPTURES = (
     "url",

@@ -74,7 +74,7 @@ def read_counts(
         raise UsageError(f"--from {kind!r} is not known; choose one of {', '.join(KINDS)}.")
     reading = Reading(Counts(rules=rules))
     with ThreadPoolExecutor(threads) as pool:
-        for path in chain.from_iterable(map(_files, paths)):
+        for path in chain.from_iterable(map(files_of, paths)):
             try:
                 for part in _parts(path, pool, rules=rules, kind=kind):
                     reading.counts.absorb(part)
@@ -83,7 +83,7 @@ def read_counts(
     return reading
 
 
-def _files(name: str) -> list[Path]:
+def files_of(name: str) -> list[Path]:
     """Return the files that make up the input *name*, in their order."""
     path = Path(name)
     if name == STDIN or not path.is_dir():

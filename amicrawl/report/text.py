@@ -100,6 +100,22 @@ def text_lines(
         yield from _beyond(counts, table, harmless)
 
 
+def narrow_lines(counts: Counts, *, today: date) -> Iterator[str]:
+    """Yield the blocks of a summary that need no keys."""
+    table = _Tables(left=False)
+    yield ""
+    keyed = {"Consecutive Unique URLs", "Consecutive Unique Hosts"}
+    overview = [row for row in _overview(counts, today) if row[0] not in keyed]
+    yield from table.lines("Overview", None, overview)
+    yield ""
+    title = "MIME Type and Status Code Distribution"
+    yield from table.grid(title, "MIME", STATUS_GROUPS, mime_status_grid(counts), counts.captures)
+    yield ""
+    title = "Year and Month Distribution"
+    yield from table.grid(title, "Year", MONTHS, year_month_grid(counts), counts.captures)
+    yield ""
+
+
 def _overview(counts: Counts, today: date) -> list[list[str]]:
     size = decimal_size(counts.bytes)
     if counts.unsized:
