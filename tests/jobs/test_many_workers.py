@@ -207,8 +207,8 @@ def test_what_a_killed_worker_had_is_finished_by_another(
     assert len(found) - len(set(found)) <= IN_FLIGHT
     assert sum(asked.values()) - len(asked) <= IN_FLIGHT
     assert web.clashes == []
-    late = {agent for _, _, agent in web.asked[before + IN_FLIGHT :]}
-    assert "worker-0" not in late
+    # What it had sent when it was killed, the server may read later.
+    assert [agent for _, _, agent in web.asked[before:]].count("worker-0") <= IN_FLIGHT
     mine = {host for host, _, agent in web.asked if agent == "worker-0"}
     assert mine & {host for host, _, agent in web.asked if agent != "worker-0"}
 
