@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from amicrawl.crawl.job.spider import JobArguments, opened
 from amicrawl.spiders.site import SiteSpider
 
 if TYPE_CHECKING:
@@ -24,6 +23,9 @@ class JobSpider(SiteSpider):
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
         """Read and claim the job. Raises UsageError, InputError, RedisUnavailable or LeaseLost."""
+        # Scrapy loads every spider for any crawl, and the way to Redis takes a third of a second.
+        from amicrawl.crawl.job.spider import JobArguments, opened  # noqa: PLC0415
+
         job, site, starts = opened(crawler, JobArguments.parse(kwargs))
         # The class above would read its own arguments out of a crawl file.
         spider = super(SiteSpider, cls).from_crawler(crawler, *args, arguments=site, starts=starts)

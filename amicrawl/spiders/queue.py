@@ -9,7 +9,6 @@ from scrapy import Spider
 
 from amicrawl.crawl.configured import configured
 from amicrawl.crawl.queue_arguments import QueueArguments
-from amicrawl.crawl.queued import QueueFeed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -17,6 +16,8 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
     from scrapy.settings import BaseSettings
+
+    from amicrawl.crawl.queued import QueueFeed
 
 
 class QueueSpider(Spider):
@@ -49,6 +50,9 @@ class QueueSpider(Spider):
 
         Raises UsageError or InputError.
         """
+        # Scrapy loads every spider for any crawl, and the way to Redis takes a third of a second.
+        from amicrawl.crawl.queued import QueueFeed  # noqa: PLC0415
+
         kwargs = configured(crawler, kwargs)
         default_key = str(crawler.settings.get("REDIS_START_URLS_KEY") or "")
         arguments = QueueArguments.parse(kwargs, name=cls.name, default_key=default_key)

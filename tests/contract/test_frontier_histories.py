@@ -246,5 +246,5 @@ def test_whatever_happens_every_row_comes_out_in_its_turn_and_no_sooner(make: Ma
 
     OfThisFrontier.make = staticmethod(make)
     run_state_machine_as_test(
-        OfThisFrontier, settings=settings(max_examples=150, stateful_step_count=60, deadline=None)
+        OfThisFrontier, settings=settings(max_examples=100, stateful_step_count=60, deadline=None)
     )

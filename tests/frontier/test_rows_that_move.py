@@ -182,5 +182,5 @@ class Moving(RuleBasedStateMachine):
 
 def test_whatever_happens_rows_come_up_by_what_they_are_worth_and_no_sooner() -> None:
     run_state_machine_as_test(
-        Moving, settings=settings(max_examples=80, stateful_step_count=50, deadline=None)
+        Moving, settings=settings(max_examples=50, stateful_step_count=50, deadline=None)
     )
