@@ -83,6 +83,12 @@ def open_page(
     assert not [fault for fault in faults if not expected or expected not in fault], faults
 
 
+def visit(page: Page, url: str) -> None:
+    """Have *page* show the page of the dashboard at *url*, and wait until its script listens."""
+    page.goto(url)
+    page.locator("html[data-ready]").wait_for()
+
+
 def sideways(page: Page) -> int:
     """Return how far the page reaches beyond its window, in pixels."""
     return int(page.evaluate("document.documentElement.scrollWidth - window.innerWidth"))

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from dashboard.browsing import chromium, open_page
+from dashboard.browsing import chromium, open_page, visit
 from dashboard.made_up_jobs import MadeUpJob, made_up_pipeline, pages, store_of
 
 from amicrawl.dashboard.serving import serve_in_thread
@@ -54,7 +54,7 @@ def test_the_figures_of_a_job_move_while_it_runs(
 ) -> None:
     job = running_job(store, note="closing in December")
     with open_page(browser) as page:
-        page.goto(address)
+        visit(page, address)
         row = page.locator(f'tr[data-ident="{job.ident}"]')
         row.get_by_text("closing in December").wait_for()
         assert row.locator('[data-f="downloaded"]').inner_text() == "120"
@@ -84,13 +84,12 @@ def test_markup_from_the_web_stays_text_on_every_page(
         Stdout(now + 2, HOSTILE + "\n\u202eevil"),
     ]
     with open_page(browser) as page:
-        page.goto(address)
+        visit(page, address)
         job.tell(told)
         page.locator("#log li", has_text="javascript:alert(3)").wait_for()
         paths = ("/", f"/jobs/{job.ident}", f"/jobs/{waiting.ident}", "/pending", "/pipelines")
         for path in paths:
-            page.goto(address + path)
-            page.locator("html[data-ready]").wait_for()
+            visit(page, address + path)
             page.locator("main", has_text="<img src=x").first.wait_for()
             assert page.locator("main img, main script:not([type='application/json'])").count() == 0
             for link in page.locator("a[href]").evaluate_all("all => all.map(one => one.href)"):
@@ -102,7 +101,7 @@ def test_the_log_is_filtered_by_expression_by_kind_and_by_job(
 ) -> None:
     first, second = running_job(store), running_job(store, "https://example.net/")
     with open_page(browser) as page:
-        page.goto(address)
+        visit(page, address)
         page.locator(f'tr[data-ident="{second.ident}"]').wait_for()
         first.tell([Download(1e9, "https://example.org/apple", 200)])
         second.tell(
@@ -134,7 +133,7 @@ def test_the_log_stands_still_under_the_pointer_and_at_a_key(
 ) -> None:
     job = running_job(store)
     with open_page(browser) as page:
-        page.goto(f"{address}/jobs/{job.ident}")
+        visit(page, f"{address}/jobs/{job.ident}")
         job.tell(pages(job, 0, 50))
         page.locator("#log li", has_text="article/49/").wait_for()
         page.locator("#log").hover()
@@ -156,7 +155,7 @@ def test_a_click_chooses_a_job_and_a_second_lets_it_go(
     job = running_job(store)
     running_job(store, "https://example.net/")
     with open_page(browser) as page:
-        page.goto(address)
+        visit(page, address)
         page.locator("#link", has_text="live").wait_for()
         row = page.locator(f'tr[data-ident="{job.ident}"]')
         verbs = page.locator("#job-verbs")
@@ -172,7 +171,7 @@ def test_a_click_chooses_a_job_and_a_second_lets_it_go(
 def test_everything_is_reached_by_keys(browser: Browser, store: JobStore, address: str) -> None:
     jobs = [running_job(store, f"https://{name}.example.org/") for name in ("a", "b")]
     with open_page(browser) as page:
-        page.goto(address)
+        visit(page, address)
         page.locator('#jobs tr[aria-selected="false"]').nth(1).wait_for()
         page.keyboard.press("Tab")
         assert page.evaluate("document.activeElement.className") == "skip"
@@ -204,7 +203,7 @@ def test_verbs_ask_first_and_change_the_record(browser: Browser, store: JobStore
     job = running_job(store)
     key = store.keys.job(job.ident)
     with open_page(browser) as page:
-        page.goto(f"{address}/jobs/{job.ident}")
+        visit(page, f"{address}/jobs/{job.ident}")
         page.locator('.setting [data-verb="delay"]').click()
         page.locator("dialog [name=min]").fill("900")
         page.locator("dialog [name=max]").fill("100")
@@ -246,7 +245,7 @@ def test_a_pattern_is_tried_against_the_log_before_it_is_added(
         ]
     )
     with open_page(browser) as page:
-        page.goto(f"{address}/jobs/{job.ident}")
+        visit(page, f"{address}/jobs/{job.ident}")
         page.locator("#link", has_text="live").wait_for()
         page.locator("#pattern").fill("/calendar/")
         page.locator("#tested", has_text="Found in 5 of the last 10 URLs").wait_for()
@@ -266,7 +265,7 @@ def test_the_pending_queue_is_reordered_by_buttons_keys_and_dragging(
         return [str(ident) for ident in waiting][::-1]
 
     with open_page(browser) as page:
-        page.goto(f"{address}/pending")
+        visit(page, f"{address}/pending")
         row = {ident: page.locator(f'tr[data-ident="{ident}"]') for ident in idents}
         assert order() == [first, second, third]
         row[third].locator('[data-move="top"]').click()

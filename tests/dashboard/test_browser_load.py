@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from dashboard.browsing import chromium, open_page
+from dashboard.browsing import chromium, open_page, visit
 from dashboard.made_up_jobs import MadeUpJob, pages, store_of
 
 from amicrawl.dashboard.serving import serve_in_thread
@@ -57,7 +57,7 @@ def test_ten_thousand_lines_of_fifty_jobs_leave_a_small_page_that_answers(
 
     try:
         with serve_in_thread(redis_server.url) as dashboard, open_page(browser) as page:
-            page.goto(dashboard.url)
+            visit(page, dashboard.url)
             page.locator("#jobs tr").nth(JOBS - 1).wait_for()
             before = measured(page)
             telling = threading.Thread(target=tell)

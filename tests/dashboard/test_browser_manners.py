@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
-from dashboard.browsing import chromium, open_page, sideways
+from dashboard.browsing import chromium, open_page, sideways, visit
 from dashboard.made_up_jobs import MadeUpJob, made_up_pipeline, pages, store_of
 from redis_server import end, started_server
 
@@ -52,7 +52,7 @@ def test_a_form_says_what_is_wrong_and_leads_to_the_job_that_is_there(
 ) -> None:
     job = running_job(store)
     with open_page(browser, expected="409 (Conflict)") as page:
-        page.goto(f"{address}/submit")
+        visit(page, f"{address}/submit")
         page.get_by_label("URL", exact=True).fill("example.org")
         page.keyboard.press("Enter")
         page.locator("#url-fault", has_text="begins with http").wait_for()
@@ -67,7 +67,7 @@ def test_a_dashboard_or_redis_that_goes_is_told_and_found_again(browser: Browser
     try:
         with open_page(browser, expected="net::ERR") as page:
             with serve_in_thread(server.url) as dashboard:
-                page.goto(dashboard.url)
+                visit(page, dashboard.url)
                 page.locator("#link", has_text="live").wait_for()
                 server.kill()
                 page.locator("#away", has_text="Redis cannot be reached").wait_for()
@@ -101,7 +101,7 @@ def test_scripts_word_figures_as_the_templates_do(browser: Browser, address: str
       return values.map(words);
     }"""
     with open_page(browser) as page:
-        page.goto(address)
+        visit(page, address)
         for value, told in zip(values, page.evaluate(ask, values), strict=True):
             whole = wording.short(int(value))
             here = [
@@ -127,10 +127,9 @@ def test_no_page_is_wider_than_a_phone(browser: Browser, store: JobStore, addres
     paths = ["/", f"/jobs/{job.ident}", "/pending", "/pipelines", "/finished", "/submit", "/nowhere"]
     with open_page(browser, width=390, scheme="dark") as page:
         for path in paths[:-1]:
-            page.goto(address + path)
-            page.locator("html[data-ready]").wait_for()
+            visit(page, address + path)
             assert sideways(page) <= 0, path
-        page.goto(f"{address}/")
+        visit(page, f"{address}/")
         page.locator("#log li").first.wait_for()
         assert sideways(page) <= 0
 
@@ -152,7 +151,7 @@ def test_the_scheme_follows_the_system_until_it_is_chosen(
 ) -> None:
     ground = "getComputedStyle(document.body).backgroundColor"
     with open_page(browser, scheme="dark") as page:
-        page.goto(address)
+        visit(page, address)
         dark = page.evaluate(ground)
         page.locator("#scheme").click()
         light = page.evaluate(ground)

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
-from dashboard.browsing import chromium, open_page
+from dashboard.browsing import chromium, open_page, visit
 from dashboard.made_up_jobs import MadeUpJob, store_of
 
 from amicrawl.dashboard.serving import serve_in_thread
@@ -47,7 +47,7 @@ def test_a_viewer_sees_jobs_and_no_buttons_and_an_admin_adds_users(
     store.close()
     with serve_in_thread(redis_server.url, users=path) as dashboard:
         with open_page(browser) as page:
-            page.goto(f"{dashboard.url}/jobs/{job.ident}")
+            visit(page, f"{dashboard.url}/jobs/{job.ident}")
             page.wait_for_url(re.compile("/login"))
             sign_in(page, "vic")
             page.wait_for_url(re.compile(f"//[^/]+/jobs/{job.ident}"))
@@ -55,7 +55,7 @@ def test_a_viewer_sees_jobs_and_no_buttons_and_an_admin_adds_users(
             assert page.locator("[data-verb]:visible, #job-verbs button").count() == 0
             assert page.get_by_role("link", name="Users").count() == 0
         with open_page(browser) as page:
-            page.goto(f"{dashboard.url}/users")
+            visit(page, f"{dashboard.url}/users")
             sign_in(page, "ada")
             page.get_by_role("button", name="Add a user").click()
             page.locator("dialog [name=name]").fill("opal")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
-from dashboard.browsing import chromium, open_page
+from dashboard.browsing import chromium, open_page, visit
 from loopback import PROJECT, QUICK, RawServer, environment, page
 
 if TYPE_CHECKING:
@@ -69,8 +69,10 @@ def address_in(log: Path, dashboard: subprocess.Popen[bytes]) -> str:
 
 def submit(page: Page, address: str, url: str, note: str) -> str:
     """Submit *url* by the form; return the ident of the job."""
-    page.goto(f"{address}/")
+    visit(page, f"{address}/")
     page.get_by_role("link", name="Submit", exact=True).click()
+    page.wait_for_url(re.compile("/submit"))
+    page.locator("html[data-ready]").wait_for()
     page.get_by_label("URL", exact=True).fill(url)
     page.get_by_label("Note").fill(note)
     page.get_by_label("Least delay, in ms").fill("30")
@@ -131,7 +133,7 @@ def test_a_job_is_submitted_watched_steered_and_another_is_aborted(
         assert calendar() <= known + 1, "ignored, but asked for"
 
         # The other one is aborted, among all jobs; this one goes on.
-        shown.goto(address)
+        visit(shown, address)
         shown.locator("#link", has_text="live").wait_for()
         shown.locator(f'tr[data-ident="{other}"]').focus()
         shown.locator("#job-verbs").get_by_role("button", name="Abort").wait_for()
@@ -139,11 +141,11 @@ def test_a_job_is_submitted_watched_steered_and_another_is_aborted(
         shown.get_by_role("button", name="Abort the job").click()
         shown.locator(f'tr[data-ident="{other}"]').wait_for(state="detached")
         assert shown.locator(f'tr[data-ident="{ident}"] [data-f="state"]').inner_text() == "running"
-        shown.goto(f"{address}/finished")
+        visit(shown, f"{address}/finished")
         shown.locator(f'tr[data-ident="{other}"] [data-state="aborted"]').wait_for()
         report = shown.locator(f'tr[data-ident="{other}"]').get_by_role("link", name="Report")
         shown.goto(address + str(report.get_attribute("href")))
         shown.get_by_role("heading", name=re.compile(other)).wait_for()
-        shown.goto(f"{address}/pipelines")
+        visit(shown, f"{address}/pipelines")
         shown.locator("#pipelines", has_text="here-1").wait_for()
     assert sorted(path.suffix for path in data.rglob("*.warc.gz"))[:1] == [".gz"]

@@ -48,6 +48,12 @@ class Web:
         self.clashes: list[tuple[str, str, str]] = []
         """Hosts that two agents were asking at once."""
         self.pause = 0.0
+        """Seconds that a page takes once all workers have asked for one."""
+
+    @property
+    def agents(self) -> set[str]:
+        """Who has asked."""
+        return {agent for _, _, agent in self.asked}
 
     def answer(self, head: bytes) -> bytes:
         """Return the page that *head* asks for, noting who asks."""
@@ -59,7 +65,9 @@ class Web:
             self.asked.append((host, path, agent))
             self.clashes += [(host, other, agent) for other in self._active[host] if other != agent]
             self._active[host][agent] += 1
-        time.sleep(self.pause)
+            # Whoever is there first shall not be done before the last has started.
+            pause = self.pause if len(self.agents) >= WORKERS else 0.3
+        time.sleep(pause)
         with self._lock:
             self._active[host][agent] -= 1
             self._active[host] += Counter()
@@ -121,6 +129,19 @@ def work(
 
 
 @contextlib.contextmanager
+def working(
+    redis_server: RedisServer, data: Path, *, lease: float = 30.0
+) -> Iterator[list[subprocess.Popen[str]]]:
+    """Start all workers; none is left at the end."""
+    workers = [work(redis_server, data, f"worker-{n}", lease=lease) for n in range(WORKERS)]
+    try:
+        yield workers
+    finally:
+        for worker in workers:
+            end(worker)
+
+
+@contextlib.contextmanager
 def begun(tmp_path: Path, redis_server: RedisServer, web: Web, *, partitions: int) -> Iterator[None]:
     """Serve *web*, and make the shared crawl of it."""
     with RawServer(web.answer, keep_open=True) as server:
@@ -145,14 +166,10 @@ def captured(data: Path) -> list[tuple[str, str]]:
 
 def ended(workers: list[subprocess.Popen[str]]) -> list[int]:
     codes = []
-    try:
-        for worker in workers:
-            _, told = worker.communicate(timeout=150)
-            sys.stderr.write(told)
-            codes.append(worker.returncode)
-    finally:
-        for worker in workers:
-            end(worker)
+    for worker in workers:
+        _, told = worker.communicate(timeout=150)
+        sys.stderr.write(told)
+        codes.append(worker.returncode)
     return codes
 
 
@@ -161,8 +178,10 @@ def test_each_host_is_asked_by_one_worker_and_each_page_once(
     tmp_path: Path, redis_server: RedisServer
 ) -> None:
     web = Web()
-    with begun(tmp_path, redis_server, web, partitions=WORKERS):
-        workers = [work(redis_server, tmp_path / "data", f"worker-{n}") for n in range(WORKERS)]
+    with (
+        begun(tmp_path, redis_server, web, partitions=WORKERS),
+        working(redis_server, tmp_path / "data") as workers,
+    ):
         assert ended(workers) == [0] * WORKERS
     asked = Counter((host, path) for host, path, _ in web.asked)
     assert set(asked) == everything()
@@ -172,7 +191,7 @@ def test_each_host_is_asked_by_one_worker_and_each_page_once(
     for host, _, agent in web.asked:
         agents[host].add(agent)
     assert {len(names) for names in agents.values()} == {1}
-    assert len({agent for _, _, agent in web.asked}) == WORKERS
+    assert len(web.agents) == WORKERS
     assert web.clashes == []
     told = amicrawl(redis_server, "share", "status", "web").stdout
     assert told.startswith("web: ended")
@@ -188,12 +207,12 @@ def test_what_a_killed_worker_had_is_finished_by_another(
 ) -> None:
     web = Web()
     web.pause = 0.02
-    with begun(tmp_path, redis_server, web, partitions=WORKERS):
-        workers = [
-            work(redis_server, tmp_path / "data", f"worker-{n}", lease=5.0) for n in range(WORKERS)
-        ]
+    with (
+        begun(tmp_path, redis_server, web, partitions=WORKERS),
+        working(redis_server, tmp_path / "data", lease=5.0) as workers,
+    ):
         deadline = time.monotonic() + 120
-        while len({agent for _, _, agent in web.asked}) < WORKERS or len(web.asked) < 200:
+        while len(web.agents) < WORKERS or len(web.asked) < 200:
             assert time.monotonic() < deadline
             time.sleep(0.02)
         killed = kill(redis_server, workers[0])
