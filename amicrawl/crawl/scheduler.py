@@ -119,9 +119,10 @@ class FrontierScheduler(BaseScheduler):
     def next_request(self) -> Request | None:
         """Return a request whose host may be asked now, or None and have the engine woken in time.
 
-        None, too, while the run is paused, or may not write: its `resume` wakes the engine.
+        None, too, while the run is paused, or may not write: its `resume` wakes the engine. And once it
+        is to end: Scrapy takes a moment to hear of that.
         """
-        if self._run.paused or not self._run.may_write():
+        if self._run.stopping or self._run.paused or not self._run.may_write():
             self._disarm()
             return None
         now = self._run.clock()

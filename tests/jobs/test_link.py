@@ -157,6 +157,7 @@ def test_a_claim_that_is_gone_from_a_redis_that_was_not_emptied_is_lost(crawl: C
 
 def test_an_emptied_redis_is_told_everything_again(crawl: Crawl) -> None:
     crawl.client.sadd(f"{crawl.ident}_ignores", "a$", "b$")
+    crawl.client.hincrby(crawl.ident, "settings_age", 1)
     crawl.until(lambda: "a$" in crawl.link.copy.ignores)
     before = crawl.record()
     crawl.client.flushall()
