@@ -16,7 +16,6 @@ from amicrawl.disk import Disk, OutputFile
 from amicrawl.errors import ExitCode, OutputError, UsageError
 from amicrawl.report.counts import CDX_SUMMARY, CORRECTED
 from amicrawl.report.counts_json import counts_to_json, report_to_json, summary_to_json
-from amicrawl.report.narrow import count_narrow, narrow_to_json
 from amicrawl.report.overlap import overlap_of, overlap_to_json
 from amicrawl.report.page import page_of
 from amicrawl.report.reading import KINDS, read_counts
@@ -129,6 +128,9 @@ def summary(  # noqa: PLR0917  # typer makes options of them
 
 
 def _quick(paths: list[str], *, as_json: bool, as_text: bool) -> None:
+    # DuckDB takes as long to load as everything else of this command.
+    from amicrawl.report.narrow import count_narrow, narrow_to_json  # noqa: PLC0415
+
     counts = count_narrow(paths)
     if as_json:
         typer.echo(json.dumps(narrow_to_json(counts), indent=2))
