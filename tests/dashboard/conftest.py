@@ -5,10 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from dashboard.browsing import chromium
+from dashboard.made_up_jobs import store_of
 from redis_server import RedisServer, end, started_server
+
+from amicrawl.dashboard.serving import serve_in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from playwright.sync_api import Browser
+
+    from amicrawl.jobs.connection import JobStore
 
 
 @pytest.fixture(scope="session")
@@ -25,3 +33,25 @@ def redis_server(shared_redis: RedisServer) -> RedisServer:
     with shared_redis.client() as client:
         client.flushall()
     return shared_redis
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A Chromium without a window."""
+    with chromium() as running:
+        yield running
+
+
+@pytest.fixture
+def store(redis_server: RedisServer) -> Iterator[JobStore]:
+    """What jobs are written through."""
+    connected = store_of(redis_server.url)
+    yield connected
+    connected.close()
+
+
+@pytest.fixture
+def address(redis_server: RedisServer) -> Iterator[str]:
+    """Where a dashboard over the server is."""
+    with serve_in_thread(redis_server.url) as dashboard:
+        yield dashboard.url

@@ -119,3 +119,10 @@ def pages(job: MadeUpJob, first: int, count: int) -> list[Entry]:
             status = 404 if kind < 16 else 503 if kind < 18 else 301 if kind < 28 else 200
             entries.append(Download(ts, url, status))
     return entries
+
+
+def running_job(store: JobStore, url: str = "https://example.org/", **wishes: str) -> MadeUpJob:
+    """Return a job that has run for ten minutes."""
+    job = MadeUpJob.queued(store, url, **wishes).start(ago=600)
+    job.count(items_downloaded=120, items_queued=200, r2xx=100, r4xx=20, bytes_downloaded=5_000_000)
+    return job

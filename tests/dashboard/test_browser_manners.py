@@ -5,46 +5,17 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-import pytest
-from dashboard.browsing import chromium, open_page, sideways, visit
-from dashboard.made_up_jobs import MadeUpJob, made_up_pipeline, pages, store_of
+from dashboard.browsing import open_page, sideways, visit
+from dashboard.made_up_jobs import MadeUpJob, made_up_pipeline, pages, running_job
 from redis_server import end, started_server
 
 from amicrawl.dashboard import wording
 from amicrawl.dashboard.serving import serve_in_thread
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from playwright.sync_api import Browser
-    from redis_server import RedisServer
 
     from amicrawl.jobs.connection import JobStore
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as running:
-        yield running
-
-
-@pytest.fixture
-def store(redis_server: RedisServer) -> Iterator[JobStore]:
-    connected = store_of(redis_server.url)
-    yield connected
-    connected.close()
-
-
-@pytest.fixture
-def address(redis_server: RedisServer) -> Iterator[str]:
-    with serve_in_thread(redis_server.url) as dashboard:
-        yield dashboard.url
-
-
-def running_job(store: JobStore, url: str = "https://example.org/", **wishes: str) -> MadeUpJob:
-    job = MadeUpJob.queued(store, url, **wishes).start(ago=600)
-    job.count(items_downloaded=120, items_queued=200, r2xx=100, r4xx=20, bytes_downloaded=5_000_000)
-    return job
 
 
 def test_a_form_says_what_is_wrong_and_leads_to_the_job_that_is_there(
