@@ -274,8 +274,8 @@ def test_attributes_without_end_are_cut_off() -> None:
     [b"/*", b"url(", b"url('", b"@import ", b'"\\', b"'", b"@namespace", b"\\", b"url(\\", b"/**"],
 )
 def test_a_style_sheet_that_is_one_thing_a_million_times_is_read(unit: bytes) -> None:
-    urls(unit * (1_000_000 // len(unit)), "text/css")
-    urls(b"<img srcset='" + unit * 100_000 + b"'>")
+    assert len(urls(unit * (1_000_000 // len(unit)), "text/css")) <= 1
+    assert len(urls(b"<img srcset='" + unit * 100_000 + b"'>")) <= 1
 
 
 @pytest.mark.parametrize("unit", [b"<", b"<a>", b"<a>;rel=next,", b";", b'"', b"<a>;", b'<a>;rel="'])

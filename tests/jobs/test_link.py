@@ -153,6 +153,7 @@ def test_a_claim_that_is_gone_from_a_redis_that_was_not_emptied_is_lost(crawl: C
     crawl.until(lambda: crawl.told)
     crawl.client.delete(crawl.key("claim"))
     crawl.until(lambda: crawl.link.lost)
+    assert not crawl.link.is_held
 
 
 def test_an_emptied_redis_is_told_everything_again(crawl: Crawl) -> None:
