@@ -16,17 +16,19 @@ from math import ceil, inf
 from typing import TYPE_CHECKING
 
 from amicrawl.errors import AmicrawlError
+from amicrawl.frontier.again import Again
 from amicrawl.frontier.annex import offered_entries
 from amicrawl.frontier.appraisal import Appraisal, Link
 from amicrawl.frontier.flights import Flight, Flights
 from amicrawl.frontier.hosts import HostTally, keep_gates_shut
 from amicrawl.frontier.judgement import judge
 from amicrawl.frontier.moves import Moves
-from amicrawl.frontier.places import order_of, place
+from amicrawl.frontier.places import order_of, place, place_of
 from amicrawl.frontier.queue import Queue
 from amicrawl.frontier.revisits import Revisits
 from amicrawl.frontier.row import Dispatch, Settled
 from amicrawl.frontier.settling import Settling
+from amicrawl.frontier.standings import Standings
 from amicrawl.frontier.states import RESTING, WAITING, Event, Status, after
 from amicrawl.frontier.stock import due_now, take_stock
 from amicrawl.frontier.texts import offer_of
@@ -47,7 +49,6 @@ if TYPE_CHECKING:
 
 _HOUR = 3600
 _FARTHEST = 0xFFFF
-_STATUSES = {int(status): status for status in Status}
 
 
 class DurableFrontier:
@@ -90,11 +91,8 @@ class DurableFrontier:
         self._hour = int(wall() // _HOUR)
         self._recrawls = recrawl_before is not None
         self._renews = renews
-        self._rows_before = len(partition.state.rows)
-        self._renewed: set[int] = set()
         self._revisits = revisits or Revisits()
         self._hosts = HostTally(partition, crawl_delay=round(gates.delay * 10))
-        self._settling = Settling(partition, self._hosts, self._revisits, soft404=soft404)
         self._appraisal = Appraisal(partition, self._hosts, ranking=ranking, admission=admission)
         self._appraises = self._appraisal.is_needed
         self._wheel = DueWheel(self._hour + 1)
@@ -103,16 +101,28 @@ class DurableFrontier:
         """The number of the next attempt, by row, for those that failed since the crawl began."""
         due_at = self._hour if recrawl_before is None else recrawl_before
         stock = take_stock(partition, self._hour, due_at=due_at, recrawls=self._recrawls)
-        self._counts = stock.counts
+        self._standings = Standings(partition, stock.counts)
         self.lapsed = stock.lapsed
         """How many rows were found in flight: the crawl before died with them."""
         self._wheel.add_many(stock.later, stock.later_dues)
         moves = None
         if ranking is not None:
-            moves = Moves(self._rows_before, stock.due, self._place_of)
+            moves = Moves(len(partition.state.rows), stock.due, self._place_of)
         if admission is not None:
             admission.recall(stock.trapped)
         self._queue = Queue(gates, breaker, backlog=stock.backlog, place_of=self._place_of, moves=moves)
+        self._settling = Settling(
+            partition,
+            self._hosts,
+            self._revisits,
+            standings=self._standings,
+            wheel=self._wheel,
+            recrawls=self._recrawls,
+            soft404=soft404,
+        )
+        self._again = Again(
+            partition, self._standings, self._queue, flights=self._flights, appraisal=self._appraisal
+        )
         keep_gates_shut(partition, gates, stock.lapsed_hosts, now=now, wall=wall())
 
     def __len__(self) -> int:
@@ -136,7 +146,7 @@ class DurableFrontier:
     @property
     def counts(self) -> Mapping[Status, int]:
         """How many rows stand where; a copy, with every status."""
-        return dict(self._counts)
+        return self._standings.counts
 
     def urls_of(self, host: int) -> int:
         """Return how many rows the host key *host* has."""
@@ -175,7 +185,7 @@ class DurableFrontier:
         order, texts = order_of(priority), offered_entries(offer)
         number = self.partition.claim(host, path)
         if number is None:
-            return self._renews and self._renew(offer.key)
+            return self._renews and self._again.renew(offer.key, hour=self._hour)
         row = UrlRow(
             host,
             path,
@@ -190,7 +200,7 @@ class DurableFrontier:
             row = self._appraisal.offered(number, row, offer, link=link, hour=self._hour)
             order = order_of(row.priority)
         reference = self.partition.fill(number, row, texts)
-        self._counts[_STATUSES[row.status]] += 1
+        self._standings.added(row)
         if row.status == Status.TRAPPED:
             return False
         self._queue.push(host, place(order, reference, number))
@@ -214,7 +224,7 @@ class DurableFrontier:
             else:
                 self._appraisal.linked(known, link)
                 self._rank(known)
-                new += self._renews and self._renew(offer.key)
+                new += self._renews and self._again.renew(offer.key, hour=self._hour)
         if page is not None:
             self._rank(page)
         return new
@@ -252,9 +262,10 @@ class DurableFrontier:
             attempt = flight.dispatch.attempt
             self._attempts[flight.number] = attempt + 1
             row = self._move(flight, Event.POSTPONED)
-            self._queue.postpone(key[0], self._place(row, flight.number), until=now + backoff(attempt))
+            self._queue.postpone(key[0], place_of(row, flight.number), until=now + backoff(attempt))
         else:
-            self._settle(flight, outcome, int(self._wall() // _HOUR))
+            known, hour = flight.dispatch.offer.seed, int(self._wall() // _HOUR)
+            self._settling.settle(flight.number, flight.row, known, outcome, hour=hour)
         self._leave(flight, now)
         if not again:
             self._hosts.settled(key[0], outcome, opens=self._opens_at(key[0], now))
@@ -269,7 +280,7 @@ class DurableFrontier:
         if flight.dispatch.attempt > 1:
             self._attempts[flight.number] = flight.dispatch.attempt
         row = self._move(flight, Event.RELEASED)
-        self._queue.push(key[0], self._place(row, flight.number))
+        self._queue.push(key[0], place_of(row, flight.number))
         self._leave(flight, now)
 
     def next_moment(self, now: float) -> float | None:
@@ -309,25 +320,12 @@ class DurableFrontier:
             raise AmicrawlError(f"URL key {key[0]:016x}:{key[1]:016x} is not in the frontier.")
         row = self.partition.get(number)
         # A settled row was due, and taken by a recrawl whose journal did not get as far as to say so.
-        again = _STATUSES[row.status] in RESTING and row.next_due > 0 and row.last_crawled < hour
-        if not (_STATUSES[row.status] in WAITING or again) or row.next_due > hour:
+        again = row.status in RESTING and row.next_due > 0 and row.last_crawled < hour
+        if not (row.status in WAITING or again) or row.next_due > hour:
             return False
-        self._counts[_STATUSES[row.status]] -= 1
-        self._counts[Status.IN_FLIGHT] += 1
-        row = row._replace(status=Status.IN_FLIGHT)
-        dispatch = Dispatch(offer_of(self.partition, row, self._revisits))
-        self._settle(Flight(dispatch, number, row), outcome, hour)
+        known = offer_of(self.partition, row, self._revisits).seed
+        self._settling.settle(number, row, known, outcome, hour=hour)
         return True
-
-    def _renew(self, key: UrlKey) -> bool:
-        """Have a row of an earlier crawl handed out again, the first time that this one offers it."""
-        number = self.partition.find(*key)
-        if number is None or number >= self._rows_before or number in self._renewed:
-            return False
-        self._renewed.add(number)
-        if self.partition.get(number).status == Status.TRAPPED:
-            return False
-        return self.due_again(key)
 
     def due_again(self, key: UrlKey) -> bool:
         """Have the settled row at *key* handed out once more, and at once; False if there is none.
@@ -335,21 +333,7 @@ class DurableFrontier:
         For a row whose capture turned out to be lost. A frontier that would hand the row out anyway, now
         or later, may do so twice; the next one over the same partition does not: mend first, then crawl.
         """
-        number = self.partition.find(*key)
-        if number is None or key in self._flights:
-            return False
-        row = self.partition.get(number)
-        status = _STATUSES[row.status]
-        if status in WAITING and row.next_due <= self._hour:
-            return False
-        self._counts[status] -= 1
-        self._counts[Status.SCHEDULED] += 1
-        if status is Status.TRAPPED:
-            self._appraisal.released(key.host)
-        row = row._replace(status=Status.SCHEDULED, next_due=0)
-        self.partition.put(number, row)
-        self._queue.push(key.host, self._place(row, number))
-        return True
+        return self._again.due(key, hour=self._hour)
 
     def _opens_at(self, host: int, now: float) -> int:
         """Return the Unix second from which *host* may be asked; 0 where it may be asked at *now*."""
@@ -364,23 +348,19 @@ class DurableFrontier:
         self._hour = hour
         for number in self._wheel.fire(hour).tolist():
             row = self.partition.get(number)
-            status = _STATUSES[row.status]
             # A row that was settled meanwhile stands in the wheel once more, at its new hour.
             if 0 < row.next_due <= hour and (
-                status in WAITING or (status in RESTING and self._recrawls)
+                row.status in WAITING or (row.status in RESTING and self._recrawls)
             ):
-                self._queue.push(row.host, self._place(row, number))
+                self._queue.push(row.host, place_of(row, number))
 
     def _hand_out(self, number: int, *, skip: bool) -> Dispatch:
         partition = self.partition
         row = partition.get(number)
-        status = _STATUSES[row.status]
-        self._counts[status] -= 1
-        self._counts[Status.IN_FLIGHT] += 1
-        if status in RESTING:
-            status = after(status, Event.FELL_DUE)
-        row = row.with_status(after(status, Event.DISPATCHED))
-        partition.put(number, row)
+        was = row.status
+        waiting = after(was, Event.FELL_DUE) if was in RESTING else was
+        row = row.with_status(after(waiting, Event.DISPATCHED))
+        self._standings.put(number, row, was=was)
         offer = offer_of(partition, row, self._revisits)
         dispatch = Dispatch(offer, self._attempts.pop(number, 1), skip)
         self._flights[dispatch.key] = Flight(dispatch, number, row)
@@ -398,7 +378,7 @@ class DurableFrontier:
             # It keeps its turn, and comes back with what it is worth by then.
             flight.row = row
         self.partition.put(number, row)
-        self._queue.move(row.host, self._place(row, number))
+        self._queue.move(row.host, place_of(row, number))
 
     def _decide(self, flight: Flight, outcome: Outcome) -> bool:
         """Tell whether *flight* is to be tried again, judging *outcome* the first time."""
@@ -412,30 +392,15 @@ class DurableFrontier:
                 self._queue.give_up(host)
         return flight.again
 
-    def _settle(self, flight: Flight, outcome: Outcome, hour: int) -> None:
-        known = flight.dispatch.offer.seed
-        row = self._settling.settled(flight.row, known, outcome, hour=hour)
-        self._counts[Status.IN_FLIGHT] -= 1
-        self._counts[_STATUSES[row.status]] += 1
-        self.partition.put(flight.number, row)
-        if row.next_due and (row.status == Status.SCHEDULED or self._recrawls):
-            self._wheel.add(flight.number, row.next_due)
-
     def _move(self, flight: Flight, event: Event) -> UrlRow:
         """Bring the row of *flight* back to those that wait, by *event*, and return it."""
-        status = after(Status.IN_FLIGHT, event)
-        self._counts[Status.IN_FLIGHT] -= 1
-        self._counts[status] += 1
-        row = due_now(flight.row.with_status(status), self._hour)
-        self.partition.put(flight.number, row)
+        row = due_now(flight.row.with_status(after(Status.IN_FLIGHT, event)), self._hour)
+        self._standings.put(flight.number, row, was=Status.IN_FLIGHT)
         return row
 
     def _place_of(self, number: int) -> int:
         priority, reference = priority_and_reference(self.partition.state.rows.read(number))
         return place(order_of(priority), reference, number)
-
-    def _place(self, row: UrlRow, number: int) -> int:
-        return place(order_of(row.priority), row.url_ref, number)
 
     def _leave(self, flight: Flight, now: float) -> None:
         del self._flights[flight.dispatch.key]

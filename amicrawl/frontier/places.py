@@ -11,8 +11,12 @@ from __future__ import annotations
 
 from functools import lru_cache
 from struct import Struct
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from amicrawl.frontier.url_row import UrlRow
 
 _F32 = Struct("<f")
 _U32 = Struct("<I")
@@ -39,6 +43,11 @@ def orders_of(priorities: np.ndarray) -> np.ndarray:
 def place(order: int, reference: int, number: int) -> int:
     """Return the place of row *number*, whose URL stands at *reference*."""
     return (order << 96) | (reference << 32) | number
+
+
+def place_of(row: UrlRow, number: int) -> int:
+    """Return the place of *row*, which has that *number*."""
+    return place(order_of(row.priority), row.url_ref, number)
 
 
 def order_at(place: int) -> int:

@@ -2,6 +2,7 @@
 
     outcome -> event (outcomes; an error page, if that is looked for: soft404) -> state, and when again
             -> of a capture: validators and redirect in the arena, its visit, and its rate of change
+            -> the partition, and the wheel for when it is due
 
 Which row it is, and what becomes of it in the queue, is the frontier's.
 """
@@ -11,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from amicrawl.frontier.outcomes import event_of, settled
-from amicrawl.frontier.states import Event
+from amicrawl.frontier.states import Event, Status
 from amicrawl.frontier.texts import with_what_was_found
 
 if TYPE_CHECKING:
@@ -20,16 +21,21 @@ if TYPE_CHECKING:
     from amicrawl.frontier.revisits import Revisits
     from amicrawl.frontier.row import Outcome
     from amicrawl.frontier.soft404 import Soft404Detector
+    from amicrawl.frontier.standings import Standings
     from amicrawl.frontier.url_row import UrlRow
+    from amicrawl.frontier.wheel import DueWheel
     from amicrawl.seed import Seed
 
 _CAPTURES = frozenset({Event.CAPTURED, Event.UNCHANGED, Event.REDIRECTED, Event.SOFT_404})
 
 
 class Settling:
-    """The rules of one frontier. Without *soft404*, error pages are captures like any other."""
+    """The rules of one frontier. Without *soft404*, error pages are captures like any other.
 
-    __slots__ = ("_hosts", "_partition", "_revisits", "_soft404")
+    With *recrawls* the wheel hears of what was captured, too; else only of what is to be tried again.
+    """
+
+    __slots__ = ("_hosts", "_partition", "_recrawls", "_revisits", "_soft404", "_standings", "_wheel")
 
     def __init__(
         self,
@@ -37,19 +43,31 @@ class Settling:
         hosts: HostTally,
         revisits: Revisits,
         *,
+        standings: Standings,
+        wheel: DueWheel,
+        recrawls: bool,
         soft404: Soft404Detector | None,
     ) -> None:
         self._partition = partition
         self._hosts = hosts
         self._revisits = revisits
         self._soft404 = soft404
+        self._standings = standings
+        self._wheel = wheel
+        self._recrawls = recrawls
 
-    def settled(self, row: UrlRow, known: Seed, outcome: Outcome, *, hour: int) -> UrlRow:
-        """Return what *row*, in flight, says after *outcome*, of the hour *hour*.
+    def settle(self, number: int, row: UrlRow, known: Seed, outcome: Outcome, *, hour: int) -> None:
+        """Have row *number*, which is *row*, say what came of it: *outcome*, of the hour *hour*.
 
-        *known* is the seed that it was handed out with. What it refers to is in the partition; the row
-        is not yet.
+        *known* is the seed that it was handed out with.
         """
+        was = row.status
+        row = self._settled(row, known, outcome, hour)
+        self._standings.put(number, row, was=was)
+        if row.next_due and (row.status == Status.SCHEDULED or self._recrawls):
+            self._wheel.add(number, row.next_due)
+
+    def _settled(self, row: UrlRow, known: Seed, outcome: Outcome, hour: int) -> UrlRow:
         event = event_of(outcome, in_a_row=row.retry_count)
         if self._soft404 is not None and self._soft404.is_error_page(row, event, outcome):
             event = Event.SOFT_404

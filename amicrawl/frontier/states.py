@@ -102,7 +102,7 @@ _FROM_FLIGHT: Mapping[Event, Status] = {
     Event.SOFT_404: Status.GONE,
 }
 
-TRANSITIONS: Mapping[tuple[Status, Event], Status] = {
+TRANSITIONS: Mapping[tuple[int, Event], Status] = {
     **{(status, Event.DISPATCHED): Status.IN_FLIGHT for status in WAITING},
     **{(status, Event.FELL_DUE): Status.DUE for status in RESTING},
     **{(Status.IN_FLIGHT, event): status for event, status in _FROM_FLIGHT.items()},
@@ -143,9 +143,11 @@ RETURNS: Mapping[Event, Return] = {
 """What is not here is not due again."""
 
 
-def after(status: Status, event: Event) -> Status:
+def after(status: int, event: Event) -> Status:
     """Return the status that *event* leads to; raises AmicrawlError where it cannot happen."""
     following = TRANSITIONS.get((status, event))
     if following is None:
-        raise AmicrawlError(f"A row that is {status.name} cannot be {event.name}: no such transition.")
+        raise AmicrawlError(
+            f"A row that is {Status(status).name} cannot be {event.name}: no such transition."
+        )
     return following

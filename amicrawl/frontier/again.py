@@ -1,0 +1,67 @@
+"""Again: settled rows that are handed out once more before they are due, since somebody asks for them.
+
+Not by the rules of a recrawl, which are those of `revisits`: a capture turned out to be lost, or a crawl
+is given a seed that an earlier one over the same partition has settled.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from amicrawl.frontier.places import place_of
+from amicrawl.frontier.states import WAITING, Status
+
+if TYPE_CHECKING:
+    from amicrawl.frontier.appraisal import Appraisal
+    from amicrawl.frontier.flights import Flights
+    from amicrawl.frontier.live import LivePartition
+    from amicrawl.frontier.queue import Queue
+    from amicrawl.frontier.standings import Standings
+    from amicrawl.urls import UrlKey
+
+
+class Again:
+    """Those of one frontier, which has just been opened. Hours are since 1970."""
+
+    def __init__(
+        self,
+        partition: LivePartition,
+        standings: Standings,
+        queue: Queue,
+        *,
+        flights: Flights,
+        appraisal: Appraisal,
+    ) -> None:
+        self._partition = partition
+        self._standings = standings
+        self._queue = queue
+        self._flights = flights
+        self._appraisal = appraisal
+        self._rows_before = len(partition.state.rows)
+        self._renewed: set[int] = set()
+
+    def renew(self, key: UrlKey, *, hour: int) -> bool:
+        """Have a row of an earlier crawl handed out again, the first time that this one offers it."""
+        number = self._partition.find(*key)
+        if number is None or number >= self._rows_before or number in self._renewed:
+            return False
+        self._renewed.add(number)
+        if self._partition.get(number).status == Status.TRAPPED:
+            return False
+        return self.due(key, hour=hour)
+
+    def due(self, key: UrlKey, *, hour: int) -> bool:
+        """Have the settled row at *key* handed out, now that it is *hour*; False if there is none."""
+        number = self._partition.find(*key)
+        if number is None or key in self._flights:
+            return False
+        row = self._partition.get(number)
+        was = row.status
+        if was in WAITING and row.next_due <= hour:
+            return False
+        if was == Status.TRAPPED:
+            self._appraisal.released(key.host)
+        row = row._replace(status=Status.SCHEDULED, next_due=0)
+        self._standings.put(number, row, was=was)
+        self._queue.push(key.host, place_of(row, number))
+        return True

@@ -1,0 +1,41 @@
+"""Standings: the rows of a partition, and how many of them stand where.
+
+Whatever changes where a row stands goes through here, so that the counts hold.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from amicrawl.frontier.states import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from amicrawl.frontier.live import LivePartition
+    from amicrawl.frontier.url_row import UrlRow
+
+
+class Standings:
+    """The rows of *partition*, of which *counts* says how many stand where."""
+
+    __slots__ = ("_counts", "_partition")
+
+    def __init__(self, partition: LivePartition, counts: Mapping[Status, int]) -> None:
+        self._partition = partition
+        self._counts = {int(status): count for status, count in counts.items()}
+
+    @property
+    def counts(self) -> dict[Status, int]:
+        """How many rows stand where; a copy, with every status."""
+        return {status: self._counts[status] for status in Status}
+
+    def added(self, row: UrlRow) -> None:
+        """Count *row*, which was not there before."""
+        self._counts[row.status] += 1
+
+    def put(self, number: int, row: UrlRow, *, was: int) -> None:
+        """Put *row* in the place of row *number*, which stood at the status *was*."""
+        self._counts[was] -= 1
+        self._counts[row.status] += 1
+        self._partition.put(number, row)
