@@ -24,6 +24,7 @@ from amicrawl.crawl.arguments import JOB_ARGUMENT
 from amicrawl.crawl.closing import Closing
 from amicrawl.crawl.credentials import read_credentials
 from amicrawl.crawl.decoding import TolerantDecodingMiddleware
+from amicrawl.crawl.errand import Errand, reads_responses
 from amicrawl.crawl.keeping import Keeping
 from amicrawl.crawl.looking import only_looks
 from amicrawl.crawl.pipelines import CapturesPipeline, WarcPipeline
@@ -31,7 +32,7 @@ from amicrawl.crawl.politeness import PolitenessMiddleware
 from amicrawl.crawl.redirects import AsFoundRedirectMiddleware
 from amicrawl.crawl.robots import RobotsMiddleware
 from amicrawl.crawl.room import DiskRoom
-from amicrawl.crawl.run import Run, RunHolder, reads_responses
+from amicrawl.crawl.run import Run, RunHolder
 from amicrawl.crawl.selecting import make_following
 from amicrawl.crawl.trim import trim_to_archiving
 from amicrawl.crawl.uploading import Uploading
@@ -111,22 +112,14 @@ class ArchiveAddon(RunHolder):
         if not reads_responses(self._crawler):
             trim_to_archiving(settings, config.headers)
         _leave_out_switched(settings)
-        self.run = Run(config, config.identity or Identity.CANONICAL)
+        spider = self._crawler.spider
+        # What shard it is, is known before the frontier is opened, which may have links to give back.
+        self.run = Run(config, config.identity or Identity.CANONICAL, Errand.of(spider))
         obeys = config.robots is not Robots.IGNORE or self.run.pacing.overrides.obey_somewhere
         settings.set("ROBOTSTXT_OBEY", obeys, "addon")
         self.run.credentials = read_credentials(config)
-        spider = self._crawler.spider
-        self.run.asked = dict(getattr(spider, "asked", {}))
-        arguments = getattr(spider, "arguments", None)
-        # Known before the frontier is opened, which may have links to give back to it after a crash.
-        self.run.shard = getattr(arguments, "shard", 0)
-        self.run.shards = getattr(arguments, "shards", 1)
         if getattr(spider, "follows_links", False):
             self.run.following = make_following(self.run, spider)
-        self.run.resumes = bool(getattr(spider, "resumes", False))
-        self.run.fresh = bool(getattr(spider, "fresh", False))
-        self.run.recrawl_before = getattr(spider, "recrawl_before", None)
-        self.run.continues = self.run.recrawl_before is not None
 
 
 def _with_scrapy_pace(settings: BaseSettings) -> dict[str, Any]:

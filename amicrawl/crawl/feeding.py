@@ -15,7 +15,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
 from amicrawl.capture import Failure
-from amicrawl.frontier import Source, belongs
+from amicrawl.frontier import Source
 from amicrawl.urls import Refused
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ async def offer_seed(run: Run, seed: Seed) -> None:
     if isinstance(key, Refused):
         run.tally.seeds_bad += 1
         await run.record_unasked(seed, Failure.UNFETCHABLE_URL, key.reason)
-    elif not belongs(key.host, run.shard, run.shards):
+    elif not run.is_ours(key.host):
         run.tally.seeds_elsewhere += 1
     elif not run.offer(seed, key, source=Source.SEED):
         run.tally.seeds_known += 1

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 def check_directory(run: Run) -> None:
     """Raise UsageError where a frontier is there that should not be, InputError the other way round."""
     directory = frontier_directory(run.config)
-    if run.fresh and directory.exists():
+    if run.errand.fresh and directory.exists():
         raise UsageError(
             f"{run.config.directory} holds the frontier of a crawl, and fresh=1 asks for none. "
             "Name another directory with -a out= or -a run_id=, or leave fresh=1 away to resume."
         )
-    if run.continues and not directory.exists():
+    if run.errand.continues and not directory.exists():
         raise InputError(f"{run.config.directory} holds no frontier: nothing was crawled into it.")
 
 
@@ -41,7 +41,7 @@ def opened_frontier(run: Run) -> tuple[DurableFrontier, Resumed]:
         frontier_directory(run.config),
         disk=run.disk,
         hour=int(time.time() // 3600),
-        meta={} if run.continues else {IDENTITY: run.identity.value.encode("ascii")},
+        meta={} if run.errand.continues else {IDENTITY: run.identity.value.encode("ascii")},
     )
     run.identity = Identity(partition.state.meta[IDENTITY].decode("ascii"))
     following = run.following
@@ -60,10 +60,10 @@ def opened_frontier(run: Run) -> tuple[DurableFrontier, Resumed]:
         run.limit,
         wall=time.time,
         now=run.clock(),
-        recrawl_before=run.recrawl_before,
-        renews=not run.resumes,
+        recrawl_before=run.errand.recrawl_before,
+        renews=not run.errand.resumes,
         # A callback that reads pages has no use for the news that there is none.
-        revisits=Revisits(conditional=run.resumes),
+        revisits=Revisits(conditional=run.errand.resumes),
         admission=None if following is None else Admission(depth_cap=DEEPEST_PAGE),
         soft404=None if following is None else following.detector,
     )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from amicrawl.capture import Capture, Failure
 from amicrawl.crawl.credentials import Credentials
+from amicrawl.crawl.errand import Errand
 from amicrawl.crawl.following import Page
 from amicrawl.crawl.opening import check_directory, opened_frontier
 from amicrawl.crawl.output import Output
@@ -24,7 +25,7 @@ from amicrawl.crawl.watching.stops import LIMITS
 from amicrawl.crawl.wiring import make_resolver
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, ExitCode, UsageError
-from amicrawl.frontier import DurableFrontier, Offer, Outcome, Source, belongs, judge
+from amicrawl.frontier import DurableFrontier, Offer, Outcome, Source, judge
 from amicrawl.politeness import HostBreaker, InflightLimit
 from amicrawl.record import CaptureItem
 from amicrawl.urls import Refused, UrlKey, fetchable, url_key
@@ -49,6 +50,8 @@ STOPPED_ON_REQUEST = frozenset({"shutdown", "stopped at once", STOP_FILE, ABORTE
 """The finish reasons of a crawl that was asked to end: by one signal, by a second one, by a file, as a
 job."""
 
+_NOTHING_ASKED = Errand()
+
 
 class Run:
     """The frontier, the politeness rules, the recorder and the counts of one crawl."""
@@ -72,11 +75,13 @@ class Run:
         self,
         config: CrawlConfig,
         identity: Identity,
+        errand: Errand = _NOTHING_ASKED,
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.config = config
         self.identity = identity
+        self.errand = errand
         self.clock = clock
         self.limit = InflightLimit(config.inflight_start, config.inflight_min, config.inflight_max)
         self.breaker = HostBreaker(config.host_fail_threshold, max_retries=config.max_retries)
@@ -84,21 +89,10 @@ class Run:
         self.gates, self.pace = self.pacing.gates, self.pacing.pace
         self.recorder = Recorder()
         self.tally = Tally()
-        self.shard = 0
-        self.shards = 1
-        self.fresh = False
-        """Whether a directory that holds a frontier is to be refused."""
-        self.resumes = False
-        """Whether known URLs are done; otherwise a spider that asks for one again gets it."""
-        self.continues = False
-        """Whether there must be a frontier to go on with, whatever its identity is."""
-        self.recrawl_before: int | None = None
-        """The hour since 1970 up to which settled rows are due again; None for a crawl of new ones."""
-        self.asked: dict[str, str] = {}
-        """The arguments of the crawl, as they were given."""
         self.resumed = Resumed()
         """What was found in the directory when the frontier was opened."""
         self._frontier_closed = False
+        self._paused: frozenset[str] = frozenset()
         self.stopping = False
         """Whether the crawl was asked to end; what is in flight is being waited for."""
         self.finish_reason = ""
@@ -115,10 +109,8 @@ class Run:
         """Who keeps what belongs to other partitions, and returns the rest; None: nobody does."""
         self.on_wake: Callable[[], None] | None = None
         """What has the scheduler look again for something to start; the scheduler puts itself here."""
-        self._paused: frozenset[str] = frozenset()
         self.on_count: list[Callable[[CaptureItem], None]] = []
         """What hears of every row of the index once it is counted; each costs time per fetch."""
-
         self.seed_fault: AmicrawlError | None = None
         """What ended the reading of the seed list early, if anything did."""
         self.on_sealed: Callable[[SealedFile], None] | None = None
@@ -139,7 +131,7 @@ class Run:
         or DamagedFileError as `Output` does.
         """
         check_directory(self)
-        output = Output(self.config, asked=self.asked, on_sealed=self.on_sealed, disk=self.disk)
+        output = Output(self.config, asked=self.errand.asked, on_sealed=self.on_sealed, disk=self.disk)
         self.recorder.keep_in(output.archive)
         return output
 
@@ -167,7 +159,7 @@ class Run:
     @property
     def later(self) -> int:
         """How many URLs were busy or did not answer, and are to be tried again when they are due."""
-        if "frontier" not in vars(self) or self.recrawl_before is not None:
+        if "frontier" not in vars(self) or self.errand.recrawl_before is not None:
             return 0
         return self.frontier.later
 
@@ -249,7 +241,7 @@ class Run:
 
     def is_ours(self, host: int) -> bool:
         """Tell whether the host key *host* belongs to this crawl's shard."""
-        return belongs(host, self.shard, self.shards)
+        return self.errand.takes(host)
 
     def offer(
         self,
@@ -351,11 +343,6 @@ class RunHolder:
     """Whoever holds the `Run` of a crawler: the add-on, found by this class so as not to import it."""
 
     run: Run | None = None
-
-
-def reads_responses(crawler: Crawler) -> bool:
-    """Tell whether the spider of *crawler* looks at responses: all do that do not say otherwise."""
-    return bool(getattr(crawler.spidercls, "reads_responses", True))
 
 
 def run_of(crawler: Crawler) -> Run:

@@ -19,7 +19,7 @@ from amicrawl.crawl.parking import Parking
 from amicrawl.crawl.redirects import CHAIN, META_JSON
 from amicrawl.crawl.run import Run, run_of
 from amicrawl.crawl.ticket import NOTHING_MORE, TICKET, Ticket, ticket_of
-from amicrawl.frontier import Source, belongs
+from amicrawl.frontier import Source
 from amicrawl.seed import Seed
 from amicrawl.urls import Refused
 
@@ -101,7 +101,7 @@ class FrontierScheduler(BaseScheduler):
 
     def _enqueue_row(self, request: Request, key: UrlKey) -> bool:
         """Offer *request*, which fits the frontier; False where it is known or another shard's."""
-        if "redirect_times" in request.meta and not belongs(key.host, self._run.shard, self._run.shards):
+        if "redirect_times" in request.meta and not self._run.is_ours(key.host):
             self._crawler.stats.inc_value("amicrawl/redirects/other_shard")
             return False
         if self._offer(request, key):

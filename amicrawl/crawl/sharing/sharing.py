@@ -13,6 +13,7 @@ import json
 import logging
 import os
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Self
 
@@ -73,7 +74,8 @@ class Sharing:
         self._crawler = crawler
         self._run = run
         self._number, self._token, self._share = _what_was_taken(crawler)
-        run.shard, run.shards = self._number, self._share.record.partitions
+        shards = self._share.record.partitions
+        run.errand = replace(run.errand, shard=self._number, shards=shards)
         self._outbox: Outbox | None = None
         self._forcing = ThreadPoolExecutor(1, "amicrawl-outbox")
         self._met: set[UrlKey] = set()
@@ -149,7 +151,7 @@ class Sharing:
         """Put what belongs to others into the outbox; tell whether there was anything new."""
         by_partition: dict[int, list[str]] = {}
         for offer in offers:
-            number = shard_of(offer.key.host, self._run.shards)
+            number = shard_of(offer.key.host, self._run.errand.shards)
             if number == self._number or offer.key in self._met:
                 continue
             if len(self._met) >= _SENT_LATELY:

@@ -1,0 +1,57 @@
+"""Errand: what a crawl was asked to do, beyond its settings, by its spider and its arguments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+
+from amicrawl.frontier import belongs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from scrapy.crawler import Crawler
+
+
+@dataclass(frozen=True, slots=True)
+class Errand:
+    """What one kind of crawl does differently from another. A spider says it by its attributes."""
+
+    asked: Mapping[str, str] = field(default_factory=dict)
+    """The arguments of the crawl, as they were given."""
+    resumes: bool = False
+    """Whether known URLs are done; otherwise a spider that asks for one again gets it."""
+    fresh: bool = False
+    """Whether a directory that holds a frontier is to be refused."""
+    recrawl_before: int | None = None
+    """The hour since 1970 up to which settled rows are due again; None for a crawl of new ones."""
+    shard: int = 0
+    shards: int = 1
+    """The crawl takes the hosts of the part number *shard* of so many."""
+
+    @classmethod
+    def of(cls, spider: Any) -> Self:
+        """Return what *spider* says; what it does not say is as in any spider of Scrapy."""
+        arguments = getattr(spider, "arguments", None)
+        return cls(
+            asked=dict(getattr(spider, "asked", {})),
+            resumes=bool(getattr(spider, "resumes", False)),
+            fresh=bool(getattr(spider, "fresh", False)),
+            recrawl_before=getattr(spider, "recrawl_before", None),
+            shard=getattr(arguments, "shard", 0),
+            shards=getattr(arguments, "shards", 1),
+        )
+
+    @property
+    def continues(self) -> bool:
+        """Whether there must be a frontier to go on with, whatever its identity is."""
+        return self.recrawl_before is not None
+
+    def takes(self, host: int) -> bool:
+        """Tell whether the host key *host* belongs to this crawl's shard."""
+        return belongs(host, self.shard, self.shards)
+
+
+def reads_responses(crawler: Crawler) -> bool:
+    """Tell whether the spider of *crawler* looks at responses: all do that do not say otherwise."""
+    return bool(getattr(crawler.spidercls, "reads_responses", True))
