@@ -1,5 +1,9 @@
 """The command `amicrawl`: everything around the crawl. One module per command.
 
+Each option is declared once, as an `Annotated` type with its names, its help and its bounds: above the
+command that has it, or, where several have it, in the module of its subject (`archive_files`, `engine`,
+`json_answer`, `processes`, `redis_options`). The default stands in the command's signature.
+
 A command parses, calls one function of a room, and prints. What goes wrong on purpose is said in a
 sentence on standard error, and the exit code says whose fault it was (`docs/exit-codes.md`).
 """
@@ -9,66 +13,28 @@ from __future__ import annotations
 import difflib
 import os
 import sys
-from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
-from typer.main import get_command, get_group
 
 from amicrawl import __version__
+from amicrawl.cli.commands import COMMANDS, Listed
 from amicrawl.errors import AmicrawlError, ExitCode
-
-_COMMANDS = {
-    "cdx": "cdx:app",
-    "check": "check:check",
-    "collection": "collection:collection",
-    "crawl": "crawl:crawl",
-    "dashboard": "dashboard:app",
-    "explain": "explain:explain",
-    "frontier": "frontier:app",
-    "index": "index:index",
-    "inspect": "inspect:inspect",
-    "job": "job:app",
-    "jobs": "job:app",
-    "merge": "merge:merge",
-    "pipeline": "pipeline:app",
-    "query": "query:query",
-    "repair": "repair:repair",
-    "share": "share:app",
-    "sidecar": "sidecar:sidecar",
-    "summary": "summary:summary",
-    "table": "table:table",
-    "upload": "upload:upload",
-    "url": "url:url",
-    "wacz": "wacz:wacz",
-    "wat": "wat:wat",
-    "wet": "wet:wet",
-}
-"""Commands by name: the module of this room, and what in it the command is made of."""
 
 
 class _Commands(TyperGroup):
-    """Loads a command when it is called for: together they take a second to load, most of one none."""
+    """Lists the commands without loading them."""
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002  # typer calls it so
-        return list(_COMMANDS)
+        return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        if cmd_name not in _COMMANDS:
-            for nearest in difflib.get_close_matches(cmd_name, _COMMANDS, n=1):
-                ctx.fail(f"No such command '{cmd_name}'. Did you mean {nearest}?")
-            return None
-        module, _, name = _COMMANDS[cmd_name].partition(":")
-        made_of = getattr(import_module(f"amicrawl.cli.{module}"), name)
-        if isinstance(made_of, typer.Typer):
-            command: Any = get_group(made_of)
-        else:
-            alone = typer.Typer(add_completion=False)
-            alone.command(cmd_name)(made_of)
-            command = get_command(alone)
-        command.name = cmd_name
-        return command
+        if cmd_name in COMMANDS:
+            return Listed(cmd_name)
+        for nearest in difflib.get_close_matches(cmd_name, COMMANDS, n=1):
+            ctx.fail(f"No such command '{cmd_name}'. Did you mean {nearest}?")
+        return None
 
 
 app = typer.Typer(

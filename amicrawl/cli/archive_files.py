@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,9 +13,10 @@ from amicrawl.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from amicrawl.index.reading.records import Broken
+
+ArchiveFiles = Annotated[list[Path], typer.Argument(help="WARC or ARC files, or directories of them.")]
 
 _ENDINGS = (".warc", ".warc.gz", ".warc.zst", ".warc.lz4", ".arc", ".arc.gz")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -22,6 +22,12 @@ from amicrawl.index.lookup.source import open_sources
 from amicrawl.index.zipnum.cluster import BLOCK_LINES, SHARD_LINES
 from amicrawl.index.zipnum.writer import write_zipnum
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from amicrawl.index.lookup.request import CdxRequest
+    from amicrawl.index.lookup.source import Source
+
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -35,40 +41,54 @@ Paths = Annotated[
 ]
 
 
+Url = Annotated[str, typer.Option(help="URL, *.HOST, or URL* for all that begin so.")]
+MatchType = Annotated[
+    str, typer.Option("--match-type", help="exact, prefix, host or domain.", metavar="TYPE")
+]
+From = Annotated[str, typer.Option("--from", help="Captures from then on.", metavar="TIME")]
+To = Annotated[str, typer.Option("--to", help="Captures up to then.", metavar="TIME")]
+ResolveRevisits = Annotated[
+    bool, typer.Option("--resolve-revisits", help="Say of revisits where their original lies.")
+]
+Filters = Annotated[
+    list[str] | None,
+    typer.Option("--filter", help="[!][=|~]field:value (may be repeated).", metavar="FILTER"),
+]
+Collapse = Annotated[
+    list[str] | None,
+    typer.Option(help="Only the first of neighbours alike in FIELD[:N] (may be repeated).", metavar="F"),
+]
+Sort = Annotated[str, typer.Option(help="reverse or closest.")]
+Closest = Annotated[str, typer.Option(help="Order by distance to it.", metavar="TIME")]
+Offset = Annotated[int, typer.Option(min=0, help="Lines to pass over.")]
+Limit = Annotated[int, typer.Option(help="Most lines; negative for the last ones.")]
+Fields = Annotated[str, typer.Option(help="Fields to show, with commas.")]
+Output = Annotated[str, typer.Option(help="cdxj, json or text.")]
+Page = Annotated[int, typer.Option(min=-1, help="One page, from 0; -1 for everything.")]
+PageSize = Annotated[int, typer.Option("--page-size", min=0, help="Blocks of a page.")]
+ShowNumPages = Annotated[bool, typer.Option("--show-num-pages", help="Only count the pages.")]
+
+
 @app.command()
 def query(
     paths: Paths,
-    url: Annotated[str, typer.Option(help="URL, *.HOST, or URL* for all that begin so.")],
+    url: Url,
     *,
-    match_type: Annotated[
-        str, typer.Option("--match-type", help="exact, prefix, host or domain.", metavar="TYPE")
-    ] = "",
-    first: Annotated[str, typer.Option("--from", help="Captures from then on.", metavar="TIME")] = "",
-    last: Annotated[str, typer.Option("--to", help="Captures up to then.", metavar="TIME")] = "",
-    resolve_revisits: Annotated[
-        bool, typer.Option("--resolve-revisits", help="Say of revisits where their original lies.")
-    ] = False,
-    filters: Annotated[
-        list[str] | None,
-        typer.Option("--filter", help="[!][=|~]field:value (may be repeated).", metavar="FILTER"),
-    ] = None,
-    collapse: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Only the first of neighbours alike in FIELD[:N] (may be repeated).", metavar="F"
-        ),
-    ] = None,
-    sort: Annotated[str, typer.Option(help="reverse or closest.")] = "",
-    closest: Annotated[str, typer.Option(help="Order by distance to it.", metavar="TIME")] = "",
-    offset: Annotated[int, typer.Option(min=0, help="Lines to pass over.")] = 0,
-    limit: Annotated[int, typer.Option(help="Most lines; negative for the last ones.")] = 0,
-    fields: Annotated[str, typer.Option(help="Fields to show, with commas.")] = "",
-    output: Annotated[str, typer.Option(help="cdxj, json or text.")] = "cdxj",
-    page: Annotated[int, typer.Option(min=-1, help="One page, from 0; -1 for everything.")] = -1,
-    page_size: Annotated[int, typer.Option("--page-size", min=0, help="Blocks of a page.")] = 0,
-    show_num_pages: Annotated[
-        bool, typer.Option("--show-num-pages", help="Only count the pages.")
-    ] = False,
+    match_type: MatchType = "",
+    first: From = "",
+    last: To = "",
+    resolve_revisits: ResolveRevisits = False,
+    filters: Filters = None,
+    collapse: Collapse = None,
+    sort: Sort = "",
+    closest: Closest = "",
+    offset: Offset = 0,
+    limit: Limit = 0,
+    fields: Fields = "",
+    output: Output = "cdxj",
+    page: Page = -1,
+    page_size: PageSize = 0,
+    show_num_pages: ShowNumPages = False,
 ) -> None:
     """Show the captures of a URL that the indexes PATH... know.
 
@@ -83,7 +103,7 @@ def query(
         "sort": sort,
         "closest": closest,
         "offset": str(offset),
-        "limit": str(limit) if limit else "",
+        "limit": str(limit or ""),
         "fields": fields,
         "output": output,
         "page": "" if page < 0 else str(page),
@@ -92,7 +112,11 @@ def query(
     }
     parameters = {name: [value] for name, value in given.items()}
     request = request_of(parameters | {"filter": filters or [], "collapse": collapse or []})
-    sources = open_sources(paths)
+    _show(request, open_sources(paths))
+
+
+def _show(request: CdxRequest, sources: Sequence[Source]) -> None:
+    """Print the lines that answer *request*, or how many pages they have."""
     if request.counts_pages:
         pages = count_pages(request, sources)
         typer.echo(
@@ -104,24 +128,26 @@ def query(
     sys.stdout.buffer.flush()
 
 
+IndexFiles = Annotated[
+    list[Path],
+    typer.Argument(metavar="PATH...", help="CDXJ or CDX files, packed or not, or directories of them."),
+]
+ClusterDirectory = Annotated[Path, typer.Option("-o", "--out", help="Directory for the cluster.")]
+BlockLines = Annotated[int, typer.Option("--block-lines", min=1, help="Lines of a block.", metavar="N")]
+ShardLines = Annotated[int, typer.Option("--shard-lines", min=1, help="Lines of a shard.", metavar="N")]
+Title = Annotated[str, typer.Option(help="Title of the collection.")]
+Replace = Annotated[bool, typer.Option("--replace", help="Replace a cluster that is there.")]
+
+
 @app.command()
 def zipnum(
-    paths: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="PATH...", help="CDXJ or CDX files, packed or not, or directories of them."
-        ),
-    ],
-    out: Annotated[Path, typer.Option("-o", "--out", help="Directory for the cluster.")],
+    paths: IndexFiles,
+    out: ClusterDirectory,
     *,
-    block_lines: Annotated[
-        int, typer.Option("--block-lines", min=1, help="Lines of a block.", metavar="N")
-    ] = BLOCK_LINES,
-    shard_lines: Annotated[
-        int, typer.Option("--shard-lines", min=1, help="Lines of a shard.", metavar="N")
-    ] = SHARD_LINES,
-    title: Annotated[str, typer.Option(help="Title of the collection.")] = "",
-    replace: Annotated[bool, typer.Option("--replace", help="Replace a cluster that is there.")] = False,
+    block_lines: BlockLines = BLOCK_LINES,
+    shard_lines: ShardLines = SHARD_LINES,
+    title: Title = "",
+    replace: Replace = False,
 ) -> None:
     """Make a ZipNum cluster of index files, sorted or not.
 
@@ -158,16 +184,13 @@ def _tell(line: bytes, reason: str) -> None:
     sys.stderr.write(f"Left out, {reason}: {text}\n")
 
 
+Host = Annotated[str, typer.Option(help="Address to listen on.")]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 for any that is free.")]
+Public = Annotated[bool, typer.Option("--public", help="Allow a host that others can reach.")]
+
+
 @app.command()
-def serve(
-    paths: Paths,
-    *,
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 for any that is free.")] = 8095,
-    public: Annotated[
-        bool, typer.Option("--public", help="Allow a host that others can reach.")
-    ] = False,
-) -> None:
+def serve(paths: Paths, *, host: Host = "127.0.0.1", port: Port = 8095, public: Public = False) -> None:
     """Answer the queries of a CDX server from the indexes PATH..., until interrupted.
 
     Example: amicrawl cdx serve index/

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from amicrawl.cli.json_answer import AsOneObject
 from amicrawl.cli.terminal import harmless
 from amicrawl.config import PREFIX, CrawlConfig
 from amicrawl.crawlfile import examine
@@ -24,16 +25,21 @@ if TYPE_CHECKING:
 _LIMIT = 2000
 
 
+CrawlFiles = Annotated[list[Path] | None, typer.Argument(help="Crawl files.", show_default=False)]
+Effective = Annotated[
+    bool,
+    typer.Option("--effective", help="Print the file, and all that it extends, as one TOML text."),
+]
+Schema = Annotated[
+    bool, typer.Option("--schema", help="Print the JSON Schema of crawl files, for editors.")
+]
+
+
 def check(
-    files: Annotated[list[Path] | None, typer.Argument(help="Crawl files.", show_default=False)] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-    show: Annotated[
-        bool,
-        typer.Option("--effective", help="Print the file, and all that it extends, as one TOML text."),
-    ] = False,
-    schema: Annotated[
-        bool, typer.Option("--schema", help="Print the JSON Schema of crawl files, for editors.")
-    ] = False,
+    files: CrawlFiles = None,
+    as_json: AsOneObject = False,
+    show: Effective = False,
+    schema: Schema = False,
 ) -> None:
     """Check FILES: a line for every fault, and one for every file that is good.
 

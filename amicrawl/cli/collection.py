@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from datetime import timedelta
 from pathlib import Path
@@ -11,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from amicrawl.cli.archive_files import archive_files, is_watched, make_directory
+from amicrawl.cli.archive_files import ArchiveFiles, archive_files, is_watched, make_directory
 from amicrawl.cli.collection_steps import STEPS, source_of, take_steps
+from amicrawl.cli.processes import Processes, as_many, to_be_continued
 from amicrawl.cli.terminal import harmless, human_size
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, UsageError
@@ -29,27 +29,29 @@ _ALL = ",".join([*PRODUCTS, *STEPS])
 _LINES_SHOWN = 40
 
 
+Out = Annotated[Path, typer.Option("-o", "--out", help="Directory of the collection.")]
+Products = Annotated[str, typer.Option(help="What to make, separated by commas.")]
+CompatOption = Annotated[Compat, typer.Option(help="Whose index lines are written, to the byte.")]
+Post = Annotated[bool, typer.Option("--post", help="Make the body of a POST part of its key.")]
+DirRoot = Annotated[
+    Path | None, typer.Option(help="The index names files by their path below this directory.")
+]
+Patience = Annotated[
+    int,
+    typer.Option(min=1, help="Seconds without a word after which a process is ended.", metavar="S"),
+]
+
+
 def collection(
-    files: Annotated[list[Path], typer.Argument(help="WARC or ARC files, or directories of them.")],
-    out: Annotated[Path, typer.Option("-o", "--out", help="Directory of the collection.")],
+    files: ArchiveFiles,
+    out: Out,
     *,
-    products: Annotated[str, typer.Option(help="What to make, separated by commas.")] = _ALL,
-    jobs: Annotated[
-        int, typer.Option("-j", "--jobs", min=0, help="Processes; 0 for one a processor.")
-    ] = 0,
-    compat: Annotated[
-        Compat, typer.Option(help="Whose index lines are written, to the byte.")
-    ] = Compat.CDXJ_INDEXER,
-    post: Annotated[
-        bool, typer.Option("--post", help="Make the body of a POST part of its key.")
-    ] = False,
-    dir_root: Annotated[
-        Path | None, typer.Option(help="The index names files by their path below this directory.")
-    ] = None,
-    patience: Annotated[
-        int,
-        typer.Option(min=1, help="Seconds without a word after which a process is ended.", metavar="S"),
-    ] = 600,
+    products: Products = _ALL,
+    jobs: Processes = 0,
+    compat: CompatOption = Compat.CDXJ_INDEXER,
+    post: Post = False,
+    dir_root: DirRoot = None,
+    patience: Patience = 600,
 ) -> None:
     """Make everything that can be known of FILES, each read once, and go on where a run was broken off.
 
@@ -67,21 +69,14 @@ def collection(
     to_make = [name for name in PRODUCTS if name in wanted or (steps and name == source)]
     work = jobs_for(sources, out, products=to_make, settings=settings, root=dir_root)
     screen = _Screen()
-    try:
+    with to_be_continued(screen.end):
         collected = collect(
-            work,
-            processes=jobs or len(os.sched_getaffinity(0)),
-            show=screen.show,
-            patience=timedelta(seconds=patience),
+            work, processes=as_many(jobs), show=screen.show, patience=timedelta(seconds=patience)
         )
         screen.end()
         # What was lost is written down first: a step may fail, for want of room as any.
         _write_report(collected, out)
         take_steps(steps, out, collected, source=source)
-    except KeyboardInterrupt:
-        screen.end()
-        typer.echo("Stopped. Start it again to go on: what is done is not done again.", err=True)
-        raise typer.Exit(ExitCode.STOPPED) from None
     _write_report(collected, out)
     _show_report(collected, out)
     if not collected.is_sound:

@@ -10,33 +10,34 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from amicrawl.cli.name_value import pairs, passed_on
+from amicrawl.cli.project import OUR_SETTINGS, SETTINGS_MODULE, project_directory
 from amicrawl.config import PREFIX, CrawlConfig
 from amicrawl.crawlfile import read_crawl_file
 from amicrawl.crawlfile.schedule import Action, Plan, last_crawls, plan
-from amicrawl.errors import UsageError
 
 if TYPE_CHECKING:
     from amicrawl.crawlfile import CrawlFile
 
-_SETTINGS = "SCRAPY_SETTINGS_MODULE"
 _OUT = f"{PREFIX}OUT"
 _DEFAULT_OUT = CrawlConfig.model_fields["out"].default
 
 
+File = Annotated[Path, typer.Argument(help="A crawl file.", show_default=False)]
+Out = Annotated[str, typer.Option("--out", help="Directory for the output, in place of the file's.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("-s", "--set", metavar="NAME=VALUE", help="A setting, in place of the file's."),
+]
+Arguments = Annotated[
+    list[str] | None,
+    typer.Option("-a", metavar="NAME=VALUE", help="A spider argument, in place of the file's."),
+]
+Now = Annotated[bool, typer.Option("--now", help="Crawl even if the schedule says: later.")]
+
+
 def crawl(
-    file: Annotated[Path, typer.Argument(help="A crawl file.", show_default=False)],
-    out: Annotated[
-        str, typer.Option("--out", help="Directory for the output, in place of the file's.")
-    ] = "",
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("-s", "--set", metavar="NAME=VALUE", help="A setting, in place of the file's."),
-    ] = None,
-    arguments: Annotated[
-        list[str] | None,
-        typer.Option("-a", metavar="NAME=VALUE", help="A spider argument, in place of the file's."),
-    ] = None,
-    now: Annotated[bool, typer.Option("--now", help="Crawl even if the schedule says: later.")] = False,
+    file: File, out: Out = "", settings: Settings = None, arguments: Arguments = None, now: Now = False
 ) -> None:
     """Run the crawl of FILE: `scrapy crawl` with its spider, arguments and settings.
 
@@ -45,10 +46,10 @@ def crawl(
     amicrawl crawl crawls/gov.toml
     """
     crawl_file = read_crawl_file(file)
-    given = _pairs(arguments or [], option="-a")
+    given = pairs(arguments or [], option="-a")
     if out:
         given["out"] = out
-    wanted = given | _as_arguments(_pairs(settings or [], option="-s"), given)
+    wanted = given | _as_arguments(pairs(settings or [], option="-s"), given)
     directory = Path(wanted.get("out") or crawl_file.settings.get(_OUT) or _DEFAULT_OUT)
     planned = _plan(crawl_file, directory, by_hand=now or "run_id" in wanted)
     if planned.action is Action.WAIT:
@@ -59,20 +60,7 @@ def crawl(
         given["run_id"] = planned.run_id
     for name, value in given.items():
         line += ["-a", f"{name}={value}"]
-    for setting in settings or []:
-        line += ["-s", setting]
-    _become(line)
-
-
-def _pairs(written: list[str], *, option: str) -> dict[str, str]:
-    """Return NAME=VALUE texts as a dictionary; raises UsageError for one that is none."""
-    pairs = {}
-    for text in written:
-        name, equals, value = text.partition("=")
-        if not equals or not name:
-            raise UsageError(f"{option} {text!r} is not NAME=VALUE. Write it so.")
-        pairs[name] = value
-    return pairs
+    _become([*line, *passed_on(settings)])
 
 
 def _as_arguments(settings: dict[str, str], arguments: dict[str, str]) -> dict[str, str]:
@@ -100,11 +88,6 @@ def _become(line: list[str]) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     environment = dict(os.environ)
-    if _SETTINGS not in environment and not _in_project(Path.cwd()):
-        environment[_SETTINGS] = "amicrawl.settings"
+    if SETTINGS_MODULE not in environment and project_directory() is None:
+        environment[SETTINGS_MODULE] = OUR_SETTINGS
     os.execve(line[0], line, environment)  # noqa: S606  # a list, and no shell
-
-
-def _in_project(directory: Path) -> bool:
-    """Tell whether *directory* is that of a Scrapy project, or below one."""
-    return any((place / "scrapy.cfg").exists() for place in (directory, *directory.parents))

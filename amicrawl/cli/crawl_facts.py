@@ -17,17 +17,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from amicrawl.disk import OPEN_SUFFIX
 from amicrawl.errors import DamagedFileError, InputError
+from amicrawl.record.crawl_json import FILE_NAME, SIZE_LIMIT
 from amicrawl.record.rows import NAMES, read_rows
-from amicrawl.record.table import TABLE_NAME, journals
+from amicrawl.record.sealed import TABLE_NAME
+from amicrawl.record.table import journals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-CRAWL_JSON = "crawl.json"
-CRAWL_JSON_LIMIT = 64 * 1024**2
-"""Bytes of `crawl.json` that are read; a larger one is passed over."""
 SHOWN = ("status", "body_length", "host", "url", "error")
 """Columns of the capture index that are shown of a row."""
 
@@ -70,14 +70,26 @@ class CrawlFacts:
     """What is amiss, a sentence each."""
 
 
-def facts_of_directory(directory: Path, *, rows: int) -> CrawlFacts:
+def facts_of(path: Path, *, rows: int) -> CrawlFacts:
+    """Return the facts of a crawl's directory, of a capture index or of a journal of one.
+
+    Raises InputError where *path* is none of them, DamagedFileError where it cannot be read.
+    """
+    if path.is_dir():
+        return _facts_of_directory(path, rows=rows)
+    facts = CrawlFacts()
+    (_add_journal if path.suffix == OPEN_SUFFIX else _add_table)(facts, path, rows=rows)
+    return facts
+
+
+def _facts_of_directory(directory: Path, *, rows: int) -> CrawlFacts:
     """Return the facts of the crawl in *directory*, with its first *rows* captures.
 
     Raises InputError where there is no crawl, DamagedFileError where `captures.parquet` cannot be read.
     """
     facts = CrawlFacts()
     with _changes_told(directory):
-        facts.crawl = _crawl_json(directory / CRAWL_JSON, facts.notes)
+        facts.crawl = _crawl_json(directory / FILE_NAME, facts.notes)
         facts.files = _files(directory, facts.crawl or {})
         tables = [path for path in [directory / TABLE_NAME] if path.exists()]
         unread = journals(directory)
@@ -85,13 +97,13 @@ def facts_of_directory(directory: Path, *, rows: int) -> CrawlFacts:
         if not (tables or unread or warcs or facts.crawl):
             raise InputError(f"{directory} holds no crawl. {_advice(directory)}")
         for table in tables:
-            add_table(facts, table, rows=rows)
+            _add_table(facts, table, rows=rows)
         for journal in unread:
-            add_journal(facts, journal, rows=rows)
+            _add_journal(facts, journal, rows=rows)
     return facts
 
 
-def add_table(facts: CrawlFacts, path: Path, *, rows: int) -> None:
+def _add_table(facts: CrawlFacts, path: Path, *, rows: int) -> None:
     """Add the capture index *path* to *facts*, with rows up to *rows* in all.
 
     Raises InputError where it is none, DamagedFileError where it cannot be read.
@@ -114,7 +126,7 @@ def add_table(facts: CrawlFacts, path: Path, *, rows: int) -> None:
         raise DamagedFileError(path, path.stat().st_size, reason) from error
 
 
-def add_journal(facts: CrawlFacts, path: Path, *, rows: int) -> None:
+def _add_journal(facts: CrawlFacts, path: Path, *, rows: int) -> None:
     """Add the rows of the journal *path* to *facts*; damaged lines are noted, a torn last one is not."""
     damaged: list[object] = []
     status, length, unchanged = (NAMES.index(name) for name in _COUNTED)
@@ -170,8 +182,8 @@ def _add_captures(facts: CrawlFacts, table: pq.ParquetFile, rows: int) -> None:
 def _crawl_json(path: Path, notes: list[str]) -> dict[str, Any] | None:
     if not path.exists():
         return None
-    if path.stat().st_size > CRAWL_JSON_LIMIT:
-        notes.append(f"{path.name} is larger than {CRAWL_JSON_LIMIT} bytes and was passed over.")
+    if path.stat().st_size > SIZE_LIMIT:
+        notes.append(f"{path.name} is larger than {SIZE_LIMIT} bytes and was passed over.")
         return None
     try:
         crawl = orjson.loads(path.read_bytes())

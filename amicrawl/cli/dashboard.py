@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _NEEDED = ("jinja2", "python_multipart", "starlette", "uvicorn")
 _ROLES = ("view", "operate", "admin")
+_USERS = "AMICRAWL_DASHBOARD_USERS"
 _PASSWORD = "AMICRAWL_DASHBOARD_PASSWORD"  # noqa: S105  # the name of a variable
 
 app = typer.Typer(
@@ -32,10 +33,35 @@ app = typer.Typer(
 user_app = typer.Typer(no_args_is_help=True, help="Say who may sign in to the dashboard.")
 app.add_typer(user_app, name="user")
 
-UsersOption = Annotated[
-    Path,
-    typer.Option("--users", help="The users file.", envvar="AMICRAWL_DASHBOARD_USERS", metavar="FILE"),
+Host = Annotated[str, typer.Option(help="Where to listen. Others than this machine need --users.")]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="At which port; 0 for a free one.")]
+UsersOrNone = Annotated[
+    Path | None,
+    typer.Option(
+        help="Who may sign in; without it everybody on this machine is an admin.",
+        envvar=_USERS,
+        metavar="FILE",
+    ),
 ]
+Archives = Annotated[
+    Path | None,
+    typer.Option(help="Where the directories of jobs lie, for their summaries.", metavar="DIR"),
+]
+AllowHost = Annotated[
+    list[str] | None,
+    typer.Option(help="A further name that the dashboard is reached by.", metavar="NAME"),
+]
+Certificate = Annotated[
+    Path | None, typer.Option(help="A certificate, to be reached over HTTPS.", metavar="FILE")
+]
+Key = Annotated[Path | None, typer.Option(help="Its key.", metavar="FILE")]
+UsersFile = Annotated[
+    Path, typer.Option("--users", help="The users file.", envvar=_USERS, metavar="FILE")
+]
+NewName = Annotated[str, typer.Argument(help="Letters, digits, _ and -.")]
+NameToRemove = Annotated[str, typer.Argument(help="Whom to remove.")]
+RoleName = Annotated[str, typer.Option(help="view, operate or admin.")]
+Token = Annotated[bool, typer.Option("--token", help="Print a new token for programs; set no password.")]
 
 
 @app.callback()
@@ -43,30 +69,13 @@ def dashboard(  # noqa: PLR0917  # typer makes options of them
     context: typer.Context,
     redis: RedisOption = None,
     prefix: PrefixOption = None,
-    host: Annotated[
-        str, typer.Option(help="Where to listen. Others than this machine need --users.")
-    ] = ("127.0.0.1"),
-    port: Annotated[int, typer.Option(min=0, max=65535, help="At which port; 0 for a free one.")] = 8650,
-    users: Annotated[
-        Path | None,
-        typer.Option(
-            help="Who may sign in; without it everybody on this machine is an admin.",
-            envvar="AMICRAWL_DASHBOARD_USERS",
-            metavar="FILE",
-        ),
-    ] = None,
-    archives: Annotated[
-        Path | None,
-        typer.Option(help="Where the directories of jobs lie, for their summaries.", metavar="DIR"),
-    ] = None,
-    allow_host: Annotated[
-        list[str] | None,
-        typer.Option(help="A further name that the dashboard is reached by.", metavar="NAME"),
-    ] = None,
-    certificate: Annotated[
-        Path | None, typer.Option(help="A certificate, to be reached over HTTPS.", metavar="FILE")
-    ] = None,
-    key: Annotated[Path | None, typer.Option(help="Its key.", metavar="FILE")] = None,
+    host: Host = "127.0.0.1",
+    port: Port = 8650,
+    users: UsersOrNone = None,
+    archives: Archives = None,
+    allow_host: AllowHost = None,
+    certificate: Certificate = None,
+    key: Key = None,
 ) -> None:
     """Serve the dashboard until a signal comes.
 
@@ -95,14 +104,7 @@ def dashboard(  # noqa: PLR0917  # typer makes options of them
 
 
 @user_app.command("add")
-def add(
-    name: Annotated[str, typer.Argument(help="Letters, digits, _ and -.")],
-    role: Annotated[str, typer.Option(help="view, operate or admin.")],
-    users: UsersOption,
-    token: Annotated[
-        bool, typer.Option("--token", help="Print a new token for programs; set no password.")
-    ] = False,
-) -> None:
+def add(name: NewName, role: RoleName, users: UsersFile, token: Token = False) -> None:
     """Add NAME, or give it another role or password.
 
     The password is asked for, or taken from AMICRAWL_DASHBOARD_PASSWORD.
@@ -120,13 +122,13 @@ def add(
 
 
 @user_app.command("remove")
-def remove(name: Annotated[str, typer.Argument(help="Whom to remove.")], users: UsersOption) -> None:
+def remove(name: NameToRemove, users: UsersFile) -> None:
     """Take NAME out, with all tokens; a dashboard that runs obeys at once."""
     _users(users).remove(name)
 
 
 @user_app.command("ls")
-def ls(users: UsersOption) -> None:
+def ls(users: UsersFile) -> None:
     """List who may sign in."""
     for user in _users(users).all().values():
         how = ["a password"] * (user.password is not None) + [f"{len(user.tokens)} tokens"] * bool(

@@ -15,25 +15,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 import orjson
 import typer
 
-from amicrawl.cli.crawl_facts import CRAWL_JSON, CRAWL_JSON_LIMIT
-from amicrawl.cli.frontier.row_facts import find, row_facts
-from amicrawl.cli.frontier.source import opened
-from amicrawl.cli.frontier.words import json_text
+from amicrawl.cli.json_answer import AsOneObject, json_text
 from amicrawl.cli.terminal import harmless
 from amicrawl.config import PREFIX, CrawlConfig
-from amicrawl.crawl.arguments import SiteArguments
-from amicrawl.crawl.following import REQUISITE
-from amicrawl.crawl.selecting import make_selection
-from amicrawl.crawl.startlist import read_starts
+from amicrawl.crawl.carried import REQUISITE
 from amicrawl.crawlfile import read_crawl_file
 from amicrawl.discovery import Kind, Selection
+from amicrawl.discovery.configured import make_selection
 from amicrawl.errors import InputError, UsageError
 from amicrawl.frontier.traps import Trap, classify
 from amicrawl.politeness.robots_policy import RobotsCache, robots_url
+from amicrawl.record.crawl_json import FILE_NAME, SIZE_LIMIT
 from amicrawl.urls import Canonical, Refused, canonical_form, fetchable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 _ROBOTS = Path("frontier", "robots.json")
 
@@ -58,27 +54,31 @@ class Answer:
     says: str
 
 
+Url = Annotated[str, typer.Argument(metavar="URL", help="The URL, as a page names it.")]
+Directory = Annotated[
+    Path | None, typer.Option("--dir", help="The output of a crawl: its rules, what it knows.")
+]
+Config = Annotated[Path | None, typer.Option(help="A crawl file: by its rules.")]
+Starts = Annotated[list[str] | None, typer.Option(metavar="URL", help="A start URL (may be repeated).")]
+Depth = Annotated[str, typer.Option(help="With --start: inf or shallow.")]
+Hops = Annotated[int | None, typer.Option(min=0, help="Links between a start URL and URL; default 1.")]
+Requisite = Annotated[
+    bool, typer.Option("--requisite", help="A page needs it to be shown (image, style sheet).")
+]
+Parent = Annotated[str | None, typer.Option("--from", metavar="URL", help="The page that names it.")]
+
+
 def explain(
-    url: Annotated[str, typer.Argument(metavar="URL", help="The URL, as a page names it.")],
+    url: Url,
     *,
-    directory: Annotated[
-        Path | None, typer.Option("--dir", help="The output of a crawl: its rules, what it knows.")
-    ] = None,
-    config: Annotated[Path | None, typer.Option(help="A crawl file: by its rules.")] = None,
-    start: Annotated[
-        list[str] | None, typer.Option(metavar="URL", help="A start URL (may be repeated).")
-    ] = None,
-    depth: Annotated[str, typer.Option(help="With --start: inf or shallow.")] = "inf",
-    hops: Annotated[
-        int | None, typer.Option(min=0, help="Links between a start URL and URL; default 1.")
-    ] = None,
-    requisite: Annotated[
-        bool, typer.Option("--requisite", help="A page needs it to be shown (image, style sheet).")
-    ] = False,
-    parent: Annotated[
-        str | None, typer.Option("--from", metavar="URL", help="The page that names it.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    directory: Directory = None,
+    config: Config = None,
+    start: Starts = None,
+    depth: Depth = "inf",
+    hops: Hops = None,
+    requisite: Requisite = False,
+    parent: Parent = None,
+    as_json: AsOneObject = False,
 ) -> None:
     """Say whether a crawl takes URL, and which rule decides.
 
@@ -92,19 +92,24 @@ def explain(
         requisite = REQUISITE in str(row.get("url_annex", ""))
     kind = Kind.REQUISITE if requisite else Kind.LINK
     answers = list(_answers(rules, url, kind=kind, hops=hops, parent=parent))
-    against = next((answer for answer in answers if answer.keeps_out), None)
+    against = next((answer.rule for answer in answers if answer.keeps_out), None)
     if as_json:
         told = [{"rule": each.rule, "keeps_out": each.keeps_out, "says": each.says} for each in answers]
         found = {"url": url, "taken": against is None, "kind": kind.value, "hops": hops, "rules": told}
-        typer.echo(json_text({**found, "decided_by": against.rule if against else None, "row": row}))
+        typer.echo(json_text({**found, "decided_by": against, "row": row}))
         return
     typer.echo(harmless(url))
+    for line in _lines(answers, _known(rules, row)):
+        typer.echo(line)
+    typer.echo(f"kept out by {against}" if against else "taken")
+
+
+def _lines(answers: Iterable[Answer], known: Iterable[str]) -> Iterator[str]:
     for answer in answers:
         mark = "no " if answer.keeps_out else "ok "
-        typer.echo(f"  {mark} {answer.rule:<10} {harmless(answer.says)}")
-    for line in _known(rules, row):
-        typer.echo(f"      frontier   {harmless(line)}")
-    typer.echo(f"kept out by {against.rule}" if against else "taken")
+        yield f"  {mark} {answer.rule:<10} {harmless(answer.says)}"
+    for line in known:
+        yield f"      frontier   {harmless(line)}"
 
 
 def _rules(directory: Path | None, config: Path | None, starts: tuple[str, ...], depth: str) -> Rules:
@@ -122,9 +127,9 @@ def _rules(directory: Path | None, config: Path | None, starts: tuple[str, ...],
 
 def _rules_of_directory(directory: Path) -> Rules:
     """Return the rules that the crawl in *directory* was made by, as its `crawl.json` says."""
-    path = directory / CRAWL_JSON
+    path = directory / FILE_NAME
     try:
-        if path.stat().st_size > CRAWL_JSON_LIMIT:
+        if path.stat().st_size > SIZE_LIMIT:
             raise InputError(f"{path} is larger than a crawl.json can be.")
         said: Any = orjson.loads(path.read_bytes())
         settings, asked = dict(said["settings"]), dict(said["asked"])
@@ -145,6 +150,10 @@ def _rules_of_file(path: Path) -> Rules:
     config = CrawlConfig.from_settings(file.settings)
     if file.spider != "site":
         raise UsageError(f"{path} is for the spider `{file.spider}`, which follows no links.")
+    # Loaded for a crawl file only: the crawl's own reader of starts comes with Scrapy.
+    from amicrawl.crawl.arguments import SiteArguments  # noqa: PLC0415
+    from amicrawl.crawl.startlist import read_starts  # noqa: PLC0415
+
     starts = read_starts(SiteArguments.parse(file.arguments))
     depth = file.arguments.get("depth", "inf")
     return Rules(config, tuple(seed.url for seed in starts), depth)
@@ -215,6 +224,10 @@ def _row(rules: Rules, url: str) -> dict[str, Any] | None:
     """Return the row that the frontier of the crawl has for *url*, if there is one."""
     if rules.directory is None or not (rules.directory / "frontier").is_dir():
         return None
+    # Loaded where there is a frontier: its tables come with numpy and Arrow.
+    from amicrawl.cli.frontier.row_facts import find, row_facts  # noqa: PLC0415
+    from amicrawl.cli.frontier.source import opened  # noqa: PLC0415
+
     with opened(rules.directory) as source:
         match = find(source, url)
         return None if match is None else row_facts(source, match.row)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import asdict
 from pathlib import Path  # typer looks at it
@@ -10,13 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from amicrawl.cli.crawl_facts import CrawlFacts, add_journal, add_table, facts_of_directory
+from amicrawl.cli.json_answer import AsOneObject, json_text
 from amicrawl.cli.terminal import aligned, harmless, human_size
 from amicrawl.cli.warc_listing import WarcListing, list_records
 from amicrawl.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from amicrawl.cli.crawl_facts import CrawlFacts
 
 MOST_ROWS = 100_000
 """Rows that are shown at most."""
@@ -26,15 +27,15 @@ _PATTERNS_SHOWN = 20
 _OPEN = ".open"
 
 
-def inspect(
-    path: Annotated[Path, typer.Argument(help="captures.parquet, a crawl's directory, or a WARC file.")],
-    rows: Annotated[
-        int, typer.Option("-n", min=0, max=MOST_ROWS, help="Rows or records to show.", metavar="N")
-    ] = 20,
-    as_json: Annotated[  # typer calls it so
-        bool, typer.Option("--json", help="Print one JSON object.")
-    ] = False,
-) -> None:
+Inspected = Annotated[
+    Path, typer.Argument(help="captures.parquet, a crawl's directory, or a WARC file.")
+]
+Rows = Annotated[
+    int, typer.Option("-n", min=0, max=MOST_ROWS, help="Rows or records to show.", metavar="N")
+]
+
+
+def inspect(path: Inspected, rows: Rows = 20, as_json: AsOneObject = False) -> None:
     """Show what PATH holds: captures, statuses and files of a crawl, or the records of a WARC file.
 
     Changes nothing, so a running or killed crawl may be looked at. Example: amicrawl inspect ami-out
@@ -49,14 +50,13 @@ def inspect(
 
 
 def _inspected(path: Path, rows: int, *, as_json: bool) -> Iterable[str]:
-    if path.is_dir():
-        facts = facts_of_directory(path, rows=rows)
-    elif ".warc" in path.suffixes:
+    if ".warc" in path.suffixes and not path.is_dir():
         listing = list_records(path, limit=rows)
         return [_listing_json(path, listing)] if as_json else _listing_text(path, listing)
-    else:
-        facts = CrawlFacts()
-        (add_journal if path.suffix == _OPEN else add_table)(facts, path, rows=rows)
+    # Loaded where there is an index: WARC files are listed without Arrow.
+    from amicrawl.cli.crawl_facts import facts_of  # noqa: PLC0415
+
+    facts = facts_of(path, rows=rows)
     return [_facts_json(path, facts)] if as_json else _facts_text(facts)
 
 
@@ -67,13 +67,8 @@ def _print(lines: Iterable[str]) -> None:
         typer.echo(line.encode(encoding, "backslashreplace").decode(encoding))
 
 
-def _json(found: dict[str, Any]) -> str:
-    # In ASCII, DEL is all that JSON leaves raw and a terminal may obey.
-    return json.dumps(found).replace("\x7f", "\\u007f")
-
-
 def _facts_json(path: Path, facts: CrawlFacts) -> str:
-    return _json(
+    return json_text(
         {
             "path": str(path),
             "rows": facts.rows,
@@ -90,7 +85,7 @@ def _facts_json(path: Path, facts: CrawlFacts) -> str:
 
 
 def _listing_json(path: Path, listing: WarcListing) -> str:
-    return _json({"path": str(path), "open": path.suffix == _OPEN, **asdict(listing)})
+    return json_text({"path": str(path), "open": path.suffix == _OPEN, **asdict(listing)})
 
 
 def _facts_text(facts: CrawlFacts) -> Iterator[str]:

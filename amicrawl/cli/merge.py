@@ -2,37 +2,36 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from amicrawl.cli.processes import as_many
 from amicrawl.cli.terminal import harmless
 from amicrawl.errors import ExitCode
 from amicrawl.index.lines.line_reader import files_in
 from amicrawl.index.merging.merge import SIDECAR_SUFFIXES, Merged
 from amicrawl.index.merging.merge import merge as merge_files
 
+Indexes = Annotated[Path, typer.Argument(metavar="CDXJ", help="A CDXJ file, or a directory of them.")]
+Sidecars = Annotated[
+    list[Path],
+    typer.Argument(metavar="SIDECARS...", help="Sidecars (WARC, or their CDXJ), and directories."),
+]
+Out = Annotated[
+    Path, typer.Option("-o", "--out", help="Directory of what is merged.", metavar="DIRECTORY")
+]
+ByKey = Annotated[
+    bool, typer.Option("--by-key", help="Match by key and second only, as merge_cdxj does.")
+]
+AtATime = Annotated[
+    int, typer.Option(min=0, help="Files merged at a time; 0: one for each processor.", metavar="N")
+]
+
 
 def merge(
-    indexes: Annotated[
-        Path, typer.Argument(metavar="CDXJ", help="A CDXJ file, or a directory of them.")
-    ],
-    sidecars: Annotated[
-        list[Path],
-        typer.Argument(metavar="SIDECARS...", help="Sidecars (WARC, or their CDXJ), and directories."),
-    ],
-    out: Annotated[
-        Path, typer.Option("-o", "--out", help="Directory of what is merged.", metavar="DIRECTORY")
-    ],
-    *,
-    by_key: Annotated[
-        bool, typer.Option("--by-key", help="Match by key and second only, as merge_cdxj does.")
-    ] = False,
-    processes: Annotated[
-        int, typer.Option(min=0, help="Files merged at a time; 0: one for each processor.", metavar="N")
-    ] = 0,
+    indexes: Indexes, sidecars: Sidecars, out: Out, *, by_key: ByKey = False, processes: AtATime = 0
 ) -> None:
     """Add type, format, charset, languages and soft-404 probability to CDXJ lines.
 
@@ -43,7 +42,7 @@ def merge(
         files_in([indexes]),
         files_in(sidecars, suffixes=SIDECAR_SUFFIXES),
         out,
-        processes=processes or len(os.sched_getaffinity(0)),
+        processes=as_many(processes),
         by_key_only=by_key,
     )
     show(merged, out)

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from pydantic import ByteSize, TypeAdapter, ValidationError
 
+from amicrawl.cli.name_value import passed_on
+from amicrawl.cli.project import OUR_SETTINGS, SETTINGS_MODULE, project_settings
 from amicrawl.cli.redis_options import PrefixOption, RedisOption, job_store, redis_settings
 from amicrawl.disk import Disk
 from amicrawl.errors import UsageError
@@ -30,57 +32,71 @@ from amicrawl.record.bucket import open_bucket
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from amicrawl.jobs.connection import RedisSettings
+
 _ADDON = "amicrawl.crawl.addon.ArchiveAddon"
 _SPIDERS = "amicrawl.spiders"
-_SETTINGS = "SCRAPY_SETTINGS_MODULE"
 _BUCKET = "AMICRAWL_BUCKET"
 
 app = typer.Typer(invoke_without_command=True, add_completion=False)
 
 
+Slots = Annotated[int, typer.Option("--slots", min=1, max=200, help="Jobs at a time.")]
+Name = Annotated[str, typer.Option("--name", metavar="NICK", help="Its name, else that of the machine.")]
+Data = Annotated[Path, typer.Option("--data", help="Directory of the jobs' directories.")]
+Large = Annotated[bool, typer.Option("--large", help="Take jobs from pending-large, too.")]
+ShallowOnly = Annotated[
+    bool, typer.Option("--shallow-only", help="Take shallow jobs only, from pending-ao.")
+]
+FinishJobs = Annotated[
+    bool, typer.Option("--finish-jobs", help="The first signal lets running jobs come to their end.")
+]
+Lease = Annotated[
+    float,
+    typer.Option("--lease", min=2, max=3600, help="Seconds after which a silent crawl is dead."),
+]
+MinFree = Annotated[
+    str, typer.Option("--min-free", metavar="SIZE", help="Take no job with less room on the disk.")
+]
+Failures = Annotated[
+    int, typer.Option("--failures", min=1, help="Crashes in a row that end a job as failed.")
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("-s", "--set", metavar="NAME=VALUE", help="A setting of every crawl."),
+]
+KeepFor = Annotated[
+    float,
+    typer.Option("--keep-for", min=0, help="Seconds a job given back waits for who has its files."),
+]
+Bucket = Annotated[
+    str, typer.Option("--bucket", metavar="URL", help="Where the jobs' files go, each to its path.")
+]
+WhichPipeline = Annotated[str, typer.Argument(help="Name or key of a pipeline.", show_default=False)]
+Finish = Annotated[bool, typer.Option("--finish", help="Let its running jobs come to their end.")]
+CheckpointEvery = Annotated[
+    float,
+    typer.Option("--checkpoint-every", min=1, help="Seconds between two copies to the bucket."),
+]
+
+
 @app.callback()
-def pipeline(  # one parameter an option
+def pipeline(
     context: typer.Context,
     *,
-    slots: Annotated[int, typer.Option("--slots", min=1, max=200, help="Jobs at a time.")] = 2,
-    name: Annotated[
-        str, typer.Option("--name", metavar="NICK", help="Its name, else that of the machine.")
-    ] = "",
-    data: Annotated[Path, typer.Option("--data", help="Directory of the jobs' directories.")] = Path(
-        "jobs"
-    ),
-    large: Annotated[bool, typer.Option("--large", help="Take jobs from pending-large, too.")] = False,
-    shallow_only: Annotated[
-        bool, typer.Option("--shallow-only", help="Take shallow jobs only, from pending-ao.")
-    ] = False,
-    finish_jobs: Annotated[
-        bool, typer.Option("--finish-jobs", help="The first signal lets running jobs come to their end.")
-    ] = False,
-    lease: Annotated[
-        float,
-        typer.Option("--lease", min=2, max=3600, help="Seconds after which a silent crawl is dead."),
-    ] = 30,
-    min_free: Annotated[
-        str, typer.Option("--min-free", metavar="SIZE", help="Take no job with less room on the disk.")
-    ] = "5GiB",
-    failures: Annotated[
-        int, typer.Option("--failures", min=1, help="Crashes in a row that end a job as failed.")
-    ] = 5,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("-s", "--set", metavar="NAME=VALUE", help="A setting of every crawl."),
-    ] = None,
-    keep_for: Annotated[
-        float,
-        typer.Option("--keep-for", min=0, help="Seconds a job given back waits for who has its files."),
-    ] = 600,
-    bucket: Annotated[
-        str, typer.Option("--bucket", metavar="URL", help="Where the jobs' files go, each to its path.")
-    ] = "",
-    checkpoint_every: Annotated[
-        float,
-        typer.Option("--checkpoint-every", min=1, help="Seconds between two copies to the bucket."),
-    ] = 300,
+    slots: Slots = 2,
+    name: Name = "",
+    data: Data = Path("jobs"),
+    large: Large = False,
+    shallow_only: ShallowOnly = False,
+    finish_jobs: FinishJobs = False,
+    lease: Lease = 30,
+    min_free: MinFree = "5GiB",
+    failures: Failures = 5,
+    settings: Settings = None,
+    keep_for: KeepFor = 600,
+    bucket: Bucket = "",
+    checkpoint_every: CheckpointEvery = 300,
     redis: RedisOption = None,
     prefix: PrefixOption = None,
 ) -> None:
@@ -105,11 +121,22 @@ def pipeline(  # one parameter an option
         kept_for=timedelta(seconds=0 if bucket else keep_for),
         grace=min(5.0, lease / 2),
     )
-    where, disk, data = redis_settings(redis, prefix), Disk(), data.absolute()
-    command, further = _crawl_command(settings or [], bucket)
+    where = redis_settings(redis, prefix)
+    workshop = _workshop(
+        data.absolute(), where, settings or [], bucket=bucket, lease=lease, every=checkpoint_every
+    )
+    _run(nickname, where, workshop, options)
+
+
+def _workshop(
+    data: Path, where: RedisSettings, settings: Sequence[str], *, bucket: str, lease: float, every: float
+) -> Workshop:
+    """Return what makes the crawls in *data*; the *bucket*, if any, is there and open to us."""
+    disk = Disk()
+    command, further = _crawl_command(settings, bucket)
     if bucket:
         open_bucket(bucket, disk=disk)
-    workshop = Workshop(
+    return Workshop(
         data=data,
         store_id=opened_store(data, disk=disk),
         command=command,
@@ -117,8 +144,12 @@ def pipeline(  # one parameter an option
         lease_seconds=lease,
         disk=disk,
         bucket=bucket,
-        checkpoint_every=checkpoint_every,
+        checkpoint_every=every,
     )
+
+
+def _run(nickname: str, where: RedisSettings, workshop: Workshop, options: PipelineOptions) -> None:
+    """Run the pipeline *nickname* until it is told to stop."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
     store = connect(where)
     supervisor = Supervisor(
@@ -127,7 +158,7 @@ def pipeline(  # one parameter an option
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: supervisor.signalled())
     logging.getLogger(__name__).info(
-        "Pipeline %s takes jobs from Redis at %s into %s", nickname, where.shown, data
+        "Pipeline %s takes jobs from Redis at %s into %s", nickname, where.shown, workshop.data
     )
     supervisor.run()
     store.close()
@@ -147,12 +178,7 @@ def list_pipelines(redis: RedisOption = None, prefix: PrefixOption = None) -> No
 
 @app.command()
 def drain(
-    name: Annotated[str, typer.Argument(help="Name or key of a pipeline.", show_default=False)],
-    finish: Annotated[
-        bool, typer.Option("--finish", help="Let its running jobs come to their end.")
-    ] = False,
-    redis: RedisOption = None,
-    prefix: PrefixOption = None,
+    name: WhichPipeline, finish: Finish = False, redis: RedisOption = None, prefix: PrefixOption = None
 ) -> None:
     """Tell the pipeline NAME to take no more jobs, to give back those it has, and to end."""
     for key in tell_to_drain(job_store(redis, prefix), name, how="finish" if finish else "release"):
@@ -166,17 +192,17 @@ def _crawl_command(
 
     In a Scrapy project that archives, the crawl runs by that project's settings; anywhere else by ours.
     """
+    # Loaded for the pipeline itself: Scrapy takes longer than all that `ls` and `drain` do.
     from scrapy.utils.project import get_project_settings, inside_project  # noqa: PLC0415
 
     environment: dict[str, str] = {}
-    further: list[str] = []
-    for setting in settings:
-        if "=" not in setting.lstrip("="):
-            raise UsageError(f"-s {setting!r} is not NAME=VALUE. Write it so.")
-        further += ["-s", setting]
-    project: Any = get_project_settings() if inside_project() else None
+    further = passed_on(settings)
+    # In this order: the first one is what lets the second one know of settings of the whole machine.
+    project: Any = get_project_settings()
+    if not inside_project():
+        project = None
     if project is None or _ADDON not in map(str, project.getdict("ADDONS")):
-        environment[_SETTINGS] = "amicrawl.settings"
+        environment[SETTINGS_MODULE] = OUR_SETTINGS
     elif _SPIDERS not in project.getlist("SPIDER_MODULES"):
         modules = ",".join([*project.getlist("SPIDER_MODULES"), _SPIDERS])
         further += ["-s", f"SPIDER_MODULES={modules}"]
@@ -191,11 +217,9 @@ def _crawl_command(
 
 def _bucket_of_all(settings: Sequence[str]) -> str:
     """Return the bucket that is set for every crawl, in which each job is to have a path of its own."""
-    from scrapy.utils.project import get_project_settings  # noqa: PLC0415
-
     pairs = [setting.partition("=") for setting in settings]
     given = {name: value for name, _, value in pairs}
-    return str(given.get(_BUCKET) or get_project_settings().get(_BUCKET) or "")
+    return str(given.get(_BUCKET) or project_settings([_BUCKET]).get(_BUCKET) or "")
 
 
 def _nickname(hostname: str) -> str:

@@ -24,48 +24,56 @@ if TYPE_CHECKING:
 _MISSES_SHOWN = 20
 
 
+TablePath = Annotated[
+    Path | None,
+    typer.Argument(help="A table, a captures.parquet, or a directory of either.", show_default=False),
+]
+QuestionName = Annotated[
+    str | None, typer.Argument(help="The question; --list shows all.", show_default=False)
+]
+Sql = Annotated[
+    str | None,
+    typer.Option("--sql", metavar="SQL", help="Ask this instead; - reads standard input."),
+]
+Parameters = Annotated[
+    list[str] | None, typer.Option("--param", "-p", metavar="K=V", help="Choose a parameter.")
+]
+FormatName = Annotated[
+    str | None,
+    typer.Option("--format", metavar="|".join(FORMATS), help="Else as FILE ends, else table."),
+]
+Out = Annotated[Path | None, typer.Option("-o", "--out", metavar="FILE", help="Write to this file.")]
+Listed = Annotated[bool, typer.Option("--list", help="Show the questions, or those PATH knows.")]
+Show = Annotated[bool, typer.Option("--show", help="Show the SQL instead of running it.")]
+Warc = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Write the records of the answer to WARC files there."),
+]
+Archives = Annotated[
+    Path, typer.Option(metavar="DIR", help="Where the WARC files of the index lie, for --warc.")
+]
+PerFile = Annotated[
+    int, typer.Option(min=0, metavar="N", help="Records of a file of --warc; 0 for all in one.")
+]
+Unrestricted = Annotated[
+    bool, typer.Option("--unrestricted", help="Let --sql read and write whatever you may.")
+]
+
+
 def query(
-    path: Annotated[
-        Path | None,
-        typer.Argument(
-            help="A table, a captures.parquet, or a directory of either.", show_default=False
-        ),
-    ] = None,
-    name: Annotated[
-        str | None, typer.Argument(help="The question; --list shows all.", show_default=False)
-    ] = None,
+    path: TablePath = None,
+    name: QuestionName = None,
     *,
-    sql: Annotated[
-        str | None,
-        typer.Option("--sql", metavar="SQL", help="Ask this instead; - reads standard input."),
-    ] = None,
-    param: Annotated[
-        list[str] | None, typer.Option("--param", "-p", metavar="K=V", help="Choose a parameter.")
-    ] = None,
-    format_name: Annotated[
-        str | None,
-        typer.Option("--format", metavar="|".join(FORMATS), help="Else as FILE ends, else table."),
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option("-o", "--out", metavar="FILE", help="Write to this file.")
-    ] = None,
-    listed: Annotated[
-        bool, typer.Option("--list", help="Show the questions, or those PATH knows.")
-    ] = False,
-    show: Annotated[bool, typer.Option("--show", help="Show the SQL instead of running it.")] = False,
-    warc: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Write the records of the answer to WARC files there."),
-    ] = None,
-    archives: Annotated[
-        Path, typer.Option(metavar="DIR", help="Where the WARC files of the index lie, for --warc.")
-    ] = Path(),
-    per_file: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Records of a file of --warc; 0 for all in one.")
-    ] = RECORDS_PER_FILE,
-    unrestricted: Annotated[
-        bool, typer.Option("--unrestricted", help="Let --sql read and write whatever you may.")
-    ] = False,
+    sql: Sql = None,
+    param: Parameters = None,
+    format_name: FormatName = None,
+    out: Out = None,
+    listed: Listed = False,
+    show: Show = False,
+    warc: Warc = None,
+    archives: Archives = Path(),
+    per_file: PerFile = RECORDS_PER_FILE,
+    unrestricted: Unrestricted = False,
 ) -> None:
     """Ask the table at PATH the question NAME, or your own SQL.
 
@@ -89,21 +97,26 @@ def query(
         raise UsageError("--param and --show belong to shipped questions. Leave them out, or --sql.")
     if warc is not None and (out is not None or format_name is not None or show):
         raise UsageError("--warc writes records, not rows. Leave -o, --format and --show out.")
-    if out is not None and path.is_dir() and out.absolute().resolve().is_relative_to(path.resolve()):
-        raise UsageError(f"{out} would become a part of the table {path}. Choose a file elsewhere.")
+    _check_elsewhere(out, path)
     asked = None if name is None else question(name)
     with QueryTable(path, restricted=not unrestricted) as table:
-        if asked is None:
-            answer = table.ask_sql(sys.stdin.read() if sql == "-" else sql or "")
-        elif show:
+        if asked is not None and show:
             typer.echo(table.script(asked, values))
             return
-        else:
-            answer = table.ask(asked, values)
+        answer = table.ask_sql(_text_of(sql)) if asked is None else table.ask(asked, values)
         if warc is None:
             write_answer(answer, chosen, out)
         else:
             _export(answer, archives, warc, per_file=per_file)
+
+
+def _check_elsewhere(out: Path | None, table: Path) -> None:
+    if out is not None and table.is_dir() and out.absolute().resolve().is_relative_to(table.resolve()):
+        raise UsageError(f"{out} would become a part of the table {table}. Choose a file elsewhere.")
+
+
+def _text_of(sql: str | None) -> str:
+    return sys.stdin.read() if sql == "-" else sql or ""
 
 
 def _export(answer: Answer, archives: Path, out: Path, *, per_file: int) -> None:

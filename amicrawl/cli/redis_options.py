@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from amicrawl.cli.project import project_settings
 from amicrawl.jobs.connection import PREFIX_SETTING, JobStore, RedisSettings, connect
 
 RedisOption = Annotated[
@@ -35,7 +36,7 @@ def redis_settings(url: str | None = None, prefix: str | None = None) -> RedisSe
     Raises UsageError for what cannot be followed.
     """
     found: dict[str, Any] = {name: os.environ[name] for name in _NAMES if os.environ.get(name)}
-    found.update(_of_project())
+    found.update(project_settings(_NAMES))
     if url is not None:
         # The parameters of another server, its password among them, are not for this one.
         found = {name: value for name, value in found.items() if name == PREFIX_SETTING}
@@ -48,14 +49,3 @@ def redis_settings(url: str | None = None, prefix: str | None = None) -> RedisSe
 def job_store(url: str | None = None, prefix: str | None = None) -> JobStore:
     """Return the way to the Redis that `redis_settings` finds."""
     return connect(redis_settings(url, prefix))
-
-
-def _of_project() -> dict[str, Any]:
-    # Imported when it is called for: it takes half a second, which `--help` has no use for.
-    from scrapy.utils.project import get_project_settings  # noqa: PLC0415
-
-    settings = get_project_settings()
-    found = {name: settings.get(name) for name in _NAMES if settings.get(name)}
-    if "REDIS_PARAMS" in found:
-        found["REDIS_PARAMS"] = settings.getdict("REDIS_PARAMS")
-    return found

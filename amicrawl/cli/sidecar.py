@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import sys
 from pathlib import Path
@@ -10,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from amicrawl.cli.archive_files import archive_files, is_watched, make_directory
+from amicrawl.cli.archive_files import ArchiveFiles, archive_files, is_watched, make_directory
+from amicrawl.cli.processes import Processes, as_many, to_be_continued
 from amicrawl.cli.terminal import harmless
 from amicrawl.errors import ExitCode
 from amicrawl.index.collection.marks import Outcome
@@ -24,20 +24,22 @@ if TYPE_CHECKING:
 _LOSSES_SHOWN = 20
 
 
+Out = Annotated[Path, typer.Option("-o", "--out", help="Directory for the sidecars.")]
+Without = Annotated[
+    list[str] | None,
+    typer.Option(help=f"A detector to leave out: {', '.join(KINDS)}.", metavar="NAME"),
+]
+Operator = Annotated[str, typer.Option(help="Who runs this, for the warcinfo record.")]
+PublisherName = Annotated[str, typer.Option(help="Whose the sidecars are, for the warcinfo record.")]
+
+
 def sidecar(  # noqa: PLR0917  # typer makes options of them
-    files: Annotated[list[Path], typer.Argument(help="WARC or ARC files, or directories of them.")],
-    out: Annotated[Path, typer.Option("-o", "--out", help="Directory for the sidecars.")] = Path(),
-    jobs: Annotated[
-        int, typer.Option("-j", "--jobs", min=0, help="Processes; 0 for one a processor.")
-    ] = 0,
-    without: Annotated[
-        list[str] | None,
-        typer.Option(help=f"A detector to leave out: {', '.join(KINDS)}.", metavar="NAME"),
-    ] = None,
-    operator: Annotated[str, typer.Option(help="Who runs this, for the warcinfo record.")] = "",
-    publisher: Annotated[
-        str, typer.Option(help="Whose the sidecars are, for the warcinfo record.")
-    ] = "",
+    files: ArchiveFiles,
+    out: Out = Path(),
+    jobs: Processes = 0,
+    without: Without = None,
+    operator: Operator = "",
+    publisher: PublisherName = "",
 ) -> None:
     """Write what payloads in FILES are (type, PRONOM id, charset, language, soft 404) as X.warc.meta.gz.
 
@@ -50,12 +52,8 @@ def sidecar(  # noqa: PLR0917  # typer makes options of them
     work = jobs_for(sources, out, publisher=made_by, without=without or ())
     typer.echo(f"Detectors: {', '.join(work[0].detectors)}", err=True)
     screen = _Screen(len(work))
-    try:
-        report = make_sidecars(work, processes=jobs or len(os.sched_getaffinity(0)), show=screen.show)
-    except KeyboardInterrupt:
-        screen.clear()
-        typer.echo("Stopped. Start it again to go on: what is done is not done again.", err=True)
-        raise typer.Exit(ExitCode.STOPPED) from None
+    with to_be_continued(screen.clear):
+        report = make_sidecars(work, processes=as_many(jobs), show=screen.show)
     screen.clear()
     _say(report)
     if not report.is_sound:

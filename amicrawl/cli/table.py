@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from amicrawl.cli.engine import Engine, EngineOption, Master
 from amicrawl.cli.terminal import harmless
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode
@@ -20,13 +21,6 @@ _TOLD_EVERY = 250_000
 _SUFFIXES = (".cdxj", ".cdxj.gz")
 
 
-class Engine(StrEnum):
-    """What makes the table."""
-
-    LOCAL = "local"
-    SPARK = "spark"
-
-
 class SchemaName(StrEnum):
     """Which table is made."""
 
@@ -34,30 +28,34 @@ class SchemaName(StrEnum):
     CCINDEX = "ccindex"
 
 
+Inputs = Annotated[
+    list[Path],
+    typer.Argument(metavar="CDXJ...", help="CDXJ files, packed with gzip or not, and directories."),
+]
+Out = Annotated[Path, typer.Option("-o", "--out", help="Directory of the table.", metavar="DIRECTORY")]
+SchemaOption = Annotated[
+    SchemaName, typer.Option(help="The 31 columns of the End of Term table, or Common Crawl's.")
+]
+Flat = Annotated[
+    bool,
+    typer.Option("--flat", help="All files in one directory, crawl and subset as columns in them."),
+]
+Crawl = Annotated[str, typer.Option(help="The crawl of all rows, whatever file names say.")]
+Segment = Annotated[str, typer.Option(help="Their segment.")]
+Subset = Annotated[str, typer.Option(help="Their subset.")]
+
+
 def table(
-    inputs: Annotated[
-        list[Path],
-        typer.Argument(metavar="CDXJ...", help="CDXJ files, packed with gzip or not, and directories."),
-    ],
-    out: Annotated[
-        Path, typer.Option("-o", "--out", help="Directory of the table.", metavar="DIRECTORY")
-    ],
+    inputs: Inputs,
+    out: Out,
     *,
-    schema: Annotated[
-        SchemaName, typer.Option(help="The 31 columns of the End of Term table, or Common Crawl's.")
-    ] = SchemaName.EOT,
-    flat: Annotated[
-        bool,
-        typer.Option("--flat", help="All files in one directory, crawl and subset as columns in them."),
-    ] = False,
-    crawl: Annotated[str, typer.Option(help="The crawl of all rows, whatever file names say.")] = "",
-    segment: Annotated[str, typer.Option(help="Their segment.")] = "",
-    subset: Annotated[str, typer.Option(help="Their subset.")] = "",
-    engine: Annotated[Engine, typer.Option(help="This machine, or a Spark cluster.")] = Engine.LOCAL,
-    master: Annotated[
-        str,
-        typer.Option(help="Spark's master; where none is given, what spark-submit says.", metavar="URL"),
-    ] = "",
+    schema: SchemaOption = SchemaName.EOT,
+    flat: Flat = False,
+    crawl: Crawl = "",
+    segment: Segment = "",
+    subset: Subset = "",
+    engine: EngineOption = Engine.LOCAL,
+    master: Master = "",
 ) -> None:
     """Turn CDXJ files into a table that DuckDB, pandas and Spark read: one row a capture.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from amicrawl.cli.crawl_directory import CrawlDirectory, check_is_there
 from amicrawl.cli.terminal import harmless, human_size
 from amicrawl.disk import OPEN_SUFFIX, DirectoryLock, Disk
 from amicrawl.errors import AmicrawlError, InputError, OutputError
@@ -18,20 +19,21 @@ if TYPE_CHECKING:
     from amicrawl.record import SealedFile
 
 
+To = Annotated[str, typer.Option(help="s3://bucket/path, gs://bucket/path or file:///path.")]
+Frontier = Annotated[bool, typer.Option("--frontier", help="The frontier, too.")]
+Remove = Annotated[
+    bool, typer.Option("--remove", help="Remove WARC files here once their copies are verified.")
+]
+
+
 def upload(
-    directory: Annotated[Path, typer.Argument(help="The output directory of a crawl.")],
-    to: Annotated[str, typer.Option(help="s3://bucket/path, gs://bucket/path or file:///path.")],
-    frontier: Annotated[bool, typer.Option("--frontier", help="The frontier, too.")] = False,
-    remove: Annotated[
-        bool, typer.Option("--remove", help="Remove WARC files here once their copies are verified.")
-    ] = False,
+    directory: CrawlDirectory, to: To, frontier: Frontier = False, remove: Remove = False
 ) -> None:
     """Copy the files of DIRECTORY to a bucket, each verified there by size and SHA-256.
 
     What lies there already is not sent again. Example: amicrawl upload ami-out --to s3://archive/2026-11
     """
-    if not directory.is_dir():
-        raise InputError(f"{directory} is not a directory. Give the output directory of a crawl.")
+    check_is_there(directory)
     disk = Disk()
     with DirectoryLock(directory):
         _check_sealed(directory)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,7 +13,6 @@ from amicrawl.cli.terminal import harmless
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, InputError, UsageError
 from amicrawl.index.wacz.package import SUFFIXES, Description, write_wacz
-from amicrawl.index.wacz.table import pages_in_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,24 +20,31 @@ if TYPE_CHECKING:
     from amicrawl.index.reading.records import Broken
 
 
+Warcs = Annotated[
+    list[Path], typer.Argument(metavar="WARC...", help="WARC files, or directories of them.")
+]
+Package = Annotated[Path, typer.Option("-o", "--output", help="The package, NAME.wacz.")]
+Title = Annotated[str, typer.Option(help="Title of the collection.")]
+DescriptionText = Annotated[str, typer.Option(help="What it holds, in Markdown.")]
+MainPage = Annotated[
+    str, typer.Option("--main-page", help="URL of the page to begin with.", metavar="URL")
+]
+Pages = Annotated[
+    Path | None,
+    typer.Option(help="captures.parquet of the crawl: list the pages that it has whole."),
+]
+Date = Annotated[str, typer.Option(help="Moment of creation, as 2026-01-31T12:00:00Z; now without it.")]
+
+
 def wacz(
-    warcs: Annotated[
-        list[Path], typer.Argument(metavar="WARC...", help="WARC files, or directories of them.")
-    ],
-    output: Annotated[Path, typer.Option("-o", "--output", help="The package, NAME.wacz.")],
+    warcs: Warcs,
+    output: Package,
     *,
-    title: Annotated[str, typer.Option(help="Title of the collection.")] = "",
-    description: Annotated[str, typer.Option(help="What it holds, in Markdown.")] = "",
-    main_page: Annotated[
-        str, typer.Option("--main-page", help="URL of the page to begin with.", metavar="URL")
-    ] = "",
-    pages: Annotated[
-        Path | None,
-        typer.Option(help="captures.parquet of the crawl: list the pages that it has whole."),
-    ] = None,
-    date: Annotated[
-        str, typer.Option(help="Moment of creation, as 2026-01-31T12:00:00Z; now without it.")
-    ] = "",
+    title: Title = "",
+    description: DescriptionText = "",
+    main_page: MainPage = "",
+    pages: Pages = None,
+    date: Date = "",
 ) -> None:
     """Pack WARC files with an index and a list of pages as a WACZ package.
 
@@ -50,13 +56,23 @@ def wacz(
         description=Description(_moment(date), title, description, main_page),
         disk=Disk(),
         on_broken=_tell,
-        **({"is_page": pages_in_table(pages)} if pages else {}),
+        **_listing(pages),
     )
     typer.echo(
         f"{output}: {packed.warcs:,} WARC files, {packed.lines:,} index lines, {packed.pages:,} pages"
     )
     if packed.broken:
         raise typer.Exit(ExitCode.DAMAGED)
+
+
+def _listing(pages: Path | None) -> dict[str, Any]:
+    """Return what says which pages are listed; nothing where all are."""
+    if pages is None:
+        return {}
+    # Arrow is loaded for a table only.
+    from amicrawl.index.wacz.table import pages_in_table  # noqa: PLC0415
+
+    return {"is_page": pages_in_table(pages)}
 
 
 def _files(given: Sequence[Path]) -> Iterator[Path]:

@@ -8,17 +8,16 @@ from typing import Annotated
 
 import typer
 
-from amicrawl.cli.archive_files import archive_files, make_directory
+from amicrawl.cli.archive_files import ArchiveFiles, archive_files, make_directory
 from amicrawl.cli.wet import make_all
 from amicrawl.index.derivatives.file import Maker
 from amicrawl.index.derivatives.naming import derived_name
 from amicrawl.index.derivatives.wat import WatFile
 
+Out = Annotated[Path, typer.Option("-o", "--out", help="Directory for the WAT files.")]
 
-def wat(
-    files: Annotated[list[Path], typer.Argument(help="WARC or ARC files, or directories of them.")],
-    out: Annotated[Path, typer.Option("-o", "--out", help="Directory for the WAT files.")] = Path(),
-) -> None:
+
+def wat(files: ArchiveFiles, out: Out = Path()) -> None:
     """Write what every record of FILES says of itself, and every page of its links, as X.warc.wat.gz.
 
     Exit code 5 where something of a file is lost; the rest of it is written.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from amicrawl.cli.archive_files import archive_files, make_directory, tell_loss
+from amicrawl.cli.archive_files import ArchiveFiles, archive_files, make_directory, tell_loss
 from amicrawl.cli.terminal import harmless, human_size
 from amicrawl.errors import ExitCode
 from amicrawl.index.derivatives.deriving import derive
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from amicrawl.index.reading.records import Broken
 
 
-def wet(
-    files: Annotated[list[Path], typer.Argument(help="WARC or ARC files, or directories of them.")],
-    out: Annotated[Path, typer.Option("-o", "--out", help="Directory for the WET files.")] = Path(),
-) -> None:
+Out = Annotated[Path, typer.Option("-o", "--out", help="Directory for the WET files.")]
+
+
+def wet(files: ArchiveFiles, out: Out = Path()) -> None:
     """Write the text of every page in FILES, HTML and plain text, as X.warc.wet.gz.
 
     Exit code 5 where something of a file is lost; the rest of it is written.
@@ -43,10 +43,7 @@ def wet(
 
 
 def make_all(
-    sources: Sequence[Path],
-    *,
-    name_of: Callable[[str], Path],
-    begin: Callable[[Path, Path], Derivative],
+    sources: Sequence[Path], *, name_of: Callable[[str], Path], begin: Callable[[Path, Path], Derivative]
 ) -> None:
     """Make a derivative of each of *sources* and say what came of it; exit 5 if something is lost."""
     lost: list[Broken] = []

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from amicrawl.crawl.trim import default_headers
-from amicrawl.crawlfile import read_crawl_file
 from amicrawl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -30,6 +29,9 @@ def configured(crawler: Crawler, given: Mapping[str, Any], *, spider: str = "") 
     """
     if not given.get("config"):
         return dict(given)
+    # Loaded for a crawl that has one: most have not.
+    from amicrawl.crawlfile import read_crawl_file  # noqa: PLC0415
+
     path = Path(str(given["config"]))
     file = read_crawl_file(path)
     if spider and file.spider != spider:

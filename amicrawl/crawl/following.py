@@ -16,6 +16,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from amicrawl.crawl.answering import REDIRECTS
+from amicrawl.crawl.carried import CHAIN, GROWTH, PRIMARY, REQUISITE, SITEMAP
 from amicrawl.discovery import Kind, Limits, extract, is_read
 from amicrawl.discovery.coding import decoded
 from amicrawl.frontier import Offer, Source
@@ -34,18 +35,6 @@ if TYPE_CHECKING:
     from amicrawl.urls import UrlKey
 
 logger = logging.getLogger(__name__)
-
-REQUISITE = "amicrawl_requisite"
-"""In `Offer.extra` and `Request.meta`: that a page needs this to be shown; as the which in a row."""
-SITEMAP = "amicrawl_sitemap"
-"""That this is read as a sitemap, whatever its type says; as the which in a row."""
-PRIMARY = "amicrawl_primary"
-"""The start URL that this comes from, where there is more than one and a pattern asks for it."""
-_GROWTH = "amicrawl_growth"
-"""How often in a row the query has grown by further arguments from page to page."""
-_CHAIN = "redirect_times"
-CARRIED_NUMBERS = frozenset({REQUISITE, SITEMAP, _GROWTH, _CHAIN})
-"""What else of `Offer.extra` a page gives to what it leads to: numbers."""
 
 _PAGE = Limits()
 _SITEMAP = Limits(payload=50 << 20, links=50_000, characters=64 << 20)
@@ -281,7 +270,7 @@ class Following:
         if nested and depth > _DEEPEST:
             self.counts["kept_out/chain"] += 1
             return None
-        growth = page.depth_in(_GROWTH) + 1 if _has_grown(page.url, url) else 0
+        growth = page.depth_in(GROWTH) + 1 if _has_grown(page.url, url) else 0
         if growth > _MOST_GROWTH:
             self.counts["kept_out/growth"] += 1
             return None
@@ -301,14 +290,14 @@ class Following:
             return None
         extra: dict[str, object] = {nested: depth} if nested else {}
         if growth:
-            extra[_GROWTH] = growth
+            extra[GROWTH] = growth
         source = Source.SITEMAP if page.is_sitemap else Source.LINK
         return self._as_offer(url, key, page, source=source, hops=hops, extra=extra)
 
     def _redirected(self, target: str, page: Page) -> Iterator[Offer]:
         """Yield the offer of the *target* of *page*, a redirect, unless the crawl does not take it."""
         key = self._key_of(target)
-        hop = page.extra.get(_CHAIN, 0)
+        hop = page.extra.get(CHAIN, 0)
         chain = hop + 1 if isinstance(hop, int) else 1
         if isinstance(key, Refused) or key == page.key:
             return
@@ -328,7 +317,7 @@ class Following:
         if not selected.is_taken:
             self.counts[f"kept_out/{selected.by}"] += 1
             return
-        extra = {**page.extra, _CHAIN: chain}
+        extra = {**page.extra, CHAIN: chain}
         yield self._as_offer(target, key, page, source=Source.REDIRECT, hops=page.hops, extra=extra)
 
     def _as_offer(

@@ -33,6 +33,7 @@ from scrapy.http.request import NO_CALLBACK
 from scrapy.settings import SETTINGS_PRIORITIES
 
 from amicrawl.config import Robots
+from amicrawl.crawl.carried import REQUISITE
 from amicrawl.crawl.output import frontier_directory
 from amicrawl.crawl.politeness import TAKES_TURN
 from amicrawl.crawl.run import Run, run_of
@@ -57,9 +58,6 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
 logger = logging.getLogger(__name__)
-
-REQUISITE = "amicrawl_requisite"
-"""The `Request.meta` key that says that a page needs this to be shown."""
 
 _FILE = "robots.json"
 _NOBODY_THERE = (CannotResolveHostError, DownloadConnectionRefusedError)

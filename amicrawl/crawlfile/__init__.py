@@ -12,9 +12,26 @@
 To read on, begin with `crawl_file.py`. How a crawl takes all this is the business of `crawl`.
 """
 
-from amicrawl.crawlfile.crawl_file import CrawlFile, Examined, examine, read_crawl_file
-from amicrawl.crawlfile.faults import CrawlFileError, Fault
-from amicrawl.crawlfile.secrets import is_reference, resolve
+from typing import TYPE_CHECKING
+
+from amicrawl.entrance import entrance
+
+if TYPE_CHECKING:
+    from amicrawl.crawlfile.crawl_file import CrawlFile, Examined, examine, read_crawl_file
+    from amicrawl.crawlfile.faults import CrawlFileError, Fault
+    from amicrawl.crawlfile.secrets import is_reference, resolve
+else:
+    __getattr__ = entrance(
+        __name__,
+        CrawlFile="crawl_file",
+        CrawlFileError="faults",
+        Examined="crawl_file",
+        Fault="faults",
+        examine="crawl_file",
+        is_reference="secrets",
+        read_crawl_file="crawl_file",
+        resolve="secrets",
+    )
 
 __all__ = [
     "CrawlFile",

@@ -15,10 +15,19 @@ read here, because no HTTP library keeps what odd servers send. On the way of on
 `Wire` puts these together, on one loop in `transport`; `failures` has the words for what goes wrong.
 """
 
-from amicrawl.fetch.guard import Guard
-from amicrawl.fetch.limits import Limits
-from amicrawl.fetch.request import WireRequest
-from amicrawl.fetch.spool import Spool
-from amicrawl.fetch.wire import Wire
+from typing import TYPE_CHECKING
+
+from amicrawl.entrance import entrance
+
+if TYPE_CHECKING:
+    from amicrawl.fetch.guard import Guard
+    from amicrawl.fetch.limits import Limits
+    from amicrawl.fetch.request import WireRequest
+    from amicrawl.fetch.spool import Spool
+    from amicrawl.fetch.wire import Wire
+else:
+    __getattr__ = entrance(
+        __name__, Guard="guard", Limits="limits", Spool="spool", Wire="wire", WireRequest="request"
+    )
 
 __all__ = ["Guard", "Limits", "Spool", "Wire", "WireRequest"]

@@ -10,13 +10,37 @@ what came of the fetch; what is promised is in `Frontier`. Rules that only compu
 handed in. All changes to the disk go through the `Disk` that is handed in.
 """
 
-from amicrawl.frontier.durable import DurableFrontier
-from amicrawl.frontier.frontier import Frontier
-from amicrawl.frontier.judgement import judge
-from amicrawl.frontier.live import LivePartition, Opened
-from amicrawl.frontier.row import Dispatch, Found, Offer, Outcome, Settled, Source
-from amicrawl.frontier.shard import belongs, shard_of
-from amicrawl.frontier.states import Event, Status
+from typing import TYPE_CHECKING
+
+from amicrawl.entrance import entrance
+
+if TYPE_CHECKING:
+    from amicrawl.frontier.durable import DurableFrontier
+    from amicrawl.frontier.frontier import Frontier
+    from amicrawl.frontier.judgement import judge
+    from amicrawl.frontier.live import LivePartition, Opened
+    from amicrawl.frontier.row import Dispatch, Found, Offer, Outcome, Settled, Source
+    from amicrawl.frontier.shard import belongs, shard_of
+    from amicrawl.frontier.states import Event, Status
+else:
+    __getattr__ = entrance(
+        __name__,
+        Dispatch="row",
+        DurableFrontier="durable",
+        Event="states",
+        Found="row",
+        Frontier="frontier",
+        LivePartition="live",
+        Offer="row",
+        Opened="live",
+        Outcome="row",
+        Settled="row",
+        Source="row",
+        Status="states",
+        belongs="shard",
+        judge="judgement",
+        shard_of="shard",
+    )
 
 __all__ = [
     "Dispatch",

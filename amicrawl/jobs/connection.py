@@ -4,6 +4,10 @@ The settings are scrapy-redis's: `REDIS_URL` (`rediss://` for TLS, user and pass
 `REDIS_PARAMS`), or `REDIS_HOST`, `REDIS_PORT`, `REDIS_DB`; and `AMICRAWL_REDIS_PREFIX`, empty by
 default. Nothing connects before the first command. A command is never sent twice by itself: what may be
 repeated is known to the caller only.
+
+How to connect is said here, and only here. Who makes the client differs: a Scrapy process has it made by
+scrapy-redis (`scrapy_connection.py`), which loads all of Scrapy; the command line and the dashboard have
+no use for that, and make the same client themselves.
 """
 
 from __future__ import annotations
@@ -18,16 +22,17 @@ import redis
 from redis.backoff import NoBackoff
 from redis.exceptions import NoPermissionError
 from redis.retry import Retry
-from scrapy_redis.connection import SETTINGS_PARAMS_MAP, get_redis
 
 from amicrawl.errors import AmicrawlError, ExitCode, UsageError
 from amicrawl.jobs.keys import Keys
 from amicrawl.jobs.scripts import Scripts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 PREFIX_SETTING = "AMICRAWL_REDIS_PREFIX"
+SERVER_SETTINGS = {"REDIS_URL": "url", "REDIS_HOST": "host", "REDIS_PORT": "port", "REDIS_DB": "db"}
+"""The settings that say which server, and the keywords of a client that they become."""
 CONNECT_TIMEOUT = 5.0
 """Seconds for a connection to be made, unless `REDIS_PARAMS` says otherwise."""
 ANSWER_TIMEOUT = 5.0
@@ -38,7 +43,6 @@ _FOR_NOW = (
     *("OOM", "command not allowed when used memory", "READONLY", "You can't write against"),
     *("MISCONF", "NOREPLICAS", "MASTERDOWN", "TRYAGAIN", "BUSY", "UNKILLABLE"),
 )
-_READ_HERE = frozenset({"url", "host", "port", "db"})
 
 
 class RedisUnavailable(AmicrawlError):  # noqa: N818  # a state of the world, named as such
@@ -72,9 +76,9 @@ class RedisSettings:
         Raises UsageError, naming the setting, for a value that cannot be followed.
         """
         given: dict[str, Any] = {}
-        for setting, name in SETTINGS_PARAMS_MAP.items():
+        for setting, name in SERVER_SETTINGS.items():
             value = settings.get(setting)
-            if value and name in _READ_HERE:
+            if value:
                 given[name] = _number(setting, value) if name in {"port", "db"} else str(value)
         if given.get("url"):
             _check_url(given["url"])
@@ -145,11 +149,22 @@ class JobStore:
         self.client.close()
 
 
-def connect(settings: RedisSettings | Mapping[str, Any], **params: Any) -> JobStore:
+def redis_client(*, url: str = "", **keywords: Any) -> redis.Redis:
+    """Return a client for the server at *url*, or at the host and port in *keywords*."""
+    return redis.Redis.from_url(url, **keywords) if url else redis.Redis(**keywords)
+
+
+def connect(
+    settings: RedisSettings | Mapping[str, Any],
+    *,
+    client_of: Callable[..., redis.Redis] = redis_client,
+    **params: Any,
+) -> JobStore:
     """Return the way to the Redis of *settings*; *params* go before those of `REDIS_PARAMS`.
 
-    Texts come back as `str`; octets that are not UTF-8 as lone surrogates, so nothing that somebody else
-    wrote keeps an answer from being read.
+    *client_of* makes the client, from the keywords of `redis_client`. Texts come back as `str`; octets
+    that are not UTF-8 as lone surrogates, so nothing that somebody else wrote keeps an answer from being
+    read.
     """
     if not isinstance(settings, RedisSettings):
         settings = RedisSettings.from_mapping(settings)
@@ -170,7 +185,7 @@ def connect(settings: RedisSettings | Mapping[str, Any], **params: Any) -> JobSt
     else:
         keywords.update(host=settings.host, port=settings.port, db=settings.db)
     try:
-        client = get_redis(**keywords)
+        client = client_of(**keywords)
     except (ValueError, TypeError, redis.RedisError) as error:
         raise UsageError(f"Redis at {settings.shown} cannot be used as set: {error}.") from error
     return JobStore(client, Keys(settings.prefix), Scripts(client), settings.shown)

@@ -10,18 +10,39 @@ The modules that compute (digests, revisit, warc, exchange, captures, counts) ar
 touch the disk. Nothing here knows of Scrapy, threads or event loops: all of it is for one thread.
 """
 
+from typing import TYPE_CHECKING
+
 from amicrawl.disk import Disk
-from amicrawl.record.archive import Archive
-from amicrawl.record.captures import CAPTURES, validators_of
-from amicrawl.record.counts import Counts
-from amicrawl.record.crawl_json import CrawlJson
-from amicrawl.record.item import CaptureItem, RecordLocation
-from amicrawl.record.journal import CapturesJournal
-from amicrawl.record.repair import Repaired, repair
-from amicrawl.record.sealed import SealedFile
-from amicrawl.record.stage import WarcStage
-from amicrawl.record.table import TABLE_NAME
-from amicrawl.record.warc import unix_ms
+from amicrawl.entrance import entrance
+
+if TYPE_CHECKING:
+    from amicrawl.record.archive import Archive
+    from amicrawl.record.captures import CAPTURES, validators_of
+    from amicrawl.record.counts import Counts
+    from amicrawl.record.crawl_json import CrawlJson
+    from amicrawl.record.item import CaptureItem, RecordLocation
+    from amicrawl.record.journal import CapturesJournal
+    from amicrawl.record.repair import Repaired
+    from amicrawl.record.sealed import TABLE_NAME, SealedFile
+    from amicrawl.record.stage import WarcStage
+    from amicrawl.record.warc import unix_ms
+else:
+    __getattr__ = entrance(
+        __name__,
+        Archive="archive",
+        CAPTURES="captures",
+        CaptureItem="item",
+        CapturesJournal="journal",
+        Counts="counts",
+        CrawlJson="crawl_json",
+        RecordLocation="item",
+        Repaired="repair",
+        SealedFile="sealed",
+        TABLE_NAME="sealed",
+        WarcStage="stage",
+        unix_ms="warc",
+        validators_of="captures",
+    )
 
 __all__ = [
     "CAPTURES",
@@ -36,7 +57,6 @@ __all__ = [
     "Repaired",
     "SealedFile",
     "WarcStage",
-    "repair",
     "unix_ms",
     "validators_of",
 ]

@@ -34,13 +34,8 @@ from amicrawl.record.crawl_json import FILE_NAME, known_files
 from amicrawl.record.members import Members
 from amicrawl.record.rebuild import RECORD_TYPES, rebuilt
 from amicrawl.record.rows import NAMES, read_rows
-from amicrawl.record.table import (
-    TABLE_NAME,
-    journals,
-    offsets_in_table,
-    remove_taken_in,
-    write_table,
-)
+from amicrawl.record.sealed import TABLE_NAME
+from amicrawl.record.table import journals, offsets_in_table, remove_taken_in, write_table
 from amicrawl.record.unsealed import UnsealedFile, cut, read_unsealed, seal
 from amicrawl.record.writer import SUFFIX, TAIL_SUFFIX
 

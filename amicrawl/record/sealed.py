@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
+TABLE_NAME = "captures.parquet"
+"""The index, among the files of a crawl."""
+
 
 @dataclass(frozen=True, slots=True)
 class SealedFile:

@@ -22,7 +22,7 @@ from amicrawl.errors import DamagedFileError, InputError
 from amicrawl.record.captures import CAPTURES
 from amicrawl.record.parquet_sink import Sink
 from amicrawl.record.rows import read_rows
-from amicrawl.record.sealed import SealedFile, described
+from amicrawl.record.sealed import TABLE_NAME, SealedFile, described
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from amicrawl.disk import Disk
     from amicrawl.record.rows import DamagedLine, RowTuple
 
-TABLE_NAME = "captures.parquet"
 JOURNAL_NAME = "captures-{:05d}"
 ROW_GROUP_ROWS = 100_000
 ROW_GROUP_BYTES = 64 * 1024**2

@@ -25,8 +25,7 @@ from amicrawl.errors import AmicrawlError, InputError, OutputError, UsageError
 from amicrawl.record.bucket import BLOCK
 from amicrawl.record.crawl_json import FILE_NAME, listed_files
 from amicrawl.record.members import Members
-from amicrawl.record.sealed import SealedFile, described
-from amicrawl.record.table import TABLE_NAME
+from amicrawl.record.sealed import TABLE_NAME, SealedFile, described
 from amicrawl.record.uploaded import (
     MANIFEST_NAME,
     SIZE_LIMIT,

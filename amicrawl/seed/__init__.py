@@ -13,11 +13,27 @@ all.
 Which URLs are the same, and whether they can be fetched at all, is not decided here.
 """
 
-from amicrawl.seed.count import count_entries
-from amicrawl.seed.fault import Fault
-from amicrawl.seed.formats import SeedFormat
-from amicrawl.seed.reader import SeedReader, open_seed
-from amicrawl.seed.seed import Seed
-from amicrawl.seed.sitemap_tree import SitemapLimits
+from typing import TYPE_CHECKING
+
+from amicrawl.entrance import entrance
+
+if TYPE_CHECKING:
+    from amicrawl.seed.count import count_entries
+    from amicrawl.seed.fault import Fault
+    from amicrawl.seed.formats import SeedFormat
+    from amicrawl.seed.reader import SeedReader, open_seed
+    from amicrawl.seed.seed import Seed
+    from amicrawl.seed.sitemap_tree import SitemapLimits
+else:
+    __getattr__ = entrance(
+        __name__,
+        Fault="fault",
+        Seed="seed",
+        SeedFormat="formats",
+        SeedReader="reader",
+        SitemapLimits="sitemap_tree",
+        count_entries="count",
+        open_seed="reader",
+    )
 
 __all__ = ["Fault", "Seed", "SeedFormat", "SeedReader", "SitemapLimits", "count_entries", "open_seed"]

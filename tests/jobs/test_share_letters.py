@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from amicrawl.config import Identity
-from amicrawl.crawl.following import PRIMARY, REQUISITE
+from amicrawl.crawl.carried import PRIMARY, REQUISITE
 from amicrawl.crawl.sharing.incoming import offer_of
 from amicrawl.errors import InputError
 from amicrawl.frontier import Offer, Source

@@ -21,8 +21,10 @@ from record.exchanges import BEGAN, open_archive, pages, table_rows, urls_of
 
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, DamagedFileError, ExitCode, OutputError, UsageError
-from amicrawl.record import CrawlJson, repair
-from amicrawl.record.bucket import ObjectBucket, open_bucket
+from amicrawl.record import CrawlJson
+from amicrawl.record.bucket import open_bucket
+from amicrawl.record.object_bucket import ObjectBucket
+from amicrawl.record.repair import repair
 from amicrawl.record.upload import ConflictError, NotAsSealedError, StoppedError, Uploads
 from amicrawl.record.writer import next_number
 

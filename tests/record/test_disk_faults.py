@@ -31,7 +31,8 @@ from record.exchanges import (
 )
 
 from amicrawl.errors import OutputError
-from amicrawl.record import CrawlJson, Disk, WarcStage, repair
+from amicrawl.record import CrawlJson, Disk, WarcStage
+from amicrawl.record.repair import repair
 from amicrawl.record.warc import RecordIds
 
 if TYPE_CHECKING:

@@ -27,8 +27,8 @@ from record.exchanges import (
 
 from amicrawl.capture import Truncation
 from amicrawl.errors import DamagedFileError, OutputError, UsageError
-from amicrawl.record import repair
 from amicrawl.record.members import Members
+from amicrawl.record.repair import repair
 from amicrawl.seed import Seed
 
 if TYPE_CHECKING:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from amicrawl.cli.frontier.output import AnyPath, AsJson, Limit, print_lines
+from amicrawl.cli.frontier.output import AnyPath, Limit, print_lines
 from amicrawl.cli.frontier.source import partition_in
-from amicrawl.cli.frontier.words import as_text_field, float_value, json_text, key_text
+from amicrawl.cli.frontier.words import as_text_field, float_value, key_text
+from amicrawl.cli.json_answer import AsJson, json_text
 from amicrawl.cli.terminal import harmless
 from amicrawl.errors import InputError
 from amicrawl.frontier.format.difference import head_differences, row_differences
@@ -27,13 +28,10 @@ _WHAT = {"urls": "URL row", "hosts": "host row"}
 _HEX = frozenset({"host_key", "path_key", "content_fp", "simhash"})
 
 
-def diff(
-    old: AnyPath,
-    new: Annotated[Path, typer.Argument(help="As OLD.")],
-    *,
-    limit: Limit = 50,
-    as_json: AsJson = False,
-) -> None:
+New = Annotated[Path, typer.Argument(help="As OLD.")]
+
+
+def diff(old: AnyPath, new: New, *, limit: Limit = 50, as_json: AsJson = False) -> None:
     """Show which rows were added, removed or changed from OLD to NEW, and in which fields.
 
     Where in a file a string lies makes no difference. With --json one object a line, all rows.

@@ -10,7 +10,7 @@ import typer
 
 from amicrawl.cli.frontier.output import AnyPath, print_lines
 from amicrawl.cli.frontier.source import partition_in
-from amicrawl.cli.frontier.words import json_text
+from amicrawl.cli.json_answer import AsJson, json_text
 from amicrawl.cli.terminal import harmless
 from amicrawl.disk import Disk, OutputFile
 from amicrawl.errors import InputError, UsageError
@@ -23,9 +23,12 @@ if TYPE_CHECKING:
 
     from amicrawl.frontier.format.partition import Partition
 
-_OutPath = Annotated[
+OutOrStandard = Annotated[
     Path | None, typer.Option("-o", "--out", metavar="FILE", help="Where to; else standard output.")
 ]
+JsonAnyway = Annotated[bool, typer.Option("--json", help="It is JSON anyway.")]
+DumpFile = Annotated[Path, typer.Argument(help="What export wrote; - for standard input.")]
+Out = Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="The frontier file to write.")]
 CodecName = Annotated[str, typer.Option(metavar="none|zstd", help="How the pages are compressed.")]
 Schedule = Annotated[bool, typer.Option("--schedule", help="List the rows by when they are due.")]
 PageRows = Annotated[
@@ -33,12 +36,7 @@ PageRows = Annotated[
 ]
 
 
-def export(
-    path: AnyPath,
-    *,
-    out: _OutPath = None,
-    as_json: Annotated[bool, typer.Option("--json", help="It is JSON anyway.")] = False,
-) -> None:
+def export(path: AnyPath, *, out: OutOrStandard = None, as_json: JsonAnyway = False) -> None:
     """Write all that PATH holds as one JSON object.
 
     Example: amicrawl frontier export frontier.meguri -o dump.json
@@ -67,15 +65,13 @@ def _lines(partition: Partition) -> Iterator[str]:
 
 
 def import_dump(
-    dump: Annotated[Path, typer.Argument(help="What export wrote; - for standard input.")],
+    dump: DumpFile,
     *,
-    out: Annotated[
-        Path, typer.Option("-o", "--out", metavar="FILE", help="The frontier file to write.")
-    ],
+    out: Out,
     codec: CodecName = "zstd",
     schedule: Schedule = False,
     max_page_rows: PageRows = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Write the frontier file that the JSON object in DUMP describes.
 

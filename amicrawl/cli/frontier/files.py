@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from amicrawl.cli.frontier.exchange import CodecName, PageRows, codec_named
-from amicrawl.cli.frontier.output import AsJson, hour_now, print_lines
+from amicrawl.cli.frontier.output import hour_now, print_lines
 from amicrawl.cli.frontier.source import frontier_directory, partition_in
-from amicrawl.cli.frontier.words import json_text
+from amicrawl.cli.json_answer import AsJson, json_text
 from amicrawl.cli.terminal import harmless
 from amicrawl.disk import Disk
 from amicrawl.errors import InputError, UsageError
@@ -20,16 +20,29 @@ from amicrawl.frontier.format.operations import merge
 from amicrawl.frontier.format.writer import PAGE_ROWS, WriteOptions, write_partition
 from amicrawl.frontier.live import load
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from amicrawl.frontier.format.partition import Partition
+
 _DAY = 24
-_Out = Annotated[Path | None, typer.Option("-o", "--out", metavar="FILE", help="The file to write.")]
+
+Directory = Annotated[
+    Path, typer.Argument(help="A frontier's directory, or a crawl's output directory.")
+]
+Paths = Annotated[list[Path], typer.Argument(help="Frontier files, or directories, of distinct hosts.")]
+Gc = Annotated[bool, typer.Option("--gc", help="Leave out rows that are gone.")]
+OlderThan = Annotated[
+    int | None,
+    typer.Option(min=0, metavar="DAYS", help="With --gc: only those last crawled so long ago."),
+]
+Out = Annotated[Path | None, typer.Option("-o", "--out", metavar="FILE", help="The file to write.")]
 
 
 def pack(
-    directory: Annotated[
-        Path, typer.Argument(help="A frontier's directory, or a crawl's output directory.")
-    ],
+    directory: Directory,
     *,
-    out: _Out = None,
+    out: Out = None,
     codec: CodecName = "zstd",
     max_page_rows: PageRows = PAGE_ROWS,
     as_json: AsJson = False,
@@ -52,16 +65,11 @@ def pack(
 
 
 def compact(
-    paths: Annotated[
-        list[Path], typer.Argument(help="Frontier files, or directories, of distinct hosts.")
-    ],
+    paths: Paths,
     *,
-    out: _Out = None,
-    gc: Annotated[bool, typer.Option("--gc", help="Leave out rows that are gone.")] = False,
-    older_than: Annotated[
-        int | None,
-        typer.Option(min=0, metavar="DAYS", help="With --gc: only those last crawled so long ago."),
-    ] = None,
+    out: Out = None,
+    gc: Gc = False,
+    older_than: OlderThan = None,
     codec: CodecName = "zstd",
     max_page_rows: PageRows = PAGE_ROWS,
     as_json: AsJson = False,
@@ -74,14 +82,7 @@ def compact(
     if older_than is not None and not gc:
         raise UsageError("--older-than says which gone rows are left out. Give --gc as well.")
     target = paths[0].with_name("compact.meguri") if out is None else out
-    try:
-        merged = merge(*(partition_in(path) for path in paths))
-        before = None if older_than is None else max(hour_now() - older_than * _DAY, 0)
-        result = compacted(merged, drop_gone=gc, gone_before=before) if gc else merged
-    except Malformed as error:
-        names = ", ".join(map(str, paths))
-        raise InputError(f"{names} cannot be made one: {error.reason}. Choose others.") from error
-    gone = len(merged.urls["host_key"]) - len(result.urls["host_key"])
+    result, gone = _made_one(paths, gc=gc, older_than=older_than)
     size = write_partition(result, target, options=_options(codec, max_page_rows), disk=Disk())
     urls = len(result.urls["host_key"])
     if as_json:
@@ -98,6 +99,18 @@ def compact(
             "(use --gc to drop Gone tombstones)"
         ]
     )
+
+
+def _made_one(paths: Sequence[Path], *, gc: bool, older_than: int | None) -> tuple[Partition, int]:
+    """Return the rows of all *paths*, and how many gone ones were left out."""
+    try:
+        merged = merge(*(partition_in(path) for path in paths))
+        before = None if older_than is None else max(hour_now() - older_than * _DAY, 0)
+        result = compacted(merged, drop_gone=gc, gone_before=before) if gc else merged
+    except Malformed as error:
+        names = ", ".join(map(str, paths))
+        raise InputError(f"{names} cannot be made one: {error.reason}. Choose others.") from error
+    return result, len(merged.urls["host_key"]) - len(result.urls["host_key"])
 
 
 def _options(codec: str, max_page_rows: int) -> WriteOptions:

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from amicrawl.cli.frontier.output import AnyPath, AsJson, HostKey, Limit, hour_now, print_lines
+from amicrawl.cli.frontier.output import AnyPath, HostKey, Limit, hour_now, print_lines
 from amicrawl.cli.frontier.source import LiveSource, due_in_crawl, opened
 from amicrawl.cli.frontier.words import (
     STATUSES,
     as_text_field,
     host_key_in,
     hour_text,
-    json_text,
     key_text,
     status_name,
     text_of,
 )
+from amicrawl.cli.json_answer import AsJson, json_text
 from amicrawl.cli.terminal import harmless
 from amicrawl.errors import UsageError
 from amicrawl.frontier.format.footer import RegionId
@@ -34,13 +34,19 @@ _SHOWN = ("host_key", "path_key", "status", "next_due", "url_ref")
 _BATCH = 4096
 
 
+Before = Annotated[
+    int,
+    typer.Option(min=0, metavar="HOUR", help="Due at this hour since 1970 at the latest; 0: now."),
+]
+State = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Only rows in this state, by name or number.")
+]
+
+
 def schedule(
     path: AnyPath,
     *,
-    before: Annotated[
-        int,
-        typer.Option(min=0, metavar="HOUR", help="Due at this hour since 1970 at the latest; 0: now."),
-    ] = 0,
+    before: Before = 0,
     host: HostKey = None,
     limit: Limit = 50,
     as_json: AsJson = False,
@@ -96,9 +102,7 @@ def ls(
     path: AnyPath,
     *,
     host: HostKey = None,
-    status: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Only rows in this state, by name or number.")
-    ] = None,
+    status: State = None,
     limit: Limit = 50,
     as_json: AsJson = False,
 ) -> None:

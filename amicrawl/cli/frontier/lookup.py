@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from amicrawl.cli.frontier.output import AnyPath, AsJson, hour_now, print_lines
+from amicrawl.cli.frontier.output import AnyPath, AtHour, hour_now, print_lines
 from amicrawl.cli.frontier.row_facts import conventions, find, host_facts, row_facts
 from amicrawl.cli.frontier.source import opened
 from amicrawl.cli.frontier.verdict import Asked, sentences
-from amicrawl.cli.frontier.words import json_text, key_text
+from amicrawl.cli.frontier.words import key_text
+from amicrawl.cli.json_answer import AsJson, json_text
 from amicrawl.cli.terminal import harmless
 from amicrawl.errors import InputError
 from amicrawl.urls import Canonical, canonical_form
@@ -79,15 +80,7 @@ def _decodes(name: str, facts: dict[str, Any]) -> bool:
     return name == "flag_names" or (name.endswith(("_at", "_name")) and stem in facts)
 
 
-def explain(
-    path: AnyPath,
-    url: _Url,
-    *,
-    at: Annotated[
-        int, typer.Option(min=0, metavar="HOUR", help="As of this hour since 1970; 0: now.")
-    ] = 0,
-    as_json: AsJson = False,
-) -> None:
+def explain(path: AnyPath, url: _Url, *, at: AtHour = 0, as_json: AsJson = False) -> None:
     """Say why URL is or is not due in PATH.
 
     Example: amicrawl frontier explain ami-out https://example.com/

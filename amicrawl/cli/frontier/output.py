@@ -15,7 +15,7 @@ from amicrawl.cli.frontier.words import HOUR
 AnyPath = Annotated[
     Path, typer.Argument(help="A frontier file, a frontier's directory, or a crawl's output directory.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+AtHour = Annotated[int, typer.Option(min=0, metavar="HOUR", help="As of this hour since 1970; 0: now.")]
 Limit = Annotated[int, typer.Option(min=0, metavar="N", help="Rows to show; 0: all.")]
 HostKey = Annotated[
     str | None, typer.Option("--host", metavar="KEY", help="Only this host key, 0x... or decimal.")

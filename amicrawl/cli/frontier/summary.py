@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import typer
 
-from amicrawl.cli.frontier.output import AnyPath, AsJson, hour_now, print_lines
+from amicrawl.cli.frontier.output import AnyPath, AtHour, hour_now, print_lines
 from amicrawl.cli.frontier.source import LiveSource, due_in_crawl, frontier_directory, opened
-from amicrawl.cli.frontier.words import hour_text, json_text, key_text, status_name
+from amicrawl.cli.frontier.words import hour_text, key_text, status_name
+from amicrawl.cli.json_answer import AsJson, json_text
 from amicrawl.cli.terminal import harmless, human_size
 from amicrawl.frontier.format.footer import RegionId
 from amicrawl.frontier.format.inspection import inspect as inspected
@@ -73,14 +73,7 @@ def _directory_lines(directory: Path, *, as_json: bool) -> Iterator[str]:
         yield from _file_lines(inspected(newest))
 
 
-def stats(
-    path: AnyPath,
-    *,
-    at: Annotated[
-        int, typer.Option(min=0, metavar="HOUR", help="As of this hour since 1970; 0: now.")
-    ] = 0,
-    as_json: AsJson = False,
-) -> None:
+def stats(path: AnyPath, *, at: AtHour = 0, as_json: AsJson = False) -> None:
     """Count the rows of PATH: in all, due, and by state.
 
     Example: amicrawl frontier stats ami-out

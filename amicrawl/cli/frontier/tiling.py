@@ -8,15 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from amicrawl.cli.frontier.output import AsJson, HostKey, print_lines
-from amicrawl.cli.frontier.words import (
-    as_text_field,
-    host_key_in,
-    hour_text,
-    json_text,
-    key_text,
-    text_of,
-)
+from amicrawl.cli.frontier.output import HostKey, print_lines
+from amicrawl.cli.frontier.words import as_text_field, host_key_in, hour_text, key_text, text_of
+from amicrawl.cli.json_answer import AsJson, json_text
 from amicrawl.cli.terminal import harmless
 from amicrawl.disk import Disk
 from amicrawl.errors import InputError
@@ -28,16 +22,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-def show_map(
-    path: Annotated[Path, typer.Argument(help="A manifest, or a directory of frontier files.")],
-    *,
-    host: HostKey = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("-o", "--out", metavar="FILE", help="Write what was found as a manifest."),
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
+Manifests = Annotated[Path, typer.Argument(help="A manifest, or a directory of frontier files.")]
+Out = Annotated[
+    Path | None,
+    typer.Option("-o", "--out", metavar="FILE", help="Write what was found as a manifest."),
+]
+
+
+def show_map(path: Manifests, *, host: HostKey = None, out: Out = None, as_json: AsJson = False) -> None:
     """Show which file holds which host keys, and whether they leave some out or share some.
 
     Example: amicrawl frontier map partitions/ --host 0x2883ba7dc9aa3289

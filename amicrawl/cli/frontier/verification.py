@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from amicrawl.cli.frontier.output import AnyPath, AsJson, print_lines
+from amicrawl.cli.frontier.output import AnyPath, print_lines
 from amicrawl.cli.frontier.source import frontier_directory
-from amicrawl.cli.frontier.words import json_text
+from amicrawl.cli.json_answer import AsJson, json_text
 from amicrawl.cli.terminal import harmless
 from amicrawl.disk import Disk
 from amicrawl.errors import DamagedFileError, ExitCode, InputError

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
 from datetime import UTC, datetime
-from typing import Any
 
 import numpy as np
 
@@ -84,12 +82,6 @@ def float_value(value: float) -> float | str:
 def key_text(key: int) -> str:
     """Return half a key, or a host key, in digits."""
     return f"0x{key:016x}"
-
-
-def json_text(found: Any) -> str:
-    """Return *found* as one line of JSON that a terminal cannot mistake for commands."""
-    # In ASCII, DEL is all that JSON leaves raw and a terminal may obey.
-    return json.dumps(found).replace("\x7f", "\\u007f")
 
 
 def host_key_in(given: str) -> int:

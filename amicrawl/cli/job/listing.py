@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from amicrawl.cli.job.naming import AsJson, counted, ident_in, moment, store_at
+from amicrawl.cli.job.naming import counted, ident_in, moment, store_at
+from amicrawl.cli.json_answer import AsJson
 from amicrawl.cli.redis_options import PrefixOption, RedisOption
 from amicrawl.cli.terminal import aligned, harmless, human_size
 from amicrawl.jobs import letters, lookup, queues
@@ -22,10 +23,17 @@ if TYPE_CHECKING:
 _URL_SHOWN = 60
 
 
+JobOrNone = Annotated[
+    str | None, typer.Argument(metavar="[JOB]", help="An ident, or a URL; without one, totals.")
+]
+Finished = Annotated[
+    bool, typer.Option("--finished", help="Also those that have ended and are remembered.")
+]
+Clear = Annotated[bool, typer.Option("--clear", help="Throw them away.")]
+
+
 def status(
-    job: Annotated[
-        str | None, typer.Argument(metavar="[JOB]", help="An ident, or a URL; without one, totals.")
-    ] = None,
+    job: JobOrNone = None,
     *,
     as_json: AsJson = False,
     redis: RedisOption = None,
@@ -56,9 +64,7 @@ def status(
 
 def ls(
     *,
-    finished: Annotated[
-        bool, typer.Option("--finished", help="Also those that have ended and are remembered.")
-    ] = False,
+    finished: Finished = False,
     as_json: AsJson = False,
     redis: RedisOption = None,
     prefix: PrefixOption = None,
@@ -100,7 +106,7 @@ def pending(*, as_json: AsJson = False, redis: RedisOption = None, prefix: Prefi
 
 def dead(
     *,
-    clear: Annotated[bool, typer.Option("--clear", help="Throw them away.")] = False,
+    clear: Clear = False,
     as_json: AsJson = False,
     redis: RedisOption = None,
     prefix: PrefixOption = None,

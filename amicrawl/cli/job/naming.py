@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 JobArgument = Annotated[
     str, typer.Argument(metavar="JOB", help="Its ident, or its URL.", show_default=False)
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @contextmanager
@@ -31,6 +30,13 @@ def store_at(redis: str | None, prefix: str | None) -> Iterator[JobStore]:
             yield store
     finally:
         store.close()
+
+
+@contextmanager
+def job_at(redis: str | None, prefix: str | None, job: str) -> Iterator[tuple[JobStore, str]]:
+    """Give the way to Redis, as `store_at` does, and the ident that *job* means."""
+    with store_at(redis, prefix) as store:
+        yield store, ident_in(job)
 
 
 def ident_in(job: str) -> str:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from amicrawl.cli.job.listing import facts_of
-from amicrawl.cli.job.naming import AsJson, JobArgument, ident_in, moment, store_at
+from amicrawl.cli.job.naming import JobArgument, ident_in, moment, store_at
 from amicrawl.cli.job.waiting import EVERY
+from amicrawl.cli.json_answer import AsJson
 from amicrawl.cli.redis_options import PrefixOption, RedisOption
 from amicrawl.cli.terminal import harmless, human_size
 from amicrawl.jobs import logs, lookup, verbs
@@ -76,13 +77,17 @@ def where(
         )
 
 
+Lines = Annotated[int, typer.Option("-n", "--lines", min=0, help="Entries from the end.")]
+Follow = Annotated[
+    bool, typer.Option("-f", "--follow", help="Go on with what comes, until the job has ended.")
+]
+
+
 def log(
     job: JobArgument,
     *,
-    number: Annotated[int, typer.Option("-n", "--lines", min=0, help="Entries from the end.")] = 100,
-    follow: Annotated[
-        bool, typer.Option("-f", "--follow", help="Go on with what comes, until the job has ended.")
-    ] = False,
+    number: Lines = 100,
+    follow: Follow = False,
     as_json: AsJson = False,
     redis: RedisOption = None,
     prefix: PrefixOption = None,

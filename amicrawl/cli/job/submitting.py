@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from amicrawl.cli.job.naming import AsJson, store_at
+from amicrawl.cli.job.naming import store_at
 from amicrawl.cli.job.waiting import wait_for
+from amicrawl.cli.json_answer import AsJson
 from amicrawl.cli.redis_options import PrefixOption, RedisOption
-from amicrawl.crawlfile import CrawlFileError, examine
-from amicrawl.crawlfile.effective import effective
 from amicrawl.errors import InputError, UsageError
 from amicrawl.jobs.lookup import LARGEST_LIST
 from amicrawl.jobs.submission import Submission, Submitted
@@ -30,55 +29,71 @@ _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 _DELAY = re.compile(r"([0-9]{1,7})(?:-([0-9]{1,7}))?")
 
 
+Url = Annotated[str | None, typer.Argument(metavar="[URL]", help="Where to begin.")]
+Shallow = Annotated[
+    bool, typer.Option("--shallow", help="Only the page, with what it needs to be shown.")
+]
+UrlList = Annotated[
+    str | None, typer.Option("--list", metavar="FILE|URL", help="Begin at each URL of a list.")
+]
+Config = Annotated[
+    Path | None, typer.Option("--config", help="A crawl file to crawl by.", show_default=False)
+]
+Note = Annotated[str, typer.Option("--note", help="Shown with the job.")]
+Tag = Annotated[
+    str, typer.Option("--pipeline", metavar="TAG", help="Only pipelines with TAG in their nickname.")
+]
+Large = Annotated[bool, typer.Option("--large", help="Only pipelines for large jobs.")]
+UserAgent = Annotated[str, typer.Option("--user-agent", metavar="TEXT")]
+Delay = Annotated[
+    str | None, typer.Option("--delay", metavar="MS|MIN-MAX", help="Between two requests.")
+]
+Concurrency = Annotated[int | None, typer.Option("--concurrency", metavar="N", help="Requests at once.")]
+NoOffsiteLinks = Annotated[
+    bool, typer.Option("--no-offsite-links", help="Leave out pages of other hosts.")
+]
+IgnoreSets = Annotated[
+    list[str] | None,
+    typer.Option("--ignore-set", metavar="SET", help="A shipped ignore set; may be repeated."),
+]
+Ignores = Annotated[
+    list[str] | None,
+    typer.Option("--ignore", metavar="PATTERN", help="An ignore expression; may be repeated."),
+]
+Force = Annotated[bool, typer.Option("--force", help="Crawl a job that has ended again.")]
+IfOlder = Annotated[
+    str | None,
+    typer.Option("--if-older", metavar="AGE", help="The same if it ended that long ago: 90m, 12h, 2d."),
+]
+StartedBy = Annotated[str, typer.Option("--by", metavar="NAME", help="Who submits it.")]
+StartedIn = Annotated[
+    str, typer.Option("--in", metavar="CHANNEL", help="Where ArchiveBot's bot tells of its end.")
+]
+Wait = Annotated[
+    bool, typer.Option("--wait", help="Wait until it ends; 0 where it completed, 6 where aborted.")
+]
+
+
 def submit(
-    url: Annotated[str | None, typer.Argument(metavar="[URL]", help="Where to begin.")] = None,
+    url: Url = None,
     *,
-    shallow: Annotated[
-        bool, typer.Option("--shallow", help="Only the page, with what it needs to be shown.")
-    ] = False,
-    url_list: Annotated[
-        str | None, typer.Option("--list", metavar="FILE|URL", help="Begin at each URL of a list.")
-    ] = None,
-    config: Annotated[
-        Path | None, typer.Option("--config", help="A crawl file to crawl by.", show_default=False)
-    ] = None,
-    note: Annotated[str, typer.Option("--note", help="Shown with the job.")] = "",
-    pipeline: Annotated[
-        str, typer.Option("--pipeline", metavar="TAG", help="Only pipelines with TAG in their nickname.")
-    ] = "",
-    large: Annotated[bool, typer.Option("--large", help="Only pipelines for large jobs.")] = False,
-    user_agent: Annotated[str, typer.Option("--user-agent", metavar="TEXT")] = "",
-    delay: Annotated[
-        str | None, typer.Option("--delay", metavar="MS|MIN-MAX", help="Between two requests.")
-    ] = None,
-    concurrency: Annotated[
-        int | None, typer.Option("--concurrency", metavar="N", help="Requests at once.")
-    ] = None,
-    no_offsite_links: Annotated[
-        bool, typer.Option("--no-offsite-links", help="Leave out pages of other hosts.")
-    ] = False,
-    ignore_set: Annotated[
-        list[str] | None,
-        typer.Option("--ignore-set", metavar="SET", help="A shipped ignore set; may be repeated."),
-    ] = None,
-    ignore: Annotated[
-        list[str] | None,
-        typer.Option("--ignore", metavar="PATTERN", help="An ignore expression; may be repeated."),
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Crawl a job that has ended again.")] = False,
-    if_older: Annotated[
-        str | None,
-        typer.Option(
-            "--if-older", metavar="AGE", help="The same if it ended that long ago: 90m, 12h, 2d."
-        ),
-    ] = None,
-    started_by: Annotated[str, typer.Option("--by", metavar="NAME", help="Who submits it.")] = "",
-    started_in: Annotated[
-        str, typer.Option("--in", metavar="CHANNEL", help="Where ArchiveBot's bot tells of its end.")
-    ] = "command line",
-    wait: Annotated[
-        bool, typer.Option("--wait", help="Wait until it ends; 0 where it completed, 6 where aborted.")
-    ] = False,
+    shallow: Shallow = False,
+    url_list: UrlList = None,
+    config: Config = None,
+    note: Note = "",
+    pipeline: Tag = "",
+    large: Large = False,
+    user_agent: UserAgent = "",
+    delay: Delay = None,
+    concurrency: Concurrency = None,
+    no_offsite_links: NoOffsiteLinks = False,
+    ignore_set: IgnoreSets = None,
+    ignore: Ignores = None,
+    force: Force = False,
+    if_older: IfOlder = None,
+    started_by: StartedBy = "",
+    started_in: StartedIn = "command line",
+    wait: Wait = False,
     as_json: AsJson = False,
     redis: RedisOption = None,
     prefix: PrefixOption = None,
@@ -88,7 +103,7 @@ def submit(
     A URL has one job, whatever its depth; one that is there already is refused, which --force and
     --if-older change for jobs that have ended. Example: amicrawl job submit http://example.org/ --wait
     """
-    crawl_file = _text_of(config) if config is not None else None
+    crawl_file = None if config is None else _text_of(config)
     target, is_list, lines = _target(url, url_list)
     submission = Submission(
         url=target,
@@ -165,6 +180,10 @@ def _lines_of(path: Path) -> str:
 
 def _text_of(config: Path) -> str:
     """Return what a crawl file says, checked, in a text that another machine can follow."""
+    # Loaded for a job that has one: to check a file takes as much loading as to talk to Redis.
+    from amicrawl.crawlfile import CrawlFileError, examine  # noqa: PLC0415
+    from amicrawl.crawlfile.effective import effective  # noqa: PLC0415
+
     examined = examine(config, is_part=True)
     if examined.faults:
         raise CrawlFileError(examined.faults)

@@ -13,8 +13,8 @@ from scrapy.exceptions import UsageError as ScrapyUsageError
 
 from amicrawl.config import CrawlConfig
 from amicrawl.crawl.looking import check_spider
-from amicrawl.crawl.selecting import make_selection
 from amicrawl.crawl.showing import shows_links
+from amicrawl.discovery.configured import make_selection
 from amicrawl.errors import UsageError
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from amicrawl.crawl.following import CARRIED_NUMBERS, PRIMARY
+from amicrawl.crawl.carried import CARRIED_NUMBERS, PRIMARY
 from amicrawl.frontier import Offer
 from amicrawl.urls import Refused, fetchable
 

@@ -29,8 +29,9 @@ from amicrawl.crawl.sharing.incoming import offer_of
 from amicrawl.disk import Disk, explained
 from amicrawl.errors import AmicrawlError, UsageError
 from amicrawl.frontier import Source, shard_of
-from amicrawl.jobs.connection import PREFIX_SETTING, connect
+from amicrawl.jobs.connection import PREFIX_SETTING
 from amicrawl.jobs.letters import put
+from amicrawl.jobs.scrapy_connection import connect
 from amicrawl.jobs.sharing.letter import Link, encoded_link
 from amicrawl.jobs.sharing.outbox import Outbox
 from amicrawl.jobs.sharing.share import LEASE, Share

@@ -5,14 +5,16 @@ LEB128 count of entries | entries | u8 width of a code | codes
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import pyarrow as pa
 
 from amicrawl.frontier.format.bits import pack_bits, packed_size, read_width, unpack_narrow
 from amicrawl.frontier.format.faults import Malformed
 from amicrawl.frontier.format.varints import read_uvarint, write_uvarint
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _BLOCK: Final = 1 << 14
 """Codes that are looked up at once: numpy widens each to eight bytes for that."""
@@ -25,6 +27,9 @@ def _code_width(entries: int) -> int:
 
 def encode_dictionary(words: np.ndarray) -> bytes:
     """Return unsigned *words*, contiguous, as a dictionary and codes."""
+    # Loaded for writing: whoever reads frontier files only has no use for it.
+    import pyarrow as pa  # noqa: PLC0415
+
     # Arrow's hash table keeps the order of appearance; `np.unique` would sort, for five times as long.
     column = pa.Array.from_buffers(
         pa.from_numpy_dtype(words.dtype), len(words), [None, pa.py_buffer(words.data)]

@@ -1,0 +1,64 @@
+"""The Scrapy project in which a command is called: where it is, and what its settings say.
+
+A project is found as Scrapy finds it (`SCRAPY_SETTINGS_MODULE`, `scrapy.cfg`, `SCRAPY_PROJECT`), and its
+settings are what its module holds. Scrapy has a function for that, and takes half a second to load, of
+which commands that run no crawl have no use for any.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from configparser import ConfigParser
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+SETTINGS_MODULE = "SCRAPY_SETTINGS_MODULE"
+"""The variable that names the module of the settings."""
+OUR_SETTINGS = "amicrawl.settings"
+"""The settings of a crawl outside of any project."""
+
+_FILE = "scrapy.cfg"
+
+
+def project_directory(start: Path | None = None) -> Path | None:
+    """Return the directory of the project that *start*, or where we are, lies in; None for none."""
+    start = (start or Path.cwd()).absolute()
+    return next((place for place in (start, *start.parents) if (place / _FILE).exists()), None)
+
+
+def settings_module() -> str:
+    """Return the name of the module that the settings are in; empty without a project."""
+    named = os.environ.get(SETTINGS_MODULE)
+    if named is not None:
+        return named
+    found = ConfigParser()
+    # Those of the machine, of the user, of the project: the last one that speaks is heard.
+    found.read(_files())
+    return found.get("settings", os.environ.get("SCRAPY_PROJECT", "default"), fallback="")
+
+
+def project_settings(names: Collection[str]) -> dict[str, Any]:
+    """Return those settings among *names* that the project makes; none without a project.
+
+    Whatever goes wrong in the project's module is raised as it is.
+    """
+    module = settings_module()
+    directory = project_directory()
+    if directory is not None and str(directory) not in sys.path:
+        sys.path.append(str(directory))
+    if not module:
+        return {}
+    loaded = import_module(module)
+    return {name: value for name in names if (value := getattr(loaded, name, None))}
+
+
+def _files() -> list[Path]:
+    home = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    files = [Path("/etc", _FILE), home / _FILE, Path.home() / f".{_FILE}"]
+    directory = project_directory()
+    return files if directory is None else [*files, directory / _FILE]

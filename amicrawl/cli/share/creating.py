@@ -1,0 +1,176 @@
+"""`amicrawl share create`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from amicrawl.cli.redis_options import PrefixOption, RedisOption, job_store
+from amicrawl.cli.share.steering import Name
+from amicrawl.config import PREFIX, CrawlConfig, Identity
+from amicrawl.discovery.configured import has_scope
+from amicrawl.disk import Disk
+from amicrawl.errors import ExitCode, InputError, UsageError
+from amicrawl.jobs.sharing.beginning import MOST_STARTS, begin, keep_starts, seeds_given
+from amicrawl.jobs.sharing.giving import SeedGiver
+from amicrawl.jobs.sharing.share_record import INBOX, MOST_PARTITIONS, ShareRecord, checked_name
+from amicrawl.jobs.sharing.shipping import Shipper
+from amicrawl.seed import open_seed
+from amicrawl.urls import Refused, UrlKey, fetchable, url_key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from amicrawl.jobs.connection import JobStore
+    from amicrawl.seed import Fault, Seed
+
+_FAULTS_TOLD = 20
+
+Seeds = Annotated[
+    str,
+    typer.Option("--seeds", help="The seed list, as for `scrapy crawl seeds`.", show_default=False),
+]
+Partitions = Annotated[
+    int,
+    typer.Option("--partitions", min=1, max=MOST_PARTITIONS, help="Parts of the hosts; fixed for good."),
+]
+Config = Annotated[Path | None, typer.Option("--config", help="A crawl file for the spider `site`.")]
+Depth = Annotated[
+    str, typer.Option("--depth", help="inf, or shallow: start pages alone; else the crawl file's.")
+]
+PlaceOption = Annotated[
+    str,
+    typer.Option("--place", help="Bucket that partitions travel through: s3://, gs:// or file:///."),
+]
+Inbox = Annotated[int, typer.Option("--inbox", min=1, help="Letters that one inbox holds at most.")]
+SeedFormat = Annotated[str | None, typer.Option("--format", help="Format of the seed list.")]
+Add = Annotated[bool, typer.Option("--add", help="Give more seeds to a crawl that is there.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Exit code 7 for a line that cannot be used.")]
+
+
+def create(
+    name: Name,
+    *,
+    seeds: Seeds,
+    partitions: Partitions = 12,
+    config: Config = None,
+    depth: Depth = "",
+    place: PlaceOption = "",
+    inbox: Inbox = INBOX,
+    seed_format: SeedFormat = None,
+    add: Add = False,
+    strict: Strict = False,
+    redis: RedisOption = None,
+    prefix: PrefixOption = None,
+) -> None:
+    """Make the shared crawl NAME and give it its seeds.
+
+    The seeds wait in Redis until workers take them: a long list is given as fast as they do. Example:
+    amicrawl share create gov --seeds starts.txt --partitions 24 --config crawls/gov.toml
+    """
+    text, settings, said = _crawl_file(config)
+    depth = _depth(depth or said)
+    crawl = CrawlConfig.from_settings(settings)
+    record = ShareRecord(
+        checked_name(name),
+        partitions,
+        inbox=inbox,
+        depth=depth,
+        config=text,
+        scoped=has_scope(crawl),
+        place=place,
+    )
+    if place:
+        Shipper(place, record.name, disk=Disk(), machine="")
+    told = _Told()
+    listed = open_seed(seeds, format=seed_format, on_fault=told)
+    store = job_store(redis, prefix)
+    try:
+        given = _give(store, record, listed, seeds, again=add, by=crawl.identity)
+    finally:
+        store.close()
+    typer.echo(f"{name}: {given} seeds in {record.partitions} partitions.")
+    if strict and told.faults:
+        raise typer.Exit(ExitCode.SEEDS_BAD)
+
+
+def _give(
+    store: JobStore,
+    record: ShareRecord,
+    listed: Iterable[Seed],
+    seeds: str,
+    *,
+    again: bool,
+    by: Identity | None,
+) -> int:
+    """Begin the crawl of *record*, give it what *seeds* has *listed*, and return how many that were."""
+    if not record.scoped:
+        listed = _few_enough(listed)
+    share, token = begin(store, record, again=again)
+    if not record.scoped:
+        starts = [seed.url for seed in listed if not isinstance(fetchable(seed.url), Refused)]
+        if not starts:
+            raise InputError(f"Not one line of {seeds} could be used as a start URL.")
+        keep_starts(share, starts)
+    identity = by or Identity.CANONICAL
+    giver = SeedGiver(share, token, key_of=lambda url: _key_of(url, identity))
+    giver.give(listed)
+    seeds_given(share)
+    return giver.given
+
+
+class _Told:
+    """Tells of lines that cannot be used, the first ones of them, and counts them all."""
+
+    def __init__(self) -> None:
+        self.faults = 0
+
+    def __call__(self, fault: Fault) -> None:
+        self.faults += 1
+        if self.faults <= _FAULTS_TOLD:
+            typer.echo(f"{fault.source}, line {fault.line}: {fault.reason}", err=True)
+
+
+def _depth(given: str) -> str:
+    if given not in {"inf", "shallow"}:
+        raise UsageError(f"--depth {given} is neither inf nor shallow.")
+    return given
+
+
+def _crawl_file(path: Path | None) -> tuple[str, dict[str, object], str]:
+    """Return the text, the settings and the depth of the crawl file *path*, which must stand alone."""
+    if path is None:
+        return "", {}, "inf"
+    # Loaded for a crawl that has one: it takes a while.
+    from amicrawl.crawlfile import read_crawl_file  # noqa: PLC0415
+
+    file = read_crawl_file(path)
+    if file.spider != "site":
+        raise UsageError(f"{path} is for the spider `{file.spider}`; a shared crawl is one of `site`.")
+    text = path.read_text(encoding="utf-8")
+    if any(line.strip().startswith("extends") for line in text.splitlines()):
+        raise UsageError(
+            f"{path} builds on another file, which other machines do not have. Write it as one."
+        )
+    settings = {name: value for name, value in file.settings.items() if name.startswith(PREFIX)}
+    return text, settings, str(file.arguments.get("depth") or "inf")
+
+
+def _few_enough(seeds: Iterable[Seed]) -> list[Seed]:
+    """Return *seeds*, which make the scope."""
+    starts: list[Seed] = []
+    for seed in seeds:
+        starts.append(seed)
+        if len(starts) > MOST_STARTS:
+            raise InputError(
+                f"More than {MOST_STARTS:,} start URLs cannot make the scope of a crawl: every worker "
+                "holds it. Say what is on site in a crawl file ([scope] domains, for example)."
+            )
+    return starts
+
+
+def _key_of(url: str, identity: Identity) -> UrlKey | Refused:
+    target = fetchable(url)
+    return target if isinstance(target, Refused) else url_key(url, identity)

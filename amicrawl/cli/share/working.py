@@ -1,0 +1,120 @@
+"""`amicrawl share work`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from amicrawl.cli.name_value import passed_on
+from amicrawl.cli.project import OUR_SETTINGS, SETTINGS_MODULE, settings_module
+from amicrawl.cli.redis_options import PrefixOption, RedisOption, job_store, redis_settings
+from amicrawl.cli.share.steering import Name
+from amicrawl.disk import Disk
+from amicrawl.errors import ExitCode
+from amicrawl.jobs.sharing.beginning import starts_of
+from amicrawl.jobs.sharing.share import LEASE, Share
+from amicrawl.jobs.sharing.share_record import checked_name
+from amicrawl.jobs.sharing.shipping import Shipper
+from amicrawl.jobs.sharing.worker import Worker, child_command, written_once
+
+_END = {
+    ExitCode.DONE: "The crawl has ended.",
+    ExitCode.STOPPED: "Stopped; the partitions that were held here wait for another worker.",
+    ExitCode.OUR_ERROR: "The crawl has ended, but for what was given up.",
+}
+
+_LEASE = LEASE.total_seconds()
+
+Data = Annotated[Path, typer.Option("--data", help="Directory for what is crawled here.")]
+Slots = Annotated[int, typer.Option("--slots", min=1, help="Partitions that are crawled at a time.")]
+Lease = Annotated[float, typer.Option("--lease", min=1.0, help="Seconds that a lease lasts.")]
+Turn = Annotated[
+    float,
+    typer.Option("--turn", min=0.0, help="Seconds that a partition is held while others wait; 0: all."),
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("-s", "--set", metavar="NAME=VALUE", help="A setting of the crawl on this machine."),
+]
+
+
+def work(
+    name: Name,
+    *,
+    data: Data,
+    slots: Slots = 1,
+    lease: Lease = _LEASE,
+    turn: Turn = 0.0,
+    settings: Settings = None,
+    redis: RedisOption = None,
+    prefix: PrefixOption = None,
+) -> None:
+    """Work on the shared crawl NAME until it has ended.
+
+    Each partition is crawled into DATA/NAME/part-NNN by `scrapy crawl site -a share=NAME`. On the first
+    signal the crawls here stop in order, and their partitions wait for another worker. Example:
+    amicrawl share work gov --slots 4 --data /var/crawls
+    """
+    checked_name(name)
+    given = passed_on(settings)
+    way = redis_settings(redis, prefix)
+    store = job_store(redis, prefix)
+    share, disk = Share.open(store, name), Disk()
+    further = [*_arguments_of(share, data / name, disk=disk), *given]
+    worker = Worker(
+        share,
+        data,
+        command=lambda number, directory: child_command(
+            name, share.record.partitions, number, directory.absolute(), further
+        ),
+        environment={**way.environment(), SETTINGS_MODULE: settings_module() or OUR_SETTINGS},
+        slots=slots,
+        ttl=timedelta(seconds=lease),
+        turn=timedelta(seconds=turn),
+        shipper=_shipper(share, disk),
+        disk=disk,
+        tell=lambda sentence: typer.echo(sentence, err=True),
+    )
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: worker.stop())
+    try:
+        code = worker.run()
+    finally:
+        store.close()
+    typer.echo(_END.get(code, f"Ended with code {code}."), err=True)
+    sys.exit(code)
+
+
+def _arguments_of(share: Share, directory: Path, *, disk: Disk) -> list[str]:
+    """Return the arguments of every child, with the files that they name written to *directory*."""
+    directory.mkdir(parents=True, exist_ok=True)
+    record = share.record
+    # What a crawl file says of starts is not meant here: they come by letter.
+    further = ["-a", f"depth={record.depth}", "-a", "url="]
+    if record.config:
+        path = written_once(directory / "crawl.toml", record.config.encode("utf-8"), disk=disk)
+        further += ["-a", f"config={path.absolute()}"]
+    if record.scoped:
+        further += ["-a", "file="]
+    else:
+        urls = starts_of(share)
+        path = written_once(
+            directory / "starts.txt",
+            "".join(f"{url}\n" for url in urls).encode("utf-8", "surrogatepass"),
+            disk=disk,
+        )
+        further += ["-a", f"file={path.absolute()}", "-a", "format=lines"]
+    return further
+
+
+def _shipper(share: Share, disk: Disk) -> Shipper | None:
+    record = share.record
+    if not record.place:
+        return None
+    return Shipper(record.place, record.name, disk=disk, machine=os.uname().nodename)

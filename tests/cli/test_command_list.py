@@ -1,0 +1,27 @@
+"""The list of commands says of each what the command says of itself, and calls it."""
+
+from __future__ import annotations
+
+import pytest
+from typer.testing import CliRunner
+
+from amicrawl.cli import app
+from amicrawl.cli.commands import COMMANDS, loaded
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_list_has_the_first_sentence_of_each_command(name: str) -> None:
+    command = loaded(name)
+    assert command.name == name
+    assert COMMANDS[name].sentence == command.help.partition("\n\n")[0].replace("\n", " ").strip()
+
+
+def test_a_command_that_is_called_is_the_whole_one() -> None:
+    shown = CliRunner().invoke(app, ["url", "--help"])
+    assert (shown.exit_code, "--query-allow" in shown.output) == (0, True)
+
+
+def test_a_slip_of_the_pen_is_answered_with_the_nearest_command() -> None:
+    answer = CliRunner().invoke(app, ["inspekt"])
+    assert answer.exit_code == 2
+    assert "Did you mean inspect?" in answer.output
