@@ -1,7 +1,8 @@
 """Archive the demo site with `scrapy crawl seeds` and show what came: `make crawl` without seeds.
 
-The site is served on a free port of this machine for as long as the crawl runs. Ends with the exit code
-of the crawl, or, where that is 0, with that of `amicrawl inspect`.
+The site is served on this machine for as long as the crawl runs, each time on the same port if that is
+free, so that a second crawl meets the pages of the first. Ends with the exit code of the crawl, or, if
+that is 0, with that of `amicrawl inspect`.
 """
 
 from __future__ import annotations
@@ -21,6 +22,16 @@ if TYPE_CHECKING:
 
 COMMANDS = Path(sys.executable).parent
 ROOT = Path(__file__).resolve().parent.parent
+PORT = 8651
+"""Where the site is served unless somebody else is there."""
+
+
+def site_at(port: int) -> DemoSite:
+    """Return the demo site on *port* of this machine, or on a free one where that is taken."""
+    try:
+        return DemoSite(port=port)
+    except OSError:
+        return DemoSite()
 
 
 def crawl_command(seeds: Path, out: Path) -> list[str]:
@@ -66,7 +77,7 @@ def main(arguments: list[str]) -> int:
         "--out", type=Path, default=Path("ami-out"), help="directory to write to (ami-out)"
     )
     out = parser.parse_args(arguments).out.absolute()
-    with tempfile.TemporaryDirectory() as directory, DemoSite() as site:
+    with tempfile.TemporaryDirectory() as directory, site_at(PORT) as site:
         seeds = site.seeds(Path(directory) / "seeds.jsonl")
         sys.stderr.write(f"A demo site is served at {site.url} while the crawl runs.\n")
         code = run(crawl_command(seeds, out))

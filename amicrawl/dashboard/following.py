@@ -77,7 +77,8 @@ class Followed:
         """Take the details of *job*; return events that tell what changed, by what they bring.
 
         A long list is read only when the crawl says that it changed, and told by an event of its own,
-        which brings the rest of the details, too. Raises RedisUnavailable.
+        which brings the rest of the details, too. The first time one event brings everything, since a
+        viewer that came before it has nothing yet to put a part to. Raises RedisUnavailable.
         """
         detail = detail_view(job, seen)
         changed = self._changed_lists(seen)
@@ -86,8 +87,10 @@ class Followed:
         if encoded != self.encoded:
             self.encoded = events[""] = encoded
         lists = lists_of(self.ident, changed, watch) if changed else {}
-        for name, one in lists.items():
-            events[name] = orjson.dumps({**detail, name: one})
+        if self.detail is None:
+            events = {"all": orjson.dumps({**detail, **lists})}
+        else:
+            events.update((name, orjson.dumps({**detail, name: one})) for name, one in lists.items())
         self.detail = cast("JobDetail", {**(self.detail or {}), **detail, **lists})
         return events
 

@@ -54,7 +54,8 @@ def format_named(name: str) -> SeedFormat:
 def format_of(source: str, head: bytes) -> SeedFormat:
     """Infer the format of *source*, a path, URL or `-`, of which *head* is the unpacked beginning.
 
-    Content that is unmistakably Parquet or a sitemap decides; then the name; everything else is lines.
+    Content that is unmistakably Parquet decides; then the name; then content that begins like a sitemap
+    or a JSON object, as no URL does; everything else is lines.
     """
     if head.startswith(PARQUET_MAGIC):
         return SeedFormat.PARQUET
@@ -68,9 +69,21 @@ def format_of(source: str, head: bytes) -> SeedFormat:
             return named
     if starts_markup(head) and _SITEMAP_ROOT.search(head):
         return SeedFormat.SITEMAP
-    return SeedFormat.LINES
+    return SeedFormat.JSONL if _first(head) == b"{" else SeedFormat.LINES
+
+
+def is_called_a_table(source: str) -> bool:
+    """Tell whether the name of *source* says that a line has columns, as CSV has."""
+    name = source.lower()
+    for packed in _PACKED:
+        name = name.removesuffix(packed)
+    return name.endswith((".csv", ".tsv"))
 
 
 def starts_markup(head: bytes) -> bool:
     """Tell whether the first byte of *head* that is no white space or byte order mark opens a tag."""
-    return head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<")
+    return _first(head) == b"<"
+
+
+def _first(head: bytes) -> bytes:
+    return head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]

@@ -84,7 +84,18 @@ def seed_of_line(line: bytes, _flaw: Flaw) -> Seed | None:
         return None
     if text.startswith(b"{"):
         raise NotASeedError("the line is JSON; give jsonl as the format")
+    if text.startswith(b"["):
+        raise NotASeedError("a JSON array is no seed list; make it an object a line, with jq -c '.[]'")
     return Seed(checked_url(utf8(text)))
+
+
+def seed_of_cell(line: bytes, flaw: Flaw) -> Seed | None:
+    """Return the same of a file that is called a table: a line with columns is not taken for a URL."""
+    if b"," in line or b"\t" in line.strip(_BLANKS):
+        raise NotASeedError(
+            "the line has columns; give its URL alone, or JSON Lines or Parquet, or lines as the format"
+        )
+    return seed_of_line(line, flaw)
 
 
 def utf8(text: bytes) -> str:

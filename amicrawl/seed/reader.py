@@ -12,9 +12,9 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, BinaryIO, Self
 
 from amicrawl.seed.fault import Fault, FaultLog
-from amicrawl.seed.formats import SeedFormat, format_named, format_of
+from amicrawl.seed.formats import SeedFormat, format_named, format_of, is_called_a_table
 from amicrawl.seed.jsonl import seed_of_json
-from amicrawl.seed.lines import read_lines, seed_of_line
+from amicrawl.seed.lines import read_lines, seed_of_cell, seed_of_line
 from amicrawl.seed.seed import Seed
 from amicrawl.seed.sitemap_tree import SitemapLimits, read_sitemap
 from amicrawl.seed.source import Source, opened
@@ -105,7 +105,10 @@ def open_seed(
     with ExitStack() as stack:
         begun = stack.enter_context(opened(source, fetch=fetch, stdin=stdin))
         chosen = named or format_of(source, begun.head)
-        seeds = _seeds(chosen, begun, faults, fetch=fetch, limits=limits or SitemapLimits())
+        if named is None and chosen is SeedFormat.LINES and is_called_a_table(source):
+            seeds = read_lines(begun, faults, parse=seed_of_cell)
+        else:
+            seeds = _seeds(chosen, begun, faults, fetch=fetch, limits=limits or SitemapLimits())
         stack.callback(seeds.close)
         return SeedReader(seeds, faults, kind=chosen, resources=stack.pop_all())
 

@@ -14,9 +14,9 @@ from loopback import RawServer, page
 from amicrawl.config import CrawlConfig, Identity
 from amicrawl.crawl.following import Following
 from amicrawl.crawl.run import Run
-from amicrawl.crawl.selecting import make_selection
 from amicrawl.crawl.watching.control import StatusFile
 from amicrawl.crawl.watching.steering import Steering
+from amicrawl.discovery.configured import make_selection
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode
 
@@ -165,6 +165,18 @@ def test_a_crawl_of_a_list_says_that_it_has_no_use_for_patterns(
     steered = Steered(Run(CrawlConfig(out=tmp_path), Identity.EXACT))
     steered.write("ignores", "/x")
     assert "it follows no links" in caplog.text
+
+
+def test_a_file_by_a_name_that_means_nothing_is_told_once(
+    steered: Steered, caplog: pytest.LogCaptureFixture
+) -> None:
+    steered.write("ignore", "/calendar/")
+    steered.write("ignore", "/agenda/")
+    for name in ("notes", "status.json", ".delay.swp", "delay~"):
+        steered.write(name, "")
+    (typo, other) = (record.getMessage() for record in caplog.records)
+    assert typo.endswith("control/ignore is no control file and says nothing. Did you mean ignores?")
+    assert other.endswith("There are concurrency, delay, ignores, pause, per_host, stop.")
 
 
 def test_what_is_no_file_is_not_waited_for(steered: Steered, caplog: pytest.LogCaptureFixture) -> None:

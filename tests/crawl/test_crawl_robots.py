@@ -94,7 +94,7 @@ def test_a_host_whose_robots_txt_fails_is_left_alone_and_its_rows_stay_pending(t
         seeds = write_lines(tmp_path / "s.txt", [f"{server.url}/a"])
         stopped = crawl(seeds, tmp_path / "out", settings=OBEY | {"CLOSESPIDER_TIMEOUT": "2"})
         assert asked(server) == ["/robots.txt"]
-        assert "1 URLs not fetched" in stopped.stderr
+        assert "1 URL not fetched" in stopped.stderr
     assert [row["status"] for row in rows(tmp_path / "out")] == [503]
 
 

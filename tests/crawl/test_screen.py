@@ -8,7 +8,18 @@ from dataclasses import replace
 import pytest
 
 from amicrawl.crawl.tally import Tally
-from amicrawl.crawl.watching.screen import Moment, duration, remaining, report, status_line, summary
+from amicrawl.crawl.watching.screen import (
+    Moment,
+    classes,
+    counted,
+    duration,
+    reasons,
+    remaining,
+    report,
+    status_line,
+    summary,
+    volume,
+)
 
 
 def moment(*, elapsed: float = 10.0, total: int | None = 400) -> Moment:
@@ -27,7 +38,9 @@ TALLY = Tally(ok=90, unchanged=3, redirect=2, client_error=1, failed=3, skipped=
 
 def test_the_line_tells_done_and_total_pace_classes_limit_and_eta() -> None:
     line = status_line(TALLY, moment())
-    assert line.startswith("100/400 | 25 pages/s | 3.0 MiB/s | ok 90 unchanged 3 fail 3 skip 1")
+    assert line.startswith(
+        "100/400 | 25 pages/s | 3.0 MiB/s | ok 90 unchanged 3 3xx 2 4xx 1 fail 3 skip 1 | "
+    )
     assert line.endswith("in flight 7/64 | ETA 30s")
 
 
@@ -46,8 +59,40 @@ def test_the_summary_names_every_class() -> None:
     tally = Tally(ok=3, bytes_received=12 * 1024 * 205)
     assert summary(tally, 12.0) == (
         "done in 12s | 3 ok, 0 unchanged, 0 redirect, 0 4xx, 0 5xx, 0 failed, 0 skipped "
-        "| 0 pages/s, 0.2 MiB/s"
+        "| 0 pages/s, 205.0 KiB/s"
     )
+
+
+def test_classes_add_up_and_those_without_a_row_are_left_out() -> None:
+    assert classes(Tally(ok=4, client_error=3, server_error=1, skipped=1)) == "ok 4 4xx 3 5xx 1 skip 1"
+    assert classes(Tally()) == "ok 0"
+
+
+def test_lines_of_the_seed_list_that_could_not_be_used_are_told_at_the_end() -> None:
+    assert summary(Tally(seeds_bad=3), 1.0).endswith("| 3 lines of the seed list not usable")
+    assert "seed list" not in summary(Tally(), 1.0)
+
+
+def test_why_no_answer_came_is_told_the_commonest_first_and_bounded() -> None:
+    assert reasons({}) == ""
+    assert reasons({"proxy": 1, "robots-denied": 1200}) == "no answer: 1,200 robots-denied, 1 proxy\n"
+    many = {f"reason-{number}": 9 - number for number in range(7)}
+    assert reasons(many, most=2) == "no answer: 9 reason-0, 8 reason-1, 25 others\n"
+
+
+def test_addresses_that_our_own_guard_refused_come_with_the_setting_that_permits_them() -> None:
+    assert "AMICRAWL_ALLOW_PRIVATE" in reasons({"address-refused": 1})
+
+
+@pytest.mark.parametrize(
+    ("size", "text"), [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (3 * 1024**2, "3.0 MiB")]
+)
+def test_volumes_are_told_in_the_unit_that_has_figures_for_them(size: float, text: str) -> None:
+    assert volume(size) == text
+
+
+def test_one_thing_is_told_in_the_singular() -> None:
+    assert (counted(1, "URL"), counted(2000, "URL")) == ("1 URL", "2,000 URLs")
 
 
 def test_a_pause_and_its_reasons_are_shown_first() -> None:
@@ -55,6 +100,19 @@ def test_a_pause_and_its_reasons_are_shown_first() -> None:
     assert status_line(TALLY, paused).startswith("PAUSED by disk and signal | 100/400 | ")
     assert report(TALLY, paused)["paused_by"] == ["disk", "signal"]
     assert "PAUSED" not in status_line(TALLY, moment())
+
+
+def test_a_crawl_that_waits_for_its_end_says_so_first_and_what_is_faster() -> None:
+    stopping = replace(moment(), is_stopping=True)
+    assert status_line(TALLY, stopping).startswith("STOPPING (Ctrl-C seals at once) | 100/400 | ")
+    assert (report(TALLY, stopping)["stopping"], report(TALLY, moment())["stopping"]) == (True, False)
+
+
+def test_where_all_hosts_have_to_wait_it_is_told_in_front_for_how_long() -> None:
+    waiting = replace(moment(), next_in=63.4)
+    assert status_line(TALLY, waiting).startswith("next in 1m03s | 100/400 | ")
+    assert status_line(TALLY, waiting).endswith("ETA 1m03s")
+    assert (report(TALLY, waiting)["next_in"], report(TALLY, moment())["next_in"]) == (63.4, None)
 
 
 def test_nothing_done_gives_no_estimate() -> None:

@@ -108,6 +108,20 @@ def test_a_long_list_is_told_when_it_changed_and_not_with_every_figure(
         until(lambda: "history" in (third := next(events)) and len(third["history"]) == 2)
 
 
+def test_the_first_word_of_a_job_is_whole_also_where_its_log_was_followed_before(
+    asking: Asking, redis_server: RedisServer
+) -> None:
+    """Who goes from the page of all jobs to that of one: its log was followed, its details were not."""
+    with redis_server.client() as client:
+        run_job(client, IDENT)
+        everything = asking.events("jobs=*")
+        for number in range(3):
+            add_lines(client, IDENT, download(number))
+            until(lambda: next(everything)[0] == "log")
+            first = next(said for name, said, _ in asking.events(f"jobs={IDENT}") if name == "job")
+            assert {"ignores", "history", "files"} <= first.keys()
+
+
 def test_who_comes_back_gets_what_was_missed_once(asking: Asking, redis_server: RedisServer) -> None:
     with redis_server.client() as client:
         run_job(client, IDENT)

@@ -320,6 +320,10 @@ def test_files_of_one_name_do_not_share_products(tmp_path: Path) -> None:
     lines = [line for path in files for line in path.read_bytes().splitlines()]
     named = {json.loads(line.split(b" ", 2)[2])["filename"] for line in lines}
     assert named == {"a/x.warc.gz", "b/x.warc.gz", "a/x.warc", "a/y.warc"}
+    assert report(out)["same_names"] == {}
+    alike = run(tmp_path / "a", tmp_path / "b", "-o", out, "-j", "1", "--products", "cdxj")
+    assert report(out)["same_names"] == {"x.warc.gz": 2}
+    assert "2 files are called x.warc.gz in the index: --dir-root DIR" in alike.stdout
 
 
 @pytest.mark.parametrize(

@@ -261,7 +261,8 @@ def test_a_page_that_was_cut_off_is_not_listed_by_the_table(tmp_path: Path) -> N
         (["a.warc.gz"], "a.zip", "end in .wacz"),
         (["a.arc.gz"], "a.wacz", "only .warc"),
         (["a.warc.gz.open"], "a.wacz", "only .warc"),
-        (["x/a.warc.gz", "y/a.warc.gz"], "a.wacz", "two files a.warc.gz"),
+        (["x/a.warc.gz", "x/a.warc.gz"], "a.wacz", "named twice"),
+        (["a~b/c.warc", "x/c.warc", "a/b~c.warc", "y/b~c.warc"], "a.wacz", "told from another"),
     ],
 )
 def test_names_that_a_package_cannot_have_are_refused(
@@ -270,6 +271,37 @@ def test_names_that_a_package_cannot_have_are_refused(
     with pytest.raises(UsageError, match=reason):
         pack([tmp_path / name for name in names], tmp_path / target)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_files_of_one_name_are_told_apart_by_their_directories(crawled: Path, tmp_path: Path) -> None:
+    (first, *_) = warcs_of(crawled)
+    for directory in ("monday", "tuesday"):
+        (tmp_path / directory).mkdir()
+        (tmp_path / directory / first.name).write_bytes(first.read_bytes())
+    (tmp_path / "other.warc.gz").write_bytes(first.read_bytes())
+    given = [
+        tmp_path / "monday" / first.name,
+        tmp_path / "tuesday" / first.name,
+        tmp_path / "other.warc.gz",
+    ]
+    pack(given, tmp_path / "a.wacz")
+    names = {f"monday~{first.name}", f"tuesday~{first.name}", "other.warc.gz"}
+    with zipfile.ZipFile(tmp_path / "a.wacz") as opened:
+        assert {name[8:] for name in opened.namelist() if name.startswith("archive/")} == names
+        lines = gzip.decompress(opened.read("indexes/index.cdx.gz")).splitlines()
+    assert {json.loads(line.split(b" ", 2)[2])["filename"] for line in lines} == names
+
+
+def test_a_path_that_another_ends_with_keeps_a_name_of_its_own(crawled: Path, tmp_path: Path) -> None:
+    (first, *_) = warcs_of(crawled)
+    below = tmp_path / "below" / tmp_path.relative_to("/")
+    below.mkdir(parents=True)
+    for directory in (tmp_path, below):
+        (directory / "a.warc.gz").write_bytes(first.read_bytes())
+    packed = pack([tmp_path / "a.warc.gz", below / "a.warc.gz"], tmp_path / "a.wacz")
+    names = [entry.path for entry in packed.entries[:2]]
+    assert len(set(names)) == 2
+    assert not any("//" in name for name in names)
 
 
 def test_a_file_that_is_missing_or_still_written_to_makes_no_package(

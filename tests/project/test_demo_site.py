@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
 
 import pytest
+from demo import site_at
 from demo_site.answers import Answers
 from demo_site.server import DemoSite
 
@@ -182,3 +183,13 @@ def test_nothing_is_left_when_it_stops() -> None:
 def test_it_is_for_this_machine_only() -> None:
     with pytest.raises(ValueError, match="loopback"):
         DemoSite(host="0.0.0.0")
+
+
+def test_the_demo_is_served_where_it_was_unless_somebody_else_is_there() -> None:
+    """A second `make crawl` goes on with the first one's pages."""
+    with DemoSite() as first:
+        port = int(first.url.rstrip("/").rpartition(":")[2])
+        with site_at(port) as elsewhere:
+            assert elsewhere.url != first.url
+    with site_at(port) as again:
+        assert again.url == first.url

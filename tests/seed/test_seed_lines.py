@@ -61,6 +61,10 @@ def test_what_editors_leave_around_urls_is_no_part_of_them(read: Read, content: 
         (b"http://a.example/\xff\xfe", "the line is not UTF-8 (byte 18 of it)"),
         (b"\xef\xbb\xbfhttp://a.example/", r"'\ufeffhttp://a.example/' is no http or https URL"),
         (b'{"url": "http://a.example/"}', "the line is JSON; give jsonl as the format"),
+        (
+            b'[{"url": "http://a.example/"},',
+            "a JSON array is no seed list; make it an object a line, with jq -c '.[]'",
+        ),
     ],
 )
 def test_a_bad_line_is_reported_with_its_number_and_skipped(
@@ -70,6 +74,18 @@ def test_a_bad_line_is_reported_with_its_number_and_skipped(
     assert [seed.url for seed in seeds] == ["http://first.example/", "http://last.example/"]
     assert [(fault.line, fault.reason, fault.kept) for fault in faults] == [(3, reason, False)]
     assert faults[0].source.endswith("seeds.txt")
+
+
+@pytest.mark.parametrize("name", ["seeds.csv", "SEEDS.TSV", "seeds.csv.gz"])
+@pytest.mark.parametrize("column", [b",2024", b"\t2024"])
+def test_a_line_with_columns_is_not_taken_for_a_url(read: Read, name: str, column: bytes) -> None:
+    content = b"http://a.example/\nhttp://b.example/" + column + b"\n"
+    seeds, (fault,) = read(content, name)
+    assert [seed.url for seed in seeds] == ["http://a.example/"]
+    assert fault.reason.startswith("the line has columns; give its URL alone")
+    seeds, faults = read(content, name, format="lines")
+    assert (len(seeds), faults) == (2, [])
+    assert len(read(content)[0]) == 2
 
 
 def test_what_a_fault_quotes_can_do_no_harm_to_a_terminal(read: Read) -> None:

@@ -49,6 +49,8 @@ def no_fault(fault: Fault) -> None:
         ("seeds.csv.gz", LINES, SeedFormat.LINES),
         ("seeds.jsonl", JSONL, SeedFormat.JSONL),
         ("SEEDS.NDJSON", JSONL, SeedFormat.JSONL),
+        ("seeds.json", JSONL, SeedFormat.JSONL),
+        ("seeds", JSONL, SeedFormat.JSONL),
         ("seeds.jsonl.gz", JSONL, SeedFormat.JSONL),
         ("seeds.ndjson.zst", JSONL, SeedFormat.JSONL),
         ("seeds.parquet", table(), SeedFormat.PARQUET),

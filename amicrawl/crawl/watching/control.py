@@ -19,7 +19,7 @@ from scrapy import signals
 
 from amicrawl.crawl.feeding import on_a_thread
 from amicrawl.crawl.run import Run, run_of
-from amicrawl.crawl.watching.steering import Steering
+from amicrawl.crawl.watching.steering import STATUS, Steering
 from amicrawl.disk import OutputFile
 from amicrawl.errors import OutputError
 
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-STATUS = "status.json"
 BY_SIGNAL = "signal"
 """The reason for a pause by signal."""
 _EVERY = 1.0

@@ -7,32 +7,56 @@ import json
 import os
 import shutil
 import sys
+from collections import Counter
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Self, TextIO
+from typing import TYPE_CHECKING, Any, Self, TextIO, cast
 
 from scrapy import signals
 
 from amicrawl.crawl.run import Run, run_of
-from amicrawl.crawl.watching.screen import Moment, report, status_line, summary
+from amicrawl.crawl.watching.screen import Moment, counted, reasons, report, status_line, summary
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from scrapy.crawler import Crawler
 
+    from amicrawl.record import CaptureItem
+
 _ERASE_LINE = "\x1b[2K"
+_LONG = 2.0
+"""Seconds of waiting for hosts from which on they are told."""
+
+
+def _before_shutdown(act: Callable[[], None]) -> None:
+    from twisted.internet import reactor  # noqa: PLC0415  # importing it earlier would install one
+
+    cast("Any", reactor).addSystemEventTrigger("before", "shutdown", act)
 
 
 class Progress:
     """Tells on *stream* how the crawl goes."""
 
-    def __init__(self, crawler: Crawler, run: Run, *, stream: TextIO) -> None:
+    def __init__(
+        self,
+        crawler: Crawler,
+        run: Run,
+        *,
+        stream: TextIO,
+        at_shutdown: Callable[[Callable[[], None]], None] = _before_shutdown,
+    ) -> None:
+        """*at_shutdown* has something done when the process is to end, also where no spider closes."""
         self._crawler = crawler
         self._run = run
         self._stream = stream
+        self._at_shutdown = at_shutdown
         self._on_terminal = stream.isatty() and os.environ.get("TERM") != "dumb"
         self._every = run.config.progress_every or (1.0 if self._on_terminal else 10.0)
         self._timer: asyncio.TimerHandle | None = None
         self._started = run.clock()
         self._last = (self._started, 0, 0)
+        self._failures: Counter[str] = Counter()
+        run.on_count.append(self._counted)
         crawler.signals.connect(self._opened, signals.spider_opened)
         crawler.signals.connect(self._closed, signals.spider_closed)
 
@@ -45,6 +69,8 @@ class Progress:
         self._started = self._run.clock()
         self._last = (self._started, 0, 0)
         self._timer = asyncio.get_running_loop().call_later(self._every, self._tick)
+        # A second signal closes no spider.
+        self._at_shutdown(lambda: self._closed("shutdown"))
         resumed = self._run.resumed
         if not resumed.found:
             return
@@ -52,6 +78,10 @@ class Progress:
             self._write(resumed.sentence() + "\n")
         else:
             self._write(json.dumps({"event": "resumed", **asdict(resumed)}) + "\n")
+
+    def _counted(self, item: CaptureItem) -> None:
+        if item.capture.failure is not None:
+            self._failures[item.capture.failure.value] += 1
 
     def _tick(self) -> None:
         self._timer = asyncio.get_running_loop().call_later(self._every, self._tick)
@@ -64,22 +94,51 @@ class Progress:
             self._write(json.dumps(report(self._run.tally, moment)) + "\n")
 
     def _closed(self, reason: str) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+        if self._timer is None:
+            # It never opened: the sentence that the process ends with says why, and nothing was done.
+            # Or all was told already.
+            return
+        self._timer.cancel()
+        self._timer = None
         elapsed = self._run.clock() - self._started
         if self._on_terminal:
             self._write(_ERASE_LINE)
         else:
-            last = {**report(self._run.tally, self._moment()), "event": "finished", "reason": reason}
-            self._write(json.dumps(last) + "\n")
+            ended = {"event": "finished", "stopping": False, "reason": reason}
+            last = {**report(self._run.tally, self._moment()), **ended}
+            self._write(json.dumps({**last, "failures": dict(self._failures.most_common())}) + "\n")
+        where = f"output in {self._run.config.directory}\n"
+        self._write(self._left_over(reason) + summary(self._run.tally, elapsed) + "\n" + where)
+
+    def _left_over(self, reason: str) -> str:
+        """Say, in a line each, what is left to do, and how."""
+        run = self._run
         note = ""
         if reason != "finished":
-            unread = "" if self._run.tally.seeds_ended else " and the rest of the seed list not read"
-            note = f"stopped ({reason}) with {self._run.waiting:,} URLs not fetched{unread}\n"
-        if later := self._run.later:
-            note += f"{later:,} URLs to be tried again when they are due: run the same command then\n"
-        where = f"output in {self._run.config.directory}\n"
-        self._write(note + summary(self._run.tally, elapsed) + "\n" + where)
+            beside = self._beside()
+            unread = " and the rest of the seed list not read" if self._has_unread_seeds() else ""
+            note = (
+                f"stopped ({reason}) with {counted(run.waiting + beside, 'URL')} not fetched{unread}\n"
+            )
+            if beside and not self._crawler.settings.get("JOBDIR"):
+                note += f"of them {beside:,} in Scrapy's queue alone, which lasts only with JOBDIR\n"
+        when = f"`amicrawl frontier stats {run.config.directory}` says when"
+        if run.later:
+            note += (
+                f"{counted(run.later, 'URL')} to be tried again by the same command when due: {when}\n"
+            )
+        if reason == "finished" and not run.tally.rows and run.errand.recrawl_before is not None:
+            note += f"nothing is due yet: {when}\n"
+        return note + reasons(self._failures)
+
+    def _has_unread_seeds(self) -> bool:
+        has_list = getattr(self._crawler.spider, "arguments", None) is not None
+        return has_list and not self._run.tally.seeds_ended
+
+    def _beside(self) -> int:
+        """Return how many requests were left in Scrapy's own queue, beside the frontier."""
+        put = int(self._crawler.stats.get_value("scheduler/enqueued", 0))
+        return max(0, put - int(self._crawler.stats.get_value("scheduler/dequeued", 0)))
 
     def _moment(self) -> Moment:
         run, tally, now = self._run, self._run.tally, self._run.clock()
@@ -94,7 +153,17 @@ class Progress:
             pages_per_second=(tally.rows - rows) / span,
             bytes_per_second=(tally.bytes_received - size) / span,
             paused_by=tuple(sorted(run.paused)),
+            next_in=self._next_in(now),
+            is_stopping=run.stopping,
         )
+
+    def _next_in(self, now: float) -> float | None:
+        """Return in how many seconds there is a host to ask; None where that need not be told."""
+        run = self._run
+        if run.paused or run.stopping or self._crawler.engine.downloader.active or not run.waiting:
+            return None
+        moment = run.frontier.next_moment(now)
+        return moment - now if moment is not None and moment - now >= _LONG else None
 
     def _write(self, text: str) -> None:
         try:

@@ -5,10 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from amicrawl.capture import Failure
+
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from amicrawl.crawl.tally import Tally
 
-_MIB = 1024**2
+_SHORT = {
+    "ok": "ok",
+    "unchanged": "unchanged",
+    "redirect": "3xx",
+    "client_error": "4xx",
+    "server_error": "5xx",
+    "failed": "fail",
+    "skipped": "skip",
+}
+"""What a terminal calls the classes of `Tally`."""
+_HINT = "address-refused: AMICRAWL_ALLOW_PRIVATE=127.0.0.0/8 and the like permit private addresses\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +40,10 @@ class Moment:
     bytes_per_second: float
     paused_by: tuple[str, ...] = ()
     """Why nothing new is fetched; empty while it is."""
+    next_in: float | None = None
+    """Seconds until a host may be asked again, where all have to wait; None where none has to."""
+    is_stopping: bool = False
+    """Whether the crawl was asked to end, and waits for what is in flight."""
 
 
 def status_line(tally: Tally, moment: Moment) -> str:
@@ -33,21 +51,29 @@ def status_line(tally: Tally, moment: Moment) -> str:
     total = f"{moment.total:,}" if moment.total is not None else f"{tally.seeds_read:,}+"
     eta = remaining(tally, moment)
     # In front, for a narrow terminal to show it, too.
+    stopping = ["STOPPING (Ctrl-C seals at once)"] if moment.is_stopping else []
     paused = [f"PAUSED by {' and '.join(moment.paused_by)}"] if moment.paused_by else []
+    waits = [f"next in {duration(moment.next_in)}"] if moment.next_in is not None else []
     return " | ".join(
         [
+            *stopping,
             *paused,
+            *waits,
             f"{tally.rows:,}/{total}",
             f"{moment.pages_per_second:,.0f} pages/s",
-            f"{moment.bytes_per_second / _MIB:.1f} MiB/s",
-            (
-                f"ok {tally.ok:,} unchanged {tally.unchanged:,} "
-                f"fail {tally.failed:,} skip {tally.skipped:,}"
-            ),
+            f"{volume(moment.bytes_per_second)}/s",
+            classes(tally),
             f"in flight {moment.in_flight}/{moment.inflight_limit}",
             f"ETA {duration(eta) if eta is not None else '-'}",
         ]
     )
+
+
+def classes(tally: Tally) -> str:
+    """Return how many rows there are of each class that has any; they add up to all rows."""
+    counts = tally.as_dict()
+    told = [f"{word} {counts[name]:,}" for name, word in _SHORT.items() if counts[name]]
+    return " ".join(told or ["ok 0"])
 
 
 def report(tally: Tally, moment: Moment) -> dict[str, object]:
@@ -62,7 +88,9 @@ def report(tally: Tally, moment: Moment) -> dict[str, object]:
         "bytes_per_second": round(moment.bytes_per_second),
         "in_flight": moment.in_flight,
         "inflight_limit": moment.inflight_limit,
+        "stopping": moment.is_stopping,
         "paused_by": list(moment.paused_by),
+        "next_in": None if moment.next_in is None else round(moment.next_in, 1),
         **tally.as_dict(),
     }
 
@@ -70,19 +98,52 @@ def report(tally: Tally, moment: Moment) -> dict[str, object]:
 def summary(tally: Tally, elapsed: float) -> str:
     """Return the line that a crawl ends with."""
     seconds = max(elapsed, 0.001)
+    bad = f" | {counted(tally.seeds_bad, 'line')} of the seed list not usable" if tally.seeds_bad else ""
     return (
         f"done in {duration(elapsed)} | {tally.ok:,} ok, {tally.unchanged:,} unchanged, "
         f"{tally.redirect:,} redirect, {tally.client_error:,} 4xx, {tally.server_error:,} 5xx, "
         f"{tally.failed:,} failed, {tally.skipped:,} skipped | {tally.rows / seconds:,.0f} pages/s, "
-        f"{tally.bytes_received / _MIB / seconds:.1f} MiB/s"
+        f"{volume(tally.bytes_received / seconds)}/s{bad}"
     )
 
 
+def reasons(failures: Mapping[str, int], *, most: int = 5) -> str:
+    """Return the line that says why no answer came, the commonest reason first; empty for no reason.
+
+    *failures* are counts by the first word of the index's `error` column. Where our own guard was the
+    reason, a second line says how to change that.
+    """
+    if not failures:
+        return ""
+    ordered = sorted(failures.items(), key=lambda one: (-one[1], one[0]))
+    told = [f"{number:,} {word}" for word, number in ordered[:most]]
+    rest = [f"{sum(number for _, number in ordered[most:]):,} others"] if len(ordered) > most else []
+    hint = _HINT if Failure.ADDRESS_REFUSED in failures else ""
+    return f"no answer: {', '.join(told + rest)}\n{hint}"
+
+
+def counted(number: int, word: str) -> str:
+    """Return *number* with the English *word* it counts: `1 URL`, `2,000 URLs`."""
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
+
+
+def volume(size: float) -> str:
+    """Return *size*, in bytes, as `512 B`, `1.5 KiB` or `3.0 MiB`."""
+    if size < 1024:
+        return f"{size:.0f} B"
+    if size < 1024**2:
+        return f"{size / 1024:.1f} KiB"
+    return f"{size / 1024**2:,.1f} MiB"
+
+
 def remaining(tally: Tally, moment: Moment) -> float | None:
-    """Return the seconds that the rest will take at the pace so far; None where nobody can know."""
+    """Return the seconds that the rest will take at the pace so far; None where nobody can know.
+
+    Not less than all hosts have to wait, nor than 0.
+    """
     if moment.total is None or not tally.rows or moment.elapsed <= 0:
         return None
-    return max(0, moment.total - tally.rows) * moment.elapsed / tally.rows
+    return max(moment.next_in or 0.0, (moment.total - tally.rows) * moment.elapsed / tally.rows)
 
 
 def duration(seconds: float) -> str:

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import logging
 import os
+from difflib import get_close_matches
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from amicrawl.crawl.run import STOP_FILE, Run
 from amicrawl.crawl.watching.control_files import ControlFile, count_in, seconds_in
+from amicrawl.crawl.watching.log_lines import visible
 from amicrawl.errors import AmicrawlError, InputError, UsageError
 
 if TYPE_CHECKING:
@@ -23,9 +26,12 @@ logger = logging.getLogger(__name__)
 DIRECTORY = "control"
 BY_FILE = "file"
 """The reason for a pause by file."""
+STATUS = "status.json"
+"""The file in that directory which the crawl itself writes."""
 _SOURCE = "control/ignores"
 _MOST_PER_HOST = 1000
 _MOST_PATTERNS = 1000
+_MOST_NAMES = 1000
 
 
 class Steering:
@@ -49,6 +55,8 @@ class Steering:
         }
         names = [*self._values, "pause", "stop"]
         self._files = {name: ControlFile(self.directory / name) for name in names}
+        self._told_of = {STATUS}
+        """Names that are no control files and need no word, or have had theirs."""
 
     def look(self) -> None:
         """Look at every file and follow those that have changed."""
@@ -62,6 +70,25 @@ class Steering:
         pause = self._files["pause"]
         if pause.has_changed():
             self._pause(there=pause.is_there)
+        self._say_strangers()
+
+    def _say_strangers(self) -> None:
+        """Say of a file by a name that means nothing, once, that nothing comes of it."""
+        try:
+            names = {path.name for path in islice(self.directory.iterdir(), _MOST_NAMES)}
+        except OSError:
+            return
+        for name in sorted(names - self._files.keys() - self._told_of):
+            self._told_of.add(name)
+            # What editors and copying leave for a moment.
+            if name.startswith(".") or name.endswith(("~", ".open", ".swp", ".tmp")):
+                continue
+            meant = get_close_matches(name, self._files, n=1, cutoff=0.75)
+            logger.warning(
+                "%s is no control file and says nothing. %s",
+                visible(str(self.directory / name)),
+                f"Did you mean {meant[0]}?" if meant else f"There are {', '.join(sorted(self._files))}.",
+            )
 
     def look_for_stop(self) -> None:
         """End the crawl if the file `stop` is there, and take it away, for the next crawl to go on."""

@@ -13,6 +13,7 @@ again, and nothing that is half made has the name of something whole.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 FAILED = "failed"
 """What a step says, and why, that could not be taken."""
+_INDEXES = frozenset({"cdxj", "merged"})
 _LOST_IN_STEPS = (FAILED, "rejects", "skipped", "damaged")
 
 
@@ -55,6 +57,8 @@ class Collected:
     failed: list[Failed] = field(default_factory=list)
     steps: dict[str, Any] = field(default_factory=dict)
     """What the steps say that were taken with all files together, by name."""
+    same_names: dict[str, int] = field(default_factory=dict)
+    """How many files have one name in the index, which cannot tell them apart, by name."""
 
     @property
     def is_sound(self) -> bool:
@@ -99,10 +103,16 @@ def collect(
     with _only_one(out):
         if not wait_for_others(out / MARKS):
             raise UsageError(f"Another process is writing to {out}. Wait until it has ended.")
-        collected = Collected()
+        collected = Collected(same_names=_same_names(jobs))
         waiting = _waiting(jobs, collected, disk or Disk())
         _work(waiting, collected, processes=processes, patience=patience, show=show)
         return collected
+
+
+def _same_names(jobs: Sequence[FileJob]) -> dict[str, int]:
+    """Return which names several of the *jobs* have in an index, and how many of them."""
+    names = Counter(job.filename for job in jobs if _INDEXES & set(job.products))
+    return {name: count for name, count in sorted(names.items()) if count > 1}
 
 
 def _work(

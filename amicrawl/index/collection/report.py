@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from amicrawl.index.collection.marks import Outcome
 
 VERSION = 1
+NAMES_SHOWN = 5
+"""Names shared by several files that the text names; the JSON has them all."""
 LOSSES_SHOWN = 20
 """Losses of one file that the text names; the JSON has them all."""
 
@@ -33,6 +35,7 @@ def as_object(collected: Collected) -> dict[str, Any]:
         "bytes": sum(outcome.size for outcome in outcomes),
         "products": _products(outcomes),
         "steps": collected.steps,
+        "same_names": collected.same_names,
         "failures": [
             {
                 "file": str(failed.source),
@@ -67,6 +70,10 @@ def as_lines(collected: Collected) -> Iterator[str]:
     for name, said in collected.steps.items():
         counts = [f"{value:,} {what}" for what, value in said.items() if isinstance(value, int)]
         yield f"  {name}: " + (", ".join(counts) or f"failed, {said.get('failed')}")
+    for name, count in list(collected.same_names.items())[:NAMES_SHOWN]:
+        yield f"{count:,} files are called {name} in the index: --dir-root DIR has their paths there"
+    if len(collected.same_names) > NAMES_SHOWN:
+        yield f"  and {len(collected.same_names) - NAMES_SHOWN:,} more names of several files each"
     for failed in collected.failed:
         yield f"failed: {failed.source}, byte {failed.offset}: {failed.reason}. Nothing of it was kept."
     for outcome in collected.outcomes.values():

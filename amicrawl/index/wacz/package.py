@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC
 from itertools import chain
@@ -96,7 +97,7 @@ def write_wacz(
     Raises UsageError for names that a package cannot have, or a main page that is not in it; InputError
     for a file that cannot be read or changes meanwhile.
     """
-    _check_names(warcs, path)
+    names = _names_in_package(warcs, path)
     packed = Packed()
     main: list[PageLine] = []
     with ZipPackage(path, moment=description.created, disk=disk) as package:
@@ -118,8 +119,10 @@ def write_wacz(
             # Each file is read for its index while what was copied of it is still in memory.
             lines = (
                 line
-                for warc in warcs
-                for line in _packed_and_indexed(warc, package, packed, told=told, on_record=listed)
+                for warc, name in zip(warcs, names, strict=True)
+                for line in _packed_and_indexed(
+                    warc, package, packed, name=name, told=told, on_record=listed
+                )
             )
             ordered = external_sort(lines, memory=_SORT_MEMORY, scratch=path.parent)
             index = _write_index(package, ordered, idx, packed)
@@ -136,20 +139,33 @@ def write_wacz(
     return packed
 
 
-def _check_names(warcs: Sequence[Path], path: Path) -> None:
+def _names_in_package(warcs: Sequence[Path], path: Path) -> list[str]:
+    """Return what each of *warcs* is called in the package: its name, or where others have it too, more.
+
+    Directories stand in front of it then, as many as it takes: `monday~ami-00000.warc.gz`. Every crawl
+    begins with a file of the same name, and a collection is often of several.
+    """
     if path.suffix != ".wacz":
         raise UsageError(f"{path} has to end in .wacz: readers know such a package by its name.")
     if not warcs:
         raise UsageError("There is no WARC file to pack.")
-    seen: set[str] = set()
     for warc in warcs:
         if not warc.name.endswith(SUFFIXES):
             raise UsageError(f"{warc} cannot go into a package: only .warc and .warc.gz can.")
-        if warc.name in seen:
+    paths = [warc.absolute().parts[1:] for warc in warcs]
+    ways = [["~".join(parts[-n:]) for parts in paths] for n in range(1, max(map(len, paths)) + 1)]
+    counts = [Counter(way) for way in ways]
+    names = [
+        next((way[at] for way, count in zip(ways, counts, strict=True) if count[way[at]] == 1), "")
+        for at in range(len(warcs))
+    ]
+    taken = Counter(names)
+    for warc, name in zip(warcs, names, strict=True):
+        if not name or taken[name] > 1:
             raise UsageError(
-                f"There are two files {warc.name}. Rename one: a package has one of a name."
+                f"{warc} is named twice, or cannot be told from another file. Name each file once."
             )
-        seen.add(warc.name)
+    return names
 
 
 def _scratch(path: Path, disk: Disk) -> IO[bytes]:
@@ -162,18 +178,19 @@ def _packed_and_indexed(
     package: ZipPackage,
     packed: Packed,
     *,
+    name: str,
     told: Callable[[Broken], None],
     on_record: Callable[[Record], None],
 ) -> Iterator[bytes]:
-    """Copy *warc* into the package, then yield its index lines."""
+    """Copy *warc* into the package as *name*, then yield its index lines."""
     before = _state(warc)
-    entry = package.add(f"archive/{warc.name}", _pieces_of(warc), packed=False, size=before[0])
+    entry = package.add(f"archive/{name}", _pieces_of(warc), packed=False, size=before[0])
     packed.entries.append(entry)
     packed.warcs += 1
     for record, partner in paired(read_records(warc, on_broken=told)):
         on_record(record)
         if record.seekable:
-            for line in cdxj_lines(record, filename=warc.name, options=_OPTIONS, partner=partner):
+            for line in cdxj_lines(record, filename=name, options=_OPTIONS, partner=partner):
                 yield line.encoded()
     if _state(warc) != before:
         raise InputError(f"{warc} was changed while it was packed. Pack it when nothing writes to it.")

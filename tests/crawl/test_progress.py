@@ -1,0 +1,143 @@
+"""Progress: when the screen speaks, and what it says of what is left to do."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from amicrawl.capture import Failure
+from amicrawl.crawl.resuming import Resumed
+from amicrawl.crawl.tally import Tally
+from amicrawl.crawl.watching.progress import Progress
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Screen:
+    """A `Progress` over a crawl of which only what it looks at is there."""
+
+    def __init__(self, *, settings: dict[str, str] | None = None, **run: Any) -> None:
+        self._heard: list[Callable[..., None]] = []
+        self._at_shutdown: list[Callable[[], None]] = []
+        self.stream = io.StringIO()
+        self.counts: dict[str, int] = {}
+        self.run = SimpleNamespace(
+            **{
+                "config": SimpleNamespace(progress_every=60.0, directory="out"),
+                "clock": lambda: 5.0,
+                "tally": Tally(seeds_ended=True),
+                "resumed": Resumed(),
+                "errand": SimpleNamespace(recrawl_before=None),
+                "limit": SimpleNamespace(limit=64),
+                "waiting": 0,
+                "later": 0,
+                "paused": frozenset(),
+                "stopping": False,
+                "frontier": SimpleNamespace(next_moment=lambda now: now + 60),
+                "on_count": [],
+                **run,
+            }
+        )
+        crawler: Any = SimpleNamespace(
+            settings=settings or {},
+            spider=SimpleNamespace(arguments=object()),
+            stats=SimpleNamespace(get_value=self.counts.get),
+            signals=SimpleNamespace(connect=lambda heard, _: self._heard.append(heard)),
+            engine=SimpleNamespace(downloader=SimpleNamespace(active=set())),
+        )
+        as_run: Any = self.run
+        Progress(crawler, as_run, stream=self.stream, at_shutdown=self._at_shutdown.append)
+
+    def fail(self, why: Failure) -> None:
+        for heard in self.run.on_count:
+            heard(SimpleNamespace(capture=SimpleNamespace(failure=why)))
+
+    def close(self, reason: str, *, was_opened: bool = True) -> list[str]:
+        """Return the lines that stand there once the crawl has closed, or, without *reason*, cannot."""
+        opened, closed = self._heard
+
+        async def whole_crawl() -> None:
+            if was_opened:
+                opened()
+            if reason:
+                closed(reason)
+            for act in self._at_shutdown:
+                act()
+
+        asyncio.run(whole_crawl())
+        return self.stream.getvalue().splitlines()
+
+
+def test_a_crawl_that_never_opened_leaves_the_word_to_its_error() -> None:
+    assert Screen().close("shutdown", was_opened=False) == []
+
+
+def test_a_finished_crawl_ends_with_its_summary_and_its_place() -> None:
+    _, summary, place = Screen().close("finished")
+    assert summary.startswith("done in 0s | 0 ok, ")
+    assert place == "output in out"
+
+
+def test_a_process_that_ends_before_its_crawl_has_closed_says_what_was_left() -> None:
+    """So it is after a second signal."""
+    said = Screen(waiting=2).close("")
+    assert [json.loads(said[0])["reason"], *said[1:2]] == [
+        "shutdown",
+        "stopped (shutdown) with 2 URLs not fetched",
+    ]
+
+
+def test_a_stopped_crawl_counts_what_waits_in_the_frontier_and_beside_it() -> None:
+    screen = Screen(waiting=3)
+    screen.counts.update({"scheduler/enqueued": 10, "scheduler/dequeued": 6})
+    said = screen.close("closespider_pagecount")
+    assert said[1] == "stopped (closespider_pagecount) with 7 URLs not fetched"
+    assert said[2] == "of them 4 in Scrapy's queue alone, which lasts only with JOBDIR"
+
+
+def test_where_the_queue_beside_is_kept_nothing_is_said_to_be_lost() -> None:
+    screen = Screen(settings={"JOBDIR": "job"})
+    screen.counts.update({"scheduler/enqueued": 10, "scheduler/dequeued": 9})
+    said = screen.close("shutdown")
+    assert said[1] == "stopped (shutdown) with 1 URL not fetched"
+    assert "JOBDIR" not in "\n".join(said)
+
+
+def test_a_crawl_whose_hosts_all_have_to_wait_says_for_how_long() -> None:
+    assert json.loads(Screen(waiting=1).close("shutdown")[0])["next_in"] == 60.0
+    soon = SimpleNamespace(next_moment=lambda now: now + 1)
+    assert json.loads(Screen(waiting=1, frontier=soon).close("shutdown")[0])["next_in"] is None
+    assert json.loads(Screen().close("finished")[0])["next_in"] is None
+
+
+def test_of_a_list_that_was_not_read_to_its_end_the_rest_is_told() -> None:
+    said = Screen(tally=Tally()).close("shutdown")
+    assert said[1] == "stopped (shutdown) with 0 URLs not fetched and the rest of the seed list not read"
+
+
+def test_what_comes_back_later_is_told_with_the_command_that_says_when() -> None:
+    said = Screen(later=1).close("finished")
+    assert said[1] == (
+        "1 URL to be tried again by the same command when due: `amicrawl frontier stats out` says when"
+    )
+
+
+def test_a_recrawl_with_nothing_due_says_so() -> None:
+    nothing = Screen(errand=SimpleNamespace(recrawl_before=0)).close("finished")
+    assert nothing[1] == "nothing is due yet: `amicrawl frontier stats out` says when"
+    done = Screen(errand=SimpleNamespace(recrawl_before=0), tally=Tally(ok=1)).close("finished")
+    assert "nothing is due" not in "\n".join(done)
+
+
+def test_why_no_answers_came_is_told_to_people_and_programs() -> None:
+    screen = Screen()
+    for why in (Failure.ROBOTS_DENIED, Failure.ADDRESS_REFUSED, Failure.ADDRESS_REFUSED):
+        screen.fail(why)
+    said = screen.close("finished")
+    assert json.loads(said[0])["failures"] == {"address-refused": 2, "robots-denied": 1}
+    assert said[1] == "no answer: 2 address-refused, 1 robots-denied"
+    assert "AMICRAWL_ALLOW_PRIVATE" in said[2]
