@@ -5,8 +5,9 @@
 
 Where robots.txt can only be had later (5xx, a connection that breaks), the row goes back to the frontier
 and its host's gate stays shut until it is asked again; after five times its URLs are refused. Where
-nobody is there at all (no such name, connection refused), the page itself is tried: it fails for the
-same reason, and its row in the index says which. What is known is kept in `frontier/robots.json`.
+nobody is there at all (no such name, connection refused) and no rules are known from before, the page
+itself is tried: it fails for the same reason, and its row in the index says which. That holds only until
+somebody does answer, who is asked for robots.txt next. What is known is kept in `frontier/robots.json`.
 
 What robots.txt decides is for the policy to say: the crawl's, or that of a host by its override. Under
 `obey-but-fetch-requisites` it is asked and its delay kept all the same, but what a page needs to be
@@ -41,11 +42,11 @@ from amicrawl.crawl.ticket import NotYet, RefusedByRobots, Stopped, ticket_of
 from amicrawl.disk import OutputFile
 from amicrawl.errors import AmicrawlError
 from amicrawl.politeness.robots_policy import (
-    Access,
     RobotsCache,
     RobotsVerdict,
     honoured_delay,
     is_bound,
+    judge_absence,
     judge_robots,
     max_age_of,
     robots_url,
@@ -56,6 +57,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from scrapy.crawler import Crawler
+
+    from amicrawl.record import CaptureItem
 
 logger = logging.getLogger(__name__)
 
@@ -79,6 +82,8 @@ class RobotsMiddleware:
         self._agent: str = crawler.settings["ROBOTSTXT_USER_AGENT"] or crawler.settings["USER_AGENT"]
         self._cache: RobotsCache | None = None
         self._asking: dict[str, asyncio.Task[RobotsVerdict]] = {}
+        self._has_passed = False
+        """Whether an origin was passed, and may have to be asked once it answers."""
         self._met: dict[str, float] = {}
         """When what is known expires, by origins that were heeded: their delay kept, sitemaps told."""
         self._policy = run.config.robots
@@ -200,13 +205,28 @@ class RobotsMiddleware:
         except (AmicrawlError, Stopped, NotYet):
             raise
         except (IgnoreRequest, *_NOBODY_THERE):
-            return self._keep(origin, RobotsVerdict(Access.ALLOW_ALL, time.time() + 3600))
+            return self._keep(origin, self._absent(origin))
         except Exception as error:  # noqa: BLE001  # whatever it was, there is no robots.txt to go by
             if str(error).startswith("connect-timeout"):
-                return self._keep(origin, RobotsVerdict(Access.ALLOW_ALL, time.time() + 3600))
+                return self._keep(origin, self._absent(origin))
             return self._keep(origin, await self._judge(origin, None, b"", None))
         max_age = max_age_of((response.headers.get("Cache-Control") or b"").decode("latin-1"))
         return self._keep(origin, await self._judge(origin, response.status, response.body, max_age))
+
+    def _absent(self, origin: str) -> RobotsVerdict:
+        """Return what counts at *origin*, where nobody is there."""
+        verdict = judge_absence(now=time.time(), previous=self._known.previous(origin))
+        if verdict.is_pass and not self._has_passed:
+            self._has_passed = True
+            self._run.on_count.append(self._heard)
+        return verdict
+
+    def _heard(self, item: CaptureItem) -> None:
+        """Have the robots.txt of an origin that was passed asked for, now that it does answer."""
+        if item.capture.failure is None:
+            origin = robots_url(item.capture.url)
+            if isinstance(origin, str):
+                self._known.heard_from(origin)
 
     async def _judge(
         self, origin: str, status: int | None, body: bytes, max_age: float | None

@@ -15,6 +15,7 @@ from scrapy import Request
 from scrapy.core.scheduler import BaseScheduler, Scheduler
 from scrapy.utils.misc import build_from_crawler
 
+from amicrawl.crawl.carried import REFERER
 from amicrawl.crawl.parking import Parking
 from amicrawl.crawl.redirects import CHAIN, META_JSON
 from amicrawl.crawl.run import Run, run_of
@@ -43,6 +44,8 @@ _HELD_META = frozenset(
         "download_latency",
     }
 )
+_HELD_HEADERS = frozenset({b"Referer"})
+"""Scrapy gives it to every link that a callback yields."""
 _SKIPS_PER_PASS = 200
 
 
@@ -150,7 +153,7 @@ class FrontierScheduler(BaseScheduler):
             and request.errback is None
             and not request.cookies
             and not request.cb_kwargs
-            and not request.headers
+            and request.headers.keys() <= _HELD_HEADERS
             and request.meta.keys() <= _HELD_META
         )
 
@@ -158,6 +161,8 @@ class FrontierScheduler(BaseScheduler):
         meta = dict(request.meta)
         # What the producer knew of a seed belongs to every hop that it leads to; its digest does not.
         meta_json = str(meta.pop(META_JSON, ""))
+        if referer := request.headers.get("Referer"):
+            meta[REFERER] = referer.decode("latin-1")
         return self._run.offer(
             Seed(request.url, meta_json=meta_json),
             key,
@@ -270,9 +275,12 @@ class FrontierScheduler(BaseScheduler):
 def _request_of(dispatch: Dispatch, ticket: Ticket) -> Request:
     """Return the request for a row, with its *ticket*."""
     offer = dispatch.offer
+    carried = dict(offer.extra or {})
+    referer = carried.pop(REFERER, None)
+    headers = {"Referer": referer} if isinstance(referer, str) else None
     meta = {
-        **(offer.extra or {}),
+        **carried,
         "verbatim_url": True,
         TICKET: ticket,
     }
-    return Request(offer.seed.url, meta=meta, priority=int(offer.priority))
+    return Request(offer.seed.url, headers=headers, meta=meta, priority=int(offer.priority))

@@ -40,6 +40,7 @@ MOST_ROW_TEXT = 64 << 10
 _SHORTEST_KEPT = 3600.0
 _FIRST_WAIT = 60.0
 _LONGEST_WAIT = 3600.0
+_PASS = 3600.0
 _LONGEST_STALE = 30 * 24 * 3600.0  # RFC 9309, 2.3.1.4 calls this "a reasonably long period"
 
 _DEFAULT_PORT = {"http": 80, "https": 443}
@@ -82,6 +83,11 @@ class RobotsVerdict:
         if self.access is Access.RULES and self.rules is not None:
             return self.rules.allows(url)
         return None if self.access is Access.WAIT else self.access is Access.ALLOW_ALL
+
+    @property
+    def is_pass(self) -> bool:
+        """Whether all is allowed because nobody was there to ask; it ends when somebody answers."""
+        return self.access is Access.ALLOW_ALL and not self.answered
 
     @property
     def reason(self) -> str:
@@ -133,6 +139,18 @@ def judge_robots(
     if status is not None and 300 <= status < 500:
         return RobotsVerdict(Access.ALLOW_ALL, now + kept, answered=now)
     return _unanswered(now, previous, most_failures=most_failures)
+
+
+def judge_absence(
+    *, now: float, previous: RobotsVerdict | None = None, most_failures: int = 5
+) -> RobotsVerdict:
+    """Return what it means that nobody is there to ask: no such name, or no connection.
+
+    Rules that were known go on to hold. Without any, the page itself may be tried, which fails for the
+    same reason and says so; see `RobotsVerdict.is_pass`.
+    """
+    verdict = _unanswered(now, previous, most_failures=most_failures)
+    return verdict if verdict.rules is not None else RobotsVerdict(Access.ALLOW_ALL, now + _PASS)
 
 
 def _unanswered(now: float, previous: RobotsVerdict | None, *, most_failures: int) -> RobotsVerdict:
@@ -234,14 +252,20 @@ class RobotsCache:
         while len(self._verdicts) > self._most_origins or self._text > self._most_text:
             self._drop(next(iter(self._verdicts)))
 
+    def heard_from(self, origin: str) -> None:
+        """Note that *origin* has answered something: where it was only passed, it is to be asked now."""
+        known = self.previous(origin)
+        if known is not None and known.is_pass:
+            self._drop(origin)
+
     def to_rows(self) -> Iterator[dict[str, Any]]:
         """Yield what is known, the origins used last at the end, as objects for JSON.
 
         Rules are written as the file that says the same. An origin whose file has more than
-        `MOST_ROW_TEXT` characters is left out, and asked again after a restart.
+        `MOST_ROW_TEXT` characters is left out, as is one that was passed: both are asked again.
         """
         for origin, (verdict, size) in list(self._verdicts.items()):
-            if size <= MOST_ROW_TEXT:
+            if size <= MOST_ROW_TEXT and not verdict.is_pass:
                 yield {
                     "origin": origin,
                     "access": str(verdict.access),
@@ -314,4 +338,5 @@ def _read_row(row: object, now: float) -> tuple[str, RobotsVerdict] | None:
     if robots is not None and len(robots) > MOST_ROW_TEXT:
         return None
     rules = None if robots is None else parse_robots(robots.encode("utf-8", "replace"), agent="*")
-    return origin, RobotsVerdict(access, float(expires), rules, failures, float(answered))
+    verdict = RobotsVerdict(access, float(expires), rules, failures, float(answered))
+    return None if verdict.is_pass else (origin, verdict)

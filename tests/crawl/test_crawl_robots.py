@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from archive_reading import rows
 from loopback import RawServer, crawl, page, write_lines
@@ -103,3 +105,35 @@ def test_where_nobody_is_there_the_page_says_why(tmp_path: Path) -> None:
     crawl(seeds, tmp_path / "out", settings=OBEY | {"AMICRAWL_MAX_RETRIES": "0"})
     found = {row["url"]: row["error"].split(":")[0] for row in rows(tmp_path / "out")}
     assert found["http://127.0.0.1:9/a"] == "connection-refused"
+
+
+class Late(SimpleHTTPRequestHandler):
+    """A server that is there only later: it disallows `/no`, and answers everything else."""
+
+    asked: ClassVar[list[str]] = []
+
+    def do_GET(self) -> None:
+        self.asked.append(self.path)
+        body = b"User-agent: *\nDisallow: /no\n" if self.path == "/robots.txt" else b"ok"
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_that_nobody_was_there_to_ask_permits_nothing_once_somebody_is(tmp_path: Path) -> None:
+    with RawServer(lambda _: page(b"")) as gone:
+        port = int(gone.url.rpartition(":")[2])
+    first = write_lines(tmp_path / "a.txt", [f"http://127.0.0.1:{port}/a"])
+    crawl(first, tmp_path / "out", settings=OBEY | {"AMICRAWL_MAX_RETRIES": "0"})
+    with ThreadingHTTPServer(("127.0.0.1", port), Late) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        second = write_lines(
+            tmp_path / "b.txt", [f"http://127.0.0.1:{port}/{name}" for name in ("no", "b")]
+        )
+        crawl(second, tmp_path / "out", settings=OBEY)
+        server.shutdown()
+    assert Late.asked == ["/robots.txt", "/b"]

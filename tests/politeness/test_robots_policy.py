@@ -18,6 +18,7 @@ from amicrawl.politeness.robots_policy import (
     RobotsVerdict,
     honoured_delay,
     is_bound,
+    judge_absence,
     judge_robots,
     max_age_of,
     robots_url,
@@ -113,6 +114,34 @@ def test_rules_known_before_hold_while_their_origin_is_unreachable_for_30_days()
 
 def test_that_there_was_no_file_does_not_last_beyond_its_day() -> None:
     assert judged(503, now=NOW + DAY, previous=judged(404)).access is Access.WAIT
+
+
+def test_rules_known_before_hold_while_nobody_is_there() -> None:
+    known = judged(200, CLOSED)
+    absent = judge_absence(now=NOW + DAY, previous=known)
+    assert (absent.access, absent.rules, absent.is_pass) == (Access.RULES, known.rules, False)
+    assert judge_absence(now=NOW + 31 * DAY, previous=known).is_pass
+
+
+def test_where_nobody_is_there_and_nothing_is_known_pages_are_tried_until_somebody_answers() -> None:
+    passed = judge_absence(now=NOW, previous=judged(503))
+    assert (passed.is_pass, passed.allows("http://a.example/x")) == (True, True)
+    cache = RobotsCache()
+    for origin, verdict in ((A, passed), (B, judged(404)), (C, judged(200, CLOSED))):
+        cache.keep(origin, verdict)
+        cache.heard_from(origin)
+    cache.heard_from("http://unknown.example/robots.txt")
+    assert [cache.find(origin, now=NOW) is None for origin in (A, B, C)] == [True, False, False]
+
+
+def test_that_nobody_was_there_is_forgotten_by_the_next_crawl() -> None:
+    cache = RobotsCache()
+    cache.keep(A, judge_absence(now=NOW))
+    assert list(cache.to_rows()) == []
+    row = {"origin": A, "access": "allow-all", "expires": NOW + 60, "failures": 0, "answered": 0.0}
+    rows = [row | {"robots": None}, row | {"origin": B, "answered": NOW, "robots": None}]
+    again = RobotsCache.from_rows(rows, agent="a", written_for="a", now=NOW)
+    assert [again.previous(origin) is not None for origin in (A, B)] == [False, True]
 
 
 def test_an_answer_that_confirms_the_last_one_renews_it() -> None:
