@@ -50,14 +50,15 @@ def test_links_that_waited_when_the_spider_was_killed_are_followed_by_the_next_r
         os.killpg(first.pid, signal.SIGKILL)
         first.wait()
         before = len(server.requests)
-        subprocess.run(
-            command(out, "-o", str(items)),
+        second = subprocess.run(
+            command(out, "-o", str(items), "--nolog"),
             cwd=PROJECT,
             env=environment(),
             capture_output=True,
             check=True,
         )
         asked = server.requests
+    assert second.stderr == b"", "whoever wants no log wants no progress either"
     assert {head.split(b" ")[1] for head in asked} == {
         b"/",
         *(b"/%d" % number for number in range(_PAGES)),

@@ -12,6 +12,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Self, TextIO, cast
 
 from scrapy import signals
+from scrapy.exceptions import NotConfigured
 
 from amicrawl.crawl.run import Run, run_of
 from amicrawl.crawl.watching.screen import Moment, counted, reasons, report, status_line, summary
@@ -62,7 +63,9 @@ class Progress:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        """Build it for *crawler*; it writes to standard error, where logs go too."""
+        """Build it for *crawler*; it writes to standard error, where logs go too, and not without them."""
+        if not crawler.settings.getbool("LOG_ENABLED"):
+            raise NotConfigured
         return cls(crawler, run_of(crawler), stream=sys.stderr)
 
     def _opened(self) -> None:
