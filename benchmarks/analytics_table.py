@@ -1,4 +1,4 @@
-"""Merging and the table: `python -m benchmarks.analytics_table [--lines N] [--rounds N] [--json FILE]`.
+"""Merging and the table: `python -m benchmarks.analytics_table [--lines N] [--rounds N] [--files]`.
 
 Each step is a process of its own, on one core as far as the program has a say; rounds are interleaved
 and medians given. Lines are as long as those of the End of Term collections (some 470 octets with their
@@ -10,6 +10,11 @@ sidecar's fields), three in four of them with a record of the sidecar.
     merge_aside  as merge, with both sides set aside on disk, whatever their size
     table        `amicrawl table`, from what merge made
     table_sort   the same from lines in no order, without a sidecar's fields
+
+With `--files` also, to be read by the clock, beside the dictionary:
+
+    files_one    `amicrawl merge`, the same lines in four files with a sidecar each, in one process
+    files_two    the same in two processes
 """
 
 from __future__ import annotations
@@ -24,24 +29,27 @@ import subprocess
 import sys
 import tempfile
 import time
+from bisect import bisect_left
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from amicrawl.disk import Disk
 from amicrawl.index.merging.fields import added_fields
-from amicrawl.index.merging.merge import SIDES_IN_MEMORY, MergeJob, merge_job
+from amicrawl.index.merging.merge import SIDES_IN_MEMORY, MergeJob, merge, merge_job
 from amicrawl.table import make_table
 from benchmarks.crawlers import ROOT
 from benchmarks.report import machine
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 OUT = ROOT / "benchmarks" / "out"
 _WARC = (
     "crawl-data/EOT-2012/segments/IA-{:03d}/warc/"
     "EOT-2012-20130225012855292-{:05d}-10476~wbgrp-crawl013.us.archive.org~8443.warc.gz"
 )
+_FILES = 4
 _TLDS = ("gov", "com", "co.uk", "de", "org")
 
 
@@ -64,6 +72,14 @@ def write_inputs(work: Path, lines: int) -> None:
         written[name].sort()
     for name, each in written.items():
         (work / f"{name}.cdxj").write_text("".join(each))
+    (work / "files").mkdir(exist_ok=True)
+    index, side = written["index"], written["side"]
+    borders = [index[lines * number // _FILES] for number in range(1, _FILES)]
+    for name, each in (("cdxj", index), ("meta.cdxj", side)):
+        # Cut where a key and second begin, both are cut between the same captures.
+        cuts = [0, *[bisect_left(each, border[: border.index(" {")]) for border in borders], len(each)]
+        for number, (first, end) in enumerate(pairwise(cuts)):
+            (work / "files" / f"{number}.{name}").write_text("".join(each[first:end]))
 
 
 def _lines(count: int) -> Iterator[tuple[str, str, str]]:
@@ -130,6 +146,13 @@ def _merged(work: Path, index: str, side: str, held: int) -> int:
     return merge_job(MergeJob((work / index,), (work / side,), out, sides_in_memory=held)).counts.lines
 
 
+def _merged_files(work: Path, processes: int) -> int:
+    files, out = work / "files", work / f"merged-files-{processes}"
+    indexes = [files / f"{number}.cdxj" for number in range(_FILES)]
+    sides = [files / f"{number}.meta.cdxj" for number in range(_FILES)]
+    return merge(indexes, sides, out, processes=processes, worth_a_process=1).counts.lines
+
+
 def _table(source: Path) -> int:
     with tempfile.TemporaryDirectory(dir=source.parent) as out:
         report = make_table([source], Path(out) / "table", disk=Disk())
@@ -145,28 +168,39 @@ STEPS: dict[str, Callable[[Path], int]] = {
     "table": lambda work: _table(work / f"merged-{SIDES_IN_MEMORY}" / "index.cdxj"),
     "table_sort": lambda work: _table(work / "shuffled.cdxj"),
 }
+FILES_STEPS: dict[str, Callable[[Path], int]] = {
+    "files_one": lambda work: _merged_files(work, 1),
+    "files_two": lambda work: _merged_files(work, 2),
+}
 
 
 def step_figures(step: str, work: Path) -> dict[str, float]:
     """Run *step* here and return its figures."""
-    before, cpu_before = time.perf_counter(), time.process_time()
-    lines = STEPS[step](work)
-    seconds, cpu = time.perf_counter() - before, time.process_time() - cpu_before
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    before, user_before, system_before = time.perf_counter(), *_processor_time()
+    lines = (STEPS | FILES_STEPS)[step](work)
+    seconds, (user, system) = time.perf_counter() - before, _processor_time()
     return {
         "lines_per_second": lines / seconds,
-        "lines_per_cpu_second": lines / cpu,
-        "peak_mib": peak,
+        "lines_per_cpu_second": lines / (user + system - user_before - system_before),
+        "user_seconds": user - user_before,
+        "system_seconds": system - system_before,
+        "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
     }
 
 
-def measure(lines: int, rounds: int, *, work: Path) -> dict[str, Any]:
-    """Run all steps so many times; return the report."""
+def _processor_time() -> tuple[float, float]:
+    """Return what this process and those it has started took, its own and the system's for it."""
+    own, others = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return own.ru_utime + others.ru_utime, own.ru_stime + others.ru_stime
+
+
+def measure(lines: int, rounds: int, *, work: Path, steps: Sequence[str]) -> dict[str, Any]:
+    """Run all *steps* so many times; return the report."""
     # In a process of its own: what a process takes is counted from its parent's size on.
     _run_step("inputs", work, lines)
-    turns: dict[str, list[dict[str, float]]] = {step: [] for step in STEPS}
+    turns: dict[str, list[dict[str, float]]] = {step: [] for step in steps}
     for _ in range(rounds):
-        for step in STEPS:
+        for step in steps:
             turns[step].append(json.loads(_run_step(step, work, lines)))
             print(f"{step}: {turns[step][-1]}", file=sys.stderr, flush=True)
     figures = {
@@ -206,7 +240,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "--json", type=Path, default=OUT / "analytics_table.json", help="where the report goes"
     )
-    parser.add_argument("--step", choices=["inputs", *STEPS], help=argparse.SUPPRESS)
+    parser.add_argument("--files", action="store_true", help="also merge several files, in processes")
+    parser.add_argument("--step", choices=["inputs", *STEPS, *FILES_STEPS], help=argparse.SUPPRESS)
     parser.add_argument("--work", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.step == "inputs":
@@ -217,11 +252,15 @@ def main(arguments: list[str]) -> int:
         return 0
     OUT.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=OUT) as name:
-        report = measure(options.lines, options.rounds, work=Path(name))
+        steps = [*STEPS, *(FILES_STEPS if options.files else ())]
+        report = measure(options.lines, options.rounds, work=Path(name), steps=steps)
     options.json.write_text(json.dumps(report, indent=2) + "\n")
     print(f"{report['lines']:,} lines of {report['octets_per_line']:.0f} octets; medians of rounds.")
     for step, figures in report["figures"].items():
-        shown = ", ".join(f"{name} {value:,.0f}" for name, value in figures.items())
+        shown = ", ".join(
+            f"{name} {value:,.2f}" if name.endswith("_seconds") else f"{name} {value:,.0f}"
+            for name, value in figures.items()
+        )
         print(f"    {step:<12} {shown}")
     return 0
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from amicrawl.index.lines.blocks import Block
+from amicrawl.index.lines.arrow_texts import numbers_from
+from amicrawl.index.lines.blocks import Block, Fields
 from amicrawl.table.convert import (
     converted_with_places,
     moments,
@@ -28,9 +29,6 @@ from amicrawl.table.url_columns import columns_of_urls
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import NDArray
-
-    from amicrawl.index.lines.arrow_texts import Texts
     from amicrawl.index.lines.shapes import Shape
     from amicrawl.table.convert import Reject
     from amicrawl.table.schema import TableSchema
@@ -57,15 +55,12 @@ def rows_of_block(octets: bytes, schema: TableSchema, *, place: Place = NOWHERE)
     Crawl, segment and subset are those of *place*; what it leaves open is told by the file's name.
     """
     block = Block(octets)
-    wanted = {**schema.text_fields, **_NUMBER_FIELDS, "url": "url", "warc_filename": "filename"}
-    wanted["fetch_status"] = "status"
-    if "warc_record_id" in schema.columns.names:
-        wanted["warc_record_id"] = "recordid"
-    fields, rows = _taken(block, wanted)
+    fields = _taken(block, schema)
+    rows = fields.rows
     plain = None
     if len(rows):
         try:
-            plain = _plain_rows(block, fields, rows, schema, place)
+            plain = _plain_rows(block, fields, schema, place)
         except (LookupError, ValueError, pa.ArrowException):
             # Some line is a reject: they are all looked at, to find which.
             rows = rows[:0]
@@ -81,21 +76,22 @@ def rows_of_block(octets: bytes, schema: TableSchema, *, place: Place = NOWHERE)
     if plain is None:
         return BlockRows(read.rows, read.rejects, block.lines, headers)
     order = np.argsort(np.concatenate((rows, np.array(others, np.int64)[read.places])))
-    both = pa.Table.from_batches([plain, read.rows]).unify_dictionaries().take(order)
+    both = pa.Table.from_batches([plain, read.rows]).unify_dictionaries().take(numbers_from(order))
     return BlockRows(both.combine_chunks().to_batches()[0], read.rejects, block.lines, headers)
 
 
-def _taken(
-    block: Block, wanted: Mapping[str, str]
-) -> tuple[list[tuple[NDArray[np.int64], dict[str, int | None]]], NDArray[np.int64]]:
-    """Return lines whose fields are texts, with the places of *wanted* ones, and all such lines."""
-    fields, taken = [], []
-    for shape, rows in block.shapes:
-        places = _places_in(shape, wanted)
+def _taken(block: Block, schema: TableSchema) -> Fields:
+    """Return the plain lines whose fields are texts, with those that columns are made of."""
+    wanted = {**schema.text_fields, **_NUMBER_FIELDS, "url": "url", "warc_filename": "filename"}
+    wanted["fetch_status"] = "status"
+    if "warc_record_id" in schema.columns.names:
+        wanted["warc_record_id"] = "recordid"
+    taken = []
+    for alike in block.alike:
+        places = _places_in(alike.shape, wanted)
         if places is not None:
-            fields.append((rows, places))
-            taken.append(rows[block.first_octets(rows) != _EXCLAMATION_MARK])
-    return fields, np.sort(np.concatenate(taken)) if taken else np.empty(0, np.int64)
+            taken.append((alike.some(block.first_octets(alike.rows) != _EXCLAMATION_MARK), places))
+    return Fields(block, taken)
 
 
 def _places_in(shape: Shape, wanted: Mapping[str, str]) -> dict[str, int | None] | None:
@@ -106,28 +102,18 @@ def _places_in(shape: Shape, wanted: Mapping[str, str]) -> dict[str, int | None]
     return places if places["url"] is not None else None
 
 
-def _plain_rows(
-    block: Block,
-    fields: list[tuple[NDArray[np.int64], dict[str, int | None]]],
-    rows: NDArray[np.int64],
-    schema: TableSchema,
-    place: Place,
-) -> pa.RecordBatch:
-    """Return the rows of the plain lines *rows*; raises one of several errors where one gives none."""
-
-    def texts(column: str) -> Texts:
-        return block.column(rows, [(some, places[column]) for some, places in fields])
-
-    columns = {name: texts(name) for name in ("url", "warc_filename", *schema.text_fields)}
-    columns["url_surtkey"] = block.keys(rows)
-    columns["fetch_time"] = moments(block.timestamps(rows))
-    columns["fetch_status"] = statuses(texts("fetch_status"))
+def _plain_rows(block: Block, fields: Fields, schema: TableSchema, place: Place) -> pa.RecordBatch:
+    """Return the rows of the plain lines *fields*; raises one of several errors where one gives none."""
+    columns = {name: fields.texts(name) for name in ("url", "warc_filename", *schema.text_fields)}
+    columns["url_surtkey"] = block.keys(fields.rows).texts()
+    columns["fetch_time"] = moments(block.seconds(fields.rows))
+    columns["fetch_status"] = statuses(*fields.spans("fetch_status"))
     columns["warc_filename"] = columns["warc_filename"].dictionary_encode()
-    columns |= {name: numbers(texts(name)) for name in _NUMBER_FIELDS}
+    columns |= {name: numbers(*fields.spans(name)) for name in _NUMBER_FIELDS}
     columns |= columns_of_urls(columns["url"])
     columns |= places_of(columns["warc_filename"], place)
     if "warc_record_id" in schema.columns.names:
-        columns["warc_record_id"] = record_ids(texts("warc_record_id").to_pylist())
+        columns["warc_record_id"] = record_ids(fields.texts("warc_record_id").to_pylist())
     return rows_of_columns(columns, schema)
 
 

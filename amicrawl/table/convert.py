@@ -16,10 +16,17 @@ from uuid import UUID
 import numpy as np
 import orjson
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from amicrawl.index.lines.arrow_texts import Texts, lengths_of
-from amicrawl.table.line_faults import fault_of, number_of, status_of
+from amicrawl.index.lines.arrow_texts import missing_in, numbers_from, numbers_of
+from amicrawl.index.lines.numerals import have_other_than_digits, pairs_of_digits, whole_numbers
+from amicrawl.index.lines.spans import Octets, Spans
+from amicrawl.table.line_faults import (
+    LARGEST_STATUS,
+    MISSING_NUMBER,
+    fault_of,
+    number_of,
+    status_of,
+)
 from amicrawl.table.partition import NOWHERE, Place, place_of
 from amicrawl.table.url_columns import columns_of_urls, dictionary
 
@@ -142,15 +149,18 @@ def _moments_of(timestamps: list[bytes]) -> pa.Array[Any]:
         if lengths - {14, 17} or not all(map(bytes.isdigit, timestamps)):
             raise ValueError("a timestamp is not of 14 digits")
         timestamps = [timestamp[:14] for timestamp in timestamps]
-    return moments(np.frombuffer(b"".join(timestamps), np.uint8).reshape(-1, 14))
+    ends = np.arange(14, 14 * len(timestamps) + 1, 14)
+    return moments(Spans(Octets(b"".join(timestamps)), ends - 14, ends))
 
 
-def moments(octets: NDArray[np.uint8]) -> pa.Array[Any]:
-    """Return the timestamps *octets*, a row of 14 for each, as moments; ValueError where one is none."""
-    digits = octets.T.astype(np.int64) - ord("0")
-    if ((digits < 0) | (digits > 9)).any():
+def moments(timestamps: Spans) -> pa.Array[Any]:
+    """Return *timestamps*, each of 14 octets, as moments; ValueError where one is none."""
+    # Two digits each: the first eight octets, and the last, of which the first two are there already.
+    date, time = timestamps.words(0), timestamps.words(6)
+    if (have_other_than_digits(date) | have_other_than_digits(time)).any():
         raise ValueError("a timestamp is not of 14 digits")
-    century, rest, month, day, hour, minute, second = digits[0::2] * 10 + digits[1::2]
+    century, rest, month, day = _pairs(date)
+    _, hour, minute, second = _pairs(time)
     year = century * 100 + rest
     if (
         (year < 1) | (month < 1) | (month > 12) | (day < 1) | (hour > 23) | (minute > 59) | (second > 59)
@@ -161,22 +171,31 @@ def moments(octets: NDArray[np.uint8]) -> pa.Array[Any]:
     if (days.astype("M8[M]") != months).any():
         raise ValueError("a month has fewer days")
     milliseconds = ((days.astype(np.int64) * 24 + hour) * 60 + minute) * 60_000 + second * 1000
-    return pa.array(milliseconds.astype("M8[ms]"), pa.timestamp("ms"))
+    return numbers_from(milliseconds, kind=pa.timestamp("ms"))
+
+
+def _pairs(words: NDArray[np.uint64]) -> list[NDArray[np.int64]]:
+    """Return the numbers that each two of the eight digits in *words* are, first to last."""
+    pairs = pairs_of_digits(words)
+    return [((pairs >> np.uint64(at)) & np.uint64(0xFF)).astype(np.int64) for at in (0, 16, 32, 48)]
 
 
 def _statuses(values: list[object]) -> pa.Array[Any]:
     try:
         texts = pa.array(values, pa.string())
     except (TypeError, ValueError):
-        return pa.array(list(map(status_of, values)), pa.int16())
-    return statuses(texts)
+        return numbers_from(np.array(list(map(status_of, values)), np.int16))
+    return statuses(Spans.of(texts), missing_in(texts))
 
 
-def statuses(texts: pa.Array[Any]) -> pa.Array[Any]:
-    """Return *texts* as statuses; -1 where one is none."""
-    spelled: Any = texts.dictionary_encode()
-    known = pa.array([*map(status_of, spelled.dictionary.to_pylist()), -1], pa.int16())
-    return known.take(spelled.indices.fill_null(len(known) - 1))
+def statuses(spans: Spans, missing: NDArray[np.bool_] | None) -> pa.Array[Any]:
+    """Return *spans* as statuses; -1 where one is none, or *missing*."""
+    found, are = whole_numbers(spans)
+    others = np.flatnonzero(~are | (found > LARGEST_STATUS))
+    found[others] = list(map(status_of, spans.some(others).texts().to_pylist()))
+    if missing is not None:
+        found[missing] = MISSING_NUMBER
+    return numbers_from(found.astype(np.int16))
 
 
 def _numbers(values: list[object]) -> pa.Array[Any]:
@@ -184,27 +203,30 @@ def _numbers(values: list[object]) -> pa.Array[Any]:
     try:
         texts = pa.array(values, pa.string())
     except (TypeError, ValueError):
-        return pa.array(list(map(number_of, values)), pa.int64())  # numbers among them
-    return numbers(texts)
+        return numbers_from(np.array(list(map(number_of, values)), np.int64))  # numbers among them
+    return numbers(Spans.of(texts), missing_in(texts))
 
 
-def numbers(texts: Texts) -> pa.Array[Any]:
-    """Return *texts* as offsets or lengths; ValueError where one is none."""
-    if (
-        not texts.null_count
-        and pc.all(pc.ascii_is_decimal(texts)).as_py()
-        and lengths_of(texts).max(initial=0) < 20
-    ):
-        numbers_: pa.Array[Any] = texts.cast(pa.int64())
-        return numbers_
-    return pa.array(list(map(number_of, texts.to_pylist())), pa.int64())
+def numbers(spans: Spans, missing: NDArray[np.bool_] | None) -> pa.Array[Any]:
+    """Return *spans* as offsets or lengths; -1 where one is *missing*, ValueError where one is none."""
+    found, are = whole_numbers(spans)
+    if missing is not None:
+        found[missing] = MISSING_NUMBER
+        are |= missing
+    others = np.flatnonzero(~are)
+    found[others] = list(map(number_of, spans.some(others).texts().to_pylist()))
+    return numbers_from(found)
 
 
 def places_of(filenames: pa.Array[Any], place: Place) -> dict[str, pa.Array[Any]]:
     """Return crawl, segment and subset of each of *filenames*."""
     spelled: Any = filenames if pa.types.is_dictionary(filenames.type) else filenames.dictionary_encode()
-    known = [place.over(_place_of(name)) for name in [*spelled.dictionary.to_pylist(), None]]
-    which = spelled.indices.fill_null(len(known) - 1)
+    known = [_place_of(name) for name in [*spelled.dictionary.to_pylist(), None]]
+    if place != NOWHERE:
+        known = [place.over(its) for its in known]
+    which = numbers_of(spelled.indices)
+    if (missing := missing_in(spelled.indices)) is not None:
+        which = np.where(missing, len(known) - 1, which)
     return {
         name: dictionary(values, which)
         for name, values in zip(

@@ -20,13 +20,8 @@ from amicrawl.errors import UsageError
 from amicrawl.index.collector import collector_at_rest
 from amicrawl.index.steady_memory import steady_memory
 from amicrawl.table.block_rows import rows_of_block
-from amicrawl.table.ordering import (
-    NotInOrderError,
-    blocks_in_order,
-    last_in_order,
-    sorted_blocks,
-    surveyed,
-)
+from amicrawl.table.line_sort import LineSort
+from amicrawl.table.ordering import NotInOrderError, blocks_in_order, last_in_order, sort_lines
 from amicrawl.table.partition import NOWHERE, Place
 from amicrawl.table.schema import EOT, SCHEMA_VERSION
 from amicrawl.table.suffixes import list_version
@@ -40,6 +35,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from amicrawl.disk import Disk
+    from amicrawl.errors import DamagedFileError
     from amicrawl.table.block_rows import BlockRows
     from amicrawl.table.convert import Reject
     from amicrawl.table.schema import TableSchema
@@ -124,15 +120,18 @@ def make_table(
     prepare(out, disk=disk)
     report = TableReport()
     job = _Job(inputs, out, options, disk, told)
+
+    def damaged(error: DamagedFileError) -> None:
+        report.damaged.append(str(error))
+
     try:
-        blocks = blocks_in_order(inputs, damaged=lambda error: report.damaged.append(str(error)))
-        job.do(blocks, report, in_order=True, is_sure=False)
+        job.do(blocks_in_order(inputs, damaged=damaged), report, in_order=True, is_sure=False)
     except NotInOrderError:
         prepare(out, disk=disk)
-        surveys = [surveyed(path) for path in inputs]
-        report = TableReport(damaged=[str(survey.damage) for survey in surveys if survey.damage])
-        in_order = not any(survey.odd for survey in surveys)
-        job.do(sorted_blocks(surveys, scratch=out), report, in_order=in_order, is_sure=True)
+        report = TableReport()
+        with collector_at_rest(), steady_memory(), LineSort(scratch=out, disk=disk) as sort:
+            in_order = sort_lines(inputs, sort, damaged=damaged)
+            job.do(sort.blocks(), report, in_order=in_order, is_sure=True)
     write_report(out, report, disk=disk)
     return report
 

@@ -2,24 +2,24 @@
 
 Most files are in order already, and those of a sharded index follow each other, so `blocks_in_order`
 takes them as they are, merges what overlaps, and has to be given up only where lines are not in order.
-Then files are looked through once before, and what is not in order is sorted outside memory. In byte
-order a line comes by key, then by timestamp, as long as no key holds an octet below the space that ends
-it; a survey says whether one does.
+Then all of them are sorted outside memory (`line_sort.py`). In byte order a line comes by key, then by
+timestamp, as long as no key holds an octet below the space that ends it; `sort_lines` says whether one
+does.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from itertools import islice, pairwise, starmap
+from itertools import pairwise, starmap
 from operator import le
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow.compute as pc
 
 from amicrawl.errors import DamagedFileError
-from amicrawl.index.lines.line_reader import line_blocks, octet_blocks
-from amicrawl.index.lines.sorting import external_sort
+from amicrawl.index.lines.arrow_texts import octets_of
+from amicrawl.index.lines.line_reader import octet_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -27,11 +27,10 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-SORTING_MEMORY = 64 << 20
-"""Bytes of lines that sorting holds at a time."""
+    from amicrawl.table.line_sort import LineSort
+
 MOST_MERGED = 64
 """Files that are read side by side."""
-BATCH_LINES = 16_384
 _HELD_BLOCK = 4 << 20
 _FIRST_BLOCK = 1 << 16
 
@@ -42,52 +41,24 @@ class NotInOrderError(Exception):
     """Lines that were taken to be in order are not."""
 
 
-class Survey(NamedTuple):
-    """What a first look at a file said."""
+def sort_lines(
+    paths: Sequence[Path], sort: LineSort, *, damaged: Callable[[DamagedFileError], None]
+) -> bool:
+    """Give *sort* all lines of *paths*; tell whether in byte order they come by key, then by time.
 
-    path: Path
-    lines: int
-    first: bytes
-    last: bytes
-    in_order: bool
-    odd: bool
-    """Whether an octet below the space is in a key."""
-    damage: DamagedFileError | None
-    """What ends the file before its end."""
-
-
-def surveyed(path: Path) -> Survey:
-    """Return what the file *path* holds; InputError where it cannot be read."""
-    count, first, last, in_order, odd, damage = 0, b"", b"", True, False, None
-    try:
-        for block in line_blocks(path):
-            first = first if count else block[0]
-            in_order = in_order and block[0] >= last and all(starmap(le, pairwise(block)))
-            # A line has such octets in its key or not at all: in JSON they are escaped.
-            odd = odd or bool((np.frombuffer(b" ".join(block), np.uint8) < _SPACE).any())
-            last = block[-1]
-            count += len(block)
-    except DamagedFileError as error:
-        damage = error
-    return Survey(path, count, first, last, in_order, odd, damage)
-
-
-def sorted_blocks(
-    surveys: Sequence[Survey], *, scratch: Path, memory: int = SORTING_MEMORY
-) -> Iterator[bytes]:
-    """Yield all lines of the files in *surveys*, each ended by LF, in byte order, many at a time."""
-    lines = (line + b"\n" for survey in surveys for block in whole_blocks(survey.path) for line in block)
-    in_turn = iter(external_sort(lines, memory=memory, scratch=scratch))
-    while batch := list(islice(in_turn, BATCH_LINES)):
-        yield b"".join(batch)
-
-
-def whole_blocks(path: Path) -> Iterator[list[bytes]]:
-    """Yield the lines of *path* that can be read; that and where it is damaged, its survey has told."""
-    try:
-        yield from line_blocks(path)
-    except DamagedFileError:
-        return
+    Files that end early are told to *damaged*. InputError where one cannot be read.
+    """
+    in_order = True
+    for path in paths:
+        try:
+            for octets in octet_blocks(path):
+                sort.add(octets)
+                # A line has such octets in its key or not at all: in JSON they are escaped.
+                is_low = np.frombuffer(octets, np.uint8) < _SPACE
+                in_order = in_order and np.count_nonzero(is_low) == octets.count(b"\n")
+        except DamagedFileError as error:
+            damaged(error)
+    return in_order
 
 
 def blocks_in_order(
@@ -120,7 +91,8 @@ def last_in_order(rows: pa.RecordBatch, before: tuple[str, Any] | None) -> tuple
     if not rows.num_rows:
         return before
     keys, times = rows["url_surtkey"], rows["fetch_time"]
-    if pc.any(pc.match_substring_regex(keys, "[\\x00-\\x1f]")).as_py():
+    octets, places = octets_of(keys)
+    if (octets[places[0] : places[-1]] < _SPACE).any():
         raise NotInOrderError
     first, last = ((keys[at].as_py(), times[at].as_py()) for at in (0, rows.num_rows - 1))
     same = pc.equal(keys[1:], keys[:-1])

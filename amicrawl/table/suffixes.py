@@ -11,16 +11,17 @@ The list is the one that the installed `publicsuffixlist` package carries; nothi
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from publicsuffixlist import PSLFILE
 
-from amicrawl.urls.suffix import Rules, installed_rules
+from amicrawl.urls.suffix import Rules
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Sequence
+    from typing import TextIO
 
 LONGEST_LABEL = 63
 """Octets of a label that DNS allows; a domain whose own label is longer is none."""
@@ -50,8 +51,8 @@ class Suffixes(NamedTuple):
 
 def suffixes_of(labels: Sequence[str]) -> Suffixes:
     """Return the suffixes and domains of the host with *labels*: lower case, ASCII, not an address."""
-    registry = _applied(_registry_rules(), labels)
-    private = _applied(installed_rules(), labels)
+    of_registries, all_ = _rules()
+    registry, private = _applied(of_registries, labels), _applied(all_, labels)
     if private.suffix is None or "." not in private.suffix:
         private = registry
     return Suffixes(registry, private)
@@ -68,16 +69,23 @@ def list_version() -> str:
 
 
 @cache
-def _registry_rules() -> Rules:
+def _rules() -> tuple[Rules, Rules]:
+    """Return the rules of the first section, and all of them."""
     with Path(PSLFILE).open(encoding="utf-8") as lines:
-        return Rules.read(_first_section(lines))
+        first = Rules.read(iter(partial(_line_of_registries, lines), ""))
+        rest = Rules.read(lines)
+    return first, Rules(
+        first.exact | rest.exact,
+        first.wildcards | rest.wildcards,
+        first.exceptions | rest.exceptions,
+        max(first.depth, rest.depth),
+    )
 
 
-def _first_section(lines: Iterable[str]) -> Iterator[str]:
-    for line in lines:
-        if _END_OF_REGISTRIES in line:
-            return
-        yield line
+def _line_of_registries(lines: TextIO) -> str:
+    """Return the next of *lines*; an empty text at the end of the first section."""
+    line = lines.readline()
+    return "" if _END_OF_REGISTRIES in line else line
 
 
 def _applied(rules: Rules, labels: Sequence[str]) -> SuffixAndDomain:

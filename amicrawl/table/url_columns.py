@@ -15,7 +15,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from amicrawl.index.lines.arrow_texts import octets_of, taken, texts_of
+from amicrawl.index.lines.arrow_texts import (
+    mask_from,
+    numbers_from,
+    numbers_of,
+    octets_of,
+    taken,
+    texts_from,
+    texts_of,
+)
+from amicrawl.index.lines.spans import Octets
 from amicrawl.table.hosts import EMPTY_HOST, NO_HOST, Authority, authority_columns, host_columns
 
 if TYPE_CHECKING:
@@ -43,9 +52,9 @@ _AFTER_SCHEME = re.compile(r"//([^/?#]*)([^?#]*)(\?[^#]*)?")
 _TWO_SLASHES = re.compile(r"//[^/?#]")
 _HTTP, _HTTPS = (int.from_bytes(begin, "little") for begin in (b"http://", b"https://"))
 _SEVEN_OCTETS = np.uint64((1 << 56) - 1)
-_DELIMITERS = np.zeros(256, np.bool_)
-_DELIMITERS[list(b"/?#")] = True
 _SLASH, _QUESTION, _HASH = b"/?#"
+_OCTET = np.uint64(0xFF)
+_NONE = -1
 
 
 class UrlColumns(NamedTuple):
@@ -86,7 +95,7 @@ def columns_of_urls(urls: pa.Array[Any]) -> dict[str, pa.Array[Any]]:
     cut = _cut(urls)
     spelled: Any = cut.authorities.dictionary_encode()
     known = [authority_columns(text) for text in spelled.dictionary.to_pylist()]
-    which = spelled.indices.fill_null(0).to_numpy(zero_copy_only=False)
+    which = numbers_of(spelled.indices)
     protocols = ["http", "https"]
     protocol = cut.is_https.astype(np.int32)
     path, query = cut.paths, cut.queries
@@ -100,14 +109,14 @@ def columns_of_urls(urls: pa.Array[Any]) -> dict[str, pa.Array[Any]]:
         mask = np.zeros(len(urls), np.bool_)
         mask[cut.other] = True
         path, query = (
-            pc.replace_with_mask(column, pa.array(mask), pa.array(values, pa.string()))
+            pc.replace_with_mask(column, mask_from(mask), texts_from(values))
             for column, values in (
                 (path, [row.path for row in rows]),
                 (query, [row.query for row in rows]),
             )
         )
-    columns = _spread(known, pa.array(which))
-    columns["url_protocol"] = dictionary(protocols, pa.array(protocol))
+    columns = _spread(known, which)
+    columns["url_protocol"] = dictionary(protocols, protocol)
     return columns | {"url_path": path, "url_query": query}
 
 
@@ -126,20 +135,18 @@ class _Cut(NamedTuple):
 def _cut(urls: pa.Array[Any]) -> _Cut:
     octets, places = octets_of(urls)
     starts, ends = places[:-1], places[1:]
-    # Eight octets are looked at where a URL begins, also of the last and shortest.
-    data = octets + bytes(8)
-    view = np.frombuffer(data, np.uint8)
-    words = np.ndarray((len(data) - 7,), "<u8", buffer=data, strides=(1,))[starts]
+    data = Octets(octets)
+    words = data.words(starts)
     is_https = words == _HTTPS
     hosts = starts + 7 + is_https
     sound = (is_https | (words & _SEVEN_OCTETS == _HTTP)) & (hosts < ends)
-    marks = np.flatnonzero(_DELIMITERS[view[:-8]])
+    marks = np.flatnonzero((octets == _SLASH) | (octets == _QUESTION) | (octets == _HASH))
     host_ends = _next(marks, hosts, ends)
     sound &= host_ends > hosts
-    behind_path = marks[view[marks] != _SLASH]
+    behind_path = marks[octets[marks] != _SLASH]
     path_ends = _next(behind_path, host_ends, ends)
-    has_query = sound & (path_ends < ends) & (view[path_ends] == _QUESTION)
-    query_ends = _next(behind_path[view[behind_path] == _HASH], path_ends, ends)
+    has_query = sound & (path_ends < ends) & (data.words(path_ends) & _OCTET == _QUESTION)
+    query_ends = _next(behind_path[octets[behind_path] == _HASH], path_ends, ends)
     query_starts = path_ends + has_query
     pieces = np.stack([hosts, host_ends, path_ends, query_starts, np.maximum(query_ends, query_starts)])
     pieces[:, ~sound] = starts[~sound]
@@ -166,20 +173,23 @@ def _next(
     return np.where((places >= starts) & (places < ends), places, ends)
 
 
-def _spread(known: list[Authority], which: pa.Array[Any]) -> dict[str, pa.Array[Any]]:
+def _spread(known: list[Authority], which: NDArray[np.integer[Any]]) -> dict[str, pa.Array[Any]]:
     """Return the columns of the authorities *known*, one row for each place in *which*."""
     hosts = (
         zip(*[authority.host for authority in known], strict=True) if known else [()] * len(HOST_COLUMNS)
     )
     columns = {name: dictionary(values, which) for name, values in zip(HOST_COLUMNS, hosts, strict=True)}
-    ports = pa.array([authority.port for authority in known], pa.int32())
-    return columns | {"url_port": ports.take(which)}
+    ports = np.array([_NONE if port is None else port for _, port in known], np.int32)[which]
+    return columns | {"url_port": numbers_from(ports, missing=ports == _NONE)}
 
 
-def dictionary(values: Sequence[str | None], which: pa.Array[Any]) -> pa.Array[Any]:
+def dictionary(values: Sequence[str | None], which: NDArray[np.integer[Any]]) -> pa.Array[Any]:
     """Return the text at each place in *which*, with a dictionary of the different texts."""
-    spelled: Any = pa.array(values, pa.string()).dictionary_encode()
-    return pa.DictionaryArray.from_arrays(spelled.indices.take(which), spelled.dictionary)
+    texts = [text for text in dict.fromkeys(values) if text is not None]
+    numbers: dict[str | None, int] = {None: _NONE, **{text: at for at, text in enumerate(texts)}}
+    places = np.array([numbers[value] for value in values], np.int32)[which]
+    indices = numbers_from(places, missing=places == _NONE)
+    return pa.DictionaryArray.from_arrays(indices, texts_from(texts))
 
 
 def _named(name: str) -> Authority:

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from amicrawl.disk import OutputFile, explained, rename_durably
 from amicrawl.errors import UsageError
+from amicrawl.index.lines.arrow_texts import mask_from, missing_in, numbers_of
 from amicrawl.record.parquet_sink import Sink
 from amicrawl.table.partition import Place
 from amicrawl.table.schema import (
@@ -31,6 +32,8 @@ from amicrawl.table.schema import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
+
+    from numpy.typing import NDArray
 
     from amicrawl.disk import Disk
     from amicrawl.table.schema import TableSchema
@@ -208,12 +211,19 @@ def _by_place(batch: pa.RecordBatch) -> Iterator[tuple[Place, pa.RecordBatch]]:
     """Yield the rows of *batch* for each crawl and subset that is in it; the segment does not count."""
     columns: list[Any] = [batch[name] for name in PARTITION_COLUMNS]
     known = [[*column.dictionary.to_pylist(), None] for column in columns]
-    crawls, subsets = (column.indices.fill_null(len(column.dictionary)).to_numpy() for column in columns)
+    crawls, subsets = map(_places_in, columns)
     which = crawls * len(known[1]) + subsets
     for each in np.unique(which):
         place = Place(known[0][each // len(known[1])], None, known[1][each % len(known[1])])
         mine = which == each
-        yield place, batch if mine.all() else batch.filter(pa.array(mine))
+        yield place, batch if mine.all() else batch.filter(mask_from(mine))
+
+
+def _places_in(column: Any) -> NDArray[np.int32]:
+    """Return the places of *column* in its dictionary; behind its last for what is null."""
+    places = numbers_of(column.indices)
+    missing = missing_in(column.indices)
+    return places if missing is None else np.where(missing, len(column.dictionary), places)
 
 
 def _options(columns: pa.Schema, *, in_order: bool) -> dict[str, Any]:

@@ -13,7 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from amicrawl.disk import Disk
+from amicrawl.index.lines.arrow_texts import texts_from
 from amicrawl.index.lines.blocks import Block
+from amicrawl.index.lines.spans import Spans
 from amicrawl.index.merging.hashing import HashIndex, hashes_of
 from amicrawl.index.merging.join import Counts, Join
 from amicrawl.index.merging.merge import MergeJob, merge_job
@@ -41,7 +43,11 @@ _TIES = st.fixed_dictionaries(
 _USUAL = st.fixed_dictionaries({"recordid": st.sampled_from(_IDS)})
 _INDEX_FIELDS = st.fixed_dictionaries(
     {"url": st.sampled_from(["http://a/", 'http://"/', "http://ä/"])},
-    optional={"puid": st.just("x"), "n": st.sampled_from([1, 0.5, True]), "status": st.just("200")},
+    optional={
+        "puid": st.just("x"),
+        "n": st.sampled_from([1, 0.5, -7, 1e30, True, False, None, [1, 2], ["x", 5, "y"], {"b": 1}]),
+        "status": st.just("200"),
+    },
 )
 _LANGUAGES = st.lists(
     st.sampled_from(["en", "zh-Hant", "xx", "de"]).map(
@@ -87,9 +93,9 @@ def _line(draw: st.DrawFn, fields: st.SearchStrategy[dict[str, Any]]) -> bytes:
     key = "org,a)/" if is_usual else draw(_KEYS)
     second = draw(_SECONDS) if not is_usual else "20121026215942"
     said = {**draw(fields), **draw(_USUAL if is_usual else _TIES)}
-    separators = draw(st.sampled_from([None, (",", ":")]))
+    separators = draw(st.sampled_from([None, (",", ":"), (", ", " : ")]))
     written = json.dumps(said, ensure_ascii=draw(st.booleans()), separators=separators)
-    return f"{key} {second} {written}".encode()
+    return f"{key} {second} {written}{draw(st.sampled_from(['', '', '', ' ']))}".encode()
 
 
 def _by_the_rules(index: bytes, side: Path, *, by_key_only: bool) -> tuple[list[bytes], Counts]:
@@ -137,6 +143,29 @@ def test_blocks_are_merged_as_lines_are(
 
 
 @settings(max_examples=70, deadline=None)
+@given(
+    lines=st.lists(_line(_INDEX_FIELDS), min_size=1, max_size=4),
+    place=st.integers(0, 800),
+    octet=st.sampled_from(b'"{}:,0 \\\n\xff\x1f9tA'),
+)
+def test_a_line_with_one_octet_changed_is_merged_alike(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], place: int, octet: int
+) -> None:
+    tmp_path = tmp_path_factory.mktemp("merge")
+    source, sidecar = tmp_path / "in.cdxj", tmp_path / "side.cdxj"
+    index = bytearray(b"".join(line + b"\n" for line in lines * 3))
+    index[place % len(index)] = octet
+    source.write_bytes(bytes(index) + b"\n")
+    side = {"recordid": _IDS[0], "Preservation-Identifier": "fmt/96", "Soft-404-Detected": 0.5}
+    sidecar.write_bytes(b"org,a)/ 20121026215942 %s\n" % orjson.dumps(side))
+    (tmp_path / "out").mkdir()
+    merged = merge_job(MergeJob((source,), (sidecar,), tmp_path / "out"))
+    expected, counts = _by_the_rules(source.read_bytes(), sidecar, by_key_only=False)
+    assert (tmp_path / "out" / "in.cdxj").read_bytes().split(b"\n")[:-1] == expected
+    assert merged.counts == counts
+
+
+@settings(max_examples=70, deadline=None)
 @given(st.lists(_line(_FOUND), max_size=8))
 def test_a_sidecar_is_read_in_blocks_as_in_lines(
     tmp_path_factory: pytest.TempPathFactory, lines: list[bytes]
@@ -150,27 +179,32 @@ def test_a_sidecar_is_read_in_blocks_as_in_lines(
     assert told[0] == told[1]
 
 
+def _said(spans: Spans) -> list[str]:
+    return spans.texts().to_pylist()  # type: ignore[no-any-return]
+
+
 @settings(max_examples=70, deadline=None)
 @given(st.lists(_line(_FOUND), max_size=8))
 def test_the_texts_of_plain_lines_are_those_that_a_parser_finds(lines: list[bytes]) -> None:
     block = Block(b"".join(line + b"\n" for line in lines))
-    for shape, rows in block.shapes:
-        assert block.is_plain[rows].all()
-        for row in rows:
+    for alike in block.alike:
+        shape = alike.shape
+        for row in alike.rows:
             key, second, text = block.line(row).split(b" ", 2)
             parsed = orjson.loads(text)
             one = np.array([row])
-            assert block.whens(one).to_pylist() == [f"{key.decode()} {second.decode()}"]
-            assert block.keys(one).to_pylist() == [key.decode()]
-            assert bytes(block.timestamps(one)[0]) == second
+            assert _said(block.whens(one)) == [f"{key.decode()} {second.decode()}"]
+            assert _said(block.keys(one)) == [key.decode()]
+            assert _said(block.seconds(one)) == [second.decode()]
+            only = alike.some(alike.rows == row)
             for name, value in parsed.items():
                 if isinstance(value, str):
                     place = shape.text(name)
                     assert place is not None
-                    assert block.texts(one, place).to_pylist() == [value]
+                    assert _said(block.texts(only, place)) == [value]
             for name, number in shape.numbers.items():
                 if name in parsed:
-                    assert orjson.loads(block.numbers(one, number)[0].as_py()) == parsed[name]
+                    assert orjson.loads(_said(block.scalars(only, number))[0]) == parsed[name]
 
 
 def test_lines_of_one_producer_are_plain() -> None:
@@ -179,21 +213,21 @@ def test_lines_of_one_producer_are_plain() -> None:
         for number in range(50)
     ]
     block = Block("".join(lines).encode())
-    assert block.is_plain.all()
-    assert len(block.shapes) == 1
+    assert [len(alike.rows) for alike in block.alike] == [50]
+
+
+def _spans(*texts: str) -> Spans:
+    return Spans.of(texts_from(texts))
 
 
 def test_texts_are_found_by_their_hashes() -> None:
-    texts = pa.array(["", "a", "b", "a" * 9, "a" * 16, "a" * 17, "b"])
+    texts = _spans("", "a", "b", "a" * 9, "a" * 16, "a" * 17, "b")
     index = HashIndex(hashes_of(texts), np.arange(len(texts)))
-    rows, alone = index.find(hashes_of(pa.array(["a" * 17, "b", "c", ""])))
+    rows, alone = index.find(hashes_of(_spans("a" * 17, "b", "c", "")))
     assert rows.tolist() == [5, 6, -1, 0]
     assert alone.tolist() == [True, False, False, True]
-    assert hashes_of(texts.slice(3, 2)).tolist() == hashes_of(texts)[3:5].tolist()
-    assert (
-        hashes_of(pa.array(["xabc", "abc"]), last=3).tolist()[0]
-        == hashes_of(pa.array(["abc"])).tolist()[0]
-    )
+    assert hashes_of(texts.some(np.array([3, 4]))).tolist() == hashes_of(texts)[3:5].tolist()
+    assert hashes_of(_spans("xabc").last(3)).tolist() == hashes_of(_spans("abc")).tolist()
 
 
 class _Files:

@@ -67,6 +67,9 @@ _ODD_LINES = st.sampled_from(
         b'com,a)/ 20130225012936 {"url": "x", "mime": "a"]', b'com,a)/ 20130225012936 { "url": "x"}',
         b'com,a)/ 20130225012936 {"url": "x", "mime" "a"}',
         b'com,a)/ 20130225012936 {"url": "x", true: "a"}',
+        b'com,a)/ 20130225012936 {"url": "x", "mime" : "a"}',
+        b'com,a)/ 20130225012936 {"url": "x", "mime": null}',
+        b'com,a)/ 20130225012936 {"url": "x", "mime": true}',
     ]
 )  # fmt: skip
 
@@ -77,7 +80,7 @@ def _lines(draw: st.DrawFn) -> bytes:
         return draw(_ODD_LINES)
     fields = {"url": draw(_URLS)} if draw(st.integers(0, 9)) else {}
     fields |= draw(st.dictionaries(_NAMES, _VALUES, max_size=5))
-    separators = draw(st.sampled_from([None, (",", ":")]))
+    separators = draw(st.sampled_from([None, (",", ":"), (", ", " : ")]))
     written = json.dumps(fields, separators=separators, ensure_ascii=draw(st.booleans()))
     plain = draw(st.integers(0, 2))
     key = draw(_KEYS) if not plain else b"com,a)/"

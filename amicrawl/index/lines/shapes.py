@@ -4,43 +4,50 @@ Lines of one producer differ in their values only. So one line is read as JSON, 
 enough to see that they are like it: what stands between values is equal, numbers are where numbers were.
 A line that has the shape of one that was read is JSON of the same structure, if its octets are UTF-8
 without control characters or backslashes, as `blocks.py` sees to. Pure.
+
+Places in a line are counted in marks: its quotation marks, and the LF that ends it.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
-_NUMBER = r"-?(?:0|[1-9][0-9]{0,15})(?:\.[0-9]{1,17})?"
-_LITERAL = r"(?:true|false|null)"
-_SCALAR = re.compile(rf"{_NUMBER}(?:[eE][+-]?[0-9]+)?|{_LITERAL}")
-_ALONE = re.compile(rf":\s?({_NUMBER})[,}} ]*".encode())
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_LONGEST = 2048
+"""Octets of a line without its texts and numbers: of a sidecar's, some 300."""
+_SCALAR = re.compile(rb"(-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)|true|false")
 
 
 class Link(NamedTuple):
-    """What stands between two texts that are values, or before the first: names, brackets, numbers."""
+    """What stands between values, texts or scalars, and is the same in all lines: names and brackets."""
 
     first: int
-    """Number of the quotation mark that it begins with."""
+    """The first mark in it."""
     last: int
-    """Number of the one that it ends with."""
+    """The last, maybe the same."""
+    before: int
+    """Octets before the first mark."""
+    width: int
+    """Octets from the first mark to the last."""
     text: bytes
-    """What it is; empty where that differs, because there is a number in it."""
-    pattern: str
-    """What it has to match then, for RE2."""
 
 
-class Number(NamedTuple):
-    """Where a number stands that is a value."""
+class Scalar(NamedTuple):
+    """Where a number or a literal stands that is a value: alone between two marks."""
 
     mark: int
-    """The quotation mark that ends its name."""
+    """The mark before it, that ends its name."""
     before: int
-    """Octets between that mark and the number."""
+    """Octets between that mark and the value."""
     after: int
-    """Octets between the number and the next mark, or the end of the line."""
+    """Octets between the value and the next mark."""
+    is_number: bool
 
 
 class Shape(NamedTuple):
@@ -51,11 +58,9 @@ class Shape(NamedTuple):
     fields: dict[str, Any]
     """The object, its texts replaced by their places: the text after quotation mark 6 is "6"."""
     links: tuple[Link, ...]
-    """All but the last, which ends with the line."""
-    tail: Link
-    """The last."""
-    numbers: dict[str, Number]
-    """Those of names that are there once."""
+    scalars: tuple[Scalar, ...]
+    numbers: dict[str, Scalar]
+    """Scalars that are numbers, by their names; those of names that are there once."""
 
     def text(self, *path: str) -> int | None:
         """Return the place of the text under the names *path*; None where there is nothing.
@@ -77,70 +82,77 @@ class Shape(NamedTuple):
 def shape_of(written: bytes) -> Shape | None:
     """Return the shape of the object *written*, without what stands around it; None where it has none.
 
-    It has none if it is no JSON object, holds an escape, or is too odd to be one of many.
+    It has none if it is no JSON object, holds an escape, has two scalars with no mark between them, or
+    is too much to be one of many.
     """
     parts = written.split(b'"')
     if b"\\" in written or len(parts) < 4 or len(parts) % 2 == 0 or parts[0] != b"{":
         return None
-    is_name = [place % 2 == 1 and parts[place + 1].startswith(b":") for place in range(len(parts))]
+    # Texts are every other part. Of those that are values, and of scalars, only the place counts.
+    for place in range(1, len(parts), 2):
+        if not _is_name(parts, place):
+            parts[place] = b""
+    parts[::2] = [_SCALAR.sub(_usual, part) for part in parts[::2]]
+    like = b'"'.join(parts)
+    return _shape_like(like) if len(like) <= _LONGEST else None
+
+
+def _is_name(parts: list[bytes], place: int) -> bool:
+    return parts[place + 1].lstrip().startswith(b":")
+
+
+def _usual(scalar: re.Match[bytes]) -> bytes:
+    return b"0" if scalar[1] else b"true"
+
+
+@lru_cache(maxsize=1024)
+def _shape_like(written: bytes) -> Shape | None:
+    """Return the shape of lines like *written*, whose texts are empty, whose scalars are 0 or true."""
+    parts = written.split(b'"')
     marked = [
-        b"%d" % (place - 1) if place % 2 and not is_name[place] else part
+        b"%d" % (place - 1) if place % 2 and not _is_name(parts, place) else part
         for place, part in enumerate(parts)
     ]
+    scalars: dict[int, Scalar] = {}
     try:
-        orjson.loads(written)
         fields = orjson.loads(b'"'.join(marked))
+        for place in range(1, len(parts), 2):
+            if found := _SCALAR.search(part := parts[place + 1]):
+                scalars[place] = Scalar(
+                    place, found.start(), len(part) - found.end(), found[1] is not None
+                )
+                if _SCALAR.search(part, found.end()):
+                    return None
     except orjson.JSONDecodeError:
         return None
     if not isinstance(fields, dict):
         return None
-    values = [place for place in range(1, len(parts) - 1, 2) if not is_name[place]]
-    begins = [0, *values]
-    ends = [*[place - 1 for place in values], len(parts) - 2]
-    *links, tail = [
-        _link(parts, begin, end, is_last=begin == begins[-1])
-        for begin, end in zip(begins, ends, strict=True)
-    ]
     numbers = {
-        parts[place].decode(): number
-        for place in range(1, len(parts) - 1, 2)
-        if is_name[place] and (number := _number(parts, place))
+        parts[place].decode(): scalar
+        for place, scalar in scalars.items()
+        if scalar.is_number and _is_name(parts, place) and parts.count(parts[place]) == 1
     }
-    return Shape(len(parts) - 1, fields, tuple(links), tail, numbers)
+    return Shape(len(parts) - 1, fields, tuple(_links(parts, scalars)), tuple(scalars.values()), numbers)
 
 
-def _link(parts: list[bytes], first: int, last: int, *, is_last: bool) -> Link:
-    between = parts[first + 1 : last + 1 + is_last]
-    # Outside of texts is every other part; `first` is the mark that ends one, or begins the first name.
-    begin = int(first % 2 == 0)
-    ends = [b'"'] * (last - first) + [b""]
-    if not any(_SCALAR.search(part.decode("utf-8", "replace")) for part in between[begin::2]):
-        written = b"".join(part + end for part, end in zip(between, ends, strict=False))
-        return Link(first, last, b'"' + written, "")
-    pattern = "".join(
-        (_pattern if place % 2 == begin else _quoted)(part.decode()) + end.decode()
-        for place, (part, end) in enumerate(zip(between, ends, strict=False))
-    )
-    return Link(first, last, b"", f'^"{pattern}$')
-
-
-def _number(parts: list[bytes], place: int) -> Number | None:
-    """Return where the number stands that is the value of the name at *place*; None where none is."""
-    found = _ALONE.fullmatch(parts[place + 1])
-    if found is None or parts.count(parts[place]) > 1:
-        return None
-    return Number(place, found.start(1), len(parts[place + 1]) - found.end(1))
-
-
-def _pattern(text: str) -> str:
-    """Return what all that is like *text*, which is outside of texts, has to match."""
-    pattern, done = "", 0
-    for found in _SCALAR.finditer(text):
-        pattern += _quoted(text[done : found.start()])
-        pattern += _LITERAL if found[0].isalpha() else _NUMBER
-        done = found.end()
-    return pattern + _quoted(text[done:])
-
-
-def _quoted(text: str) -> str:
-    return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", text)
+def _links(parts: list[bytes], scalars: dict[int, Scalar]) -> Iterator[Link]:
+    """Yield what all lines like *parts* have in common, the line's end included."""
+    first, last, before, width, text = 0, 0, 0, 0, b'"'
+    for place in range(1, len(parts), 2):
+        if _is_name(parts, place):
+            last, width = place, len(text) - before + len(parts[place])
+            text += parts[place] + b'"'
+        else:
+            yield Link(first, last, before, width, text)
+            first, last, before, width, text = place, place, 0, 0, b'"'
+        part = parts[place + 1]
+        if scalar := scalars.get(place):
+            yield Link(first, last, before, width, text + part[: scalar.before])
+            before, text = scalar.after, part[len(part) - scalar.after :]
+            first, width = place + 1, 0
+        else:
+            width = len(text) - before + len(part)
+            text += part
+        text += b'"' if place + 2 < len(parts) else b"\n"
+        last = place + 1
+    yield Link(first, last, before, width, text)

@@ -7,13 +7,15 @@ identifier, or file and offset; or no record has their key and second. The rest 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from amicrawl.index.lines.arrow_texts import Texts, lengths_of, octets_of, taken, texts_of
-from amicrawl.index.lines.blocks import Block
+from amicrawl.index.lines.arrow_texts import Texts, octets_of, texts_from, texts_of
+from amicrawl.index.lines.blocks import Block, Fields
+from amicrawl.index.lines.spans import Spans
 from amicrawl.index.merging.fields import ADDED
 from amicrawl.index.merging.hashing import hashes_of
 from amicrawl.index.merging.sides import bare_id, base_name
@@ -25,9 +27,10 @@ if TYPE_CHECKING:
     from amicrawl.index.merging.join import Counts
     from amicrawl.index.merging.side_table import SideTable
 
-_PLAIN = np.zeros(256, np.bool_)
-_PLAIN[list(b"0123456789abcdef-")] = True
 _USED = ("recordid", "filename", "offset", "digest")
+_NOTHING: Any = texts_from([""]).cast(pa.binary())[0]
+_DIGITS, _LETTERS = 10, 6
+_ZERO, _A, _DASH = b"0a-"
 
 
 class Joined(NamedTuple):
@@ -46,48 +49,57 @@ class Joined(NamedTuple):
 def joined(octets: bytes, sides: SideTable, counts: Counts) -> Joined:
     """Return the lines of *octets* with what belongs to them, and count those that are not left."""
     block = Block(octets)
-    fields = [
-        (rows, places) for shape, rows in block.shapes if (places := _places_in(shape)) is not None
-    ]
-    rows = np.sort(np.concatenate([rows for rows, _ in fields])) if fields else np.empty(0, np.int64)
+    fields = Fields(
+        block,
+        [(alike, places) for alike in block.alike if (places := _places_in(alike.shape)) is not None],
+    )
     found = np.full(block.lines, -1)
     is_left = np.ones(block.lines, np.bool_)
-    is_left[rows] = False
-    if len(rows) and sides.is_ordinary:
-        _find(block, fields, rows, sides=sides, found=found, is_left=is_left, counts=counts)
-    elif len(rows) and len(sides):
+    is_left[fields.rows] = False
+    if len(fields.rows) and sides.is_ordinary:
+        _find(block, fields, sides=sides, found=found, is_left=is_left, counts=counts)
+    elif len(fields.rows) and len(sides):
         is_left[:] = True
-    count = int(np.count_nonzero(is_left))
-    counts.lines += block.lines - count
-    if not count and (found < 0).all():
-        return Joined(octets, block.lines, np.empty(0, np.int64), [])
-    endings = sides.endings(found)
-    has_ending = lengths_of(endings) > 0
-    whole, begins = octets_of(_put_together(block, endings, has_ending, is_left))
-    return Joined(
-        memoryview(whole)[: begins[-1]],
-        block.lines,
-        begins[2 * np.flatnonzero(is_left)],
-        [block.line(number) for number in np.flatnonzero(is_left).tolist()],
+    left = np.flatnonzero(is_left)
+    counts.lines += block.lines - len(left)
+    if not len(left) and (found < 0).all():
+        return Joined(octets, block.lines, left, [])
+    written, begins = _with_endings(block, found, is_left, sides=sides)
+    # As many lines as are left before one are missing there.
+    places = begins[left - np.arange(len(left))]
+    return Joined(written, block.lines, places, [block.line(number) for number in left.tolist()])
+
+
+def _with_endings(
+    block: Block, found: NDArray[np.int64], is_left: NDArray[np.bool_], *, sides: SideTable
+) -> tuple[memoryview, NDArray[np.int64]]:
+    """Return the lines that are not left, each with what its record in *found* adds.
+
+    And where each of them begins, and the last ends.
+    """
+    octets, ends = block.all.view, block.ends
+    if is_left.any():
+        kept = np.flatnonzero(~is_left)
+        octets, cuts = octets_of(
+            Spans(block.all, block.starts[kept], ends[kept] + 1).texts(kind=pa.binary())
+        )
+        ends, found = cuts[1:] - 1, found[kept]
+    # What is added comes before the brace that ends a line. So lines are cut there, and put together
+    # again with what belongs between: what is cut ends with a line's brace, and the next line follows.
+    cuts = np.empty(len(ends) + 2, np.int64)
+    cuts[0] = 0
+    np.subtract(ends, found >= 0, out=cuts[1:-1])
+    cuts[-1] = ends[-1] + 1 if len(ends) else 0
+    lines = texts_of(octets, cuts.astype(np.int32), kind=pa.binary())
+    endings = sides.endings(np.append(found, -1))
+    whole: Any = pc.binary_join_element_wise(
+        lines, endings, _NOTHING, null_handling="replace", null_replacement=""
     )
-
-
-def _put_together(
-    block: Block, endings: Texts, has_ending: NDArray[np.bool_], is_left: NDArray[np.bool_]
-) -> Texts:
-    """Return two texts for each line, line and ending; both are empty for lines that are left."""
-    octets, places = octets_of(endings)
-    # A line that gets something gives its brace and LF for it.
-    cuts = np.empty(3 * block.lines + 1, np.int32)
-    cuts[0 : 2 * block.lines : 2] = block.starts
-    cuts[1 : 2 * block.lines : 2] = block.ends + np.where(has_ending, -1, 1)
-    size = len(block.octets)
-    cuts[2 * block.lines :] = places + size
-    both = texts_of(b"".join([block.octets, octets]), cuts, kind=pa.binary())
-    which = np.empty(2 * block.lines, np.int64)
-    which[0::2] = np.arange(0, 2 * block.lines, 2)
-    which[1::2] = np.arange(2 * block.lines, 3 * block.lines)
-    return taken(both, which, missing=np.repeat(is_left, 2) if is_left.any() else None)
+    written, places = octets_of(whole)
+    # A line begins where its piece does, behind the end of the line before.
+    begins = places.copy()
+    begins[1:-1] += ends + 1 - cuts[1:-1]
+    return memoryview(written.data)[: places[-1]], begins[:-1]
 
 
 def _places_in(shape: Shape) -> dict[str, int | None] | None:
@@ -95,6 +107,7 @@ def _places_in(shape: Shape) -> dict[str, int | None] | None:
     if (
         not shape.fields.keys().isdisjoint(ADDED)
         or {"recordid", "warc-record-id"} <= shape.fields.keys()
+        or not shape.links[-1].text.endswith(b"}\n")
     ):
         return None
     try:
@@ -108,36 +121,31 @@ def _places_in(shape: Shape) -> dict[str, int | None] | None:
 
 def _find(
     block: Block,
-    fields: list[tuple[NDArray[np.int64], dict[str, int | None]]],
-    rows: NDArray[np.int64],
+    fields: Fields,
     *,
     sides: SideTable,
     found: NDArray[np.int64],
     is_left: NDArray[np.bool_],
     counts: Counts,
 ) -> None:
-    """Set the records that *rows* get in *found*, and which of them are left."""
-
-    def texts(name: str, some: NDArray[np.int64]) -> Texts:
-        column = block.column(some, [(each, places[name]) for each, places in fields])
-        return column.fill_null("") if column.null_count else column
-
+    """Set the records that the lines of *fields* get in *found*, and which of them are left."""
+    rows = fields.rows
     seconds = hashes_of(block.seconds(rows))
     left = np.zeros(len(rows), np.bool_)
     mine = np.full(len(rows), -1)
     ids = None
     if sides.has_ids:
-        ids = bare_ids(texts("recordid", rows))
+        ids = bare_ids(fields.spans("recordid")[0])
         by_id = sides.by_id(ids, seconds)
         mine = by_id.sides
         left |= ~by_id.is_sure
         counts.by_id += int(np.count_nonzero((mine >= 0) & ~left))
     open_ = np.flatnonzero((mine < 0) & ~left)
     if sides.has_places and len(open_):
-        some = rows[open_]
-        names = base_names(texts("filename", some))
-        its = taken(ids, open_) if ids is not None else pa.array([""] * len(some))
-        by_place = sides.by_place(names, texts("offset", some), its, seconds[open_])
+        names = base_names(fields.spans("filename")[0].some(open_))
+        offsets = fields.spans("offset")[0].some(open_)
+        its = ids.some(open_) if ids is not None else None
+        by_place = sides.by_place(names, offsets, its, seconds[open_])
         mine[open_] = by_place.sides
         left[open_] |= ~by_place.is_sure
         counts.by_place += int(np.count_nonzero((by_place.sides >= 0) & by_place.is_sure))
@@ -145,7 +153,7 @@ def _find(
     strong = mine[(mine >= 0) & ~left]
     sides.used[strong] |= 1
     if len(open_):
-        by_when = sides.by_when(block.whens(rows[open_]))
+        by_when = sides.by_when(block.whens(rows).some(open_))
         mine[open_] = by_when.sides
         left[open_] |= ~by_when.is_sure
         given = by_when.sides[(by_when.sides >= 0) & by_when.is_sure]
@@ -155,17 +163,24 @@ def _find(
     is_left[rows] = left
 
 
-def bare_ids(texts: Texts) -> Texts:
+def bare_ids(ids: Spans) -> Spans:
     """Return identifiers as `bare_id` does."""
     # Nothing has to be taken off a UUID in small letters.
+    texts = ids.texts()
     octets, places = octets_of(texts)
-    if _PLAIN[np.frombuffer(octets, np.uint8)[places[0] : places[-1]]].all():
-        return texts
-    return pa.array([bare_id(text) for text in texts.to_pylist()], pa.string())
+    used = octets[places[0] : places[-1]]
+    is_digit, is_letter = used - np.uint8(_ZERO) < _DIGITS, used - np.uint8(_A) < _LETTERS
+    if (is_digit | is_letter | (used == _DASH)).all():
+        return ids
+    return Spans.of(texts_from([bare_id(text) for text in texts.to_pylist()]))
 
 
-def base_names(texts: Texts) -> Texts:
+def base_names(names: Spans) -> Spans:
     """Return file names without directories."""
+    return Spans.of(base_names_of(names.texts()))
+
+
+def base_names_of(texts: Texts) -> Texts:
+    """Return file names without directories, as texts."""
     spelled = texts.dictionary_encode()
-    names = [base_name(name) for name in spelled.dictionary.to_pylist()]
-    return pa.array(names, pa.string()).take(spelled.indices)
+    return texts_from([base_name(name) for name in spelled.dictionary.to_pylist()]).take(spelled.indices)

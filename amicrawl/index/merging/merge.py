@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 SIDES_IN_MEMORY = 250_000
 """Records of sidecars that are held at a time, at some 300 bytes each."""
-WORTH_A_PROCESS = 64 << 20
+WORTH_A_PROCESS = 256 << 20
 """Bytes that are merged in the time that it takes to start a process, and as long again."""
 MOST_FAULTS = 20
 """Faults that are named in full; of more, only the number is told."""

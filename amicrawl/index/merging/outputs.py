@@ -6,6 +6,7 @@ from array import array
 from typing import IO, TYPE_CHECKING, Protocol
 
 from amicrawl.disk import OutputFile, explained, rename_durably
+from amicrawl.index.small_pieces import small_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -41,7 +42,8 @@ class Outputs:
 
     def write(self, octets: bytes | memoryview) -> None:
         """Take lines of the file that is being written."""
-        self._files[-1].write(octets)
+        for piece in small_pieces(octets):
+            self._files[-1].write(piece)
 
     def end_file(self) -> None:
         """Force it to disk and begin the next, if there is one."""
@@ -85,7 +87,8 @@ class Gaps:
         with explained(self._scratch, "written to"):
             self._aside = self._aside or self._disk.temporary(self._scratch)
             self._gaps.extend((gaps + self._size).tolist())
-            self._aside.write(octets)
+            for piece in small_pieces(octets):
+                self._aside.write(piece)
         self._size += len(octets)
 
     def end_file(self) -> None:

@@ -13,10 +13,12 @@ import numpy as np
 import pyarrow as pa
 
 from amicrawl.disk import explained
-from amicrawl.index.lines.arrow_texts import Texts, octets_of, taken, texts_of
-from amicrawl.index.merging.hashing import hashes_of, hashes_of_spans
+from amicrawl.index.lines.arrow_texts import Texts, numbers_from, octets_of, taken, texts_of
+from amicrawl.index.lines.spans import Octets, Spans
+from amicrawl.index.merging.hashing import hashes_of
 from amicrawl.index.merging.joining import Joining
 from amicrawl.index.merging.side_table import SIDES
+from amicrawl.index.small_pieces import small_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,9 +65,9 @@ class Parts:
 
     def add_records(self, batch: pa.RecordBatch) -> None:
         """Deal out records of sidecars."""
-        parts = (hashes_of(batch["when"], last=_SECOND) % np.uint64(PARTS)).astype(np.int64)
+        parts = (hashes_of(Spans.of(batch["when"]).last(_SECOND)) % np.uint64(PARTS)).astype(np.int64)
         order = np.argsort(parts, kind="stable")
-        sorted_ = batch.take(order)
+        sorted_ = batch.take(numbers_from(order))
         borders = np.searchsorted(parts[order], np.arange(PARTS + 1))
         with explained(self._scratch, "written to"):
             for part in np.flatnonzero(np.diff(borders)).tolist():
@@ -87,11 +89,12 @@ class Parts:
         stops = np.minimum(spaces[np.minimum(first + 1, len(spaces) - 1)], begins + _SECOND)
         # Where there are no two spaces there is no second: any part will do, as nothing belongs to it.
         stops = np.minimum(stops, ends - 1)
-        hashes = hashes_of_spans(octets, np.maximum(starts, stops - _SECOND), np.maximum(stops, starts))
+        stops = np.maximum(stops, starts)
+        hashes = hashes_of(Spans(Octets(octets), np.maximum(starts, stops - _SECOND), stops))
         parts = (hashes % np.uint64(PARTS)).astype(np.uint8)
         order = np.argsort(parts, kind="stable")
         sorted_, places = octets_of(taken(_lines(octets, ends), order))
-        data = memoryview(sorted_)
+        data = memoryview(sorted_.data)
         borders = places[np.searchsorted(parts[order], np.arange(PARTS + 1))]
         with explained(self._scratch, "written to"):
             self._order.write(parts.tobytes())
@@ -132,7 +135,8 @@ class Parts:
             return
         with explained(self._scratch, "read from"), self._records.pop(part) as file:
             file.seek(0)
-            yield from pa.ipc.open_stream(_for_arrow(file))
+            # Batches became small when they were dealt out, and each is work of its own.
+            yield from pa.ipc.open_stream(_for_arrow(file)).read_all().combine_chunks().to_batches()
 
     def _put_together(self, sink: Sink) -> None:
         done = {part: _LinesInTurn(file) for part, file in self._done.items()}
@@ -153,7 +157,7 @@ class Parts:
                 back = np.empty(len(parts), np.int64)
                 back[np.argsort(parts, kind="stable")] = np.arange(len(parts))
                 in_order, _ = octets_of(taken(_lines(octets, ends), back))
-                sink.write(memoryview(in_order)[: len(octets)])
+                sink.write(memoryview(in_order.data)[: len(octets)])
             sink.end_file()
 
 
@@ -165,7 +169,8 @@ class _PartSink:
 
     def write(self, octets: bytes | memoryview) -> None:
         """Take lines."""
-        self._file.write(octets)
+        for piece in small_pieces(octets):
+            self._file.write(piece)
 
     def end_file(self) -> None:
         """Do nothing: where files end is known of the lines that come in."""

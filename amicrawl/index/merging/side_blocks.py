@@ -7,17 +7,25 @@ of a line stand is told by its shape; what they come to is made once for all lin
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from amicrawl.errors import DamagedFileError
-from amicrawl.index.lines.arrow_texts import Texts, truths
+from amicrawl.index.lines.arrow_texts import (
+    Texts,
+    numbers_from,
+    numbers_of,
+    octets_of,
+    taken,
+    texts_from,
+)
 from amicrawl.index.lines.blocks import Block
 from amicrawl.index.lines.line_reader import octet_blocks
-from amicrawl.index.merging.block_join import bare_ids, base_names
+from amicrawl.index.lines.numerals import are_as_python_writes, are_zero
+from amicrawl.index.merging.block_join import bare_ids, base_names_of
 from amicrawl.index.merging.fields import MOST_LANGUAGES, languages_of, written
 from amicrawl.index.merging.side_table import SIDES, ending_of, sides_as_rows
 from amicrawl.index.merging.sides import CDXJ, side_of, sides_of
@@ -29,15 +37,17 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from amicrawl.index.lines.shapes import Number, Shape
+    from amicrawl.index.lines.blocks import Alike
+    from amicrawl.index.lines.shapes import Scalar, Shape
+    from amicrawl.index.lines.spans import Spans
     from amicrawl.index.merging.sides import Side
 
 _BATCH = 4096
 _BLOCK_BYTES = 2 << 20
-# Numbers that Python writes as they stand, so that they need not be read and written again.
-_PROBABILITY = r"^(?:0\.0{0,3}[1-9](?:[0-9]{0,10}[1-9])?|1\.0|1|0\.0|0)$"
+_EXCLAMATION_MARK, _COLON = b"!:"
 _BETWEEN = "\t"
 """What a plain line does not hold."""
+_TAB, _NOTHING = texts_from([_BETWEEN, ""])
 
 
 def side_batches(path: Path, *, told: Callable[[str], None]) -> Iterator[pa.RecordBatch]:
@@ -73,17 +83,19 @@ class _Places(NamedTuple):
     puid: int | None
     charset: int | None
     codes: tuple[int, ...]
-    probability: Number | None
+    probability: Scalar | None
 
 
 def _rows_of(block: Block, broken: Callable[[int], None]) -> pa.RecordBatch:
     batches, numbers = [], []
     taken = np.zeros(block.lines, np.bool_)
-    for shape, alike in block.shapes:
-        places = _places_in(shape)
+    for alike in block.alike:
+        places = _places_in(alike.shape)
         if places is None:
             continue
-        columns, rows = _columns_of(block, alike[block.first_octets(alike) != ord("!")], places)
+        columns, rows = _columns_of(
+            block, alike.some(block.first_octets(alike.rows) != _EXCLAMATION_MARK), places
+        )
         taken[rows] = True
         batches.append(columns)
         numbers.append(rows)
@@ -104,7 +116,7 @@ def _rows_of(block: Block, broken: Callable[[int], None]) -> pa.RecordBatch:
     numbers.append(np.array(read, np.int64))
     table = pa.Table.from_batches([*batches, sides_as_rows(sides)], schema=SIDES)
     # Of records with the same tie the last one counts, so they stay in order.
-    table = table.take(np.argsort(np.concatenate(numbers))).combine_chunks()
+    table = table.take(numbers_from(np.argsort(np.concatenate(numbers)))).combine_chunks()
     return table.to_batches()[0] if table.num_rows else sides_as_rows([])
 
 
@@ -149,28 +161,22 @@ def _codes(found: object) -> tuple[int, ...]:
     return tuple(int(each["code"]) for each in listed)
 
 
-def _columns_of(
-    block: Block, rows: NDArray[np.int64], places: _Places
-) -> tuple[pa.RecordBatch, NDArray[np.int64]]:
-    """Return what *rows*, lines of one shape, say; and which of them, for some may have to be read."""
+def _columns_of(block: Block, alike: Alike, places: _Places) -> tuple[pa.RecordBatch, NDArray[np.int64]]:
+    """Return what lines of one shape say; and which of them, for some may have to be read."""
     probabilities = None
     if places.probability is not None:
-        probabilities = block.numbers(rows, places.probability)
-        plain = pc.match_substring_regex(probabilities, _PROBABILITY)
-        if not truths(plain).all():
-            rows, probabilities = rows[truths(plain)], probabilities.filter(plain)
-        has_any = pc.invert(pc.is_in(probabilities, value_set=pa.array(["0", "0.0"])))
-        probabilities = pc.if_else(has_any, probabilities, None)
-    nothing = pa.array([""] * len(rows), pa.string())
+        alike = alike.some(are_as_python_writes(block.scalars(alike, places.probability)))
+        probabilities = block.scalars(alike, places.probability)
+    rows = alike.rows
+    nothing = texts_from([""]).take(numbers_from(np.zeros(len(rows), np.int64)))
 
     def texts(place: int | None) -> Texts:
-        return nothing if place is None else block.texts(rows, place)
+        return nothing if place is None else block.texts(alike, place).texts()
 
-    filenames = nothing if places.filename is None else base_names(texts(places.filename))
     columns: list[Texts] = [
-        block.whens(rows),
-        bare_ids(texts(places.record_id)),
-        filenames,
+        block.whens(rows).texts(),
+        nothing if places.record_id is None else bare_ids(block.texts(alike, places.record_id)).texts(),
+        nothing if places.filename is None else base_names_of(texts(places.filename)),
         texts(places.offset),
         _bare_digests(texts(places.digest)),
         _endings(places, texts, probabilities),
@@ -179,24 +185,28 @@ def _columns_of(
 
 
 def _endings(
-    places: _Places, texts: Callable[[int | None], Texts], probabilities: Texts | None
+    places: _Places, texts: Callable[[int | None], Texts], probabilities: Spans | None
 ) -> Texts:
-    """Return what lines end with that the records belong to."""
+    """Return what lines get that the records belong to."""
     names = [places.magic, places.fido, places.puid, places.charset, *places.codes]
-    together: Texts = pc.binary_join_element_wise(*[texts(place) for place in names], _BETWEEN)
+    together: Any = pc.binary_join_element_wise(*[texts(place) for place in names], _TAB)
     spelled = together.dictionary_encode()
-    additions = [_addition(places, text.split(_BETWEEN)) for text in spelled.dictionary.to_pylist()]
-    endings = pa.array([ending_of(addition) for addition in additions], pa.string())
+    endings = [
+        ending_of(_addition(places, text.split(_BETWEEN))) for text in spelled.dictionary.to_pylist()
+    ]
     if probabilities is None:
-        return endings.take(spelled.indices)
+        return texts_from(endings).take(spelled.indices)
     # Nothing is said of a page that is no soft 404 for sure.
-    begins = pa.array([f", {addition}" if addition else "" for addition in additions], pa.string())
-    with_probability = pc.binary_join_element_wise(
-        begins.take(spelled.indices), ', "soft-404-detected": ', probabilities, "}\n", ""
+    is_zero = are_zero(probabilities)
+    which = numbers_of(spelled.indices) + np.where(is_zero, 0, len(endings)).astype(np.int32)
+    begins = texts_from([*endings, *[f'{ending}, "soft-404-detected": ' for ending in endings]])
+    return pc.binary_join_element_wise(
+        taken(begins, which),
+        probabilities.texts(missing=is_zero),
+        _NOTHING,
+        null_handling="replace",
+        null_replacement="",
     )
-    if not with_probability.null_count:
-        return with_probability
-    return pc.coalesce(with_probability, endings.take(spelled.indices))
 
 
 def _addition(places: _Places, said: list[str]) -> str:
@@ -214,6 +224,6 @@ def _addition(places: _Places, said: list[str]) -> str:
 
 
 def _bare_digests(texts: Texts) -> Texts:
-    if not truths(pc.match_substring(texts, ":")).any():
+    if not (octets_of(texts)[0] == _COLON).any():
         return texts
-    return pa.array([text.rpartition(":")[2] for text in texts.to_pylist()], pa.string())
+    return texts_from([text.rpartition(":")[2] for text in texts.to_pylist()])

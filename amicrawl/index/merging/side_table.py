@@ -12,7 +12,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from amicrawl.index.lines.arrow_texts import Texts, lengths_of, taken, truths
+from amicrawl.index.lines.arrow_texts import (
+    Texts,
+    lengths_of,
+    numbers_from,
+    taken,
+    texts_from,
+    truths,
+)
+from amicrawl.index.lines.numerals import have_other_than_digits
+from amicrawl.index.lines.spans import WORD, Octets, Spans
 from amicrawl.index.merging.hashing import HashIndex, hashes_of
 from amicrawl.index.merging.sides import Side, Ties
 
@@ -30,14 +39,11 @@ _FIELDS: list[pa.Field[Any]] = [
     pa.field("ending", pa.string()),
 ]
 SIDES = pa.schema(_FIELDS)
-"""The fields of `Ties`, and what a line ends with, its brace taken away, that the record belongs to.
-
-The ending is empty where the record adds nothing.
-"""
-_BEFORE, _BEHIND = ", ", "}\n"
+"""The fields of `Ties`, and what is put in before the brace that ends a line; maybe nothing."""
+_BEFORE = ", "
 _SECOND = 14
 _NO_HASHES = np.empty(0, np.uint64)
-_ORDINARY = r"(?s) [0-9]{14}$"
+_SPACE = ord(" ")
 
 
 def sides_as_rows(sides: Sequence[Side]) -> pa.RecordBatch:
@@ -45,7 +51,7 @@ def sides_as_rows(sides: Sequence[Side]) -> pa.RecordBatch:
     columns = list(
         zip(*[(*side.ties, ending_of(side.addition.decode())) for side in sides], strict=True)
     )
-    arrays = [pa.array(column, pa.string()) for column in columns or [()] * len(SIDES)]
+    arrays = [texts_from(column) for column in columns or [()] * len(SIDES)]
     return pa.RecordBatch.from_arrays(arrays, schema=SIDES)
 
 
@@ -53,12 +59,12 @@ def rows_as_sides(rows: pa.Table) -> Iterator[Side]:
     """Yield the records of *rows*, as `sides_as_rows` made them."""
     for batch in rows.to_batches(max_chunksize=4096):
         for *ties, ending in zip(*[column.to_pylist() for column in batch.columns], strict=True):
-            yield Side(Ties(*ties), ending[len(_BEFORE) : -len(_BEHIND)].encode())
+            yield Side(Ties(*ties), ending[len(_BEFORE) :].encode())
 
 
 def ending_of(addition: str) -> str:
-    """Return how a line ends that *addition* is put into, behind its last value."""
-    return f"{_BEFORE}{addition}{_BEHIND}" if addition else ""
+    """Return what is put in behind the last value of a line for *addition*."""
+    return f"{_BEFORE}{addition}" if addition else ""
 
 
 class Found(NamedTuple):
@@ -70,11 +76,27 @@ class Found(NamedTuple):
     """Whether that is so by all rules; where not, they have to be asked."""
 
 
+class _Column:
+    """Texts of one column, by the numbers of rows."""
+
+    def __init__(self, texts: Texts) -> None:
+        _, cuts, octets = texts.buffers()
+        self._cuts = np.frombuffer(cuts, np.int32)[texts.offset :]
+        self._octets = Octets(octets or b"")
+
+    def spans(self, rows: NDArray[np.int64]) -> Spans:
+        """Return where the texts of *rows* stand."""
+        starts, ends = self._cuts[rows], self._cuts[rows + 1]
+        return Spans(self._octets, starts.astype(np.int64), ends.astype(np.int64))
+
+
 class SideTable:
     """The records that lines are joined with."""
 
     def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Have the rows of *batches*, whose columns are `SIDES`; of several alike, the last counts."""
+        self.is_ordinary = True
+        """Whether all records have their second where it belongs."""
         arrays: list[list[Texts]] = [[] for _ in SIDES]
         hashes: list[list[NDArray[np.uint64]]] = [[], [], []]
         for batch in batches:
@@ -83,16 +105,15 @@ class SideTable:
             # Batch by batch, what is hashed stays in the processor's cache.
             for found, each in zip(hashes, _hashes(batch), strict=True):
                 found.append(each)
+            self.is_ordinary = self.is_ordinary and _are_ordinary(Spans.of(batch["when"]))
         columns: dict[str, Any] = {}
         for field, column in zip(SIDES, arrays, strict=True):
-            columns[field.name] = pa.concat_arrays(column or [pa.array([], pa.string())])
+            columns[field.name] = pa.concat_arrays(column or [texts_from([])])
             column.clear()
         self.rows = pa.Table.from_pydict(columns, schema=SIDES)
         self._columns = columns
         self.used = np.zeros(self.rows.num_rows, np.uint8)
         """What lines got from each record: 1 by a strong tie, 2 by a weak one, 3 by both."""
-        self.is_ordinary = bool(truths(pc.match_substring_regex(columns["when"], _ORDINARY)).all())
-        """Whether all records have their second where it belongs."""
         names = ("record_id", "filename", "offset", "digest")
         has = {name: lengths_of(columns[name]) > 0 for name in names}
         has_place = has["filename"] & has["offset"]
@@ -111,55 +132,76 @@ class SideTable:
         return int(self.rows.num_rows)
 
     def endings(self, sides: NDArray[np.int64]) -> Texts:
-        """Return what each of *sides* adds, with what ends the line; null where there is none."""
-        return self._taken("ending", sides)
+        """Return what each of *sides* adds, as octets; null where there is none."""
+        return taken(self._columns["ending"].view(pa.binary()), sides, missing=sides < 0)
 
-    def by_id(self, ids: Texts, seconds: Any) -> Found:
+    def by_id(self, ids: Spans, seconds: Any) -> Found:
         """Find records by identifiers, which may be empty, and hashes of seconds."""
         sides, _ = self._by_id.find(hashes_of(ids, seed=seconds))
-        sides[lengths_of(ids) == 0] = -1
-        return Found(sides, (sides < 0) | self._same("record_id", sides, ids))
+        sides[ids.lengths == 0] = -1
+        return Found(sides, self._are("record_id", sides, ids))
 
-    def by_place(self, filenames: Texts, offsets: Texts, ids: Texts, seconds: Any) -> Found:
+    def by_place(self, filenames: Spans, offsets: Spans, ids: Spans | None, seconds: Any) -> Found:
         """Find records by files without directories and offsets; *ids* are those of the lines."""
         hashes = hashes_of(offsets, seed=hashes_of(filenames, seed=seconds))
         sides, _ = self._by_place.find(hashes)
-        sides[lengths_of(offsets) == 0] = -1
-        sure = self._same("filename", sides, filenames) & self._same("offset", sides, offsets)
-        # Whether other identifiers tell them apart is left to the rules.
-        theirs = self._taken("record_id", sides)
-        sure &= (lengths_of(theirs) == 0) | (lengths_of(ids) == 0) | truths(pc.equal(ids, theirs))
-        return Found(sides, (sides < 0) | sure)
+        sides[offsets.lengths == 0] = -1
+        sure = self._are("filename", sides, filenames) & self._are("offset", sides, offsets)
+        if ids is not None:
+            # Whether other identifiers tell them apart is left to the rules.
+            theirs = self._texts("record_id").spans(np.maximum(sides, 0))
+            sure &= (sides < 0) | (theirs.lengths == 0) | (ids.lengths == 0) | ids.equal(theirs)
+        return Found(sides, sure)
 
-    def by_when(self, whens: Texts) -> Found:
+    def by_when(self, whens: Spans) -> Found:
         """Find records by key and second."""
         sides, alone = self._by_when.find(hashes_of(whens))
         if not self._only_keys:
             return Found(sides, sides < 0)
-        return Found(sides, (sides < 0) | (alone & self._same("when", sides, whens)))
+        return Found(sides, (sides < 0) | (alone & self._are("when", sides, whens)))
 
     def of_seconds(self, seconds: set[bytes] | None) -> tuple[pa.Table, NDArray[np.int64]]:
         """Return the records of *seconds*, and their numbers; all of them where that is not sure."""
         if seconds is None or not self.is_ordinary:
             return self.rows, np.arange(len(self))
-        wanted = pa.array([second.decode("latin-1") for second in seconds], pa.string())
+        wanted = texts_from([second.decode("latin-1") for second in seconds])
         theirs = pc.utf8_slice_codeunits(self._columns["when"], -_SECOND)
         numbers = np.flatnonzero(truths(pc.is_in(theirs, value_set=wanted)))
-        return self.rows.take(numbers), numbers
+        return self.rows.take(numbers_from(numbers)), numbers
 
-    def _taken(self, name: str, sides: NDArray[np.int64]) -> Texts:
-        return taken(self._columns[name], sides, missing=sides < 0)
+    def _texts(self, name: str) -> _Column:
+        return _Column(self._columns[name])
 
-    def _same(self, name: str, sides: NDArray[np.int64], values: Texts) -> NDArray[np.bool_]:
-        return truths(pc.equal(self._taken(name, sides), values))
+    def _are(self, name: str, sides: NDArray[np.int64], values: Spans) -> NDArray[np.bool_]:
+        """Tell where what *sides* have under *name* is what *values* hold; or where there is no side."""
+        are = sides < 0
+        there = np.flatnonzero(~are)
+        are[there] = self._texts(name).spans(sides[there]).equal(values.some(there))
+        return are
 
 
 def _hashes(batch: pa.RecordBatch) -> tuple[Any, Any, Any]:
     """Return hashes of identifiers, of places, each with its second, and of keys with their seconds."""
-    seconds = hashes_of(batch["when"], last=_SECOND)
-    files = hashes_of(batch["filename"], seed=seconds)
-    return (
-        hashes_of(batch["record_id"], seed=seconds),
-        hashes_of(batch["offset"], seed=files),
-        hashes_of(batch["when"]),
+    when, ids, files, offsets = (
+        Spans.of(batch[name]) for name in ("when", "record_id", "filename", "offset")
     )
+    seconds = hashes_of(when.last(_SECOND))
+    return (
+        hashes_of(ids, seed=seconds),
+        hashes_of(offsets, seed=hashes_of(files, seed=seconds)),
+        hashes_of(when),
+    )
+
+
+def _are_ordinary(whens: Spans) -> bool:
+    """Tell whether all of *whens* end in a space and 14 digits."""
+    if not len(whens):
+        return True
+    seconds = whens.last(_SECOND)
+    if (whens.lengths <= _SECOND).any():
+        return False
+    others = have_other_than_digits(seconds.words(0)) | have_other_than_digits(
+        seconds.words(_SECOND - WORD)
+    )
+    spaces = whens.octets.view[seconds.starts - 1] == _SPACE
+    return bool(spaces.all() and not others.any())
