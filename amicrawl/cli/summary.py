@@ -17,11 +17,8 @@ from amicrawl.errors import ExitCode, OutputError, UsageError
 from amicrawl.report.counts import CDX_SUMMARY, CORRECTED
 from amicrawl.report.counts_json import counts_to_json, report_to_json, summary_to_json
 from amicrawl.report.overlap import overlap_of, overlap_to_json
-from amicrawl.report.page import page_of
 from amicrawl.report.reading import KINDS, read_counts
-from amicrawl.report.reading_years import read_years
 from amicrawl.report.text import REPLAY, narrow_lines, overlap_lines, text_lines
-from amicrawl.report.years import folded, shared_csv, shared_years
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -106,6 +103,9 @@ def summary(  # noqa: PLR0917  # typer makes options of them
         shared = overlap_of(counts, other.counts)
     shown = hosts or len(counts.by_host)
     if html is not None:
+        # What only some want is loaded for them alone, here and below: starting is most of a short run.
+        from amicrawl.report.page import page_of  # noqa: PLC0415
+
         title = f"Summary of {', '.join(Path(path).name or path for path in paths)}"
         page = page_of(counts, title=title, hosts=shown, samples=samples, replay=replay, overlap=shared)
         _write(html, page)
@@ -128,7 +128,7 @@ def summary(  # noqa: PLR0917  # typer makes options of them
 
 
 def _quick(paths: list[str], *, as_json: bool, as_text: bool) -> None:
-    # DuckDB takes as long to load as everything else of this command.
+    # This loads DuckDB.
     from amicrawl.report.narrow import count_narrow, narrow_to_json  # noqa: PLC0415
 
     counts = count_narrow(paths)
@@ -147,6 +147,9 @@ def _summarize(
             f"--fold is one of {', '.join(_FOLDS)} and --show one of {', '.join(_SHOWS)}; "
             f"{fold!r} and {show!r} were given."
         )
+    from amicrawl.report.reading_years import read_years  # noqa: PLC0415
+    from amicrawl.report.years import folded  # noqa: PLC0415
+
     read_one = partial(read_years, monthly=monthly, full_host=full_host, fold=folded(fold))
     if show.startswith("overlap"):
         _show_overlap({path: read_one([path]) for path in paths}, as_csv=show.endswith("csv"))
@@ -164,6 +167,8 @@ def _summarize(
 
 
 def _show_overlap(archives: Mapping[str, YearsRead], *, as_csv: bool) -> None:
+    from amicrawl.report.years import shared_csv, shared_years  # noqa: PLC0415
+
     names = dict(zip(archives, _names(list(archives)), strict=True))
     shared = shared_years({names[path]: read.years for path, read in archives.items()})
     for line in shared_csv(shared) if as_csv else [json.dumps(shared)]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import pyarrow as pa
+
+from amicrawl.report.coding import Coded
+from amicrawl.report.texts import Texts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -13,42 +15,39 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from amicrawl.report.rows import Row
-
-    Numbers = npt.NDArray[np.int64]
-    Array = Any
+    from amicrawl.report.words import Flags, Numbers
 
 
 class Batch(NamedTuple):
-    """Columns of equal length; text is binary, or a dictionary of binary."""
+    """Columns of equal length."""
 
-    key: Array
+    key: Texts
     time: Numbers
     """Fourteen digits as a number."""
-    mime: Array
+    mime: Texts | Coded
     status: Numbers
     """-1 where there is none."""
     size: Numbers
     """Bytes of the record; -1 where the input does not tell."""
-    url: Array
-    digest: Array | None
-    """A hyphen, empty or null where there is none."""
-    facets: dict[str, Array]
+    url: Texts
+    digest: Texts | None
+    """A hyphen or empty where there is none."""
+    facets: dict[str, Texts | Coded]
 
     def __len__(self) -> int:
         return len(self.key)
 
-    def where(self, wanted: npt.NDArray[np.bool_]) -> Batch:
-        """Return the rows where *wanted* is true."""
-        mask = pa.array(wanted)
+    def at(self, chosen: Flags | npt.NDArray[np.int64]) -> Batch:
+        """Return the rows that *chosen* names: flags, or row numbers."""
         return Batch(
-            key=self.key.filter(mask),
-            time=self.time[wanted],
-            mime=self.mime.filter(mask),
-            status=self.status[wanted],
-            size=self.size[wanted],
-            url=self.url.filter(mask),
-            digest=None if self.digest is None else self.digest.filter(mask),
-            facets={name: values.filter(mask) for name, values in self.facets.items()},
+            key=self.key.at(chosen),
+            time=self.time[chosen],
+            mime=self.mime.at(chosen),
+            status=self.status[chosen],
+            size=self.size[chosen],
+            url=self.url.at(chosen),
+            digest=None if self.digest is None else self.digest.at(chosen),
+            facets={name: values.at(chosen) for name, values in self.facets.items()},
         )
 
 
@@ -56,47 +55,53 @@ def batch_of_rows(rows: Sequence[Row]) -> Batch:
     """Return *rows* as a batch."""
     names = sorted({name for row in rows for name in row.facets})
     return Batch(
-        key=pa.array([row.key for row in rows], pa.binary()),
+        key=Texts.of([row.key for row in rows]),
         time=np.array([row.time for row in rows], np.int64),
-        mime=pa.array([row.mime for row in rows], pa.binary()),
+        mime=Texts.of([row.mime for row in rows]),
         status=np.array([row.status for row in rows], np.int64),
         size=np.array([row.size for row in rows], np.int64),
-        url=pa.array([row.url for row in rows], pa.binary()),
-        digest=pa.array([row.digest for row in rows], pa.binary()),
+        url=Texts.of([row.url for row in rows]),
+        digest=Texts.of([row.digest for row in rows]),
         facets={name: _facet(rows, name) for name in names},
     )
 
 
-def interleaved(batch: Batch, where: npt.NDArray[np.bool_], others: Batch, at: Sequence[int]) -> Batch:
-    """Return *batch* with only its rows *where* true, and *others* at the row numbers *at* of *batch*.
+def interleaved(batch: Batch, places: Numbers, others: Batch, at: Sequence[int]) -> Batch:
+    """Return the rows of *batch* and *others* together, in the order of the line numbers of both."""
+    order = np.argsort(np.concatenate([places, np.array(at, np.int64)]), kind="stable")
 
-    Neither has facets: the fast path that needs this reads none.
-    """
-    kept = batch.where(where)
-    positions = np.concatenate([np.flatnonzero(where), np.array(at, np.int64)])
-    order = np.argsort(positions, kind="stable")
-
-    def joined(mine: Array, theirs: Array) -> Array:
-        return pa.concat_arrays([mine, theirs]).take(pa.array(order))
+    def joined(mine: Texts | Coded, theirs: Texts | Coded) -> Texts:
+        if isinstance(mine, Coded) or isinstance(theirs, Coded):
+            raise TypeError("lines of text have no columns of codes")
+        return mine.followed_by(theirs).at(order)
 
     def joined_numbers(mine: Numbers, theirs: Numbers) -> Numbers:
         return np.concatenate([mine, theirs])[order]
 
     digest = None
-    if kept.digest is not None and others.digest is not None:
-        digest = joined(kept.digest, others.digest)
+    if batch.digest is not None and others.digest is not None:
+        digest = joined(batch.digest, others.digest)
+    facets: dict[str, Texts | Coded] = {
+        name: joined(
+            batch.facets.get(name, _nothing(len(batch))), others.facets.get(name, _nothing(len(others)))
+        )
+        for name in sorted(batch.facets.keys() | others.facets.keys())
+    }
     return Batch(
-        key=joined(kept.key, others.key),
-        time=joined_numbers(kept.time, others.time),
-        mime=joined(kept.mime, others.mime),
-        status=joined_numbers(kept.status, others.status),
-        size=joined_numbers(kept.size, others.size),
-        url=joined(kept.url, others.url),
+        key=joined(batch.key, others.key),
+        time=joined_numbers(batch.time, others.time),
+        mime=joined(batch.mime, others.mime),
+        status=joined_numbers(batch.status, others.status),
+        size=joined_numbers(batch.size, others.size),
+        url=joined(batch.url, others.url),
         digest=digest,
-        facets={},
+        facets=facets,
     )
 
 
-def _facet(rows: Sequence[Row], name: str) -> Array:
-    values = [row.facets.get(name, "").encode("utf-8", "surrogatepass") for row in rows]
-    return pa.array(values, pa.binary())
+def _facet(rows: Sequence[Row], name: str) -> Texts:
+    return Texts.of([row.facets.get(name, "").encode("utf-8", "surrogatepass") for row in rows])
+
+
+def _nothing(rows: int) -> Texts:
+    return Texts.of([b""] * rows)

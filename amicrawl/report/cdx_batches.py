@@ -1,36 +1,35 @@
 """Blocks of CDX lines into batches: columns at a time where every line has its form. Pure.
 
-What keeps a block, or a line of it, from the fast path (other white space than single blanks, another
-number of columns, a key without host, a strange number) goes line by line through `rows`, which alone
-decides; both ways give the same rows, in the same order.
+White space is looked for once: in a file of eleven columns every eleventh is a line feed, and what lies
+between two is a column. A line that is not so (other white space than single blanks, another number of
+columns, a key without host, a strange number) goes through `rows`, which alone decides; both ways give
+the same rows, in the same order.
 """
 
 from __future__ import annotations
 
-import io
 from collections import Counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute
-import pyarrow.csv as pv
 
 from amicrawl.report.batch import Batch, batch_of_rows, interleaved
 from amicrawl.report.counts import CDX_SUMMARY
+from amicrawl.report.keys import are_uniform, have_hosts
 from amicrawl.report.layout import layout_of_count, layout_of_letters, legend
 from amicrawl.report.rows import MOST_DIGITS, Row, row_like_cdx_summary, row_of_cdx
+from amicrawl.report.texts import PADDING, Texts
+from amicrawl.report.times import are_dates, times_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     import numpy.typing as npt
 
     from amicrawl.report.layout import Layout
+    from amicrawl.report.words import Flags, Numbers
 
-pc: Any = pyarrow.compute  # its stubs know neither binary columns nor plain numbers
-
-_OPTIONAL = {"r", "M"}
+_OPTIONAL = ("r", "M")
 _FIRST_SIX = {"N": 0, "b": 1, "a": 2, "m": 3, "s": 4, "k": 5}
 _READ_AS_SIZE = {
     7: {"S": 6},
@@ -39,7 +38,10 @@ _READ_AS_SIZE = {
     11: {"r": 6, "M": 7, "S": 8},
 }
 """What cdx-summary takes for the size by how many columns there are; of 9 and 10 it is the offset."""
-_PARSE = pv.ParseOptions(delimiter=" ", quote_char=False, double_quote=False, escape_char=False)
+_MOST_COLUMNS = 64
+_LINE_FEED = ord("\n")
+_BLANK = ord(" ")
+_LEGEND_BEGINS = ord("C")
 
 
 class Lines(NamedTuple):
@@ -67,17 +69,15 @@ class Legends:
         """Yield the whole lines of *block* between legends, each of which is obeyed on the way."""
         if not block.endswith(b"\n"):
             block += b"\n"
-        begin = look = 0
-        while (found := block.find(b"CDX ", look)) >= 0:
-            look = found + 4
-            start = max(block.rfind(b"\n", begin, found) + 1, begin)
-            end = block.index(b"\n", found)
+        begin = 0
+        for start in _perhaps_legends(block):
+            end = block.index(b"\n", start)
             letters = legend(block[start:end])
-            if letters is None or block[start:found].strip():
+            if letters is None or b"CDX " not in block[start:end]:
                 continue
             if start > begin:
                 yield Piece(block[begin:start], self._layout)
-            begin = look = end + 1
+            begin = end + 1
             self._obey(letters)
         if begin < len(block):
             yield Piece(block[begin:], self._layout)
@@ -89,73 +89,104 @@ class Legends:
             self._layout = None
 
 
+def _perhaps_legends(block: bytes) -> list[int]:
+    """Return where lines begin that begin like a legend: with a C, or white space."""
+    octets = np.frombuffer(block, np.uint8)
+    starts = np.concatenate([np.zeros(1, np.int64), np.flatnonzero(octets[:-1] == _LINE_FEED) + 1])
+    first = octets[starts]
+    fit = (first == _LEGEND_BEGINS) | ((first <= _BLANK) & (first != _LINE_FEED))
+    places: list[int] = starts[fit].tolist()
+    return places
+
+
 def cdx_lines(piece: Piece, *, rules: str) -> Lines:
     """Return what the lines of *piece* are."""
-    block = piece.block.replace(b"\r\n", b"\n") if b"\r\n" in piece.block else piece.block
-    fast = _fast(block, piece.layout, rules=rules) if _is_even(block) else None
-    if fast is not None:
-        return fast
-    return _lines_of_rows(_rows(block.split(b"\n"), piece.layout, rules=rules))
+    block = piece.block if piece.block.endswith(b"\n") else piece.block + b"\n"
+    # One octet is found many times as fast as two.
+    grid = _grid(block.replace(b"\r\n", b"\n") if b"\r" in block else block)
+    wanted = _wanted(grid.columns, piece.layout, rules=rules)
+    batch, even = None, np.empty(0, np.int64)
+    if wanted is not None and len(grid.even):
+        batch, fit = _checked({name: grid.column(at) for name, at in wanted.items()}, rules=rules)
+        even = grid.even
+        if not fit.all():
+            batch, even = batch.at(fit), even[fit]
+    if batch is not None and len(even) == len(grid.ends):
+        return Lines(batch, Counter())
+    return _with_odd_lines(grid, batch, even, layout=piece.layout, rules=rules)
 
 
-def _rows(lines: Iterable[bytes], layout: Layout | None, *, rules: str) -> Iterator[Row | str]:
-    for line in lines:
+def _with_odd_lines(
+    grid: _Grid, batch: Batch | None, even: Numbers, *, layout: Layout | None, rules: str
+) -> Lines:
+    """Return the rows of *batch*, which are the lines *even*, and those of all others one by one."""
+    at: list[int] = []
+    rows: list[Row] = []
+    skipped: Counter[str] = Counter()
+    odd = np.delete(np.arange(len(grid.ends)), even)
+    filled = odd[grid.begins[odd] < grid.ends[odd]].tolist()
+    for number, line in zip(filled, map(grid.line, filled), strict=True):
         if not line.strip():
             continue
         try:
-            yield row_like_cdx_summary(line) if rules == CDX_SUMMARY else row_of_cdx(line, layout)
+            row = row_like_cdx_summary(line) if rules == CDX_SUMMARY else row_of_cdx(line, layout)
         except ValueError as error:
-            yield str(error)
-
-
-def _fast(block: bytes, layout: Layout | None, *, rules: str) -> Lines | None:
-    columns = block[: block.index(b"\n")].count(b" ") + 1
-    wanted = _wanted(columns, layout, rules=rules)
-    table = None if wanted is None else _parsed(block, columns, wanted)
-    if table is None:
-        return None
-    batch, fit = _checked(table, rules=rules)
-    if fit.all():
-        return Lines(batch, Counter())
-    lines = block.split(b"\n")
-    at, rows = [], []
-    skipped: Counter[str] = Counter()
-    unfit = np.flatnonzero(~fit).tolist()
-    strange = _rows([lines[number] for number in unfit], layout, rules=rules)
-    for number, row in zip(unfit, strange, strict=True):
-        if isinstance(row, str):
-            skipped[row] += 1
+            skipped[str(error)] += 1
         else:
             at.append(number)
             rows.append(row)
-    return Lines(interleaved(batch, fit, batch_of_rows(rows), at), skipped)
+    if batch is None or not rows:
+        return Lines(batch or batch_of_rows(rows), skipped)
+    return Lines(interleaved(batch, even, batch_of_rows(rows), at), skipped)
 
 
-def _is_even(block: bytes) -> bool:
-    """Whether single blanks and line feeds are the only white space, and no number is hexadecimal.
+class _Grid(NamedTuple):
+    """Where the columns of lines are."""
 
-    The CSV reader would take two blanks for an empty column, and `0x10` for sixteen.
-    """
+    octets: bytes
+    begins: Numbers
+    """Where each line begins."""
+    ends: Numbers
+    """Where the line feed of each line is."""
+    columns: int
+    """How many most lines have."""
+    even: Numbers
+    """Which lines have that many, single blanks between them."""
+    gaps: npt.NDArray[np.int64]
+    """Where each column of these ends, by column and line."""
+
+    def line(self, number: int) -> bytes:
+        return self.octets[int(self.begins[number]) : int(self.ends[number])]
+
+    def column(self, at: int) -> Texts:
+        begins = self.gaps[at - 1] + 1 if at else self.begins[self.even]
+        return Texts(self.octets, begins, self.gaps[at])
+
+
+def _grid(block: bytes) -> _Grid:
+    """Find the columns of the lines of *block*, which ends with a line feed."""
     octets = np.frombuffer(block, np.uint8)
-    gaps = (octets <= 32).view(np.uint8)
-    if not len(gaps) or gaps[0] or np.count_nonzero(octets < 32) != block.count(b"\n"):
-        return False
-    for shift in (0, 1):
-        pairs = gaps[shift : len(gaps) - (len(gaps) - shift) % 2].view(np.uint16)
-        if (pairs == 0x0101).any():
-            return False
-    return b" 0x" not in block and b" 0X" not in block
-
-
-def _lines_of_rows(rows: Iterator[Row | str]) -> Lines:
-    skipped: Counter[str] = Counter()
-    good = []
-    for row in rows:
-        if isinstance(row, str):
-            skipped[row] += 1
-        else:
-            good.append(row)
-    return Lines(batch_of_rows(good), skipped)
+    gaps = np.flatnonzero(octets <= _BLANK)
+    kinds = octets[gaps]
+    feeds = np.flatnonzero(kinds == _LINE_FEED)
+    ends = gaps[feeds]
+    begins = np.concatenate([np.zeros(1, np.int64), ends[:-1] + 1])
+    counts = np.diff(feeds, prepend=-1)
+    lines_of = np.bincount(np.minimum(counts, _MOST_COLUMNS), minlength=3)
+    # Empty lines have one column, and say nothing of the others.
+    columns = 2 + int(lines_of[2:].argmax())
+    even = np.flatnonzero(counts == columns)
+    if len(even) == len(ends):
+        table = np.ascontiguousarray(gaps.reshape(-1, columns).T)
+    else:
+        table = gaps[feeds[even] + np.arange(1 - columns, 1)[:, None]]
+    blanks = np.count_nonzero(kinds == _BLANK) + len(feeds) == len(gaps)
+    if not blanks or gaps[0] == 0 or (gaps[1:] == gaps[:-1] + 1).any():
+        # Nothing but one blank ends a column.
+        fit = (np.diff(table, axis=0, prepend=begins[even][None] - 1) > 1).all(axis=0)
+        fit &= (octets[table[:-1]] == _BLANK).all(axis=0)
+        even, table = even[fit], table[:, fit]
+    return _Grid(block + PADDING, begins, ends, columns, even, table)
 
 
 def _wanted(columns: int, layout: Layout | None, *, rules: str) -> dict[str, int] | None:
@@ -165,7 +196,7 @@ def _wanted(columns: int, layout: Layout | None, *, rules: str) -> dict[str, int
         return None if further is None else {**_FIRST_SIX, **further}
     if layout is None:
         layout = layout_of_count(columns)
-    if layout is None or columns != layout.columns:
+    if layout is None or columns not in {layout.columns, layout.columns + 3}:
         return None
     named = {"N": layout.key, "b": layout.time, "a": layout.url, "m": layout.mime, "s": layout.status}
     named |= {"k": layout.digest}
@@ -174,66 +205,25 @@ def _wanted(columns: int, layout: Layout | None, *, rules: str) -> dict[str, int
     return named | {name: at for name, at in (("S", layout.size), ("V", layout.offset)) if at >= 0}
 
 
-def _parsed(block: bytes, columns: int, wanted: dict[str, int]) -> pa.Table | None:
-    """Read the *wanted* columns; None where a line has others, or no number where one goes."""
-    names = [f"_{index}" for index in range(columns)]
-    for name, index in wanted.items():
-        names[index] = name
-    numbers = {"b", "s", "S", "V"}
-    types: dict[str, Any] = {name: pa.int64() if name in numbers else pa.binary() for name in wanted}
-    try:
-        return pv.read_csv(
-            io.BytesIO(block),
-            read_options=pv.ReadOptions(
-                column_names=names, block_size=len(block) + 1, use_threads=False
-            ),
-            parse_options=_PARSE,
-            convert_options=pv.ConvertOptions(
-                check_utf8=False,
-                column_types=types,
-                include_columns=list(wanted),
-                null_values=["-"],
-                strings_can_be_null=False,
-            ),
-        )
-    except pa.ArrowInvalid:
-        return None
-
-
-def _checked(table: pa.Table, *, rules: str) -> tuple[Batch, npt.NDArray[np.bool_]]:
-    """Return the batch of *table*, and which of its rows are surely as the slow path would have them."""
-    column = {name: table[name].combine_chunks() for name in table.column_names}
-    key = column["N"]
-    fit = pc.greater_equal(pc.find_substring(key, b")"), 1).to_numpy(zero_copy_only=False)
-    time = _filled(column["b"], 0)
-    fit &= (time >= 10**13) & (time < 10**14)
-    status = _filled(column["s"], -1)
-    fit &= ((status >= 100) & (status <= 999)) | ((status == -1) & _nulls(column["s"]))
-    size = _filled(column["S"], -1) if "S" in column else np.full(len(key), -1, np.int64)
-    limit = 10**MOST_DIGITS
+def _checked(column: dict[str, Texts], *, rules: str) -> tuple[Batch, Flags]:
+    """Return the batch of the columns, and which rows are surely as the slow path would have them."""
+    # Copied out of the lines, because keys will be looked at four times.
+    key = column["N"].compact()
+    time, fit = times_of(column["b"])
+    status, readable = column["s"].numbers(longest=3)
+    fit &= readable & ((status < 0) | (column["s"].lengths == 3))
+    size = np.full(len(key), -1, np.int64)
+    if "S" in column:
+        size, readable = column["S"].numbers(longest=MOST_DIGITS)
+        fit &= readable
     if rules == CDX_SUMMARY:
-        fit &= (size >= 0) & (size < limit)
-        for name in _OPTIONAL & column.keys():
-            fit &= pc.equal(column[name], b"-").to_numpy(zero_copy_only=False)
+        fit &= have_hosts(key) & (size >= 0)
+        for name in _OPTIONAL:
+            if name in column:
+                fit &= column[name].are(b"-")
     else:
-        month, day = time // 10**8 % 100, time // 10**6 % 100
-        fit &= (month >= 1) & (month <= 12) & (day >= 1) & (day <= 28) & (time % 10**6 < 240000)
-        if "S" in column:
-            fit &= ((size >= 0) & (size < limit)) | _nulls(column["S"])
+        fit &= are_uniform(key) & are_dates(time)
         if "V" in column:
-            fit &= _filled(column["V"], 0) >= 0
+            fit &= column["V"].numbers()[1]
     batch = Batch(key, time, column["m"], status, size, column["a"], column["k"], {})
     return batch, fit
-
-
-def _filled(column: Any, value: int) -> npt.NDArray[np.int64]:
-    known = column.fill_null(value) if column.null_count else column
-    numbers: npt.NDArray[np.int64] = known.to_numpy(zero_copy_only=False)
-    return numbers
-
-
-def _nulls(column: Any) -> npt.NDArray[np.bool_]:
-    if not column.null_count:
-        return np.zeros(len(column), np.bool_)
-    nulls: npt.NDArray[np.bool_] = column.is_null().to_numpy(zero_copy_only=False)
-    return nulls

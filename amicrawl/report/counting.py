@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute
 import xxhash
 
+from amicrawl.report.coding import Coded, coded
 from amicrawl.report.counts import CDX_SUMMARY, CORRECTED, SAMPLES_KEPT, Counts, Sample, Tally, least
-from amicrawl.report.keys import dissected
+from amicrawl.report.keys import dissected, have_hosts
 from amicrawl.report.rows import NOT_OF_CDX_SUMMARY
+from amicrawl.report.sketch import hashes_of
+from amicrawl.report.texts import Texts
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Mapping
 
-    from amicrawl.report.batch import Array, Batch, Numbers
+    from amicrawl.report.batch import Batch
     from amicrawl.report.keys import Keys
-
-pc: Any = pyarrow.compute  # its stubs know neither binary columns nor plain numbers
+    from amicrawl.report.words import Numbers
 
 _K = TypeVar("_K", bound="Hashable")
 
 _STATUS_CODES = 1001
 _LABEL = b"sha1:"
+_HTML = b"text/html"
+_ROBOTS = b"/robots.txt"
 _WIDEST_RANGE = 1 << 18
 _SOFT_404_BINS = 10
 
@@ -45,68 +47,70 @@ def counted(batch: Batch, *, rules: str = CORRECTED, skipped: Mapping[str, int] 
     counts.first = f"{int(batch.time.min()):014d}"
     counts.last = f"{int(batch.time.max()):014d}"
     _count_keys(counts, keys, batch, sizes)
-    _count_mime_status(counts, batch, sizes)
+    mimes = coded(batch.mime)
+    _count_mime_status(counts, mimes, batch.status, sizes)
     for month, captures, size in _by_number(batch.time // 10**8, sizes):
         counts.by_month.add(f"{month:06d}", captures, size)
-    _count_digests(counts, batch)
+    _count_digests(counts, batch.digest)
     for name, values in batch.facets.items():
-        counts.facets[name] = _facet(name, values, sizes)
-    counts.samples = _samples(batch, rules=rules)
+        if tally := _facet(name, values, sizes):
+            counts.facets[name] = tally
+    counts.samples = _samples(batch, mimes, rules=rules)
     return counts
 
 
 def _with_hosts(batch: Batch, counts: Counts) -> Batch:
     """Return *batch* without the keys that cdx-summary cannot see: those that have no host."""
-    fit = pc.greater_equal(pc.find_substring(batch.key, b")"), 1)
-    if pc.all(fit).as_py() is not False:
+    fit = have_hosts(batch.key)
+    if fit.all():
         return batch
-    kept = batch.where(fit.to_numpy(zero_copy_only=False))
+    kept = batch.at(fit)
     counts.skipped[NOT_OF_CDX_SUMMARY] += len(batch) - len(kept)
     return kept
 
 
 def _count_keys(counts: Counts, keys: Keys, batch: Batch, sizes: Numbers) -> None:
+    codes = keys.hosts.codes
     counts.urls = int(np.count_nonzero(keys.url_begins))
-    counts.hosts = int(np.count_nonzero(keys.host_begins))
+    counts.hosts = 1 + int(np.count_nonzero(codes[1:] != codes[:-1]))
     counts.ordered = keys.ordered
-    counts.first_key = batch.key[0].as_py()
-    counts.last_key = batch.key[-1].as_py()
-    counts.by_host = _tally([text_of(host) for host in keys.hosts], keys.host_codes, sizes)
+    counts.first_key = batch.key[0]
+    counts.last_key = batch.key[len(batch) - 1]
+    lengths = np.diff(keys.runs, append=len(batch))
+    names = [text_of(host) for host in keys.hosts.names]
+    counts.by_host = _tally(names, codes, np.add.reduceat(sizes, keys.runs), captures=lengths)
     width = int(keys.parameters.max()) + 1
     for pair, captures, size in _by_number(keys.segments * width + keys.parameters, sizes):
         counts.by_path_query.add((pair // width, pair % width), captures, size)
-    counts.different_urls.add(batch.key.filter(pa.array(keys.url_begins)).to_pylist())
+    # It takes longer to take out keys that come again than to hash them with the others.
+    counts.different_urls.add_hashes(hashes_of(batch.key.listed())[keys.url_begins])
 
 
-def _count_mime_status(counts: Counts, batch: Batch, sizes: Numbers) -> None:
-    mimes = _encoded(batch.mime)
-    codes = mimes.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    names = [text_of(name) for name in mimes.dictionary.to_pylist()]
-    for pair, captures, size in _by_number(codes * _STATUS_CODES + batch.status + 1, sizes):
-        status = pair % _STATUS_CODES - 1
-        shown = "-" if status < 0 else f"{status:03d}"
+def _count_mime_status(counts: Counts, mimes: Coded, status: Numbers, sizes: Numbers) -> None:
+    names = [text_of(name) for name in mimes.names]
+    for pair, captures, size in _by_number(mimes.codes * _STATUS_CODES + status + 1, sizes):
+        code = pair % _STATUS_CODES - 1
+        shown = "-" if code < 0 else f"{code:03d}"
         counts.by_mime_status.add((names[pair // _STATUS_CODES], shown), captures, size)
 
 
-def _count_digests(counts: Counts, batch: Batch) -> None:
-    if batch.digest is None:
+def _count_digests(counts: Counts, digest: Texts | None) -> None:
+    if digest is None:
         return
-    present = batch.digest.drop_null()
-    known = present.filter(pc.greater(pc.binary_length(present), 1))
-    counts.digested = len(known)
-    digests = known.to_pylist()
-    if pc.any(pc.starts_with(known, _LABEL)).as_py():
+    known = digest.lengths > 1
+    present = digest if known.all() else digest.at(known)
+    counts.digested = len(present)
+    labelled = present.begin_with(_LABEL)
+    if labelled.any():
         # Some indexers write the algorithm before the digest, some do not; it is the same payload.
-        digests = [digest.removeprefix(_LABEL) for digest in digests]
-    counts.different_digests.add(digests)
+        present = Texts(present.octets, present.begins + labelled * len(_LABEL), present.ends)
+    counts.different_digests.add(present.listed())
 
 
-def _facet(name: str, values: Array, sizes: Numbers) -> Tally[str]:
-    encoded = _encoded(values.fill_null(b"") if values.null_count else values)
-    codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    whole = _tally([text_of(value) for value in encoded.dictionary.to_pylist()], codes, sizes)
+def _facet(name: str, values: Texts | Coded, sizes: Numbers) -> Tally[str]:
+    codes, names = coded(values)
     tally: Tally[str] = Tally()
-    for value, (captures, size) in whole.items():
+    for value, (captures, size) in _tally([text_of(one) for one in names], codes, sizes).items():
         for one in _values(name, value):
             tally.add(one, captures, size)
     return tally
@@ -135,13 +139,12 @@ def soft_404_bin(value: str) -> str:
     return f"{tenth / 10:.1f}-{(tenth + 1) / 10:.1f}"
 
 
-def _samples(batch: Batch, *, rules: str) -> list[Sample]:
-    html = pc.equal(_plain(batch.mime), b"text/html")
-    fit = pc.and_(html, pa.array(batch.status == 200)).fill_null(False)  # noqa: FBT003  # Arrow's own call
-    no_robots = pc.invert(pc.ends_with(batch.key, b"/robots.txt"))
-    fit = pc.and_(fit, no_robots)
-    times = batch.time[fit.to_numpy(zero_copy_only=False)].tolist()
-    urls = batch.url.filter(fit).fill_null(b"").to_pylist()
+def _samples(batch: Batch, mimes: Coded, *, rules: str) -> list[Sample]:
+    fit = batch.status == 200
+    fit &= mimes.codes == (mimes.names.index(_HTML) if _HTML in mimes.names else -1)
+    rows = np.flatnonzero(fit)
+    rows = rows[~batch.key.at(rows).end_with(_ROBOTS)]
+    times, urls = batch.time[rows].tolist(), batch.url.at(rows).listed()
     ranks = np.fromiter(map(xxhash.xxh3_64_intdigest, urls, times), np.uint64, len(urls))
     return [
         Sample(f"{times[at]:014d}", shown_url(text_of(urls[at]), rules=rules), int(ranks[at]))
@@ -168,14 +171,6 @@ def text_of(octets: bytes) -> str:
     return octets.decode("utf-8", "surrogateescape")
 
 
-def _encoded(values: Array) -> Any:
-    return values if isinstance(values, pa.DictionaryArray) else values.dictionary_encode()
-
-
-def _plain(values: Array) -> Array:
-    return values.dictionary_decode() if isinstance(values, pa.DictionaryArray) else values
-
-
 def _by_number(numbers: Numbers, sizes: Numbers) -> Iterator[tuple[int, int, int]]:
     """Yield each different number, and how many captures and bytes it has."""
     least_one = int(numbers.min())
@@ -189,11 +184,17 @@ def _by_number(numbers: Numbers, sizes: Numbers) -> Iterator[tuple[int, int, int
         yield int(different[index]), int(captures[index]), int(size[index])
 
 
-def _tally(names: list[_K], codes: Numbers, sizes: Numbers) -> Tally[_K]:
-    captures, size = _sums(codes, sizes, len(names))
+def _tally(
+    names: list[_K], codes: Numbers, sizes: Numbers, *, captures: Numbers | None = None
+) -> Tally[_K]:
+    """Return what each of *names* has; a row stands for so many *captures*, else for one."""
+    whole, size = _sums(codes, sizes, len(names))
+    if captures is not None:
+        _, whole = _sums(codes, captures, len(names))
     tally: Tally[_K] = Tally()
-    for name, count, total in zip(names, captures.tolist(), size.tolist(), strict=True):
-        tally.add(name, count, total)
+    for name, count, total in zip(names, whole.tolist(), size.tolist(), strict=True):
+        if count:
+            tally.add(name, count, total)
     return tally
 
 

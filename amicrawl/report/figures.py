@@ -21,7 +21,6 @@ from amicrawl.report.groups import (
     status_group,
 )
 from amicrawl.report.sketch import STANDARD_ERROR
-from amicrawl.urls.suffix import registrable_domain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -171,6 +170,9 @@ def sketch_error(sketch: Sketch) -> int:
 
 def by_domain(counts: Counts) -> Tally[str]:
     """Return captures and bytes by registrable domain, by the public suffix list that is installed."""
+    # JSON has no domains, and it takes as long to load the list as all else of a summary.
+    from amicrawl.urls.suffix import registrable_domain  # noqa: PLC0415
+
     return _regrouped(counts, registrable_domain)
 
 

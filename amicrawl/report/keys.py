@@ -7,98 +7,107 @@ for a host, and neither path nor query.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute
 
+from amicrawl.report.coding import coded
 from amicrawl.report.counts import host_part
+from amicrawl.report.texts import Texts
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from amicrawl.report.batch import Array, Numbers
-
-    Flags = npt.NDArray[np.bool_]
-
-pc: Any = pyarrow.compute  # its stubs know neither binary columns nor plain numbers
+    from amicrawl.report.coding import Coded
+    from amicrawl.report.words import Flags, Numbers
 
 
 class Keys(NamedTuple):
     """The parts of the keys of a batch."""
 
-    host_codes: Numbers
-    """Which of `hosts` each has."""
-    hosts: list[bytes]
+    runs: Numbers
+    """Rows with which a host may begin that is another than the one before."""
+    hosts: Coded
+    """The host of each run."""
     segments: Numbers
     parameters: Numbers
     url_begins: Flags
     """Where a key differs from the one before."""
-    host_begins: Flags
     ordered: bool
 
 
-def dissected(key: Array) -> Keys:
+def have_hosts(key: Texts) -> Flags:
+    """Return which keys have a host, as far as that can be told from a parenthesis behind something."""
+    closings = key.places_of(b")")
+    return (closings > key.begins) & (closings < key.ends)
+
+
+def are_uniform(key: Texts) -> Flags:
+    """Return which keys surely are as they shall be: those with a host, and of name servers' answers."""
+    return have_hosts(key) | key.begin_with(b"dns:")
+
+
+def dissected(key: Texts) -> Keys:
     """Take the keys apart; there is at least one."""
-    begins, ordered = _changes(key)
-    parts = pc.split_pattern(_with_host(key), b")", max_splits=1)
-    hosts = pc.list_element(parts, 0).dictionary_encode()
-    codes = _numbers(hosts.indices)
-    host_begins = np.ones(len(codes), np.bool_)
-    np.not_equal(codes[1:], codes[:-1], out=host_begins[1:])
-    pieces = pc.split_pattern(pc.list_element(parts, 1), b"?", max_splits=1)
+    closings = key.places_of(b")")
+    shared = key.shared()
+    lengths = key.lengths
+    equal = (shared == lengths[1:]) & (shared == lengths[:-1])
+    # A key that agrees with the one before beyond the end of its host has the same host.
+    other_host = shared <= (closings - key.begins)[:-1]
+    runs = np.concatenate([np.zeros(1, np.int64), np.flatnonzero(other_host & ~equal) + 1])
+    paths = np.minimum(closings + 1, key.ends)
+    queries = Texts(key.octets, paths, key.ends).places_of(b"?")
     return Keys(
-        host_codes=codes,
-        hosts=hosts.dictionary.to_pylist(),
-        segments=_pieces(pc.list_element(pieces, 0), "/"),
-        parameters=_parameters(pieces),
-        url_begins=begins,
-        host_begins=host_begins,
-        ordered=ordered,
+        runs=runs,
+        hosts=coded(_hosts(key.at(runs), closings[runs])),
+        segments=_pieces(key.octets, paths, queries, b"/"),
+        parameters=_pieces(key.octets, np.minimum(queries + 1, key.ends), key.ends, b"&"),
+        url_begins=np.concatenate([np.ones(1, np.bool_), ~equal]),
+        ordered=_is_ordered(key, shared, equal),
     )
 
 
-def _changes(key: Array) -> tuple[Flags, bool]:
-    begins = np.ones(len(key), np.bool_)
-    earlier, later = key.slice(0, len(key) - 1), key.slice(1)
-    begins[1:] = pc.not_equal(earlier, later).to_numpy(zero_copy_only=False)
-    descends = pc.any(pc.greater(earlier, later)).as_py()
-    return begins, not descends
+def _hosts(key: Texts, closings: Numbers) -> Texts:
+    if (closings < key.ends).all():
+        return Texts(key.octets, key.begins, closings)
+    return Texts.of([host_part(one) for one in key.listed()])
 
 
-def _with_host(key: Array) -> Array:
-    """Return *key* with `scheme:)` in place of keys that have no host."""
-    hostless = pc.equal(pc.find_substring(key, b")"), -1)
-    if not pc.any(hostless).as_py():
-        return key
-    schemes = [host_part(one) + b")" for one in key.filter(hostless).to_pylist()]
-    return pc.replace_with_mask(key, hostless, pa.array(schemes, key.type))
+def _is_ordered(key: Texts, shared: Numbers, equal: Flags) -> bool:
+    """Whether each key is at least as great as the one before, of which it shares so many octets."""
+    octets = np.frombuffer(key.octets, np.uint8)
+    ends_first = key.lengths[:-1] == shared
+    beyond = len(octets) - 1
+    greater = (
+        octets[np.minimum(key.begins[1:] + shared, beyond)]
+        > octets[np.minimum(key.begins[:-1] + shared, beyond)]
+    )
+    longer = key.lengths[1:] > shared
+    return bool((equal | ends_first | (longer & greater)).all())
 
 
-def _parameters(pieces: Any) -> Numbers:
-    lengths = _numbers(pc.list_value_length(pieces))
-    counted = np.zeros(len(lengths), np.int64)
-    asked = lengths == 2
-    if asked.any():
-        queries = pc.list_element(pieces.filter(pa.array(asked)), 1)
-        counted[asked] = _pieces(queries, "&")
-    return counted
+def _pieces(octets: bytes, begins: Numbers, ends: Numbers, mark: bytes) -> Numbers:
+    """Return how many pieces each text has between *mark*, those at its ends stripped."""
+    marked = np.frombuffer(octets, np.uint8) == ord(mark)
+    pieces = np.zeros(len(begins), np.int64)
+    filled = np.flatnonzero(begins < ends)
+    if len(filled):
+        begins, ends = _stripped(octets, begins[filled], ends[filled], mark=mark, marked=marked)
+        marks = np.flatnonzero(marked)
+        inner = np.searchsorted(marks, ends) - np.searchsorted(marks, begins)
+        pieces[filled] = np.where(begins < ends, inner + 1, 0)
+    return pieces
 
 
-def _pieces(text: Array, mark: str) -> Numbers:
-    """Return how many pieces each *text* has between *mark*, those at its ends stripped."""
-    # The trimming of text looks at octets only, so octets that are no UTF-8 may pass for text.
-    trimmed = pc.ascii_trim(_as_text(text), characters=mark)
-    marks = _numbers(pc.count_substring(trimmed, mark))
-    filled = _numbers(pc.binary_length(trimmed)) > 0
-    return np.where(filled, marks + 1, 0)
-
-
-def _as_text(array: Array) -> Array:
-    return array.view(pa.large_string() if pa.types.is_large_binary(array.type) else pa.string())
-
-
-def _numbers(array: Array) -> Numbers:
-    numbers: Numbers = array.to_numpy(zero_copy_only=False).astype(np.int64)
-    return numbers
+def _stripped(
+    octets: bytes, begins: Numbers, ends: Numbers, *, mark: bytes, marked: Flags
+) -> tuple[Numbers, Numbers]:
+    """Return where texts, none of them empty, begin and end without the marks at both ends."""
+    begins = begins + marked[begins]
+    ends = np.maximum(ends - marked[ends - 1], begins)
+    # More than one is rare.
+    more = (begins < ends) & (marked[begins] | marked[ends - 1])
+    for row in np.flatnonzero(more).tolist():
+        text = octets[int(begins[row]) : int(ends[row])]
+        ends[row] = begins[row] + len(text.rstrip(mark))
+        begins[row] = min(begins[row] + len(text) - len(text.lstrip(mark)), ends[row])
+    return begins, ends

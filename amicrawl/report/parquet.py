@@ -13,24 +13,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute
 import pyarrow.parquet as pq
 
 from amicrawl.errors import DamagedFileError, InputError
+from amicrawl.report.arrow_columns import coded_of, known_of, numbers_of, seconds_of, texts_of
 from amicrawl.report.batch import Batch
 from amicrawl.report.cdx_batches import Lines
+from amicrawl.report.coding import Coded
 from amicrawl.report.rows import MOST_DIGITS
+from amicrawl.report.texts import Texts
+from amicrawl.report.times import times_of_seconds
 from amicrawl.urls.surt import surt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    import numpy.typing as npt
-
-    Numbers = npt.NDArray[np.int64]
-
-pc: Any = pyarrow.compute  # its stubs know neither binary columns nor plain numbers
+    from amicrawl.report.words import Flags, Numbers
 
 TABLE_COLUMN = "url_surtkey"
 """The column by which a table is known."""
@@ -50,10 +49,11 @@ _FACETS = {
     "subset": "subset",
     "warc_segment": "segment",
 }
-_NEEDED = ("url_surtkey", "fetch_time", "fetch_status", "warc_record_length")
+_NEEDED = (TABLE_COLUMN, "fetch_time", "fetch_status", "warc_record_length")
 _TABLE = (*_NEEDED, "url", "content_mime_type", "content_digest", *_FACETS)
 NARROW_COLUMNS = ("fetch_time", "fetch_status", "warc_record_length", "content_mime_type")
 """Columns of a table that say most for the least reading."""
+_MIME = "content_mime_type"
 _REPEATING = ("content_mime_type", *_FACETS)
 _CAPTURES = (
     "url",
@@ -108,66 +108,57 @@ def table_lines(path: Path) -> Iterator[Lines]:
 
 
 def _of_table(rows: pa.RecordBatch, partitions: dict[str, str]) -> Lines:
-    key = rows["url_surtkey"]
-    known = pc.and_(
-        pc.fill_null(pc.greater(pc.binary_length(key), 0), False),  # noqa: FBT003  # Arrow's own call
-        pc.is_valid(rows["fetch_time"]),
-    )
-    skipped: Counter[str] = Counter()
-    if not pc.all(known).as_py():
-        whole = rows.num_rows
-        rows = rows.filter(known)
-        skipped["a row without key or time"] = whole - rows.num_rows
-    columns = set(rows.schema.names)
-    none = pa.nulls(rows.num_rows, pa.binary())
-    facets = {
-        facet: _coded(rows[name])
+    columns, count = set(rows.schema.names), rows.num_rows
+    facets: dict[str, Texts | Coded] = {
+        facet: coded_of(rows[name], nothing=b"")
         for name, facet in _FACETS.items()
-        if name in columns and rows[name].null_count < rows.num_rows
+        if name in columns and rows[name].null_count < count
     }
     for name, value in partitions.items():
-        facets.setdefault(name, pa.array([value.encode()] * rows.num_rows, pa.binary()))
-    mime = _coded(rows["content_mime_type"]) if "content_mime_type" in columns else none
+        facets.setdefault(name, _same(value.encode(), count))
+    key = texts_of(rows[TABLE_COLUMN])
     batch = Batch(
-        key=_octets(rows["url_surtkey"]),
-        time=_digits(_seconds(rows["fetch_time"])),
-        mime=_hyphened(mime),
+        key=key,
+        time=times_of_seconds(seconds_of(rows["fetch_time"])),
+        mime=coded_of(rows[_MIME], nothing=b"-") if _MIME in columns else _same(b"-", count),
         status=_status(rows["fetch_status"]),
         size=_sizes(rows["warc_record_length"]),
-        url=_octets(rows["url"]) if "url" in columns else none,
-        digest=_octets(rows["content_digest"]) if "content_digest" in columns else None,
+        url=texts_of(rows["url"]) if "url" in columns else Texts.of([b""] * count),
+        digest=texts_of(rows["content_digest"]) if "content_digest" in columns else None,
         facets=facets,
     )
-    return Lines(batch, skipped)
+    known = (key.lengths > 0) & known_of(rows["fetch_time"])
+    return _those(batch, known, "a row without key or time")
 
 
 def _of_captures(rows: pa.RecordBatch, _: dict[str, str]) -> Lines:
-    skipped: Counter[str] = Counter()
-    stored = pc.greater(rows["warc_length"], 0)
-    whole = rows.num_rows
-    rows = rows.filter(stored)
-    if rows.num_rows < whole:
-        skipped["a fetch that failed, so that there is no record"] = whole - rows.num_rows
     columns = set(rows.schema.names)
-    began = rows["fetched_at"].to_numpy(zero_copy_only=False).astype(np.int64)
+    began = numbers_of(rows["fetched_at"], nothing=0)
     if "duration_ms" in columns:
-        began = began - rows["duration_ms"].fill_null(0).to_numpy(zero_copy_only=False)
+        began = began - numbers_of(rows["duration_ms"], nothing=0)
     mime = [media_type(value) for value in _listed(rows, "content_type", "")]
     revisit = _listed(rows, "unchanged", default=False)
     keys = [surt(url).encode("utf-8", "surrogateescape") for url in _listed(rows, "url", "")]
     shown = [b"warc/revisit" if same else one for one, same in zip(mime, revisit, strict=True)]
-    truncated = _octets(_decoded(rows["truncated"])) if "truncated" in columns else None
     batch = Batch(
-        key=pa.array(keys, pa.binary()),
-        time=_digits(began // 1000),
-        mime=pa.array(shown, pa.binary()),
+        key=Texts.of(keys),
+        time=times_of_seconds(began // 1000),
+        mime=Texts.of(shown),
         status=_status(rows["status"]) if "status" in columns else np.full(rows.num_rows, -1),
         size=_sizes(rows["warc_length"]),
-        url=_octets(rows["url"]),
-        digest=pa.array([base32_of(one) for one in _listed(rows, "digest", "")], pa.binary()),
-        facets={} if truncated is None else {"truncated": truncated},
+        url=texts_of(rows["url"]),
+        digest=Texts.of([base32_of(one) for one in _listed(rows, "digest", "")]),
+        facets={"truncated": coded_of(rows["truncated"], nothing=b"")} if "truncated" in columns else {},
     )
-    return Lines(batch, skipped)
+    stored = numbers_of(rows["warc_length"], nothing=0) > 0
+    return _those(batch, stored, "a fetch that failed, so that there is no record")
+
+
+def _those(batch: Batch, wanted: Flags, reason: str) -> Lines:
+    """Return the rows that are *wanted*; *reason* is why the others are skipped."""
+    if wanted.all():
+        return Lines(batch, Counter())
+    return Lines(batch.at(wanted), Counter({reason: int(np.count_nonzero(~wanted))}))
 
 
 def base32_of(digest: str) -> bytes:
@@ -188,66 +179,18 @@ def media_type(content_type: str) -> bytes:
 def _listed(rows: pa.RecordBatch, name: str, default: Any) -> list[Any]:
     if name not in rows.schema.names:
         return [default] * rows.num_rows
-    values: list[Any] = _decoded(rows[name]).fill_null(default).to_pylist()
-    return values
+    return [default if value is None else value for value in rows[name].to_pylist()]
 
 
-def _decoded(column: Any) -> Any:
-    return column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
-
-
-def _octets(column: Any) -> Any:
-    return _decoded(column).cast(pa.binary())
-
-
-def _coded(column: Any) -> Any:
-    """Return a column of text as binary codes."""
-    if not isinstance(column, pa.DictionaryArray):
-        return column.cast(pa.binary())
-    return pa.DictionaryArray.from_arrays(column.indices, column.dictionary.cast(pa.binary()))
-
-
-def _hyphened(column: Any) -> Any:
-    """Return *column* with a hyphen where there is nothing."""
-    return _decoded(column).fill_null(b"-") if column.null_count else column
+def _same(value: bytes, rows: int) -> Coded:
+    return Coded(np.zeros(rows, np.int64), [value])
 
 
 def _status(column: Any) -> Numbers:
-    status = column.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    status = numbers_of(column, nothing=-1)
     return np.where((status >= 0) & (status <= 999), status, -1)
 
 
 def _sizes(column: Any) -> Numbers:
-    sizes = column.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    sizes = numbers_of(column, nothing=-1)
     return np.where((sizes >= 0) & (sizes < 10**MOST_DIGITS), sizes, -1)
-
-
-def _seconds(column: Any) -> Numbers:
-    times = column.to_numpy(zero_copy_only=False).astype("datetime64[s]")
-    seconds: Numbers = times.astype(np.int64)
-    return seconds
-
-
-def _digits(seconds: Numbers) -> Numbers:
-    """Return Unix *seconds* as numbers of fourteen digits."""
-    days, of_day = np.divmod(seconds, 86_400)
-    if len(days) and days.min() >= 0 and days.max() - days.min() < _ROWS:
-        # A crawl lasts some hundred days: their dates are worked out once each.
-        begin = int(days.min())
-        dates = _date(np.arange(begin, int(days.max()) + 1))[days - begin]
-    else:
-        dates = _date(days)
-    minutes, second = np.divmod(of_day, 60)
-    hour, minute = np.divmod(minutes, 60)
-    digits: Numbers = dates * 10**6 + hour * 10_000 + minute * 100 + second
-    return digits
-
-
-def _date(days: Numbers) -> Numbers:
-    """Return days since 1970 as numbers of eight digits."""
-    date = days.astype("datetime64[D]")
-    month = date.astype("datetime64[M]")
-    months = month.astype(np.int64) + 1970 * 12
-    day = (date - month.astype("datetime64[D]")).astype(np.int64) + 1
-    digits: Numbers = months // 12 * 10_000 + (months % 12 + 1) * 100 + day
-    return digits

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import orjson
 
 from amicrawl.report.layout import layout_of_count
-from amicrawl.urls.surt import surt
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -87,7 +86,7 @@ def row_of_cdx(line: bytes, layout: Layout | None) -> Row:
     if found.offset >= 0 and not _NUMBER.fullmatch(words[found.offset]):
         raise ValueError("an offset that is no number: other columns than those of the layout")
     url = words[found.url] if found.url >= 0 else b""
-    key = words[found.key] if found.key >= 0 else surt(url).encode("utf-8", "surrogateescape")
+    key = words[found.key] if found.key >= 0 else _key_of(url)
     return Row(
         key=uniform_key(key),
         time=time_of(words[found.time]),
@@ -97,6 +96,13 @@ def row_of_cdx(line: bytes, layout: Layout | None) -> Row:
         size=_size(words[found.size] if found.size >= 0 else b"-"),
         digest=words[found.digest] if found.digest >= 0 else b"-",
     )
+
+
+def _key_of(url: bytes) -> bytes:
+    # Few legends are without keys, and to load what makes them takes as long as all else of a summary.
+    from amicrawl.urls.surt import surt  # noqa: PLC0415
+
+    return surt(url).encode("utf-8", "surrogateescape")
 
 
 def row_of_cdxj(line: bytes) -> Row:

@@ -41,7 +41,7 @@ class Sketch:
 
     def add(self, values: Iterable[bytes]) -> None:
         """Count *values*."""
-        self.add_hashes(np.fromiter(map(xxhash.xxh3_64_intdigest, values), np.uint64))
+        self.add_hashes(hashes_of(values))
 
     def add_hashes(self, hashes: npt.NDArray[np.uint64]) -> None:
         """Count the values of these hashes."""
@@ -120,6 +120,11 @@ class Sketch:
         return isinstance(other, Sketch) and self.to_json() == other.to_json()
 
     __hash__ = None  # type: ignore[assignment]  # it changes
+
+
+def hashes_of(values: Iterable[bytes]) -> npt.NDArray[np.uint64]:
+    """Return the hash of each of *values*."""
+    return np.fromiter(map(xxhash.xxh3_64_intdigest, values), np.uint64)
 
 
 def _different(hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:

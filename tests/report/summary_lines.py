@@ -9,12 +9,14 @@ from hypothesis import strategies as st
 
 from amicrawl.report.batch import batch_of_rows
 from amicrawl.report.cdx_batches import Legends, cdx_lines
+from amicrawl.report.coding import Coded
 from amicrawl.report.counting import counted
 from amicrawl.report.counts import CORRECTED, Counts, added
 from amicrawl.report.rows import Row
 
 if TYPE_CHECKING:
     from amicrawl.report.batch import Batch
+    from amicrawl.report.texts import Texts
 
 DIGEST = "SUYN7XTFAOFZ7RB6PQSUDVXZV6DPKAS3"
 
@@ -48,16 +50,22 @@ def rows_of(batch: Batch) -> list[Row]:
     return [
         Row(*values)
         for values in zip(
-            batch.key.to_pylist(),
+            batch.key.listed(),
             batch.time.tolist(),
-            batch.url.to_pylist(),
-            batch.mime.to_pylist(),
+            batch.url.listed(),
+            _listed(batch.mime),
             batch.status.tolist(),
             batch.size.tolist(),
-            batch.digest.to_pylist() if batch.digest is not None else [b"-"] * len(batch),
+            batch.digest.listed() if batch.digest is not None else [b"-"] * len(batch),
             strict=True,
         )
     ]
+
+
+def _listed(column: Texts | Coded) -> list[bytes]:
+    if isinstance(column, Coded):
+        return [column.names[code] for code in column.codes.tolist()]
+    return column.listed()
 
 
 _TOKENS = st.one_of(

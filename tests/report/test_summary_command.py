@@ -8,6 +8,8 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from report.summary_lines import cdx11
 from typer.testing import CliRunner
@@ -56,6 +58,35 @@ def test_standard_input_becomes_text_that_says_what_was_skipped() -> None:
     assert (done.returncode, done.stderr) == (ExitCode.DONE, "")
     assert " Total WARC Records Size  1.2 kB or more \n" in done.stdout
     assert " a number of columns that no layout has     1 \n" in done.stdout
+
+
+def test_only_what_an_input_needs_is_loaded(tmp_path: Path) -> None:
+    """Starting is most of a short run, and pandas, where it is installed, would be half of that."""
+    lines, table = tmp_path / "lines.cdx", tmp_path / "table.parquet"
+    lines.write_text(LINES)
+    pq.write_table(
+        pa.table(
+            {
+                "url_surtkey": ["com,a)/"],
+                "fetch_time": pa.array([0], pa.timestamp("ms")),
+                "fetch_status": pa.array([200], pa.int16()),
+                "warc_record_length": pa.array([None], pa.int32()),
+                "content_mime_type": pa.array([None], pa.string()),
+            }
+        ),
+        table,
+    )
+    program = (
+        "import sys; from amicrawl.cli.summary import read_counts\n"
+        "for path in sys.argv[1:]:\n"
+        "    print(read_counts([path]).counts.captures,"
+        " *sorted({'duckdb', 'pandas', 'pyarrow', 'pyarrow.compute', 'pyarrow.csv'} & {*sys.modules}))"
+    )
+    command = [sys.executable, "-c", program, str(lines), str(table)]
+
+    done = subprocess.run(command, capture_output=True, text=True, timeout=90, check=True)
+
+    assert done.stdout.split("\n") == ["2", "1 pyarrow", ""]
 
 
 def test_summaries_in_json_add_up_and_a_page_is_written_beside(summary: Command, tmp_path: Path) -> None:

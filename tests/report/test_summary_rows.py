@@ -10,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from report.summary_lines import CDX_LINES, DIGEST, batch_like, cdx11, counts_of, rows_of
 
+from amicrawl.report.batch import batch_of_rows
 from amicrawl.report.cdx_batches import Piece, cdx_lines
 from amicrawl.report.cdxj_batches import cdxj_lines
+from amicrawl.report.counting import counted
 from amicrawl.report.counts import CDX_SUMMARY, CORRECTED
 from amicrawl.report.layout import layout_of_count
 from amicrawl.report.rows import Row, row_like_cdx_summary, row_of_cdx, row_of_cdxj
@@ -44,6 +46,7 @@ def test_a_block_of_cdx_reads_like_its_lines(lines: list[str], rules: str, colum
 
     assert rows_of(read.batch) == batch_like(rows)
     assert read.skipped == reasons
+    assert counted(read.batch, rules=rules) == counted(batch_of_rows(rows), rules=rules)
 
 
 VALUES = st.one_of(
@@ -99,6 +102,54 @@ def test_a_block_of_cdxj_reads_like_its_lines(lines: list[str]) -> None:
 
     assert rows_of(read.batch) == batch_like([row._replace(facets={}) for row in rows])
     assert read.skipped == reasons
+
+
+FORMS = (
+    '{{"url": "{url}", "mime": "{mime}", "status": "{status}", "digest": "D", "length": "{size}"}}',
+    '{{"url": "{url}", "mime": "{mime}", "digest": "{url}", "length": "{size}", "languages": "{mime}"}}',
+    '{{"mime":"{mime}","url":"{url}","status":"{status}","puid":"{url}","length":"{size}","x":""}} ',
+    '{{"url": "{url}", "status": {status}, "length": {size}, "mime": "{mime}"}}',
+    '{{"url": "{url}"}}',
+)
+LINES_OF_FORMS = st.builds(
+    lambda key, time, form, values: f"{key} {time} {form.format(**values)}",
+    st.sampled_from(["org,a)/", "org,a)/b?c&d", "dns:a.org", "a.org/x", "org,a )/", "", "x)y", ")"]),
+    st.sampled_from(
+        ["20121026215942", "20120131000000", "20120230000000", "2012102621594200", "20121026 2159421"]
+    ),
+    st.sampled_from(FORMS),
+    st.fixed_dictionaries(
+        {
+            "url": st.sampled_from(
+                ["http://a.org/", "", r"http:\/\/a", r"\"", '"', "é", "\udcff", "\x7f", "\t", "a\rb"]
+            ),
+            "mime": st.sampled_from(["text/html", "", "-", "eng,deu"]),
+            "status": st.sampled_from(["200", "404", "-", "", "2000", "099"]),
+            "size": st.sampled_from(["1", "-", "", "30000", "9999999999999", "99999999999999", "1.5"]),
+        }
+    ),
+)
+
+
+@settings(deadline=None)
+@given(st.lists(st.one_of(LINES_OF_FORMS, st.just('!meta 0 {"a": "b"}'), st.just("")), max_size=30))
+def test_lines_of_several_forms_count_like_each_by_itself(lines: list[str]) -> None:
+    rows: list[Row] = []
+    reasons: Counter[str] = Counter()
+    block = "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
+    for octets in block.splitlines():
+        if octets.strip() and not octets.startswith(b"!meta"):
+            try:
+                rows.append(row_of_cdxj(octets))
+            except ValueError as error:
+                reasons[str(error)] += 1
+
+    read = cdxj_lines(block)
+
+    assert rows_of(read.batch) == batch_like([row._replace(facets={}) for row in rows])
+    assert read.skipped == reasons
+    for rules in (CORRECTED, CDX_SUMMARY):
+        assert counted(read.batch, rules=rules) == counted(batch_of_rows(rows), rules=rules)
 
 
 @pytest.mark.parametrize(
