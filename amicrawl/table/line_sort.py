@@ -12,9 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from amicrawl.disk import Disk, explained
+from amicrawl.disk import Disk, explained, pieces
 from amicrawl.index.lines.arrow_texts import octets_of, texts_of
-from amicrawl.index.small_pieces import small_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -87,7 +86,7 @@ class LineSort:
         with explained(self._scratch, "written to"):
             run = self._disk.temporary(self._scratch)
             for block in blocks:
-                for piece in small_pieces(block):
+                for piece in pieces(block):
                     run.write(piece)
             run.seek(0)
         return run

@@ -40,6 +40,8 @@ class NotingDisk(Disk):
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, str]] = []
+        self.most_at_once = 0
+        """Bytes of the largest block that was to be written."""
         self._names: dict[int, str] = {}
 
     def create(self, path: Path) -> int:
@@ -50,6 +52,7 @@ class NotingDisk(Disk):
 
     def write(self, descriptor: int, block: bytes | memoryview) -> int:
         self.calls.append(("write", self._names[descriptor]))
+        self.most_at_once = max(self.most_at_once, len(block))
         return super().write(descriptor, block)
 
     def sync(self, descriptor: int) -> None:
@@ -157,7 +160,7 @@ def test_memory_is_bounded_within_a_batch(tmp_path: Path) -> None:
     body = random.Random(1).randbytes(900_000)
     count = 2 * PENDING_BYTES // len(body) + 2
     archive.store([item(capture(f"http://h/{number}", body=body)) for number in range(count)])
-    assert disk.taken().count(("write", WARC)) == 3
+    assert PENDING_BYTES < disk.most_at_once < PENDING_BYTES + 2 * len(body)
     archive.close()
 
 

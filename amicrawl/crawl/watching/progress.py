@@ -63,7 +63,7 @@ class Progress:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        """Build it for *crawler*; it writes to standard error, where logs go too, and not without them."""
+        """Build it for *crawler*; it writes to standard error, as logs do, and not where they are off."""
         if not crawler.settings.getbool("LOG_ENABLED"):
             raise NotConfigured
         return cls(crawler, run_of(crawler), stream=sys.stderr)

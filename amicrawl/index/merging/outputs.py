@@ -5,8 +5,7 @@ from __future__ import annotations
 from array import array
 from typing import IO, TYPE_CHECKING, Protocol
 
-from amicrawl.disk import OutputFile, explained, rename_durably
-from amicrawl.index.small_pieces import small_pieces
+from amicrawl.disk import OutputFile, explained, pieces, rename_durably
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -42,8 +41,7 @@ class Outputs:
 
     def write(self, octets: bytes | memoryview) -> None:
         """Take lines of the file that is being written."""
-        for piece in small_pieces(octets):
-            self._files[-1].write(piece)
+        self._files[-1].write(octets)
 
     def end_file(self) -> None:
         """Force it to disk and begin the next, if there is one."""
@@ -87,7 +85,7 @@ class Gaps:
         with explained(self._scratch, "written to"):
             self._aside = self._aside or self._disk.temporary(self._scratch)
             self._gaps.extend((gaps + self._size).tolist())
-            for piece in small_pieces(octets):
+            for piece in pieces(octets):
                 self._aside.write(piece)
         self._size += len(octets)
 

@@ -12,13 +12,12 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from amicrawl.disk import explained
+from amicrawl.disk import explained, pieces
 from amicrawl.index.lines.arrow_texts import Texts, numbers_from, octets_of, taken, texts_of
 from amicrawl.index.lines.spans import Octets, Spans
 from amicrawl.index.merging.hashing import hashes_of
 from amicrawl.index.merging.joining import Joining
 from amicrawl.index.merging.side_table import SIDES
-from amicrawl.index.small_pieces import small_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -169,7 +168,7 @@ class _PartSink:
 
     def write(self, octets: bytes | memoryview) -> None:
         """Take lines."""
-        for piece in small_pieces(octets):
+        for piece in pieces(octets):
             self._file.write(piece)
 
     def end_file(self) -> None:

@@ -112,7 +112,7 @@ def test_what_waits_in_memory_is_bounded(directory: Path) -> None:
     for _ in range(40):
         arena.append(entry_of(text_of(100_000)))
         assert len(arena._waiting) < 1_200_000
-    assert disk.calls.count("write_at") == 3
+    assert len(arena) - len(arena._waiting) > 2_800_000
     arena.close()
 
 
