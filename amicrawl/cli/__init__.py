@@ -27,7 +27,7 @@ class _Commands(TyperGroup):
     """Lists the commands without loading them."""
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002  # typer calls it so
-        return list(COMMANDS)
+        return [name for name, place in COMMANDS.items() if place.is_listed]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name in COMMANDS:
@@ -41,7 +41,7 @@ app = typer.Typer(
     cls=_Commands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    help="An archival crawler on Scrapy. To crawl: scrapy crawl seeds -a file=seeds.jsonl",
+    help="An archival crawler on Scrapy. To crawl: amicrawl crawl https://example.org/",
 )
 
 

@@ -12,25 +12,28 @@ import typer
 
 from amicrawl.cli.archive_files import ArchiveFiles, archive_files, is_watched, make_directory
 from amicrawl.cli.collection_steps import STEPS, source_of, take_steps
+from amicrawl.cli.detector_lines import detector_lines
 from amicrawl.cli.processes import Processes, as_many, to_be_continued
 from amicrawl.cli.terminal import harmless, human_size
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, UsageError
 from amicrawl.index.collection.collecting import collect, jobs_for
 from amicrawl.index.collection.marks import write_whole
-from amicrawl.index.collection.products import COMPAT, POST, PRODUCTS
+from amicrawl.index.collection.products import COMPAT, POST, PRODUCTS, characteriser
 from amicrawl.index.collection.report import as_lines, as_object
 from amicrawl.index.lines.cdxj import Compat
 
 if TYPE_CHECKING:
     from amicrawl.index.collection.collecting import Collected, State
 
-_ALL = ",".join([*PRODUCTS, *STEPS])
+_ALL = "all"
+_NAMES = ", ".join([*PRODUCTS, *STEPS])
+_DETECTING = frozenset({"sidecar", "merged"})
 _LINES_SHOWN = 40
 
 
 Out = Annotated[Path, typer.Option("-o", "--out", help="Directory of the collection.")]
-Products = Annotated[str, typer.Option(help="What to make, separated by commas.")]
+Products = Annotated[str, typer.Option(help=f"What to make, by commas: {_NAMES}.")]
 CompatOption = Annotated[Compat, typer.Option(help="Whose index lines are written, to the byte.")]
 Post = Annotated[bool, typer.Option("--post", help="Make the body of a POST part of its key.")]
 DirRoot = Annotated[
@@ -67,6 +70,9 @@ def collection(
     steps = [name for name in STEPS if name in wanted]
     source = source_of(wanted)
     to_make = [name for name in PRODUCTS if name in wanted or (steps and name == source)]
+    if not _DETECTING.isdisjoint(to_make):
+        for line in detector_lines(characteriser().detectors.versions()):
+            typer.echo(harmless(line), err=True)
     work = jobs_for(sources, out, products=to_make, settings=settings, root=dir_root)
     screen = _Screen()
     with to_be_continued(screen.end):
@@ -85,9 +91,13 @@ def collection(
 
 def _wanted(products: str) -> set[str]:
     wanted = {name.strip() for name in products.split(",") if name.strip()}
+    if _ALL in wanted:
+        wanted = wanted - {_ALL} | {*PRODUCTS, *STEPS}
     unknown = sorted(wanted - set(PRODUCTS) - set(STEPS))
     if unknown or not wanted:
-        raise UsageError(f"There is no product {', '.join(unknown) or 'named'}. Choose from {_ALL}.")
+        raise UsageError(
+            f"There is no product {', '.join(unknown) or 'named'}. Choose from {_NAMES}, {_ALL}."
+        )
     return wanted
 
 

@@ -23,6 +23,8 @@ class Place(NamedTuple):
     where: str
     """A module of this room, and what in it the command is made of."""
     sentence: str
+    is_listed: bool = True
+    """Whether lists show it; False for a second name."""
 
 
 _JOB = Place(
@@ -42,7 +44,7 @@ COMMANDS: Mapping[str, Place] = {
     ),
     "crawl": Place(
         "crawl:crawl",
-        "Run the crawl of FILE: `scrapy crawl` with its spider, arguments and settings.",
+        "Crawl WHAT: a site by its URL, the URLs of a seed list, or what a crawl file says.",
     ),
     "dashboard": Place("dashboard:app", "See and steer jobs in a browser, or over HTTP."),
     "explain": Place("explain:explain", "Say whether a crawl takes URL, and which rule decides."),
@@ -58,7 +60,7 @@ COMMANDS: Mapping[str, Place] = {
         "Show what PATH holds: captures, statuses and files of a crawl, or the records of a WARC file.",
     ),
     "job": _JOB,
-    "jobs": _JOB,
+    "jobs": _JOB._replace(is_listed=False),
     "merge": Place(
         "merge:merge",
         "Add type, format, charset, languages and soft-404 probability to CDXJ lines.",

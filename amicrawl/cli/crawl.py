@@ -1,4 +1,4 @@
-"""`amicrawl crawl`: run the crawl of a crawl file, if it is due."""
+"""`amicrawl crawl`: crawl a site or a seed list, or what a crawl file says, if that is due."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from amicrawl.cli.crawl_target import target_of
 from amicrawl.cli.name_value import pairs, passed_on
-from amicrawl.cli.project import OUR_SETTINGS, SETTINGS_MODULE, project_directory
+from amicrawl.cli.project import crawl_settings
 from amicrawl.config import PREFIX, CrawlConfig
 from amicrawl.crawlfile import read_crawl_file
 from amicrawl.crawlfile.schedule import Action, Plan, last_crawls, plan
@@ -23,44 +24,71 @@ _OUT = f"{PREFIX}OUT"
 _DEFAULT_OUT = CrawlConfig.model_fields["out"].default
 
 
-File = Annotated[Path, typer.Argument(help="A crawl file.", show_default=False)]
-Out = Annotated[str, typer.Option("--out", help="Directory for the output, in place of the file's.")]
+What = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="WHAT",
+        help="URL of a site, or several; a seed list, or - for one on standard input; or a crawl file.",
+        show_default=False,
+    ),
+]
+Out = Annotated[
+    str,
+    typer.Option(
+        *("-o", "--out"), metavar="DIR", help="Directory for the output, before a file's; else ami-out."
+    ),
+]
 Settings = Annotated[
     list[str] | None,
-    typer.Option("-s", "--set", metavar="NAME=VALUE", help="A setting, in place of the file's."),
+    typer.Option("-s", "--set", metavar="NAME=VALUE", help="A setting, in place of a crawl file's."),
 ]
 Arguments = Annotated[
     list[str] | None,
-    typer.Option("-a", metavar="NAME=VALUE", help="A spider argument, in place of the file's."),
+    typer.Option("-a", metavar="NAME=VALUE", help="A spider argument, in place of a crawl file's."),
 ]
 Now = Annotated[bool, typer.Option("--now", help="Crawl even if the schedule says: later.")]
 
 
 def crawl(
-    file: File, out: Out = "", settings: Settings = None, arguments: Arguments = None, now: Now = False
+    what: What,
+    *,
+    out: Out = "",
+    settings: Settings = None,
+    arguments: Arguments = None,
+    now: Now = False,
 ) -> None:
-    """Run the crawl of FILE: `scrapy crawl` with its spider, arguments and settings.
+    """Crawl WHAT: a site by its URL, the URLs of a seed list, or what a crawl file says.
 
-    Where [schedule] says that the crawl is not due yet, say when it is, and do nothing: a timer may call
-    this every hour. Outside of a Scrapy project the settings are amicrawl's own. Example:
-    amicrawl crawl crawls/gov.toml
+    Example: amicrawl crawl https://example.org/ -o archive
+
+    This is `scrapy crawl` with the spider `site`, `seeds`, or that of the file. It works anywhere:
+    outside of a Scrapy project that archives, the settings are amicrawl's own. Where the schedule of a
+    crawl file says that it is not due yet, say when it is, and do nothing: a timer may call every hour.
     """
-    crawl_file = read_crawl_file(file)
+    target = target_of(what)
     given = pairs(arguments or [], option="-a")
     if out:
         given["out"] = out
     wanted = given | _as_arguments(pairs(settings or [], option="-s"), given)
+    if isinstance(target, Path):
+        _begin_by_file(target, given, wanted, passed_on(settings), now=now)
+    else:
+        _begin([target.spider], target.arguments | given, passed_on(settings))
+
+
+def _begin_by_file(
+    path: Path, given: dict[str, str], wanted: dict[str, str], settings: list[str], *, now: bool
+) -> None:
+    """Become the crawl of the crawl file *path*, or say that it is not due."""
+    crawl_file = read_crawl_file(path)
     directory = Path(wanted.get("out") or crawl_file.settings.get(_OUT) or _DEFAULT_OUT)
     planned = _plan(crawl_file, directory, by_hand=now or "run_id" in wanted)
     if planned.action is Action.WAIT:
         typer.echo(planned.sentence)
         return
-    line = _command(file, crawl_file, planned, directory=directory)
     if planned.run_id and planned.action is Action.CRAWL and "run_id" not in wanted:
         given["run_id"] = planned.run_id
-    for name, value in given.items():
-        line += ["-a", f"{name}={value}"]
-    _become([*line, *passed_on(settings)])
+    _begin(_spider_line(path, crawl_file, planned, directory=directory), given, settings)
 
 
 def _as_arguments(settings: dict[str, str], arguments: dict[str, str]) -> dict[str, str]:
@@ -75,19 +103,24 @@ def _plan(file: CrawlFile, out: Path, *, by_hand: bool) -> Plan:
     return plan(file.schedule, file.run_id, crawls, now=datetime.now(UTC))
 
 
-def _command(path: Path, file: CrawlFile, planned: Plan, *, directory: Path) -> list[str]:
-    line = [sys.executable, "-P", "-m", "scrapy", "crawl"]
+def _spider_line(path: Path, file: CrawlFile, planned: Plan, *, directory: Path) -> list[str]:
     if planned.action is Action.RECRAWL:
         # What was asked for on the command line is for the spider of the file, but for the output.
-        return [*line, "recrawl", "-a", f"dir={directory / planned.run_id}", "-a", f"config={path}"]
-    return [*line, file.spider, "-a", f"config={path}"]
+        return ["recrawl", "-a", f"dir={directory / planned.run_id}", "-a", f"config={path}"]
+    return [file.spider, "-a", f"config={path}"]
 
 
-def _become(line: list[str]) -> None:
+def _begin(spider: list[str], arguments: dict[str, str], settings: list[str]) -> None:
+    """Become the crawl by *spider*, a name and what follows it, with further *arguments*."""
+    line = [sys.executable, "-P", "-m", "scrapy", "crawl", *spider]
+    for name, value in arguments.items():
+        line += ["-a", f"{name}={value}"]
+    environment, further = crawl_settings()
+    _become([*line, *further, *settings], environment)
+
+
+def _become(line: list[str], environment: dict[str, str]) -> None:
     """Replace this process by *line*, so that signals and the exit code are those of the crawl."""
     sys.stdout.flush()
     sys.stderr.flush()
-    environment = dict(os.environ)
-    if SETTINGS_MODULE not in environment and project_directory() is None:
-        environment[SETTINGS_MODULE] = OUR_SETTINGS
-    os.execve(line[0], line, environment)  # noqa: S606  # a list, and no shell
+    os.execve(line[0], line, {**os.environ, **environment})  # noqa: S606  # a list, and no shell

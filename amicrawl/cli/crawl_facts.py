@@ -17,8 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from amicrawl.disk import OPEN_SUFFIX
-from amicrawl.errors import DamagedFileError, InputError
+from amicrawl.capture import Failure
+from amicrawl.disk import OPEN_SUFFIX, DirectoryLock
+from amicrawl.errors import DamagedFileError, InputError, UsageError
 from amicrawl.record.crawl_json import FILE_NAME, SIZE_LIMIT
 from amicrawl.record.rows import NAMES, read_rows
 from amicrawl.record.sealed import TABLE_NAME
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
 SHOWN = ("status", "body_length", "host", "url", "error")
 """Columns of the capture index that are shown of a row."""
 
-_COUNTED = ("status", "body_length", "unchanged")
+_COUNTED = ("status", "body_length", "unchanged", "error")
+_SKIPPED = frozenset(str(failure) for failure in Failure if failure.never_asked)
 _BATCH = 64 * 1024
 _SHOWN_BATCH = 256
 _MAGIC = b"PAR1"
@@ -60,14 +62,23 @@ class CrawlFacts:
     """Of payload, over all rows."""
     unchanged: int = 0
     statuses: Counter[int] = field(default_factory=Counter)
-    """Rows by HTTP status; 0: the fetch failed."""
+    """Rows by HTTP status; 0: there was no answer."""
+    skipped: int = 0
+    """Rows of URLs that were not asked for: robots.txt, the crawl's own rules, a host given up."""
     captures: list[dict[str, Any]] = field(default_factory=list)
     """The first rows, by column: those in `SHOWN`."""
     files: list[FileFact] = field(default_factory=list)
     crawl: dict[str, Any] | None = None
     """What `crawl.json` says; None where there is none."""
+    is_held: bool | None = None
+    """Whether a process holds the directory of a crawl that says it is running; None for any other."""
     notes: list[str] = field(default_factory=list)
     """What is amiss, a sentence each."""
+
+    @property
+    def failed(self) -> int:
+        """Rows of fetches that brought no answer."""
+        return self.statuses[0] - self.skipped
 
 
 def facts_of(path: Path, *, rows: int) -> CrawlFacts:
@@ -90,6 +101,8 @@ def _facts_of_directory(directory: Path, *, rows: int) -> CrawlFacts:
     facts = CrawlFacts()
     with _changes_told(directory):
         facts.crawl = _crawl_json(directory / FILE_NAME, facts.notes)
+        if facts.crawl is not None and facts.crawl.get("state") == "running":
+            facts.is_held = _is_held(directory)
         facts.files = _files(directory, facts.crawl or {})
         tables = [path for path in [directory / TABLE_NAME] if path.exists()]
         unread = journals(directory)
@@ -129,17 +142,22 @@ def _add_table(facts: CrawlFacts, path: Path, *, rows: int) -> None:
 def _add_journal(facts: CrawlFacts, path: Path, *, rows: int) -> None:
     """Add the rows of the journal *path* to *facts*; damaged lines are noted, a torn last one is not."""
     damaged: list[object] = []
-    status, length, unchanged = (NAMES.index(name) for name in _COUNTED)
+    status, length, unchanged, error = (NAMES.index(name) for name in _COUNTED)
     for row in read_rows(path, on_damage=damaged.append):
         values = row.values
         facts.rows += 1
         facts.statuses[values[status]] += 1
         facts.bytes += values[length]
         facts.unchanged += values[unchanged]
+        facts.skipped += not values[status] and _is_skipped(values[error])
         if len(facts.captures) < rows:
             facts.captures.append({name: values[NAMES.index(name)] for name in SHOWN})
     if damaged:
         facts.notes.append(f"{path.name} has {len(damaged)} damaged lines, the first: {damaged[0]}.")
+
+
+def _is_skipped(error: str) -> bool:
+    return error.partition(":")[0] in _SKIPPED
 
 
 def _missing(schema: pa.Schema) -> str:
@@ -163,6 +181,9 @@ def _add_counts(facts: CrawlFacts, table: pq.ParquetFile) -> None:
             facts.statuses[each["values"]] += each["counts"]
         facts.bytes += pc.sum(batch.column("body_length")).as_py() or 0
         facts.unchanged += pc.sum(batch.column("unchanged")).as_py() or 0
+        answered: Any = pc.cast(batch.column("status").fill_null(0), pa.bool_())
+        errors = batch.filter(pc.invert(answered)).column("error").to_pylist()
+        facts.skipped += sum(_is_skipped(error or "") for error in errors)
 
 
 def _add_captures(facts: CrawlFacts, table: pq.ParquetFile, rows: int) -> None:
@@ -177,6 +198,14 @@ def _add_captures(facts: CrawlFacts, table: pq.ParquetFile, rows: int) -> None:
             facts.captures += batch.slice(0, rows - len(facts.captures)).to_pylist()
             if len(facts.captures) >= rows:
                 return
+
+
+def _is_held(directory: Path) -> bool:
+    try:
+        DirectoryLock(directory).release()
+    except UsageError:
+        return True
+    return False
 
 
 def _crawl_json(path: Path, notes: list[str]) -> dict[str, Any] | None:

@@ -214,9 +214,14 @@ def _of_robots(rules: Rules, url: str) -> Answer:
     cache = RobotsCache.from_rows(rows, agent=agent, written_for=agent, now=time.time())
     verdict = cache.find(origin, now=time.time())
     if verdict is None:
-        return Answer("robots", keeps_out=False, says="nothing is known, or it is too old")
+        says = "nothing is known: nobody has answered, or it is too long ago"
+        return Answer("robots", keeps_out=False, says=says)
     allowed = verdict.allows(url)
-    says = f"{origin} allows it" if allowed else verdict.reason
+    says = verdict.reason
+    if allowed and verdict.rules is not None:
+        says = f"{origin} allows it"
+    elif allowed:
+        says = f"there is no {origin}, so nothing is forbidden"
     return Answer("robots", keeps_out=allowed is False, says=says)
 
 

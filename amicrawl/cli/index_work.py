@@ -18,7 +18,7 @@ from amicrawl.cli.processes import as_many, to_be_continued
 from amicrawl.cli.terminal import harmless
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, InputError, OutputError, UsageError
-from amicrawl.index.derivatives.naming import stem_of
+from amicrawl.index.derivatives.naming import named_apart
 from amicrawl.index.indexing import MARKS, IndexJob, finished, index_file, write_lines
 from amicrawl.index.lines.cdx_text import Layout
 from amicrawl.index.lines.sorting import merged_files, without_repeats
@@ -164,20 +164,22 @@ class Work:
     def jobs_for(
         self, sources: Sequence[tuple[Path, str]], out: Path, *, root: Path | None
     ) -> list[IndexJob]:
-        """Return a job for each of *sources*; UsageError where two would have one output."""
-        jobs: dict[str, IndexJob] = {}
+        """Return a job for each of *sources*; UsageError where an index could not tell two apart."""
+        named: dict[str, Path] = {}
         for source, given in sources:
-            name = stem_of(Path(given)) + self.layout.ending + (".gz" if self.packed else "")
-            if name in jobs:
-                raise UsageError(
-                    f"{jobs[name].source} and {source} would both become {out / name}. "
-                    "Index them into two directories."
-                )
-            filename = _below(source, root) if root is not None and given == source.name else given
-            jobs[name] = IndexJob(
-                source, out, name, filename, self.options, self.layout, packed=self.packed
+            name = _below(source, root) if root is not None and given == source.name else given
+            if name in named:
+                raise UsageError(_alike(named[name], source, name, root=root))
+            named[name] = source
+        ending = self.layout.ending + (".gz" if self.packed else "")
+        given_paths = [source if given == source.name else Path(given) for source, given in sources]
+        stems = named_apart(given_paths)
+        return [
+            IndexJob(
+                source, out, stems[path] + ending, name, self.options, self.layout, packed=self.packed
             )
-        return list(jobs.values())
+            for (name, source), path in zip(named.items(), given_paths, strict=True)
+        ]
 
     def do(self, jobs: Sequence[IndexJob]) -> Told:
         """Index what is not done, and say what is lost as it is found."""
@@ -255,6 +257,18 @@ def _sources(files: Sequence[Path], scratch: Path) -> Iterator[tuple[Path, str]]
 
 def _below(source: Path, root: Path) -> str:
     return os.path.relpath(source, root)
+
+
+def _alike(one: Path, other: Path, name: str, *, root: Path | None) -> str:
+    """Return the sentence for two files that the lines of an index would call the same *name*."""
+    if root is not None or one.absolute() == other.absolute():
+        return f"{one} and {other} would both be {name} in the index. Name each file once."
+    shared = Path(os.path.commonpath([one.absolute().parent, other.absolute().parent]))
+    above = os.path.relpath(shared) if shared.is_relative_to(Path.cwd()) else shared
+    return (
+        f"{one} and {other} would both be {name} in the index, and whoever looks a capture up could not "
+        f"tell which. Give --dir-root {above}, and it names them by their paths below that directory."
+    )
 
 
 def _write_out(lines: Iterable[bytes]) -> None:

@@ -73,12 +73,14 @@ def _facts_json(path: Path, facts: CrawlFacts) -> str:
             "path": str(path),
             "rows": facts.rows,
             "bytes": facts.bytes,
-            "failed": facts.statuses[0],
+            "failed": facts.failed,
+            "skipped": facts.skipped,
             "unchanged": facts.unchanged,
             "statuses": {str(status): facts.statuses[status] for status in sorted(facts.statuses)},
             "captures": facts.captures,
             "files": [asdict(file) for file in facts.files],
             "crawl": facts.crawl,
+            "is_held": facts.is_held,
             "notes": facts.notes,
         }
     )
@@ -89,15 +91,16 @@ def _listing_json(path: Path, listing: WarcListing) -> str:
 
 
 def _facts_text(facts: CrawlFacts) -> Iterator[str]:
+    skipped = f", {facts.skipped:,} skipped" if facts.skipped else ""
     yield (
         f"{facts.rows:,} rows, {human_size(facts.bytes)} of payload, "
-        f"{facts.unchanged:,} unchanged, {facts.statuses[0]:,} failed"
+        f"{facts.unchanged:,} unchanged, {facts.failed:,} failed{skipped}"
     )
     if facts.rows:
         counts = sorted(facts.statuses.items(), key=lambda item: (-item[1], item[0]))
         yield "status: " + ", ".join(f"{status or 'ERR'} {count:,}" for status, count in counts if count)
     if facts.crawl:
-        yield from _crawl_text(facts.crawl)
+        yield from _crawl_text(facts.crawl, is_held=facts.is_held)
     if facts.files:
         yield ""
         yield from _files_text(facts)
@@ -108,8 +111,10 @@ def _facts_text(facts: CrawlFacts) -> Iterator[str]:
         yield f"note: {harmless(note)}"
 
 
-def _crawl_text(crawl: dict[str, Any]) -> Iterator[str]:
+def _crawl_text(crawl: dict[str, Any], *, is_held: bool | None) -> Iterator[str]:
     """Show the plain values of `crawl.json`, and the counts."""
+    if is_held is False:
+        crawl = {**crawl, "state": "running, or killed (nobody holds the directory)"}
     told = ("state", "started", "finished", "finish_reason", "software")
     facts = [f"{name} {crawl[name]}" for name in told if isinstance(crawl.get(name), str)]
     yield harmless("crawl: " + ", ".join(facts))

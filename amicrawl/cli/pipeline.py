@@ -16,13 +16,14 @@ import typer
 from pydantic import ByteSize, TypeAdapter, ValidationError
 
 from amicrawl.cli.name_value import passed_on
+from amicrawl.cli.pipeline_list import list_pipelines
 from amicrawl.cli.project import OUR_SETTINGS, SETTINGS_MODULE, project_settings
 from amicrawl.cli.redis_options import PrefixOption, RedisOption, job_store, redis_settings
 from amicrawl.disk import Disk
 from amicrawl.errors import UsageError
 from amicrawl.jobs.attempt import Workshop
 from amicrawl.jobs.connection import connect
-from amicrawl.jobs.pipeline_record import PipelineIdentity, pipelines, tell_to_drain
+from amicrawl.jobs.pipeline_record import PipelineIdentity, tell_to_drain
 from amicrawl.jobs.place import opened_store
 from amicrawl.jobs.queue_order import queue_order
 from amicrawl.jobs.shelf import path_of
@@ -164,16 +165,7 @@ def _run(nickname: str, where: RedisSettings, workshop: Workshop, options: Pipel
     store.close()
 
 
-@app.command("ls")
-def list_pipelines(redis: RedisOption = None, prefix: PrefixOption = None) -> None:
-    """List the pipelines: name, status, slots in use, load, free disk, when it last reported."""
-    store = job_store(redis, prefix)
-    typer.echo("NAME\tSTATUS\tJOBS\tLOAD\tFREE\tREPORTED\tKEY")
-    for fields in pipelines(store):
-        jobs = f"{fields.get('running', '?')}/{fields.get('slots', '?')}"
-        shown = [fields.get("nickname", ""), fields.get("status", ""), jobs]
-        shown += [fields.get(each, "") for each in ("load_average_1m", "disk_available", "ts", "id")]
-        typer.echo("\t".join(_printable(text) for text in shown))
+app.command("ls")(list_pipelines)
 
 
 @app.command()
@@ -232,7 +224,3 @@ def _size(text: str) -> int:
         return int(TypeAdapter(ByteSize).validate_python(text))
     except ValidationError as error:
         raise UsageError(f"--min-free {text!r} is no size. Write 5GiB, for example.") from error
-
-
-def _printable(text: str) -> str:
-    return "".join(c if c.isprintable() else "?" for c in text[:100])

@@ -22,7 +22,11 @@ SETTINGS_MODULE = "SCRAPY_SETTINGS_MODULE"
 OUR_SETTINGS = "amicrawl.settings"
 """The settings of a crawl outside of any project."""
 
+OUR_SPIDERS = "amicrawl.spiders"
+"""The module of the spiders that come with amicrawl."""
+
 _FILE = "scrapy.cfg"
+_ADDON = "amicrawl.crawl.addon.ArchiveAddon"
 
 
 def project_directory(start: Path | None = None) -> Path | None:
@@ -55,6 +59,29 @@ def project_settings(names: Collection[str]) -> dict[str, Any]:
         return {}
     loaded = import_module(module)
     return {name: value for name in names if (value := getattr(loaded, name, None))}
+
+
+def crawl_settings() -> tuple[dict[str, str], list[str]]:
+    """Return what a crawl by a spider of ours, started here, needs: more environment, more options.
+
+    In a Scrapy project that archives, it runs by that project's settings; anywhere else by ours.
+    Whatever goes wrong in the project's module is raised as it is.
+    """
+    if SETTINGS_MODULE not in os.environ and project_directory() is None:
+        return {SETTINGS_MODULE: OUR_SETTINGS}, []
+    found = project_settings(("ADDONS", "SPIDER_MODULES"))
+    if _ADDON not in map(_dotted, found.get("ADDONS", ())):
+        return {SETTINGS_MODULE: OUR_SETTINGS}, []
+    modules = found.get("SPIDER_MODULES", ())
+    modules = modules.split(",") if isinstance(modules, str) else list(modules)
+    if OUR_SPIDERS in modules:
+        return {}, []
+    return {}, ["-s", f"SPIDER_MODULES={','.join([*modules, OUR_SPIDERS])}"]
+
+
+def _dotted(named: object) -> str:
+    """Return the path of a class, which settings may name or hold."""
+    return f"{named.__module__}.{named.__qualname__}" if isinstance(named, type) else str(named)
 
 
 def _files() -> list[Path]:

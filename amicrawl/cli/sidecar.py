@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from amicrawl.cli.archive_files import ArchiveFiles, archive_files, is_watched, make_directory
+from amicrawl.cli.detector_lines import detector_lines
 from amicrawl.cli.processes import Processes, as_many, to_be_continued
 from amicrawl.cli.terminal import harmless
 from amicrawl.errors import ExitCode
@@ -50,7 +51,8 @@ def sidecar(  # noqa: PLR0917  # typer makes options of them
     make_directory(out)
     made_by = Publisher(operator=operator, publisher=publisher, address=_address())
     work = jobs_for(sources, out, publisher=made_by, without=without or ())
-    typer.echo(f"Detectors: {', '.join(work[0].detectors)}", err=True)
+    for line in detector_lines(work[0].detectors, without=without or ()):
+        typer.echo(harmless(line), err=True)
     screen = _Screen(len(work))
     with to_be_continued(screen.clear):
         report = make_sidecars(work, processes=as_many(jobs), show=screen.show)

@@ -1,4 +1,4 @@
-r"""Text for a terminal: what comes from the web made harmless, columns aligned, sizes readable. Pure.
+r"""Text for a terminal: what comes from the web made harmless, columns aligned, figures readable. Pure.
 
 A URL or an error text may hold anything. Printed raw, an escape sequence moves the cursor, sets the
 title or hides lines; a bidirectional override shows `gpj.exe` as `exe.jpg`. So whatever is not printable
@@ -45,3 +45,11 @@ def human_size(size: int) -> str:
     """Return *size* in bytes the way people read it: `976 B`, `1.4 MiB`."""
     steps = min(max(size.bit_length() - 1, 0) // 10, len(_UNITS) - 1)
     return f"{size / 1024**steps:,.1f} {_UNITS[steps]}" if steps else f"{size} B"
+
+
+def human_span(seconds: int) -> str:
+    """Return a span of time in the largest unit of which it has two: `90 s`, `5 min`, `2 days`."""
+    for unit, name in ((86_400, "days"), (3_600, "h"), (60, "min")):
+        if seconds >= 2 * unit:
+            return f"{seconds // unit:,} {name}"
+    return f"{seconds} s"

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Warcs = Annotated[
     list[Path], typer.Argument(metavar="WARC...", help="WARC files, or directories of them.")
 ]
-Package = Annotated[Path, typer.Option("-o", "--output", help="The package, NAME.wacz.")]
+Package = Annotated[Path, typer.Option("-o", "--out", "--output", help="The package, NAME.wacz.")]
 Title = Annotated[str, typer.Option(help="Title of the collection.")]
 DescriptionText = Annotated[str, typer.Option(help="What it holds, in Markdown.")]
 MainPage = Annotated[

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from typer.testing import CliRunner
 
@@ -25,3 +27,24 @@ def test_a_slip_of_the_pen_is_answered_with_the_nearest_command() -> None:
     answer = CliRunner().invoke(app, ["inspekt"])
     assert answer.exit_code == 2
     assert "Did you mean inspect?" in answer.output
+
+
+def test_a_second_name_is_not_listed_and_works() -> None:
+    listed = CliRunner().invoke(app, ["--help"]).output
+    assert "│ job " in listed
+    assert "│ jobs " not in listed
+    assert "submit" in CliRunner().invoke(app, ["jobs", "--help"]).output
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_nothing_of_a_help_text_is_taken_for_markup(name: str) -> None:
+    """Typer hands the texts to Rich, which eats words in brackets."""
+    command = loaded(name)
+    for each in (command, *getattr(command, "commands", {}).values()):
+        texts = [each.help or "", *(getattr(option, "help", "") or "" for option in each.params)]
+        assert not [text for text in texts if re.search(r"\[/?[a-z#@]", text)]
+
+
+def test_a_default_that_is_everything_is_said_in_a_word() -> None:
+    shown = CliRunner().invoke(app, ["collection", "--help"]).output
+    assert "[default: all]" in shown

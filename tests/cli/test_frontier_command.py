@@ -14,6 +14,7 @@ from frontier.format.golden_dumps import FULL, WITH_FULL, golden_files, selected
 from typer.testing import CliRunner
 
 from amicrawl.cli import app
+from amicrawl.cli.frontier.verdict import Asked, sentences
 from amicrawl.config import Identity
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, DamagedFileError, InputError, OutputError, UsageError
@@ -492,3 +493,20 @@ def test_the_command_itself_ends_with_the_code_and_a_sentence(file: Path, tmp_pa
         assert done.returncode == code
         assert done.stderr.startswith(says)
         assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("due_in", "says"),
+    [(120, "in 2 min: not yet."), (1, "in 1 s: not yet."), (-60, "for 60 s."), (-3 * 3600, "for 3 h.")],
+)
+def test_how_long_until_a_url_is_due_is_not_rounded_to_hours(due_in: int, says: str) -> None:
+    row = {
+        **dict.fromkeys(("host_key", "path_key", "row", "retry_count", "error_count"), 0),
+        **dict.fromkeys(("crawl_count", "change_count", "depth"), 0),
+        "source_name": "seed",
+        "status": 1,
+        "status_name": "scheduled",
+        "next_due": 480_000,
+    }
+    asked = Asked("http://a.example/", "http://a.example/", None, 480_000 * 3600 - due_in)
+    assert any(each.endswith(says) for each in sentences(asked, "URL as written", row, None).says)

@@ -17,9 +17,11 @@ from hypothesis import strategies as st
 from record.exchanges import capture, failed, item, open_archive, pages
 from typer.testing import CliRunner
 
+from amicrawl.capture import Failure
 from amicrawl.cli.inspect import inspect
 from amicrawl.cli.terminal import aligned, harmless, human_size
 from amicrawl.cli.warc_listing import list_records
+from amicrawl.disk import DirectoryLock
 from amicrawl.errors import AmicrawlError, DamagedFileError, InputError
 from amicrawl.record import CrawlJson, Disk
 from amicrawl.seed import Seed
@@ -468,3 +470,40 @@ def test_columns_are_aligned_and_long_cells_stick_out_alone() -> None:
 )
 def test_sizes_are_written_for_people(size: int, text: str) -> None:
     assert human_size(size) == text
+
+
+def crawl_json_of(directory: Path, state: str) -> None:
+    (directory / "crawl.json").write_text(json.dumps({"state": state, "started": "2026"}))
+
+
+def test_what_was_not_asked_for_is_counted_apart_from_what_failed(tmp_path: Path) -> None:
+    refused = Failure.ROBOTS_DENIED
+    archive = open_archive(tmp_path)
+    archive.store(
+        [
+            item(capture("http://a.example/0")),
+            item(failed("http://a.example/1")),
+            item(failed("http://a.example/2", failure=refused, failure_detail="disallowed")),
+        ]
+    )
+    archive.commit()
+    for written in ("in the journal", "in the table"):
+        found = as_json(tmp_path)
+        assert (found["failed"], found["skipped"]) == (1, 1), written
+        assert shown(tmp_path).splitlines()[0].endswith("0 unchanged, 1 failed, 1 skipped")
+        if written == "in the journal":
+            archive.seal()
+            archive.close()
+
+
+def test_a_crawl_that_nobody_runs_any_more_is_not_said_to_run(tmp_path: Path) -> None:
+    directory = killed_crawl(tmp_path)
+    crawl_json_of(directory, "running")
+    with DirectoryLock(directory):
+        assert "crawl: state running, started" in shown(directory)
+        assert as_json(directory)["is_held"] is True
+    assert "state running, or killed (nobody holds the directory), started" in shown(directory)
+    assert as_json(directory)["is_held"] is False
+    DirectoryLock(directory).release()
+    crawl_json_of(directory, "finished")
+    assert as_json(directory)["is_held"] is None

@@ -98,6 +98,7 @@ def test_what_is_damaged_is_named_and_the_rest_is_made(made: Made) -> None:
     text = (out / "report.txt").read_text()
     assert text.strip() == done.stdout.strip()
     assert "table: 15 lines, 15 rows" in text
+    assert done.stderr.startswith("Detectors: fido ")
     assert "cut.warc.gz, byte " in text
 
 
@@ -384,6 +385,7 @@ def test_a_step_that_fails_is_told_and_taken_again(tmp_path: Path) -> None:
     (out / "summary.json" / "in the way").touch()
     asked = ("-o", out, "-j", "1", "--products", "cdxj,table,summary")
     done = run(source, *asked)
+    assert "Detectors" not in done.stderr
     assert isinstance(done.exception, AmicrawlError)
     assert report(out)["made"] == 1, "what was made of the files is told before the steps"
     (out / "summary.json" / "in the way").unlink()

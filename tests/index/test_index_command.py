@@ -176,3 +176,43 @@ def test_files_are_indexed_in_several_processes(two: list[Path], tmp_path: Path)
     assert finished.returncode == ExitCode.DONE, finished.stderr
     assert b"2 files: 5 lines of 5 records" in finished.stderr
     assert len(list((tmp_path / "out").glob("*.cdxj"))) == 2
+
+
+@pytest.fixture
+def alike(tmp_path: Path) -> list[Path]:
+    """Two directories, each with a file of the same name."""
+    for name in ("k1", "k2"):
+        (tmp_path / name).mkdir()
+        archive(tmp_path / name / "ami-00000.warc.gz", name)
+    return [tmp_path / "k1", tmp_path / "k2"]
+
+
+def test_files_of_one_name_are_refused_with_the_option_that_tells_them_apart(
+    alike: list[Path], tmp_path: Path
+) -> None:
+    result = run(*alike, "--merge", tmp_path / "x")
+    assert isinstance(result.exception, UsageError)
+    assert f"Give --dir-root {tmp_path}, and it names them by their paths" in str(result.exception)
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize("out", [(), ("-o", "parts")])
+def test_files_of_one_name_have_one_index_that_tells_them_apart(
+    alike: list[Path], tmp_path: Path, out: tuple[str, ...]
+) -> None:
+    where = tuple(str(tmp_path / each) if each == "parts" else each for each in out)
+    result = run(*alike, "--merge", tmp_path / "x", "--dir-root", tmp_path, "-j", "1", *where)
+    assert result.exit_code == ExitCode.DONE
+    lines = (tmp_path / "x").read_bytes().splitlines()
+    assert [parse_cdxj(line).fields["filename"] for line in lines] == [
+        "k1/ami-00000.warc.gz",
+        "k2/ami-00000.warc.gz",
+    ]
+    assert len(list(tmp_path.glob("parts/*.cdxj"))) == len(out)
+
+
+def test_a_file_that_is_named_twice_is_told(alike: list[Path], tmp_path: Path) -> None:
+    (tmp_path / "way").symlink_to(tmp_path)
+    root = ("--dir-root", tmp_path)
+    twice = run(alike[0], tmp_path / "k1" / ".." / "k1", "--merge", "-", *root)
+    assert "Name each file once." in str(twice.exception)

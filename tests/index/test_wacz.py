@@ -438,6 +438,15 @@ def test_the_command_packs_the_files_of_a_directory(
     assert created > "2026-01-02T03:04:06Z"
 
 
+@pytest.mark.parametrize("option", ["--out", "--output"])
+def test_the_package_is_named_as_other_outputs_are_and_by_its_old_option(
+    crawled: Path, tmp_path: Path, run: Callable[..., tuple[int, str]], option: str
+) -> None:
+    code, _ = run(warcs_of(crawled)[0], option, tmp_path / "a.wacz")
+    assert code == 0
+    assert (tmp_path / "a.wacz").is_file()
+
+
 def test_the_command_says_what_is_wrong(
     crawled: Path, tmp_path: Path, run: Callable[..., tuple[int, str]]
 ) -> None:

@@ -294,3 +294,13 @@ def test_redis_is_found_by_project_and_environment_and_its_absence_has_a_code(
     assert away.returncode == ExitCode.UNAVAILABLE
     assert away.stderr.startswith("amicrawl: Redis at 127.0.0.1:1 does not answer")
     assert away.stderr.count("\n") == 1
+
+
+def test_figures_of_a_job_are_said_as_people_say_them(job: Command, store: JobStore) -> None:
+    job("submit", URL, "--delay", "0", "--concurrency", "1")
+    assert job("status", IDENT).out.strip().endswith("concurrency 1, delay none")
+    store.client.hset(IDENT, mapping={"started_at": "1.5", "error_count": "1", "r2xx": "1"})
+    assert "1 response, 1 error, 0 in queue; " in job("status", IDENT).out
+    job("delay", IDENT, "250")
+    assert job("status", IDENT).out.strip().endswith("delay 250 ms")
+    assert "none" not in job("show", IDENT).out.split("delay")[1].splitlines()[0]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from amicrawl.cli.frontier.output import AnyPath, AtHour, hour_now, print_lines
+from amicrawl.cli.frontier.output import AnyPath, AtHour, print_lines
 from amicrawl.cli.frontier.row_facts import conventions, find, host_facts, row_facts
 from amicrawl.cli.frontier.source import opened
 from amicrawl.cli.frontier.verdict import Asked, sentences
-from amicrawl.cli.frontier.words import key_text
+from amicrawl.cli.frontier.words import HOUR, key_text
 from amicrawl.cli.json_answer import AsJson, json_text
 from amicrawl.cli.terminal import harmless
 from amicrawl.errors import InputError
@@ -85,7 +86,7 @@ def explain(path: AnyPath, url: _Url, *, at: AtHour = 0, as_json: AsJson = False
 
     Example: amicrawl frontier explain ami-out https://example.com/
     """
-    hour = at or hour_now()
+    now = at * HOUR or int(time.time())
     with opened(path) as source:
         match = find(source, url)
         form = canonical_form(url)
@@ -93,7 +94,7 @@ def explain(path: AnyPath, url: _Url, *, at: AtHour = 0, as_json: AsJson = False
             url,
             form.url if isinstance(form, Canonical) else None,
             None if isinstance(form, Canonical) else str(form.reason),
-            hour,
+            now,
         )
         tried = [
             {"reading": name, "host_key": key_text(key.host), "path_key": key_text(key.path)}
@@ -103,7 +104,7 @@ def explain(path: AnyPath, url: _Url, *, at: AtHour = 0, as_json: AsJson = False
         host = host_facts(source, (match.key if match else conventions(source, url)[0][1]).host)
         verdict = sentences(asked, None if match is None else match.convention, row, host)
         if as_json:
-            known = {"url": url, "canonical": asked.canonical, "hour": hour, "due": verdict.due}
+            known = {"url": url, "canonical": asked.canonical, "hour": now // HOUR, "due": verdict.due}
             print_lines(
                 [json_text({**known, "keys": tried, "row": row, "host": host, "says": verdict.says})]
             )

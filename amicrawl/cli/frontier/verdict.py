@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from amicrawl.cli.frontier.words import HOUR, hour_text, second_text
+from amicrawl.cli.terminal import human_span
 from amicrawl.frontier.states import RESTING, WAITING, Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-_DAY = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,15 +21,15 @@ class Asked:
     canonical: str | None
     refusal: str | None
     """Why it has no canonical form; None where it has one."""
-    hour: int
-    """As of when, in hours since 1970."""
+    second: int
+    """As of when, in seconds since 1970."""
 
 
 class Verdict(NamedTuple):
     """The answer."""
 
     due: bool
-    """Whether a crawl that starts at that hour would take the URL, its host permitting."""
+    """Whether a crawl that starts then would take the URL, its host permitting."""
     says: list[str]
 
 
@@ -47,15 +46,15 @@ def sentences(
         says.append(f"Its canonical form is {asked.canonical}.")
     if row is None:
         says.append("There is no row for it, under any reading: it was never offered, or left out.")
-        says += _of_host(host, asked.hour)
+        says += _of_host(host, asked.second)
         return Verdict(due=False, says=says)
     key = f"{row['host_key']}:{row['path_key']}"
     says.append(f"Its row, number {row['row']}, has the key {key}, matched by its {convention}.")
     says.append(f"It was found as {row['source_name']}, at depth {row['depth']}.")
     says += _history(row)
-    due, reason = _due(row, asked.hour)
+    due, reason = _due(row, asked.second)
     says.append(reason)
-    says += _of_host(host, asked.hour)
+    says += _of_host(host, asked.second)
     return Verdict(due=due, says=says)
 
 
@@ -85,7 +84,7 @@ _NEVER = {
 }
 
 
-def _due(row: dict[str, Any], hour: int) -> tuple[bool, str]:
+def _due(row: dict[str, Any], now: int) -> tuple[bool, str]:
     status, due = row["status"], row["next_due"]
     state = f"It is {row['status_name']}"
     if status not in WAITING and status not in RESTING:
@@ -96,23 +95,19 @@ def _due(row: dict[str, Any], hour: int) -> tuple[bool, str]:
             return True, f"{state} without a time, so it is due at once."
         return False, f"{state} and has no time to come back, so it is not handed out again."
     when = f"hour {due} ({hour_text(due)})"
-    if due > hour:
-        return False, f"{state} and due at {when}, in {_span(due - hour)}: not yet."
-    return True, f"{state} and has been due since {when}, for {_span(hour - due)}."
+    if due > now // HOUR:
+        return False, f"{state} and due at {when}, in {human_span(due * HOUR - now)}: not yet."
+    return True, f"{state} and has been due since {when}, for {human_span(now - due * HOUR)}."
 
 
-def _span(hours: int) -> str:
-    return f"{hours} h" if hours < 2 * _DAY else f"{hours // _DAY:,} days"
-
-
-def _of_host(host: dict[str, Any] | None, hour: int) -> Iterator[str]:
+def _of_host(host: dict[str, Any] | None, now: int) -> Iterator[str]:
     if host is None:
         yield "Its host has no row, so no gate of it is known."
         return
     name = host.get("host") or host["host_key"]
     yield f"Its host group is {name} ({host['host_key']}), with {host['url_count']:,} URLs."
     opens = max(host["host_next_eligible"], host["ip_next_eligible"])
-    if opens > hour * HOUR:
+    if opens > now:
         yield f"The host's gate is shut until {second_text(opens)}."
     else:
         yield "The host's gate is open."
@@ -120,7 +115,7 @@ def _of_host(host: dict[str, Any] | None, hour: int) -> Iterator[str]:
         yield f"Between two requests to it {host['crawl_delay'] / 10:g} s must pass."
     if host["flag_names"]:
         yield f"It is marked: {', '.join(host['flag_names'])}."
-    yield _robots(host, hour)
+    yield _robots(host, now // HOUR)
 
 
 def _robots(host: dict[str, Any], hour: int) -> str:

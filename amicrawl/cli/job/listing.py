@@ -178,16 +178,22 @@ def _sentence(record: JobRecord) -> str:
         said.append(f"note: {harmless(record.note)}")
     if record.started_at is not None:
         said.append(
-            f"{human_size(max(record.bytes_downloaded or 0, 0))}, {record.responses:,} responses, "
-            f"{record.error_count or 0:,} errors, {record.in_queue:,} in queue"
+            f"{human_size(max(record.bytes_downloaded or 0, 0))}, "
+            f"{counted(record.responses, 'response')}, {counted(record.error_count or 0, 'error')}, "
+            f"{record.in_queue:,} in queue"
         )
-    said.append(
-        f"{counted(record.concurrency or 0, 'worker')}, delay {record.delay_min or 0} to "
-        f"{record.delay_max or 0} ms"
-    )
+    said.append(f"concurrency {record.concurrency or 0:,}, delay {delay_text(record)}")
     if record.abort_requested and not record.aborted:
         said.append("it was told to abort")
     return "; ".join(said)
+
+
+def delay_text(record: JobRecord) -> str:
+    """Return how long a job waits between two requests: `none`, `250 ms`, `250 to 375 ms`."""
+    least, most = record.delay_min or 0, record.delay_max or 0
+    if least == most:
+        return f"{least:,} ms" if least else "none"
+    return f"{least:,} to {most:,} ms"
 
 
 def _print_table(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from amicrawl.cli.job.listing import facts_of
+from amicrawl.cli.job.listing import delay_text, facts_of
 from amicrawl.cli.job.naming import JobArgument, ident_in, moment, store_at
 from amicrawl.cli.job.waiting import EVERY
 from amicrawl.cli.json_answer import AsJson
@@ -162,7 +162,7 @@ def _lines(record: JobRecord) -> list[tuple[str, str]]:
         ("files", harmless(record.slug)),
         ("user agent", harmless(record.user_agent)),
         ("off-site links", "no" if record.no_offsite_links else "yes"),
-        ("delay", f"{record.delay_min} to {record.delay_max} ms"),
+        ("delay", delay_text(record)),
         ("concurrency", str(record.concurrency)),
         ("ignore reports", "off" if record.suppress_ignore_reports else "on"),
         ("settings age", str(record.settings_age)),

@@ -1,0 +1,89 @@
+"""What `amicrawl crawl` is given: a crawl file, the URLs of a site, or a seed list, told apart.
+
+URLs are what begins with http:// or https://. A crawl file is called X.toml, or is a file without an
+ending of seed lists that holds TOML. Every other file is a seed list, whose format is found by whoever
+reads it. Nothing is checked here but that there is a file at all.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from amicrawl.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_WEB = ("http://", "https://")
+_STANDARD_INPUT = "-"
+_LISTS = frozenset(
+    {".txt", ".lst", ".list", ".urls", ".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet", ".pq"}
+    | {".xml", ".rss", ".atom", ".gz", ".zst"}
+)
+"""Endings of seed lists."""
+_MOST = 1 << 20
+"""Bytes of a crawl file without an ending: a larger file is a list."""
+
+
+class Target(NamedTuple):
+    """What a spider is to crawl."""
+
+    spider: str
+    arguments: dict[str, str]
+    """Those of the spider that say so."""
+
+
+def target_of(named: Sequence[str]) -> Target | Path:
+    """Return what is *named*: a target, or the path of a crawl file.
+
+    Raises UsageError for several things that are no URLs, InputError for what is not there.
+    """
+    if all(_is_web(each) for each in named):
+        return Target("site", {"url": " ".join(map(_urls, named))})
+    if len(named) > 1:
+        raise UsageError(
+            "One crawl has one crawl file, one seed list, or any number of URLs. Start a crawl for each."
+        )
+    (name,) = named
+    path = Path(name)
+    if name == _STANDARD_INPUT:
+        return Target("seeds", {"file": name})
+    if path.suffix.lower() == ".toml":
+        return path
+    if "://" in name:
+        raise UsageError(f"{name!r} is neither http nor https, and cannot be crawled.")
+    if path.is_dir():
+        raise UsageError(f"{path} is a directory. Give a URL, a seed list or a crawl file.")
+    if not path.exists():
+        raise InputError(f"There is no file {name!r}. {_advice(name)}")
+    return path if _holds_toml(path) else Target("seeds", {"file": name})
+
+
+def _is_web(name: str) -> bool:
+    return name[:8].lower().startswith(_WEB)
+
+
+def _urls(name: str) -> str:
+    """Return the URLs in *name*, with blanks between them as the spider takes them and none in them."""
+    parts = name.split()
+    return (" " if all(map(_is_web, parts)) else "%20").join(parts)
+
+
+def _advice(name: str) -> str:
+    """Return what somebody may have meant who named what is not there."""
+    host = name.partition("/")[0].partition(":")[0]
+    if "." in host.strip(".") and Path(name).suffix.lower() not in _LISTS:
+        return f"If it is a web site, write its URL: amicrawl crawl https://{name}"
+    return "Check the path, or give a URL such as https://example.org/."
+
+
+def _holds_toml(path: Path) -> bool:
+    # A pipe could be read only once, and is the spider's.
+    if path.suffix.lower() in _LISTS or not path.is_file() or path.stat().st_size > _MOST:
+        return False
+    try:
+        return bool(tomllib.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        return False

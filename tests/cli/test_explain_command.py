@@ -1,0 +1,59 @@
+"""`amicrawl explain`: what is said of robots.txt is what is known of it."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from typer.testing import CliRunner
+
+from amicrawl.cli import app
+from amicrawl.config import CrawlConfig
+from amicrawl.disk import Disk
+from amicrawl.frontier.format.partition import empty_partition
+from amicrawl.frontier.format.writer import WriteOptions, write_partition
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ORIGIN = "http://a.example/robots.txt"
+
+
+def robots_said(directory: Path, *origins: dict[str, Any]) -> str:
+    """Return what is said of robots.txt where a crawl kept *origins*."""
+    (directory / "frontier").mkdir()
+    snapshot = directory / "frontier" / "snap-1.meguri"
+    write_partition(empty_partition(), snapshot, disk=Disk(), options=WriteOptions(schedule=True))
+    settings = {"delay": CrawlConfig().delay}
+    asked = {"url": "http://a.example/"}
+    (directory / "crawl.json").write_text(json.dumps({"settings": settings, "asked": asked}))
+    known = {"agent": "amicrawl/1", "origins": origins}
+    (directory / "frontier" / "robots.json").write_text(json.dumps(known))
+    line = ["explain", "http://a.example/x", "--dir", str(directory), "--json"]
+    rules = json.loads(CliRunner().invoke(app, line, catch_exceptions=False).output)["rules"]
+    (said,) = (rule["says"] for rule in rules if rule["rule"] == "robots")
+    return str(said)
+
+
+def origin(access: str, *, answered: float = 1.0, robots: str | None = None) -> dict[str, Any]:
+    now = time.time()
+    kept = {"origin": ORIGIN, "access": access, "expires": now + 3600, "failures": 0, "robots": robots}
+    return {**kept, "answered": answered * now}
+
+
+@pytest.mark.parametrize(
+    ("known", "says"),
+    [
+        ([], "nothing is known: nobody has answered, or it is too long ago"),
+        ([origin("rules", robots="User-agent: *\nDisallow: /y\n")], f"{ORIGIN} allows it"),
+        ([origin("rules", robots="User-agent: *\nDisallow: /x\n")], "robots.txt disallows it"),
+        ([origin("allow-all")], f"there is no {ORIGIN}, so nothing is forbidden"),
+        ([origin("wait", answered=0)], "robots.txt is unreachable, to be asked again"),
+    ],
+)
+def test_a_robots_txt_allows_only_where_there_is_one(
+    tmp_path: Path, known: list[dict[str, Any]], says: str
+) -> None:
+    assert robots_said(tmp_path, *known) == says

@@ -1,0 +1,68 @@
+"""`amicrawl pipeline ls`: columns for people, objects for programs, nothing of a record believed."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+from typer.testing import CliRunner
+
+from amicrawl.cli import app
+from amicrawl.jobs.pipeline_record import RUNNING, PipelineIdentity, PipelineRecord
+
+if TYPE_CHECKING:
+    from redis_server import RedisServer
+
+    from amicrawl.jobs.connection import JobStore
+
+FIGURES = {"load_average_1m": "0.956", "disk_available": str(int(56.3 * 1024**3))}
+
+
+def listed(server: RedisServer, *options: str) -> list[str]:
+    line = ["pipeline", "ls", "--redis", server.url, *options]
+    return CliRunner().invoke(app, line, catch_exceptions=False).output.splitlines()
+
+
+def report(store: JobStore, nickname: str, *, ago: float) -> str:
+    record = PipelineRecord(store, PipelineIdentity(nickname, f"{nickname}.example", 7, nickname))
+    record.report(RUNNING, time.time() - ago, FIGURES, slots=2, running=1)
+    return record.key
+
+
+def test_pipelines_are_listed_in_columns_that_people_read(
+    redis_server: RedisServer, store: JobStore
+) -> None:
+    assert listed(redis_server) == ["None."]
+    keys = [report(store, "anna", ago=0), report(store, "a-longer-name", ago=7 * 60)]
+    head, *lines = listed(redis_server)
+    assert head.split() == ["name", "status", "jobs", "load", "free", "reported", "key"]
+    assert [line.split() for line in lines] == [
+        ["a-longer-name", "Running", "1/2", "0.96", "56.3", "GiB", "7", "min", "ago", keys[1]],
+        ["anna", "Running", "1/2", "0.96", "56.3", "GiB", lines[1].split()[6], "s", "ago", keys[0]],
+    ]
+    assert len({line.index("Running") for line in lines}) == 1
+
+
+def test_pipelines_are_listed_as_objects(redis_server: RedisServer, store: JobStore) -> None:
+    assert listed(redis_server, "--json") == []
+    key = report(store, "anna", ago=0)
+    (line,) = listed(redis_server, "--json")
+    told = json.loads(line)
+    assert (told["nickname"], told["status"], told["key"]) == ("anna", "Running", key)
+    assert (told["running"], told["slots"], told["load"]) == (1, 2, 0.956)
+    assert told["free_bytes"] == int(56.3 * 1024**3)
+    assert time.time() - 60 < told["reported"] <= time.time()
+
+
+def test_a_record_that_holds_anything_is_shown_with_question_marks(
+    redis_server: RedisServer, store: JobStore
+) -> None:
+    key = report(store, "anna", ago=0)
+    wrong = {"slots": "²", "running": "-1", "load_average_1m": "nan", "disk_available": "much"}
+    wrong |= {"ts": "9" * 400, "status": "\x1b[2J", "nickname": "\u202e"}
+    store.client.hset(key, mapping=dict[Any, Any](wrong))
+    (_, line) = listed(redis_server)
+    assert line.split()[:6] == ["\\u202e", "\\x1b[2J", "?/?", "?", "?", "?"]
+    (told,) = map(json.loads, listed(redis_server, "--json"))
+    assert {told[name] for name in ("running", "slots", "load", "free_bytes", "reported")} == {None}
