@@ -7,12 +7,21 @@ in capitals behind `AMICRAWL_`; `docs/settings.md` lists them, and a test holds 
 from __future__ import annotations
 
 import difflib
+import re
 from enum import StrEnum
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
-from pydantic import BaseModel, BeforeValidator, ByteSize, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ByteSize,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
 from amicrawl.errors import UsageError
 
@@ -23,6 +32,9 @@ PREFIX = "AMICRAWL_"
 
 UNTOLD = frozenset({"webhooks", "webhook_secret"})
 """Fields that the output of a crawl says nothing of: the address of a webhook is often its password."""
+
+WARC_PREFIX = r"^(?=.{1,100}$)([A-Za-z0-9]|\{(run|time|host)\})([A-Za-z0-9._-]|\{(run|time|host)\})*$"
+"""What a prefix of WARC files is made of."""
 
 Network = IPv4Network | IPv6Network
 
@@ -110,6 +122,16 @@ def _names(value: object) -> object:
     return tuple(value.replace(",", " ").split()) if isinstance(value, str) else value
 
 
+def _warc_prefix(value: str) -> str:
+    """Refuse what would lead elsewhere as the beginning of a file's name, or be hidden there."""
+    if re.fullmatch(WARC_PREFIX, value) is None:
+        raise ValueError(
+            "it must be letters, digits, `.`, `_`, `-`, {run}, {time} and {host}, 1 to 100 characters "
+            "in all, and must not begin with a mark"
+        )
+    return value
+
+
 Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
 Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
 
@@ -123,6 +145,9 @@ class CrawlConfig(BaseModel, frozen=True, extra="forbid"):
     """Sub-directory of `out` for this run; empty for none."""
     warc_size: ByteSize = Field(default=ByteSize(1024**3), ge=1024)
     """Size at which a WARC file is sealed and the next one begun. A record is never split."""
+    warc_prefix: Annotated[str, AfterValidator(_warc_prefix)] = "ami"
+    """What names of WARC files begin with; in it `{run}` is the run or else the directory, `{time}` when
+    the crawl began (14 digits, UTC), and `{host}` this machine."""
     store_unchanged: bool = False
     """Store the payload again even where it equals an earlier capture's."""
     dedup: Dedup = Dedup.SEED

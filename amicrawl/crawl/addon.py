@@ -117,6 +117,8 @@ class ArchiveAddon(RunHolder):
         self.run = Run(config, config.identity or Identity.CANONICAL, Errand.of(spider))
         obeys = config.robots is not Robots.IGNORE or self.run.pacing.overrides.obey_somewhere
         settings.set("ROBOTSTXT_OBEY", obeys, "addon")
+        self.run.user_agent = _agent_in_force(settings, spider)
+        self.run.part_of = _part_of(config, spider)
         self.run.credentials = read_credentials(config)
         if getattr(spider, "follows_links", False):
             self.run.following = make_following(self.run, spider)
@@ -158,6 +160,23 @@ def _user_agent(config: CrawlConfig) -> str:
     agent = f"amicrawl/{__version__}"
     contact = "".join(c for c in config.operator if " " <= c <= "~" and c not in "()")
     return f"{agent} (+{contact})" if contact else agent
+
+
+def _agent_in_force(settings: BaseSettings, spider: Any) -> str:
+    """Return the `User-Agent` that requests carry which name none themselves."""
+    fields = settings.getdict("DEFAULT_REQUEST_HEADERS")
+    named = [value for name, value in fields.items() if str(name).lower() == "user-agent"]
+    # In the order in which Scrapy's middlewares come to it.
+    return str(named[0] if named else getattr(spider, "user_agent", settings["USER_AGENT"]) or "")
+
+
+def _part_of(config: CrawlConfig, spider: Any) -> str:
+    """Return what a crawl by *config* is called; empty where nobody gave it a name.
+
+    A pipeline calls the directory of a job after it.
+    """
+    job = config.directory.absolute().name if getattr(spider, "job", None) is not None else ""
+    return config.run_id or str(getattr(spider, "share", None) or "") or job
 
 
 def _set_handlers(settings: BaseSettings) -> None:

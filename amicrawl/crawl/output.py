@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 import os
 import platform
+import socket
 import time
 from datetime import UTC, datetime
 from importlib.metadata import version
+from ipaddress import ip_network
 from typing import TYPE_CHECKING, Any
 
 from amicrawl.config import UNTOLD
@@ -15,6 +17,7 @@ from amicrawl.crawl.credentials import redaction_note
 from amicrawl.disk import Disk
 from amicrawl.errors import OutputError
 from amicrawl.record import Archive, CrawlJson
+from amicrawl.record.naming import expanded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -28,6 +31,7 @@ logger = logging.getLogger(__name__)
 
 _URLS_TOLD = 100
 _VERSIONS_OF = ("scrapy", "twisted", "pycurl", "pyarrow", "isal")
+_LOOPBACK = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
 
 
 def frontier_directory(config: CrawlConfig) -> Path:
@@ -47,12 +51,19 @@ class Output:
         config: CrawlConfig,
         *,
         asked: Mapping[str, Any],
+        user_agent: str = "",
+        part_of: str = "",
         on_sealed: Callable[[SealedFile], None] | None = None,
         disk: Disk | None = None,
     ) -> None:
-        """*on_sealed* is told of every file that was finished and listed; on the writer thread."""
-        directory = config.directory
+        """*user_agent* is what servers are told, and *part_of* what the crawl is called, where it is.
+
+        *on_sealed* is told of every file that was finished and listed; on the writer thread.
+        """
+        directory, started, host = config.directory, datetime.now(UTC), socket.gethostname()
         disk = disk or Disk()
+        run = config.run_id or directory.absolute().name
+        prefix = expanded(config.warc_prefix, run=run, started=started, host=host)
         try:
             directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -70,18 +81,24 @@ class Output:
             now=lambda: datetime.now(UTC),
             monotonic=time.monotonic,
             random=os.urandom,
-            warcinfo=redaction_note(config),
+            prefix=prefix,
+            warcinfo=_about(host, user_agent, part_of) | redaction_note(config),
             on_sealed=self._list,
             disk=disk,
         )
         _tell_of_repair(self.archive.repaired)
+        if names_nobody(config, user_agent):
+            logger.warning(
+                "Nobody is named to the servers: set AMICRAWL_OPERATOR to a URL or address of yours."
+            )
         self._crawl_json = CrawlJson(
             directory,
-            started=datetime.now(UTC),
+            started=started,
             asked=asked,
             settings=config.model_dump(mode="json", exclude=set(UNTOLD)),
             versions=_versions(),
             disk=disk,
+            warc_prefix=prefix,
         )
 
     def finish(
@@ -104,6 +121,26 @@ class Output:
             self.sealed.append(file)
             if self._on_sealed is not None:
                 self._on_sealed(file)
+
+
+def names_nobody(config: CrawlConfig, user_agent: str) -> bool:
+    """Tell whether a crawl by *config* may reach strangers, and does not say whose it is.
+
+    A crawl that may reach this machine itself is a trial. A *user_agent* of the project's own may name
+    somebody, too.
+    """
+    is_trial = any(
+        network.version == own.version and network.overlaps(own)
+        for network in config.allow_private
+        for own in _LOOPBACK
+    )
+    return not (config.operator or is_trial or "@" in user_agent or "://" in user_agent)
+
+
+def _about(host: str, user_agent: str, part_of: str) -> dict[str, str]:
+    """Return what a warcinfo record says of who made it and for what, by the names of ISO 28500."""
+    said = {"hostname": host, "http-header-user-agent": user_agent, "isPartOf": part_of}
+    return {name: value for name, value in said.items() if value}
 
 
 def _versions() -> dict[str, str]:

@@ -57,7 +57,7 @@ class CapturePipeline:
 
 
 class WarcPipeline(CapturePipeline):
-    """Writes request and response records to `ami-%05d.warc.gz`."""
+    """Writes request and response records to WARC files."""
 
     def stage(self) -> Stage:
         """Return the writer of WARC files; the frontier beside them is opened, too."""

@@ -58,6 +58,10 @@ class Run:
 
     metrics_url = ""
     """Where the metrics are served; empty where they are not."""
+    user_agent = ""
+    """What servers are told of who asks; empty where it is not known."""
+    part_of = ""
+    """What the crawl is called: its run, its job, or the crawl that several machines share."""
     strict = False
     """Whether a seed that could not be read makes the exit code 7."""
     opening_fault: AmicrawlError | None = None
@@ -131,7 +135,14 @@ class Run:
         or DamagedFileError as `Output` does.
         """
         check_directory(self)
-        output = Output(self.config, asked=self.errand.asked, on_sealed=self.on_sealed, disk=self.disk)
+        output = Output(
+            self.config,
+            asked=self.errand.asked,
+            user_agent=self.user_agent,
+            part_of=self.part_of,
+            on_sealed=self.on_sealed,
+            disk=self.disk,
+        )
         self.recorder.keep_in(output.archive)
         return output
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
 from pydantic import ByteSize
 
 from amicrawl import config
-from amicrawl.config import PREFIX, CrawlConfig, Robots
+from amicrawl.config import PREFIX, WARC_PREFIX, CrawlConfig, Robots
 from amicrawl.crawlfile import kinds
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ _SETTINGS: dict[str, tuple[str, ...]] = {
         "max_header", "max_body", "spool_above", "drain_time",
     ),
     "output": (
-        "out", "run_id", "warc_size", "store_unchanged", "dedup", "durability", "bucket",
-        "remove_uploaded",
+        "out", "run_id", "warc_size", "warc_prefix", "store_unchanged", "dedup", "durability",
+        "bucket", "remove_uploaded",
     ),
     "watch": ("metrics", "webhooks", "webhook_secret", "log_format", "progress_every"),
     HOST: ("host_overrides",),
@@ -157,6 +157,10 @@ _SPECIAL: Mapping[str, Kind] = {
     "run_id": kinds.text(
         "letters, digits, `.`, `_`, `-` and codes of strftime",
         pattern=r"^([A-Za-z0-9%][A-Za-z0-9._%-]{0,99}|)$",
+    ),
+    "warc_prefix": kinds.text(
+        "letters, digits, `.`, `_`, `-`, {run}, {time} and {host}, 1 to 100 characters",
+        pattern=WARC_PREFIX,
     ),
 }
 

@@ -13,7 +13,6 @@ WARC file that had arrived, is fetched from the web again.
 from __future__ import annotations
 
 import hashlib
-import re
 import shutil
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -26,6 +25,7 @@ from amicrawl.errors import AmicrawlError, OutputError
 from amicrawl.jobs.checkpoint import restore_checkpoint
 from amicrawl.record.bucket import open_bucket
 from amicrawl.record.crawl_json import FILE_NAME
+from amicrawl.record.naming import DEFAULT_PREFIX, SUFFIX, number_in, warc_name
 from amicrawl.record.sealed import TABLE_NAME
 from amicrawl.record.upload import Uploads
 from amicrawl.record.uploaded import MANIFEST_NAME, SIZE_LIMIT, NotAManifestError, decoded
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 ROOM = 1000
 """Numbers of WARC files that are left to a machine that is believed dead."""
 
-_WARC = ".warc.gz"
-_WARC_NAME = re.compile(r"ami-([0-9]{5,12})\.warc\.gz")
 _FETCHED = ".fetched"
 
 
@@ -103,7 +101,7 @@ def _fetch_into(beginning: Path, url: str, source: str, *, disk: Disk) -> None:
         raise OutputError(f"{url} holds no frontier.")
     else:
         for name, each in manifest.files.items():
-            if not name.endswith(_WARC):
+            if not name.endswith(SUFFIX):
                 _fetch(bucket, each, beginning / name, disk=disk)
     manifest.bucket = url
     manifest.write(beginning, disk=disk)
@@ -149,9 +147,9 @@ def _leave_room(directory: Path, manifest: Manifest, *, disk: Disk) -> None:
     It may have begun to copy files that are listed nowhere, and if it is not dead may still do so. The
     crawl counts on from the highest number that any file of its directory bears.
     """
-    numbers = [int(match[1]) for name in manifest.files if (match := _WARC_NAME.fullmatch(name))]
-    number = max(numbers, default=-1) + ROOM
-    output = OutputFile(directory / f"ami-{number:05d}{_WARC}.elsewhere", disk=disk)
+    numbers = (number_in(name) for name in manifest.files)
+    number = max((number for number in numbers if number is not None), default=-1) + ROOM
+    output = OutputFile(directory / f"{warc_name(DEFAULT_PREFIX, number)}.elsewhere", disk=disk)
     try:
         output.write(b"Names below this one may be those of files that another machine has made.\n")
         output.seal()
@@ -160,7 +158,7 @@ def _leave_room(directory: Path, manifest: Manifest, *, disk: Disk) -> None:
 
 
 def _is_there(name: str, manifest: Manifest) -> bool:
-    return not name.endswith(_WARC) or name in manifest.files
+    return not name.endswith(SUFFIX) or name in manifest.files
 
 
 def _manifest(bucket: Bucket) -> Manifest:

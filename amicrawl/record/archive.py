@@ -21,6 +21,7 @@ from amicrawl.config import PREFIX, UNTOLD, Dedup, Durability
 from amicrawl.disk import DirectoryLock, Disk
 from amicrawl.record.crawl_json import known_files
 from amicrawl.record.journal import CapturesJournal
+from amicrawl.record.naming import DEFAULT_PREFIX
 from amicrawl.record.repair import repair_locked
 from amicrawl.record.revisit import Originals
 from amicrawl.record.stage import WarcStage
@@ -57,6 +58,7 @@ class Archive:
         now: Callable[[], datetime],
         monotonic: Callable[[], float],
         random: Callable[[int], bytes],
+        prefix: str = DEFAULT_PREFIX,
         warcinfo: Mapping[str, str] | None = None,
         on_sealed: Callable[[SealedFile], None] | None = None,
         disk: Disk | None = None,
@@ -64,8 +66,9 @@ class Archive:
         """Take over *directory*, which is there, and repair what a killed crawl left in it.
 
         *now* gives aware times; *monotonic* seconds that never go back; *random* that many unpredictable
-        bytes. *warcinfo* is said in every file besides what the configuration says. *on_sealed* is told
-        of every file that is finished. UsageError where another crawl has the directory.
+        bytes. *prefix* begins the names of WARC files, as `expanded` gives it. *warcinfo* is said in
+        every file besides what the configuration says. *on_sealed* is told of every file that is
+        finished. UsageError where another crawl has the directory.
         """
         disk = disk or Disk()
         ids = RecordIds(random)
@@ -77,6 +80,7 @@ class Archive:
             directory,
             max_size=config.warc_size,
             warcinfo=warcinfo_fields(config) | dict(warcinfo or {}),
+            prefix=prefix,
             first=first,
             ids=ids,
             now=now,

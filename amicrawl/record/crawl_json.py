@@ -8,6 +8,7 @@
     asked             arguments as given
     settings          settings as followed
     versions          of the libraries it depends on
+    warc_prefix       what names of its WARC files begin with
     counts            numbers by name
     links             in a crawl that follows links: what became of them, by name
     ignored           URLs that each ignore pattern has kept out
@@ -30,6 +31,7 @@ from amicrawl import __version__
 from amicrawl.disk import OutputFile, explained
 from amicrawl.errors import DamagedFileError
 from amicrawl.record.members import Members
+from amicrawl.record.naming import DEFAULT_PREFIX
 from amicrawl.record.sealed import SealedFile, described
 from amicrawl.record.uploaded import read_manifest
 from amicrawl.record.warc import warc_date
@@ -60,6 +62,7 @@ class CrawlJson:
         settings: Mapping[str, Any],
         versions: Mapping[str, str],
         disk: Disk,
+        warc_prefix: str = DEFAULT_PREFIX,
     ) -> None:
         """Say that a crawl is running. Nothing that is secret may be in *asked* and *settings*.
 
@@ -80,6 +83,7 @@ class CrawlJson:
             "asked": dict(asked),
             "settings": dict(settings),
             "versions": dict(versions),
+            "warc_prefix": warc_prefix,
             "counts": {},
             "links": {},
             "ignored": {},
@@ -158,6 +162,14 @@ def known_files(directory: Path) -> dict[str, int]:
     """
     uploaded = {name: each.file.size for name, each in read_manifest(directory).files.items()}
     return uploaded | {file.name: file.size for file in listed_files(directory)}
+
+
+def last_prefix(directory: Path) -> str:
+    """Return what names of WARC files began with in the last crawl of *directory*.
+
+    An earlier one has left nothing unfinished: the next crawl has repaired it. Raises as `listed_files`.
+    """
+    return str(_read(directory).get("warc_prefix") or DEFAULT_PREFIX)
 
 
 def _read(directory: Path) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """Repair of a directory that a killed crawl has left: every capture kept that is whole, every row true.
 
     found                                   becomes
-    `ami-00003.warc.gz.open`                its whole records `ami-00003.warc.gz`, sealed, and what
-                                            follows them `ami-00003.warc.gz.tail`
+    `ami-00003.warc.gz.open`, or of any     its whole records `ami-00003.warc.gz`, sealed, and what
+    other prefix                            follows them `ami-00003.warc.gz.tail`
     a row whose record is not in its file   dropped; its URL is in `lost_urls`
     a response or revisit without a row     a row made from the record
     a journal line that holds no row        reported with its offset; its record, if whole, gets a row
@@ -17,7 +17,6 @@ Sealed files are never changed.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -30,14 +29,14 @@ from amicrawl.disk import (
     rename_durably,
 )
 from amicrawl.record.captures import row_of
-from amicrawl.record.crawl_json import FILE_NAME, known_files
+from amicrawl.record.crawl_json import FILE_NAME, known_files, last_prefix
 from amicrawl.record.members import Members
+from amicrawl.record.naming import DEFAULT_PREFIX, SUFFIX, TAIL_SUFFIX, unsealed_prefix
 from amicrawl.record.rebuild import RECORD_TYPES, rebuilt
 from amicrawl.record.rows import NAMES, read_rows
 from amicrawl.record.sealed import TABLE_NAME
 from amicrawl.record.table import journals, offsets_in_table, remove_taken_in, write_table
-from amicrawl.record.unsealed import UnsealedFile, cut, read_unsealed, seal
-from amicrawl.record.writer import SUFFIX, TAIL_SUFFIX
+from amicrawl.record.unsealed import UnsealedFile, cut, is_signed, read_unsealed, seal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -96,30 +95,30 @@ class Repaired:
         return self.sentence()
 
 
-def repair(directory: Path, *, disk: Disk, prefix: str = "ami") -> Repaired:
+def repair(directory: Path, *, disk: Disk) -> Repaired:
     """Mend *directory*; where nothing is amiss, nothing is written.
 
     Raises DamagedFileError where `captures.parquet` or `crawl.json` cannot be read, OutputError where
     something cannot be written, and UsageError where a crawl is writing there. It may be run again.
     """
     with DirectoryLock(directory):
-        return repair_locked(directory, disk=disk, prefix=prefix)
+        return repair_locked(directory, disk=disk)
 
 
-def repair_locked(directory: Path, *, disk: Disk, prefix: str = "ami") -> Repaired:
+def repair_locked(directory: Path, *, disk: Disk) -> Repaired:
     """Do the same for a caller who holds the directory's lock."""
     with explained(directory, "repaired"):
-        return _Repair(directory, disk=disk, prefix=prefix).run()
+        return _Repair(directory, disk=disk).run()
 
 
 class _Repair:
     """One run of `repair`."""
 
-    def __init__(self, directory: Path, *, disk: Disk, prefix: str) -> None:
+    def __init__(self, directory: Path, *, disk: Disk) -> None:
         self._directory = directory
         self._disk = disk
         self._result = Repaired()
-        self._unsealed = _unsealed_files(directory, prefix)
+        self._unsealed = _unsealed_files(directory)
         self._sizes: dict[str, int] = known_files(directory)
         """Sizes of sealed files, those in the directory and those that were moved away."""
         self._sizes |= {path.name: path.stat().st_size for path in directory.glob(f"*{SUFFIX}")}
@@ -220,9 +219,12 @@ class _Repair:
             self._result.removed.append(file.path.name)
 
 
-def _unsealed_files(directory: Path, prefix: str) -> dict[str, UnsealedFile]:
+def _unsealed_files(directory: Path) -> dict[str, UnsealedFile]:
     """Return the WARC files of this program in *directory* that are not sealed, by their final name."""
-    pattern = re.compile(rf"{re.escape(prefix)}-\d{{5,12}}{re.escape(SUFFIX + OPEN_SUFFIX)}")
-    paths = sorted(path for path in directory.iterdir() if pattern.fullmatch(path.name))
-    files = [read_unsealed(path) for path in paths]
+    ours = {DEFAULT_PREFIX, last_prefix(directory)}
+    files = [
+        read_unsealed(path)
+        for path in sorted(directory.iterdir())
+        if (prefix := unsealed_prefix(path.name)) is not None and (prefix in ours or is_signed(path))
+    ]
     return {file.name: file for file in files}

@@ -10,15 +10,16 @@ be done again after a kill at any point.
 
 from __future__ import annotations
 
+import gzip
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from amicrawl.disk import OPEN_SUFFIX, OutputFile, explained, remove_durably, rename_durably
 from amicrawl.errors import OutputError
 from amicrawl.record.members import Members
+from amicrawl.record.naming import TAIL_SUFFIX
 from amicrawl.record.rebuild import RECORD_TYPES
 from amicrawl.record.sealed import described
-from amicrawl.record.writer import TAIL_SUFFIX
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from amicrawl.record.sealed import SealedFile
 
 _COPY_BLOCK = 1024**2
+_LONGEST_WARCINFO = 1024**2
 
 
 @dataclass(slots=True)
@@ -69,6 +71,18 @@ def read_unsealed(path: Path) -> UnsealedFile:
                 file.captures[member.offset] = member.length
     file.end, file.fault = members.end, members.fault
     return file
+
+
+def is_signed(path: Path) -> bool:
+    """Tell whether *path* begins with a warcinfo record by which this program says that it wrote it."""
+    with path.open("rb") as stream:
+        first = next(iter(Members(stream)), None)
+        if first is None or first.fields.get("warc-type") != "warcinfo":
+            return False
+        if first.header_length + first.block_length > _LONGEST_WARCINFO:
+            return False
+        stream.seek(first.offset)
+        return b"\r\nsoftware: amicrawl/" in gzip.decompress(stream.read(first.length))
 
 
 def cut(file: UnsealedFile, *, disk: Disk) -> int:

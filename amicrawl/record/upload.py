@@ -25,6 +25,7 @@ from amicrawl.errors import AmicrawlError, InputError, OutputError, UsageError
 from amicrawl.record.bucket import BLOCK
 from amicrawl.record.crawl_json import FILE_NAME, listed_files
 from amicrawl.record.members import Members
+from amicrawl.record.naming import SUFFIX
 from amicrawl.record.sealed import TABLE_NAME, SealedFile, described
 from amicrawl.record.uploaded import (
     MANIFEST_NAME,
@@ -37,7 +38,6 @@ from amicrawl.record.uploaded import (
     read_manifest,
 )
 from amicrawl.record.warc import warc_date
-from amicrawl.record.writer import SUFFIX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""WarcWriter: records onto disk, in files `ami-00000.warc.gz` that are sealed when they are full.
+"""WarcWriter: records onto disk, in files `PREFIX-00000.warc.gz` that are sealed when they are full.
 
     add(records)    compresses them and says where they will lie
     commit(sync)    writes what was added; one write a file
@@ -15,13 +15,13 @@ After the first OutputError every call raises it again. Nothing is sealed then; 
 from __future__ import annotations
 
 import hashlib
-import re
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING
 
 from amicrawl.disk import OutputFile, Trust, explained
 from amicrawl.record.exchange import warcinfo_record
 from amicrawl.record.item import RecordLocation
+from amicrawl.record.naming import DEFAULT_PREFIX, number_in, warc_name
 from amicrawl.record.sealed import SealedFile
 from amicrawl.record.warc import gzip_member, write_gzip_member
 
@@ -33,9 +33,6 @@ if TYPE_CHECKING:
     from amicrawl.disk import Disk
     from amicrawl.record.warc import Record, RecordIds
 
-SUFFIX = ".warc.gz"
-TAIL_SUFFIX = ".tail"
-"""What a repair sets aside behind the whole records of a file."""
 STREAM_ABOVE = 1024**2
 """Bytes of body above which a record is compressed into a temporary file instead of memory."""
 _COPY_BLOCK = 1024**2
@@ -72,7 +69,7 @@ class WarcWriter:
         ids: RecordIds,
         now: Callable[[], datetime],
         disk: Disk,
-        prefix: str = "ami",
+        prefix: str = DEFAULT_PREFIX,
         first: int | None = None,
     ) -> None:
         """*first* is the number of the first file; None: the next after those in *directory*."""
@@ -87,7 +84,7 @@ class WarcWriter:
         self._ids = ids
         self._now = now
         self._disk = disk
-        self._number = next_number(directory, prefix=prefix) if first is None else first
+        self._number = next_number(directory) if first is None else first
         self._pending: list[_Pending] = []
         self._name = ""
         """The file that takes the next record; empty where one is to be begun."""
@@ -149,7 +146,7 @@ class WarcWriter:
             return self._pending[-1]
         begins = not self._name
         if begins:
-            self._name = f"{self._prefix}-{self._number:05d}{SUFFIX}"
+            self._name = warc_name(self._prefix, self._number)
             self._number += 1
             self._offset = 0
         pending = _Pending(self._name)
@@ -197,15 +194,16 @@ class WarcWriter:
         self._file = None
 
 
-def next_number(directory: Path, *, prefix: str = "ami", taken: Collection[str] = ()) -> int:
+def next_number(directory: Path, *, taken: Collection[str] = ()) -> int:
     """Return the lowest number above those of all WARC files in *directory* and of the names in *taken*.
 
-    Files being written and the `.tail` files of a repair count: their numbers are never used again.
+    Whatever their prefixes are. Files being written and the `.tail` files of a repair count: their
+    numbers are never used again.
     """
-    pattern = re.compile(rf"{re.escape(prefix)}-(\d{{5,12}}){re.escape(SUFFIX)}")
     with explained(directory, "read"):
         names = [*taken, *(path.name for path in directory.iterdir())]
-    return 1 + max((int(match[1]) for name in names if (match := pattern.match(name))), default=-1)
+    numbers = (number_in(name) for name in names)
+    return 1 + max((number for number in numbers if number is not None), default=-1)
 
 
 def _blocks(pieces: list[bytes | _Spooled]) -> Iterator[bytes]:

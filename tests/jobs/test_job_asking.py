@@ -61,6 +61,7 @@ allow_private = ["10.0.0.0/8"]
 [output]
 out = "/etc"
 bucket = "s3://elsewhere/"
+warc_prefix = "another-archive"
 """
     settings = settings_of({}, config=text)
     assert settings["AMICRAWL_DELAY"] == 7
@@ -68,6 +69,7 @@ bucket = "s3://elsewhere/"
     assert "10.0.0.0/8" not in str(settings.get("AMICRAWL_ALLOW_PRIVATE"))
     assert settings.get("AMICRAWL_OUT") != "/etc"
     assert settings.get("AMICRAWL_BUCKET") is None
+    assert settings.get("AMICRAWL_WARC_PREFIX") is None
     assert "Not taken from the crawl file" in caplog.text
 
 

@@ -17,6 +17,7 @@ from amicrawl.capture import BytesBody, Capture, Failure
 from amicrawl.config import CrawlConfig
 from amicrawl.disk import Disk
 from amicrawl.record import Archive, CaptureItem
+from amicrawl.record.naming import DEFAULT_PREFIX
 from amicrawl.record.warc import RecordIds
 from amicrawl.record.writer import WarcWriter
 from amicrawl.seed import Seed
@@ -93,6 +94,7 @@ def open_archive(directory: Path, *, disk: Disk | None = None, **settings: Any) 
     """Return an archive in *directory* with small files and a clock that stands still."""
     sealed: Callable[[SealedFile], None] | None = settings.pop("on_sealed", None)
     monotonic: Callable[[], float] = settings.pop("monotonic", lambda: 0.0)
+    prefix: str = settings.pop("prefix", DEFAULT_PREFIX)
     randomness: Callable[[int], bytes] = settings.pop("random", os.urandom)
     config = CrawlConfig(**({"warc_size": 2000} | settings))
     return Archive(
@@ -101,6 +103,7 @@ def open_archive(directory: Path, *, disk: Disk | None = None, **settings: Any) 
         now=lambda: BEGAN,
         monotonic=monotonic,
         random=randomness,
+        prefix=prefix,
         on_sealed=sealed,
         disk=disk or QuickDisk(),
     )

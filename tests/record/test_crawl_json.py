@@ -46,6 +46,7 @@ def test_a_crawl_that_runs_says_what_it_was_asked(tmp_path: Path) -> None:
         "asked": {"file": "seeds.txt"},
         "settings": {"AMICRAWL_DELAY": 1.0},
         "versions": {"python": "3.11"},
+        "warc_prefix": "ami",
         "counts": {},
         "links": {},
         "ignored": {},

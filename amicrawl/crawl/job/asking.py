@@ -7,7 +7,7 @@
     crawl file              its settings, but for those that are the machine's own business
 
 Everything may have been written by anybody who reaches the database. So a crawl file out of Redis names
-no file of this machine, no secret, no place for the output, no proxy, and no private network.
+no file of this machine, no secret, no place or name for the output, no proxy, and no private network.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ _OF_THE_MACHINE = frozenset(
     for name in (
         *("OUT", "RUN_ID", "ALLOW_PRIVATE", "COOKIES", "PROXY", "DNS_SERVERS", "BUCKET", "METRICS"),
         *("REMOVE_UPLOADED", "WEBHOOKS", "WEBHOOK_SECRET", "LOG_FORMAT", "REDIS_PREFIX", "PAUSE_FREE"),
+        "WARC_PREFIX",
     )
 )
 _SECRET = frozenset({"auth", "auth_port", "allow_plain"})

@@ -1,0 +1,80 @@
+"""Names of WARC files: what a prefix stands for, and which number a name bears. Pure.
+
+    ami-00000.warc.gz         the prefix, a hyphen, the number, `.warc.gz`
+    ami-00000.warc.gz.open    while it is written; a repair sets aside `.tail`
+
+A prefix may change from one crawl of a directory to the next, and with the time it always does. So
+numbers are counted over all prefixes: no number comes twice in a directory, and whoever looks for whole
+files looks at how their names end. What is not whole may be another tool's: `repair` asks whose it is.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC
+from typing import TYPE_CHECKING
+
+from amicrawl.disk import OPEN_SUFFIX
+from amicrawl.errors import UsageError
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+DEFAULT_PREFIX = "ami"
+SUFFIX = ".warc.gz"
+TAIL_SUFFIX = ".tail"
+"""What a repair sets aside behind the whole records of a file."""
+LONGEST = 178
+"""Characters of a prefix. With a number of 12 digits a name has 199: what an upload takes, and what a
+disk takes with `.tail.open` behind it."""
+
+_RUN, _HOST = 122, 40
+"""Characters that are kept of a run and of a machine: a job's directory, the time and a machine fit."""
+_PLACEHOLDER = re.compile(r"\{(run|time|host)\}")
+_UNFIT = re.compile(r"[^A-Za-z0-9._-]+")
+_NUMBERED = re.compile(r".*-([0-9]{5,12})" + re.escape(SUFFIX))
+_UNSEALED = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)-[0-9]{5,12}" + re.escape(SUFFIX + OPEN_SUFFIX))
+
+
+def expanded(written: str, *, run: str, started: datetime, host: str) -> str:
+    """Return the prefix *written* with its placeholders filled in.
+
+    *run* and *host* may be any text; what cannot stand in a name becomes a hyphen. Raises UsageError
+    where the prefix becomes too long.
+    """
+    values = {
+        "run": _fit(run)[-_RUN:].lstrip("-._") or "crawl",
+        "time": f"{started.astimezone(UTC):%Y%m%d%H%M%S}",
+        "host": _fit(host)[:_HOST] or "unnamed",
+    }
+    prefix = _PLACEHOLDER.sub(lambda match: values[match[1]], written)
+    if len(prefix) > LONGEST:
+        raise UsageError(
+            f"AMICRAWL_WARC_PREFIX is {written!r}, which stands for {prefix!r} here. That has "
+            f"{len(prefix)} characters, and a file's name has room for {LONGEST}: choose a shorter one."
+        )
+    return prefix
+
+
+def warc_name(prefix: str, number: int) -> str:
+    """Return the name of the file *number*."""
+    return f"{prefix}-{number:05d}{SUFFIX}"
+
+
+def number_in(name: str) -> int | None:
+    """Return the number of the WARC file *name*, whatever its prefix and whatever follows `.warc.gz`.
+
+    None where it is not a name that a crawl gives.
+    """
+    match = _NUMBERED.match(name)
+    return int(match[1]) if match else None
+
+
+def unsealed_prefix(name: str) -> str | None:
+    """Return the prefix of *name*, if a WARC file that is not finished may be called so; else None."""
+    match = _UNSEALED.fullmatch(name)
+    return match[1] if match else None
+
+
+def _fit(text: str) -> str:
+    return _UNFIT.sub("-", text).strip("-._")
