@@ -11,6 +11,8 @@ PYTHON ?=
 ROUNDS ?=
 PAGES ?=
 SECONDS ?=
+# Three are right for two cores: more than a third of the time of the tests is waiting.
+WORKERS ?= 3
 export SEEDS OUT PYTHON
 
 BIN := .venv/bin
@@ -27,10 +29,12 @@ crawl: environment-run ## Archive SEEDS=path (or a demo site on this machine) in
 	exit $$status
 
 .PHONY: test
-test: lint ## Check style, types and import order, then run the tests
+# Hundreds of processes are started; without bytecode that is kept each would compile what it loads.
+test: export PYTHONDONTWRITEBYTECODE =
+test: lint ## Check style, types and import order, then run the tests [WORKERS=3]
 	@.ci/system-packages gzip chromium redis-server
 	@.ci/replay-environment
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 .PHONY: lint
 lint: environment-dev ## Check style, types and import order

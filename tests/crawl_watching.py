@@ -64,7 +64,7 @@ class RunningCrawl:
 
     def wait_until(self, condition: Callable[[], object]) -> None:
         """Wait for *condition*, not for ever."""
-        deadline = time.monotonic() + 40
+        deadline = time.monotonic() + 120
         while not condition():
             assert time.monotonic() < deadline, f"waited in vain: {self.stderr}"
             assert self.process.poll() is None or condition(), f"ended too soon: {self.stderr}"
@@ -72,4 +72,4 @@ class RunningCrawl:
 
     def ended(self) -> int:
         """Wait for its end and return the exit code."""
-        return self.process.wait(40)
+        return self.process.wait(120)

@@ -12,7 +12,7 @@ import httpx
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-PATIENCE = 15.0
+PATIENCE = 60.0
 """How long something may take to come about, in seconds."""
 IDENT = "1q2qydhkeh3gfnrcxuf6py70b"
 OTHER = "43z7a11vo6of3a7i173441dtc"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from redis_server import RedisServer
 
-PATIENCE = 40.0
+PATIENCE = 120.0
 PACE_IS_THE_JOBS = ("AMICRAWL_DELAY", "AMICRAWL_PER_HOST")
 
 

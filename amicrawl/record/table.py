@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from amicrawl.disk import OutputFile, explained, remove_durably
 from amicrawl.errors import DamagedFileError, InputError
 from amicrawl.record.captures import CAPTURES
+from amicrawl.record.columns import column_of
 from amicrawl.record.parquet_sink import Sink
 from amicrawl.record.rows import read_rows
 from amicrawl.record.sealed import TABLE_NAME, SealedFile, described
@@ -177,7 +178,7 @@ class _TableWriter:
 
     def _take(self, rows: list[RowTuple], size: int) -> None:
         columns = zip(*rows, strict=True)
-        arrays = [pa.array(column, field.type) for column, field in zip(columns, CAPTURES, strict=True)]
+        arrays = [column_of(column, field.type) for column, field in zip(columns, CAPTURES, strict=True)]
         self._batches.append(pa.RecordBatch.from_arrays(arrays, schema=CAPTURES))
         self._group_rows += len(rows)
         self._group_bytes += size
@@ -212,7 +213,7 @@ def _conformed(table: pa.Table) -> pa.Table:
     """Return *table* with the columns of `CAPTURES`: what is missing becomes empty or zero."""
     columns = []
     for field in CAPTURES:
-        empty = pa.array([_empty_value(field)], field.type)[0]
+        empty = column_of([_empty_value(field)], field.type)[0]
         if field.name not in table.schema.names:
             columns.append(pa.repeat(empty, table.num_rows))
             continue

@@ -138,7 +138,7 @@ def test_a_crawl_without_room_on_the_disk_asks_for_nothing_and_can_be_stopped(tm
         assert "nothing new is fetched until there is room again" in said
         time.sleep(0.3)
         child.send_signal(signal.SIGINT)
-        child.communicate(timeout=40)
+        child.communicate(timeout=100)
         assert child.returncode == ExitCode.STOPPED
         assert server.requests == []
 

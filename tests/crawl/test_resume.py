@@ -63,7 +63,7 @@ def test_a_stopped_crawl_goes_on_without_its_seed_list(tmp_path: Path) -> None:
         while len(server.requests) < 10:
             time.sleep(0.01)
         child.send_signal(signal.SIGTERM)
-        assert child.wait(30) == ExitCode.STOPPED
+        assert child.wait(90) == ExitCode.STOPPED
         done = crawl(write_lines(tmp_path / "one.txt", [f"{server.url}/0"]), out)
         asked = len(server.requests)
     assert done.returncode == ExitCode.DONE, done.stderr

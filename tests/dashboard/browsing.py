@@ -74,7 +74,7 @@ def open_page(
         color_scheme="dark" if scheme == "dark" else "light",
         java_script_enabled=scripts,
     )
-    context.set_default_timeout(15_000)
+    context.set_default_timeout(60_000)
     faults = Faults()
     try:
         yield faults.watch(context.new_page())

@@ -142,7 +142,8 @@ def test_a_killed_crawl_of_a_job_goes_on_with_the_right_figures(
     redis_server: RedisServer, tmp_path: Path
 ) -> None:
     with RawServer(site(60)) as server:
-        ident = submitted(redis_server, server.url, delay=(30, 30), concurrency=2)
+        # What it has done is told once a second: it shall not be over by then.
+        ident = submitted(redis_server, server.url, delay=(60, 60), concurrency=2)
         lease = {"AMICRAWL_JOB_LEASE": "2"}
         with JobCrawl(redis_server, ident, tmp_path / "out", variables=lease) as crawl:
             crawl.wait_until(lambda: crawl.downloaded() > 10)

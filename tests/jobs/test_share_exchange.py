@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from amicrawl.jobs.connection import JobStore
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 def link(name: str) -> str:

@@ -75,7 +75,7 @@ class Pipelines:
         self.all.append(Supervisor(self.store, workshop, options, identity=identity))
         return self.all[-1]
 
-    def turn(self, until: Callable[[], object], *, seconds: float = 30.0) -> None:
+    def turn(self, until: Callable[[], object], *, seconds: float = 90.0) -> None:
         deadline = time.monotonic() + seconds
         while not until():
             assert time.monotonic() < deadline, "waited in vain"
@@ -381,7 +381,7 @@ def test_while_redis_is_away_crawls_go_on_and_what_there_is_to_tell_waits(
     run.turn(lambda: raw(run.store).hget(IDENTS[0], "items_downloaded"))
     os.kill(redis_server.pid, signal.SIGSTOP)
     try:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while not supervisor.redis_is_away:
             assert time.monotonic() < deadline
             supervisor.turn()

@@ -115,7 +115,7 @@ def test_a_killed_pipelines_jobs_are_finished_by_the_other_and_nothing_is_lost(
             finished = lambda: all(raw(store).hget(ident, "finished_at") for ident in idents)  # noqa: E731
             until(finished, log=log)
             second.send_signal(signal.SIGTERM)
-            assert second.wait(30) == 0, log.read_text()
+            assert second.wait(90) == 0, log.read_text()
     assert raw(store).get("jobs_completed") == "4"
     assert raw(store).llen("finish_notifications") == 4
     assert raw(store).exists("working", "pending") == 0
@@ -165,7 +165,7 @@ def test_a_job_goes_from_machine_to_machine_where_all_they_share_is_a_bucket(
         with pipeline(redis_server, tmp_path / "second", "second-one", log, *options) as second:
             until(lambda: asked(web, host) > asked_by_first + 10, log=log)
             second.send_signal(signal.SIGTERM)
-            assert second.wait(60) == 0, log.read_text()
+            assert second.wait(90) == 0, log.read_text()
         assert raw(store).lrange("pending", 0, -1) == [ident], log.read_text()
         assert raw(store).scard("pipelines") == 1, "the record of the one that was killed"
         asked_by_second = asked(web, host) - asked_by_first

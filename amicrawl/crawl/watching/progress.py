@@ -63,7 +63,7 @@ class Progress:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        """Build it for *crawler*; it writes to standard error, as logs do, and not where they are off."""
+        """Build it for *crawler*; it writes to standard error, and not where logs are off."""
         if not crawler.settings.getbool("LOG_ENABLED"):
             raise NotConfigured
         return cls(crawler, run_of(crawler), stream=sys.stderr)
