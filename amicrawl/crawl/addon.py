@@ -9,6 +9,8 @@ own after the add-on's.
 
 from __future__ import annotations
 
+import asyncio
+import sys
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Self
 
@@ -47,6 +49,8 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
 
+_UVLOOP = "uvloop.Loop"
+_REACTOR = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
 _HANDLER = "amicrawl.crawl.handler.WireHandler"
 
 # Each line is a measured or a safety choice; docs/settings.md gives the reasons.
@@ -85,7 +89,8 @@ class ArchiveAddon(RunHolder):
     def update_pre_crawler_settings(cls, settings: BaseSettings) -> None:
         """Choose the event loop, which is installed before any crawler exists."""
         if find_spec("uvloop") is not None:
-            settings.set("ASYNCIO_EVENT_LOOP", "uvloop.Loop", "addon")
+            settings.set("ASYNCIO_EVENT_LOOP", _UVLOOP, "addon")
+            _make_way_for_uvloop(settings)
         if settings.get(PREFIX + "LOG_FORMAT") == LogFormat.JSON:
             hush_the_greeting()
 
@@ -122,6 +127,27 @@ class ArchiveAddon(RunHolder):
         self.run.credentials = read_credentials(config)
         if getattr(spider, "follows_links", False):
             self.run.following = make_following(self.run, spider)
+
+
+def _make_way_for_uvloop(settings: BaseSettings) -> None:
+    """Set a loop of uvloop's, where Scrapy is about to do the same.
+
+    It has asyncio make one of its own before, only to drop it; and whenever that one is collected, tied
+    to itself as it is, Python may complain of a socket that was closed before its loop.
+    """
+    is_wanted = settings["ASYNCIO_EVENT_LOOP"] == _UVLOOP and settings["TWISTED_REACTOR"] == _REACTOR
+    if is_wanted and "twisted.internet.reactor" not in sys.modules and not _loop_runs():
+        import uvloop  # noqa: PLC0415  # where there is one
+
+        asyncio.set_event_loop(uvloop.new_event_loop())
+
+
+def _loop_runs() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _with_scrapy_pace(settings: BaseSettings) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from scrapy.exceptions import (
 from scrapy.http.request import NO_CALLBACK
 from scrapy.settings import SETTINGS_PRIORITIES
 
+from amicrawl.capture import Failure
 from amicrawl.config import Robots
 from amicrawl.crawl.carried import REQUISITE
 from amicrawl.crawl.output import frontier_directory
@@ -64,6 +65,8 @@ logger = logging.getLogger(__name__)
 
 _FILE = "robots.json"
 _NOBODY_THERE = (CannotResolveHostError, DownloadConnectionRefusedError)
+_UNREACHED = (Failure.CONNECT_TIMEOUT.value, Failure.ADDRESS_REFUSED.value)
+_A_REDIRECT = 302
 _LARGE = 50_000
 """Bytes of a robots.txt from which on it is read on a thread."""
 _MOST_MET = 100_000
@@ -204,12 +207,14 @@ class RobotsMiddleware:
             response = await self._crawler.engine.download_async(request)
         except (AmicrawlError, Stopped, NotYet):
             raise
-        except (IgnoreRequest, *_NOBODY_THERE):
+        except _NOBODY_THERE:
             return self._keep(origin, self._absent(origin))
         except Exception as error:  # noqa: BLE001  # whatever it was, there is no robots.txt to go by
-            if str(error).startswith("connect-timeout"):
+            if str(error).startswith(_UNREACHED):
                 return self._keep(origin, self._absent(origin))
-            return self._keep(origin, await self._judge(origin, None, b"", None))
+            # What is ignored was a redirect too many, or one that leads nowhere.
+            status = _A_REDIRECT if isinstance(error, IgnoreRequest) else None
+            return self._keep(origin, await self._judge(origin, status, b"", None))
         max_age = max_age_of((response.headers.get("Cache-Control") or b"").decode("latin-1"))
         return self._keep(origin, await self._judge(origin, response.status, response.body, max_age))
 
@@ -225,7 +230,8 @@ class RobotsMiddleware:
         """Have the robots.txt of an origin that was passed asked for, now that it does answer."""
         if item.capture.failure is None:
             origin = robots_url(item.capture.url)
-            if isinstance(origin, str):
+            # A robots.txt that is on its way is no news.
+            if isinstance(origin, str) and not item.capture.url.startswith(origin):
                 self._known.heard_from(origin)
 
     async def _judge(

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -41,6 +41,7 @@ _SHORTEST_KEPT = 3600.0
 _FIRST_WAIT = 60.0
 _LONGEST_WAIT = 3600.0
 _PASS = 3600.0
+_MOST_PASSES = 5
 _LONGEST_STALE = 30 * 24 * 3600.0  # RFC 9309, 2.3.1.4 calls this "a reasonably long period"
 
 _DEFAULT_PORT = {"http": 80, "https": 443}
@@ -150,7 +151,9 @@ def judge_absence(
     same reason and says so; see `RobotsVerdict.is_pass`.
     """
     verdict = _unanswered(now, previous, most_failures=most_failures)
-    return verdict if verdict.rules is not None else RobotsVerdict(Access.ALLOW_ALL, now + _PASS)
+    if verdict.rules is not None:
+        return verdict
+    return RobotsVerdict(Access.ALLOW_ALL, now + _PASS, failures=verdict.failures)
 
 
 def _unanswered(now: float, previous: RobotsVerdict | None, *, most_failures: int) -> RobotsVerdict:
@@ -253,10 +256,13 @@ class RobotsCache:
             self._drop(next(iter(self._verdicts)))
 
     def heard_from(self, origin: str) -> None:
-        """Note that *origin* has answered something: where it was only passed, it is to be asked now."""
+        """Note that *origin* has answered something: where it was only passed, it is to be asked now.
+
+        Not for ever, though, where all but its robots.txt can be had.
+        """
         known = self.previous(origin)
-        if known is not None and known.is_pass:
-            self._drop(origin)
+        if known is not None and known.is_pass and known.failures < _MOST_PASSES:
+            self.keep(origin, replace(known, expires=0.0))
 
     def to_rows(self) -> Iterator[dict[str, Any]]:
         """Yield what is known, the origins used last at the end, as objects for JSON.

@@ -134,6 +134,16 @@ def test_where_nobody_is_there_and_nothing_is_known_pages_are_tried_until_somebo
     assert [cache.find(origin, now=NOW) is None for origin in (A, B, C)] == [True, False, False]
 
 
+def test_an_origin_that_answers_everything_but_its_robots_txt_is_not_asked_for_ever() -> None:
+    cache, asked = RobotsCache(), 0
+    for _ in range(50):
+        if cache.find(A, now=NOW) is None:
+            asked += 1
+            cache.keep(A, judge_absence(now=NOW, previous=cache.previous(A)))
+        cache.heard_from(A)
+    assert asked == 5
+
+
 def test_that_nobody_was_there_is_forgotten_by_the_next_crawl() -> None:
     cache = RobotsCache()
     cache.keep(A, judge_absence(now=NOW))

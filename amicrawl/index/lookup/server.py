@@ -95,7 +95,8 @@ class CdxServer(ThreadingHTTPServer):
             return
         try:
             super().process_request(request, client_address)
-        except BaseException:
+        except Exception:
+            # No thread began. An interrupt, though, may come after one has, which lets go by itself.
             self._connections.release()
             raise
 
