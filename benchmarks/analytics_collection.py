@@ -32,7 +32,7 @@ ROOT = Path(__file__).parent.parent
 OUT = ROOT / "benchmarks" / "out"
 LINES = (10_000, 1_000_000)
 PAGES = 2_000
-STEPS = ("sort", "merge", "table")
+STEPS = ("sort", "merge", "merge_any_order", "table")
 PRODUCTS = ("cdxj", "sidecar", "merged", "wat", "wet", "cdxj,sidecar,merged,wat,wet,table,summary")
 _TIMEOUT = 3600.0
 
@@ -169,6 +169,11 @@ def _merge(at: Path, _: int) -> None:
     merge([at / "index/x.cdxj"], [at / "side/x.cdxj"], at / "merged", processes=1)
 
 
+def _merge_any_order(at: Path, _: int) -> None:
+    (at / "merged_aside").mkdir(exist_ok=True)
+    merge([at / "index/x.cdxj"], [at / "side.cdxj"], at / "merged_aside", processes=1)
+
+
 def _table(at: Path, lines: int) -> None:
     report = make_table(sorted((at / "merged").iterdir()), at / "table", disk=Disk())
     if report.rows != lines:
@@ -197,6 +202,7 @@ _STEPS: dict[str, Callable[[Path, int], None]] = {
     "lines": _write_lines,
     "sort": _sort,
     "merge": _merge,
+    "merge_any_order": _merge_any_order,
     "table": _table,
     "pages": _write_pages,
 }

@@ -1,13 +1,13 @@
 """Merging and the table: `python -m benchmarks.analytics_table [--lines N] [--rounds N] [--files]`.
 
 Each step is a process of its own, on one core as far as the program has a say; rounds are interleaved
-and medians given. Lines are as long as those of the End of Term collections (some 470 octets with their
-sidecar's fields), three in four of them with a record of the sidecar.
+and medians given. Lines are as long as those of the End of Term collections (some 550 octets with their
+sidecar's fields), each with a record of the sidecar, or with `--without 4` three in four of them.
 
     dictionary   the peer: merge_cdxj's rule, the whole sidecar in a dictionary, as a script of 20 lines
     merge        `amicrawl merge`, matching by record id
     merge_key    the same files without identities: by key and second
-    merge_aside  as merge, with both sides set aside on disk, whatever their size
+    merge_aside  lines in no order: both sides set aside on disk, whatever their size
     table        `amicrawl table`, from what merge made
     table_sort   the same from lines in no order, without a sidecar's fields
 
@@ -30,6 +30,7 @@ import sys
 import tempfile
 import time
 from bisect import bisect_left
+from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,31 +51,53 @@ _WARC = (
     "EOT-2012-20130225012855292-{:05d}-10476~wbgrp-crawl013.us.archive.org~8443.warc.gz"
 )
 _FILES = 4
+_SHUFFLED = 1_000_000
+"""Lines that are brought out of order at a time."""
 _TLDS = ("gov", "com", "co.uk", "de", "org")
 
 
-def write_inputs(work: Path, lines: int) -> None:
+def write_inputs(work: Path, lines: int, *, without: int, dealt: bool) -> None:
     """Write an index of so many lines, with ids and without, and the sidecar as CDXJ, in byte order.
 
-    And the index once more, in no order.
+    And the index once more in no order; and, where they are to be *dealt* out, in several files. If
+    *without* is not 0, one line in so many has no record in the sidecar.
     """
-    names = ("index", "side", "bare", "bare-side", "shuffled")
-    written: dict[str, list[str]] = {name: [] for name in names}
-    for line, of_side, identity in _lines(lines):
-        written["bare"].append(line + "}\n")
-        written["index"].append(f'{line}, "recordid": "{identity}"}}\n')
-        if of_side:
-            written["bare-side"].append(of_side + "}\n")
-            written["side"].append(f'{of_side}, "recordid": "{identity}"}}\n')
+    names = ("index", "side", "bare", "bare-side")
+    shuffled: list[bytes] = []
+    with ExitStack() as stack:
+        index, side, bare, bare_side = (
+            stack.enter_context((work / f"{name}.cdxj").open("wb")) for name in names
+        )
+        for line, of_side, identity in _lines(lines, without=without):
+            tie = f', "recordid": "{identity}"}}\n'
+            bare.write(f"{line}}}\n".encode())
+            index.write(f"{line}{tie}".encode())
+            shuffled.append(f"{line}{tie}".encode())
+            if of_side:
+                bare_side.write(f"{of_side}}}\n".encode())
+                side.write(f"{of_side}{tie}".encode())
+            if len(shuffled) == _SHUFFLED:
+                _append_shuffled(work, shuffled)
+    _append_shuffled(work, shuffled)
+    if dealt:
+        _deal(work)
+
+
+def _append_shuffled(work: Path, lines: list[bytes]) -> None:
     # By what is behind the key, they come in no order of keys.
-    written["shuffled"] = sorted(written["index"], key=lambda line: line[-40:])
-    for name in names[:-1]:
-        written[name].sort()
-    for name, each in written.items():
-        (work / f"{name}.cdxj").write_text("".join(each))
+    lines.sort(key=lambda line: line[-40:])
+    with (work / "shuffled.cdxj").open("ab") as file:
+        file.writelines(lines)
+    lines.clear()
+
+
+def _deal(work: Path) -> None:
+    """Write the index and its sidecar in several files each, cut between the same captures."""
     (work / "files").mkdir(exist_ok=True)
-    index, side = written["index"], written["side"]
-    borders = [index[lines * number // _FILES] for number in range(1, _FILES)]
+    index, side = (
+        (work / f"{name}.cdxj").read_text().splitlines(keepends=True) for name in ("index", "side")
+    )
+    borders = [index[len(index) * number // _FILES] for number in range(1, _FILES)]
     for name, each in (("cdxj", index), ("meta.cdxj", side)):
         # Cut where a key and second begin, both are cut between the same captures.
         cuts = [0, *[bisect_left(each, border[: border.index(" {")]) for border in borders], len(each)]
@@ -82,9 +105,18 @@ def write_inputs(work: Path, lines: int) -> None:
             (work / "files" / f"{number}.{name}").write_text("".join(each[first:end]))
 
 
-def _lines(count: int) -> Iterator[tuple[str, str, str]]:
-    """Yield lines of an index and of a sidecar, both still open, and the record's id."""
-    for number in range(count):
+def _numbers(count: int) -> Iterator[int]:
+    """Yield the numbers of so many lines in the order of their keys."""
+    # A host has 40 pages, and each five hosts are of one domain each.
+    hosts = range((count + 39) // 40)
+    for tld in sorted(range(len(_TLDS)), key=lambda at: _TLDS[at].split(".")[::-1]):
+        for host in hosts[tld :: len(_TLDS)]:
+            yield from range(40 * host, min(40 * host + 40, count))
+
+
+def _lines(count: int, *, without: int) -> Iterator[tuple[str, str, str]]:
+    """Yield lines of an index and of a sidecar, both still open, and the record's id, in byte order."""
+    for number in _numbers(count):
         label, tld = f"site{number // 40:07d}", _TLDS[number // 40 % len(_TLDS)]
         digest = hashlib.sha256(str(number).encode()).hexdigest().upper()
         host = ",".join(reversed(f"{label}.{tld}".split(".")))
@@ -114,7 +146,8 @@ def _lines(count: int) -> Iterator[tuple[str, str, str]]:
         identity = (
             f"{digest[:8]}-{digest[8:12]}-4{digest[13:16]}-8{digest[17:20]}-{digest[20:32]}".lower()
         )
-        side = f"{head} {json.dumps(found)[:-1]}" if number % 4 else ""
+        has_side = not without or number % without
+        side = f"{head} {json.dumps(found)[:-1]}" if has_side else ""
         yield f"{head} {json.dumps(fields)[:-1]}", side, identity
 
 
@@ -164,7 +197,7 @@ STEPS: dict[str, Callable[[Path], int]] = {
     "dictionary": by_dictionary,
     "merge": lambda work: _merged(work, "index.cdxj", "side.cdxj", SIDES_IN_MEMORY),
     "merge_key": lambda work: _merged(work, "bare.cdxj", "bare-side.cdxj", SIDES_IN_MEMORY),
-    "merge_aside": lambda work: _merged(work, "index.cdxj", "side.cdxj", 0),
+    "merge_aside": lambda work: _merged(work, "shuffled.cdxj", "side.cdxj", 0),
     "table": lambda work: _table(work / f"merged-{SIDES_IN_MEMORY}" / "index.cdxj"),
     "table_sort": lambda work: _table(work / "shuffled.cdxj"),
 }
@@ -194,14 +227,17 @@ def _processor_time() -> tuple[float, float]:
     return own.ru_utime + others.ru_utime, own.ru_stime + others.ru_stime
 
 
-def measure(lines: int, rounds: int, *, work: Path, steps: Sequence[str]) -> dict[str, Any]:
+def measure(
+    lines: int, rounds: int, *, work: Path, steps: Sequence[str], without: int = 0
+) -> dict[str, Any]:
     """Run all *steps* so many times; return the report."""
     # In a process of its own: what a process takes is counted from its parent's size on.
-    _run_step("inputs", work, lines)
+    dealt = not FILES_STEPS.keys().isdisjoint(steps)
+    _run_step("inputs", work, "--lines", str(lines), "--without", str(without), *["--files"] * dealt)
     turns: dict[str, list[dict[str, float]]] = {step: [] for step in steps}
     for _ in range(rounds):
         for step in steps:
-            turns[step].append(json.loads(_run_step(step, work, lines)))
+            turns[step].append(json.loads(_run_step(step, work)))
             print(f"{step}: {turns[step][-1]}", file=sys.stderr, flush=True)
     figures = {
         step: {name: statistics.median(turn[name] for turn in each) for name in each[0]}
@@ -210,6 +246,7 @@ def measure(lines: int, rounds: int, *, work: Path, steps: Sequence[str]) -> dic
     return {
         "machine": machine(),
         "lines": lines,
+        "one_without_record_in": without,
         "octets_per_line": (work / f"merged-{SIDES_IN_MEMORY}" / "index.cdxj").stat().st_size / lines,
         "load_before": os.getloadavg()[0],
         "rounds": rounds,
@@ -218,15 +255,9 @@ def measure(lines: int, rounds: int, *, work: Path, steps: Sequence[str]) -> dic
     }
 
 
-def _run_step(step: str, work: Path, lines: int) -> str:
-    command = [sys.executable, "-m", "benchmarks.analytics_table", "--step", step]
-    done = subprocess.run(
-        [*command, "--work", str(work), "--lines", str(lines)],
-        cwd=ROOT,
-        check=True,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+def _run_step(step: str, work: Path, *options: str) -> str:
+    command = [sys.executable, "-m", "benchmarks.analytics_table", "--step", step, "--work", str(work)]
+    done = subprocess.run([*command, *options], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
     return done.stdout
 
 
@@ -235,7 +266,8 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="benchmarks.analytics_table", description="Merging and the table."
     )
-    parser.add_argument("--lines", type=int, default=300_000)
+    parser.add_argument("--lines", type=int, default=1_000_000)
+    parser.add_argument("--without", type=int, default=0, help="one line in so many has no record")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument(
         "--json", type=Path, default=OUT / "analytics_table.json", help="where the report goes"
@@ -245,7 +277,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--work", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.step == "inputs":
-        write_inputs(options.work, options.lines)
+        write_inputs(options.work, options.lines, without=options.without, dealt=options.files)
         return 0
     if options.step:
         print(json.dumps(step_figures(options.step, options.work)), flush=True)
@@ -253,7 +285,9 @@ def main(arguments: list[str]) -> int:
     OUT.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=OUT) as name:
         steps = [*STEPS, *(FILES_STEPS if options.files else ())]
-        report = measure(options.lines, options.rounds, work=Path(name), steps=steps)
+        report = measure(
+            options.lines, options.rounds, work=Path(name), steps=steps, without=options.without
+        )
     options.json.write_text(json.dumps(report, indent=2) + "\n")
     print(f"{report['lines']:,} lines of {report['octets_per_line']:.0f} octets; medians of rounds.")
     for step, figures in report["figures"].items():

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import orjson
@@ -11,13 +10,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from index.merging_lines import FOUND, IDS, INDEX_FIELDS, any_line, by_the_rules
 
 from amicrawl.disk import Disk
 from amicrawl.index.lines.arrow_texts import texts_from
 from amicrawl.index.lines.blocks import Block
 from amicrawl.index.lines.spans import Spans
 from amicrawl.index.merging.hashing import HashIndex, hashes_of
-from amicrawl.index.merging.join import Counts, Join
 from amicrawl.index.merging.merge import MergeJob, merge_job
 from amicrawl.index.merging.outputs import Gaps
 from amicrawl.index.merging.side_blocks import side_batches
@@ -27,101 +26,12 @@ from amicrawl.index.merging.sides import sides_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-_IDS = ("00000000-0000-4000-8000-000000000001", "<urn:uuid:00000000-0000-4000-8000-00000000000A>")
-_KEYS = st.sampled_from(["org,a)/", "org,b)/", "org,ä)/", 'org,"q)/'])
-_SECONDS = st.sampled_from(["20121026215942", "20121026215943", "2012102621594", "20121026215942123"])
-_TIES = st.fixed_dictionaries(
-    {},
-    optional={
-        "recordid": st.sampled_from([*_IDS, "", 5]),
-        "warc-record-id": st.sampled_from(_IDS),
-        "filename": st.sampled_from(["x/a.warc.gz", "a.warc.gz", "b.warc.gz", "", None]),
-        "offset": st.sampled_from(["1", "2", 1, ""]),
-        "digest": st.sampled_from(["sha1:A", "A", "B", ""]),
-    },
-)
-_USUAL = st.fixed_dictionaries({"recordid": st.sampled_from(_IDS)})
-_INDEX_FIELDS = st.fixed_dictionaries(
-    {"url": st.sampled_from(["http://a/", 'http://"/', "http://ä/"])},
-    optional={
-        "puid": st.just("x"),
-        "n": st.sampled_from([1, 0.5, -7, 1e30, True, False, None, [1, 2], ["x", 5, "y"], {"b": 1}]),
-        "status": st.just("200"),
-    },
-)
-_LANGUAGES = st.lists(
-    st.sampled_from(["en", "zh-Hant", "xx", "de"]).map(
-        lambda code: {"name": "X", "code": code, "score": 8.5}
-    ),
-    max_size=4,
-)
-_FOUND = st.fixed_dictionaries(
-    {},
-    optional={
-        "Identified-Payload-Type": st.sampled_from(
-            [{"fido": "a/b"}, {"python-magic": "c/d", "fido": "a/b"}, {"python-magic": "", "fido": ""},
-             {}, "x", None]
-        ),
-        "Preservation-Identifier": st.sampled_from(["fmt/96", "", None, 5]),
-        "Charset-Detected": st.sampled_from(
-            [{"encoding": "utf-8", "confidence": 0.99}, {"encoding": None}, 5]
-        ),
-        "Languages-cld2": st.one_of(
-            _LANGUAGES.map(lambda each: {"reliable": True, "languages": each}), st.sampled_from([{}, 5])
-        ),
-        "Soft-404-Detected": st.sampled_from(
-            [0.25, 0.0001, 0.00001, 1, 1.0, 0, 0.0, 2, "x", True, None]
-        ),
-    },
-)  # fmt: skip
-_ODD = st.sampled_from(
-    [
-        b"",
-        b"broken",
-        b'!meta 0 {"a": 1}',
-        b"org,a)/ 20121026215942 [1]",
-        b'org,a)/ 20121026215942 {"url": "\xff"}',
-    ]
-)
-
-
-@st.composite
-def _line(draw: st.DrawFn, fields: st.SearchStrategy[dict[str, Any]]) -> bytes:
-    if draw(st.integers(0, 9)) == 0:
-        return draw(_ODD)
-    is_usual = draw(st.booleans())
-    key = "org,a)/" if is_usual else draw(_KEYS)
-    second = draw(_SECONDS) if not is_usual else "20121026215942"
-    said = {**draw(fields), **draw(_USUAL if is_usual else _TIES)}
-    separators = draw(st.sampled_from([None, (",", ":"), (", ", " : ")]))
-    written = json.dumps(said, ensure_ascii=draw(st.booleans()), separators=separators)
-    return f"{key} {second} {written}{draw(st.sampled_from(['', '', '', ' ']))}".encode()
-
-
-def _by_the_rules(index: bytes, side: Path, *, by_key_only: bool) -> tuple[list[bytes], Counts]:
-    """Merge line by line."""
-    counts = Counts()
-
-    def broken(_: str) -> None:
-        counts.records_broken += 1
-
-    join = Join(sides_of(side, told=broken), counts, by_key_only=by_key_only)
-    lines = index.split(b"\n")[:-1]
-    merged = [join.merged(line) for line in lines]
-    for by_digest in (True, False):
-        for number, line in enumerate(lines):
-            if merged[number] is None and (join.has_digests or not by_digest):
-                merged[number] = join.merged_later(line, by_digest=by_digest)
-    counts.records = len(join.used)
-    counts.records_unused = join.used.count(0)
-    return [line for line in merged if line is not None], counts
-
 
 @pytest.mark.parametrize("by_key_only", [False, True])
 @settings(max_examples=70, deadline=None)
 @given(
-    index=st.lists(_line(_INDEX_FIELDS), max_size=10),
-    side=st.lists(_line(_FOUND), max_size=8),
+    index=st.lists(any_line(INDEX_FIELDS), max_size=10),
+    side=st.lists(any_line(FOUND), max_size=8),
     held=st.sampled_from([1000, 0]),
 )
 def test_blocks_are_merged_as_lines_are(
@@ -137,14 +47,14 @@ def test_blocks_are_merged_as_lines_are(
     sidecar.write_bytes(b"".join(line + b"\n" for line in side))
     (tmp_path / "out").mkdir()
     merged = merge_job(MergeJob((source,), (sidecar,), tmp_path / "out", by_key_only, held))
-    lines, counts = _by_the_rules(source.read_bytes(), sidecar, by_key_only=by_key_only)
+    lines, counts = by_the_rules(source.read_bytes(), sidecar, by_key_only=by_key_only)
     assert (tmp_path / "out" / "in.cdxj").read_bytes().split(b"\n")[:-1] == lines
     assert merged.counts == counts
 
 
 @settings(max_examples=70, deadline=None)
 @given(
-    lines=st.lists(_line(_INDEX_FIELDS), min_size=1, max_size=4),
+    lines=st.lists(any_line(INDEX_FIELDS), min_size=1, max_size=4),
     place=st.integers(0, 800),
     octet=st.sampled_from(b'"{}:,0 \\\n\xff\x1f9tA'),
 )
@@ -156,17 +66,17 @@ def test_a_line_with_one_octet_changed_is_merged_alike(
     index = bytearray(b"".join(line + b"\n" for line in lines * 3))
     index[place % len(index)] = octet
     source.write_bytes(bytes(index) + b"\n")
-    side = {"recordid": _IDS[0], "Preservation-Identifier": "fmt/96", "Soft-404-Detected": 0.5}
+    side = {"recordid": IDS[0], "Preservation-Identifier": "fmt/96", "Soft-404-Detected": 0.5}
     sidecar.write_bytes(b"org,a)/ 20121026215942 %s\n" % orjson.dumps(side))
     (tmp_path / "out").mkdir()
     merged = merge_job(MergeJob((source,), (sidecar,), tmp_path / "out"))
-    expected, counts = _by_the_rules(source.read_bytes(), sidecar, by_key_only=False)
+    expected, counts = by_the_rules(source.read_bytes(), sidecar, by_key_only=False)
     assert (tmp_path / "out" / "in.cdxj").read_bytes().split(b"\n")[:-1] == expected
     assert merged.counts == counts
 
 
 @settings(max_examples=70, deadline=None)
-@given(st.lists(_line(_FOUND), max_size=8))
+@given(st.lists(any_line(FOUND), max_size=8))
 def test_a_sidecar_is_read_in_blocks_as_in_lines(
     tmp_path_factory: pytest.TempPathFactory, lines: list[bytes]
 ) -> None:
@@ -184,7 +94,7 @@ def _said(spans: Spans) -> list[str]:
 
 
 @settings(max_examples=70, deadline=None)
-@given(st.lists(_line(_FOUND), max_size=8))
+@given(st.lists(any_line(FOUND), max_size=8))
 def test_the_texts_of_plain_lines_are_those_that_a_parser_finds(lines: list[bytes]) -> None:
     block = Block(b"".join(line + b"\n" for line in lines))
     for alike in block.alike:
@@ -205,6 +115,16 @@ def test_the_texts_of_plain_lines_are_those_that_a_parser_finds(lines: list[byte
             for name, number in shape.numbers.items():
                 if name in parsed:
                     assert orjson.loads(_said(block.scalars(only, number))[0]) == parsed[name]
+
+
+def test_a_line_of_another_shape_at_the_end_is_not_read_beyond_it() -> None:
+    found = '"Identified-Payload-Type": {"fido": "a/b"}, "Soft-404-Detected": 0.25'
+    lines = [
+        '{"Identified-Payload-Type" : {"python-magic" : "c", "fido" : "a/b"}, "Soft-404-Detected" : 1}',
+        f'{{{found}, "recordid": "{IDS[0]}"}}',
+    ]
+    block = Block("".join(f"org,a)/ 20121026215942 {line}\n" for line in lines).encode())
+    assert sorted(alike.rows.tolist() for alike in block.alike) == [[0], [1]]
 
 
 def test_lines_of_one_producer_are_plain() -> None:

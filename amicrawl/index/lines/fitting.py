@@ -31,8 +31,10 @@ def fitting(octets: Octets, shape: Shape, marks: NDArray[np.int64]) -> NDArray[n
     for link in shape.links:
         _compare(octets, link, marks, fits)
     for scalar in shape.scalars:
-        spans = scalar_spans(octets, scalar, marks)
-        fits &= _are_numbers(spans) if scalar.is_number else _are_truths(spans)
+        # Of lines that do not fit, the places say nothing: they may lie behind the last octet.
+        rows = slice(None) if fits.all() else np.flatnonzero(fits)
+        spans = scalar_spans(octets, scalar, marks[rows])
+        fits[rows] = _are_numbers(spans) if scalar.is_number else _are_truths(spans)
     return fits
 
 

@@ -46,9 +46,8 @@ class Joined(NamedTuple):
     """Those lines, without LF."""
 
 
-def joined(octets: bytes, sides: SideTable, counts: Counts) -> Joined:
-    """Return the lines of *octets* with what belongs to them, and count those that are not left."""
-    block = Block(octets)
+def joined(block: Block, sides: SideTable, counts: Counts) -> Joined:
+    """Return the lines of *block* with what belongs to them, and count those that are not left."""
     fields = Fields(
         block,
         [(alike, places) for alike in block.alike if (places := _places_in(alike.shape)) is not None],
@@ -63,7 +62,7 @@ def joined(octets: bytes, sides: SideTable, counts: Counts) -> Joined:
     left = np.flatnonzero(is_left)
     counts.lines += block.lines - len(left)
     if not len(left) and (found < 0).all():
-        return Joined(octets, block.lines, left, [])
+        return Joined(block.octets, block.lines, left, [])
     written, begins = _with_endings(block, found, is_left, sides=sides)
     # As many lines as are left before one are missing there.
     places = begins[left - np.arange(len(left))]
@@ -130,22 +129,23 @@ def _find(
 ) -> None:
     """Set the records that the lines of *fields* get in *found*, and which of them are left."""
     rows = fields.rows
-    seconds = hashes_of(block.seconds(rows))
+    whens = block.whens(rows)
+    seconds = hashes_of(block.seconds(rows)) if any(sides.known) else np.zeros(len(rows), np.uint64)
     left = np.zeros(len(rows), np.bool_)
     mine = np.full(len(rows), -1)
     ids = None
-    if sides.has_ids:
+    if sides.known.ids:
         ids = bare_ids(fields.spans("recordid")[0])
-        by_id = sides.by_id(ids, seconds)
+        by_id = sides.by_id(ids, seconds=seconds, whens=whens)
         mine = by_id.sides
         left |= ~by_id.is_sure
         counts.by_id += int(np.count_nonzero((mine >= 0) & ~left))
     open_ = np.flatnonzero((mine < 0) & ~left)
-    if sides.has_places and len(open_):
+    if sides.known.places and len(open_):
         names = base_names(fields.spans("filename")[0].some(open_))
         offsets = fields.spans("offset")[0].some(open_)
         its = ids.some(open_) if ids is not None else None
-        by_place = sides.by_place(names, offsets, its, seconds[open_])
+        by_place = sides.by_place(names, offsets, its, seconds=seconds[open_], whens=whens.some(open_))
         mine[open_] = by_place.sides
         left[open_] |= ~by_place.is_sure
         counts.by_place += int(np.count_nonzero((by_place.sides >= 0) & by_place.is_sure))
@@ -153,7 +153,7 @@ def _find(
     strong = mine[(mine >= 0) & ~left]
     sides.used[strong] |= 1
     if len(open_):
-        by_when = sides.by_when(block.whens(rows).some(open_))
+        by_when = sides.by_when(whens.some(open_))
         mine[open_] = by_when.sides
         left[open_] |= ~by_when.is_sure
         given = by_when.sides[(by_when.sides >= 0) & by_when.is_sure]

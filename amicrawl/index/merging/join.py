@@ -3,7 +3,8 @@
 A line and a record that have the same second belong together by, in this order, the record's identifier;
 file and offset; key and digest; key alone. A weaker tie never joins what a stronger one tells apart (two
 captures with different identifiers are two), nor takes a record that a stronger tie has given away.
-Where key and second are all there is and the records for them say different things, none is taken.
+Where key and second are all there is and the records for them say different things, none is taken; of
+several that have one identity, the last of the line's own key, else the last.
 
 `by_key_only` is the rule of merge_cdxj, to the byte: key and second, the last record wins.
 """
@@ -60,6 +61,30 @@ class Counts:
             setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
 
 
+class _Tied:
+    """Records by a strong tie: of several, the last that has the line's own key, else the last."""
+
+    def __init__(self, ties: list[Ties]) -> None:
+        self._ties = ties
+        self._last: dict[str, int] = {}
+        self._last_of_key: dict[tuple[str, str], int] = {}
+
+    def __len__(self) -> int:
+        return len(self._last)
+
+    def add(self, tie: str, place: int) -> None:
+        there = self._last.get(tie)
+        if there is not None and (when := self._ties[there].when) != self._ties[place].when:
+            self._last_of_key[tie, when] = there
+        self._last[tie] = place
+
+    def find(self, tie: str, when: str) -> int | None:
+        place = self._last.get(tie)
+        if place is None or self._ties[place].when == when:
+            return place
+        return self._last_of_key.get((tie, when), place)
+
+
 class Join:
     """The records of sidecars, asked for line by line, then once more for lines put off."""
 
@@ -76,8 +101,8 @@ class Join:
         self._anew = by_key_only
         self._ties: list[Ties] = []
         self._additions: list[bytes] = []
-        self._by_id: dict[str, int] = {}
-        self._by_place: dict[str, int] = {}
+        self._by_id = _Tied(self._ties)
+        self._by_place = _Tied(self._ties)
         self._by_key: dict[str, int | list[int]] = {}
         self._digests = False
         for side in sides:
@@ -92,9 +117,9 @@ class Join:
         self._additions.append(side.addition)
         if not self._anew:
             if ties.record_id:
-                self._by_id[ties.record_id + ties.when[-14:]] = place
+                self._by_id.add(ties.record_id + ties.when[-14:], place)
             if ties.filename and ties.offset:
-                self._by_place[_place(ties)] = place
+                self._by_place.add(_place(ties), place)
             self._digests = self._digests or bool(ties.digest)
         there = self._by_key.setdefault(ties.when, place)
         if isinstance(there, list):
@@ -113,12 +138,14 @@ class Join:
         except (ValueError, AttributeError):
             self._counts.malformed += 1
             return line
-        side = self._by_id.get(found.record_id + found.when[-14:]) if found.record_id else None
+        side = None
+        if found.record_id and self._by_id:
+            side = self._by_id.find(found.record_id + found.when[-14:], found.when)
         if side is not None:
             self._counts.by_id += 1
             return self._given(line, fields, side)
         if found.offset and self._by_place:
-            side = self._by_place.get(_place(found))
+            side = self._by_place.find(_place(found), found.when)
             if side is not None and not _differ(found.record_id, self._ties[side].record_id):
                 self._counts.by_place += 1
                 return self._given(line, fields, side)

@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from amicrawl.index.lines.blocks import Block
 from amicrawl.index.merging.block_join import joined
 from amicrawl.index.merging.join import Join
 from amicrawl.index.merging.outputs import Gaps
-from amicrawl.index.merging.side_table import SideTable, rows_as_sides
+from amicrawl.index.merging.side_table import rows_as_sides
 from amicrawl.index.merging.spill import Spill, number_and_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
     from typing import Self
-
-    import pyarrow as pa
 
     from amicrawl.disk import Disk
     from amicrawl.index.merging.join import Counts
     from amicrawl.index.merging.outputs import Sink
+    from amicrawl.index.merging.side_table import SideTable
     from amicrawl.index.merging.sides import Side
 
 _MOST_SECONDS = 100_000
@@ -35,7 +35,7 @@ class Joining:
 
     def __init__(
         self,
-        records: Iterable[pa.RecordBatch],
+        table: SideTable,
         sink: Sink,
         counts: Counts,
         *,
@@ -43,7 +43,7 @@ class Joining:
         scratch: Path,
         disk: Disk,
     ) -> None:
-        self._table = SideTable(records)
+        self._table = table
         self._counts = counts
         self._scratch = scratch
         self._disk = disk
@@ -67,12 +67,17 @@ class Joining:
             lines = [self._by_key.merged(line) or b"" for line in octets.split(b"\n")[:-1]]
             self._gaps.add(b"\n".join([*lines, b""]), np.empty(0, np.int64))
             return
-        found = joined(octets, self._table, self._counts)
+        self.add_block(Block(octets))
+
+    def add_block(self, block: Block) -> list[bytes]:
+        """Take the lines of *block*, by all ties, and return those that are left for later."""
+        found = joined(block, self._table, self._counts)
         self._gaps.add(found.octets, found.places)
         for line in found.left:
             self._left.add(line)
             if len(self._seconds) <= _MOST_SECONDS:
                 self._seconds.update(second[:14] for second in line.split(b" ", 2)[1:2])
+        return found.left
 
     def end_file(self) -> None:
         """Take what follows for the next file's."""

@@ -3,15 +3,16 @@
 Where every sidecar has the name of one of the CDXJ files (`X.warc.cdxj`, `X.warc.meta.gz`), each CDXJ
 file is merged with its own, several at a time in as many processes; otherwise all are merged with all.
 Lines keep their order, and lines that nothing belongs to are copied octet by octet. Memory stays flat:
-beyond a number of sidecar records, both sides are set aside on disk (`parts.py`). Which record belongs
-to which line is `join.py`'s to say; `block_join.py` does the same for most lines without reading each.
+what is in order goes by in windows (`ordered.py`); else, beyond a number of sidecar records, both sides
+are set aside on disk (`parts.py`). Which record belongs to which line is `join.py`'s to say;
+`block_join.py` does the same for most lines without reading each.
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from contextlib import ExitStack
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
@@ -22,9 +23,13 @@ from amicrawl.index.collector import collector_at_rest
 from amicrawl.index.lines.line_reader import octet_blocks
 from amicrawl.index.merging.join import Counts
 from amicrawl.index.merging.joining import Joining
+from amicrawl.index.merging.ordered import join_in_order
 from amicrawl.index.merging.outputs import Outputs
 from amicrawl.index.merging.parts import Parts
 from amicrawl.index.merging.side_blocks import side_batches
+from amicrawl.index.merging.side_table import SideTable
+from amicrawl.index.merging.sides import CDXJ
+from amicrawl.index.merging.windows import NotInOrder
 from amicrawl.index.steady_memory import steady_memory
 from amicrawl.index.workers import Done, Lost, run_jobs
 
@@ -141,22 +146,52 @@ def output_name(index: Path) -> str:
 def merge_job(job: MergeJob, *, disk: Disk | None = None) -> Merged:
     """Do one job and return what became of it; where it fails, no output bears its name."""
     disk = disk or Disk()
+    with collector_at_rest(), steady_memory():
+        if _may_be_in_order(job):
+            with suppress(NotInOrder):
+                return _merged_in_order(job, disk)
+        return _merged_in_any_order(job, disk)
+
+
+def _may_be_in_order(job: MergeJob) -> bool:
+    """Tell whether *job* has one CDXJ file on either side, which mostly are in byte order."""
+    return (
+        len(job.indexes) == len(job.sidecars) == 1
+        and job.sidecars[0].name.endswith(CDXJ)
+        and not job.by_key_only
+    )
+
+
+def _merged_in_order(job: MergeJob, disk: Disk) -> Merged:
+    """Merge both files of *job* as they go by; raises NotInOrder."""
+    merged, (index,) = Merged(), job.indexes
+    with closing(Outputs([job.out / output_name(index)], disk=disk)) as outputs:
+        join_in_order(
+            _blocks(index, merged),
+            _batches(job, merged),
+            outputs,
+            merged.counts,
+            scratch=job.out,
+            disk=disk,
+        )
+        outputs.end_file()
+        outputs.seal()
+    merged.files = 1
+    return merged
+
+
+def _merged_in_any_order(job: MergeJob, disk: Disk) -> Merged:
     merged = Merged()
-
-    def told(fault: str) -> None:
-        merged.counts.records_broken += 1
-        if len(merged.faults) < MOST_FAULTS:
-            merged.faults.append(fault)
-
-    batches = chain.from_iterable(side_batches(path, told=told) for path in job.sidecars)
-    with collector_at_rest(), steady_memory(), ExitStack() as stack:
+    batches = _batches(job, merged)
+    with ExitStack() as stack:
         held, more = _held(batches, job.sides_in_memory)
         outputs = Outputs([job.out / output_name(index) for index in job.indexes], disk=disk)
         stack.callback(outputs.close)
         if more is None:
+            table = SideTable(_let_go(held))
             joining = stack.enter_context(
                 Joining(
-                    _let_go(held),
+                    table,
                     outputs,
                     merged.counts,
                     by_key_only=job.by_key_only,
@@ -175,6 +210,25 @@ def merge_job(job: MergeJob, *, disk: Disk | None = None) -> Merged:
         outputs.seal()
     merged.files = len(job.indexes)
     return merged
+
+
+def _batches(job: MergeJob, merged: Merged) -> Iterator[pa.RecordBatch]:
+    """Yield the records of the sidecars, and say in *merged* what of them cannot be read."""
+
+    def told(fault: str) -> None:
+        merged.counts.records_broken += 1
+        if len(merged.faults) < MOST_FAULTS:
+            merged.faults.append(fault)
+
+    return chain.from_iterable(side_batches(path, told=told) for path in job.sidecars)
+
+
+def _blocks(index: Path, merged: Merged) -> Iterator[bytes]:
+    """Yield the lines of *index*, many at a time, and say in *merged* where they cannot be read."""
+    try:
+        yield from octet_blocks(index, block_bytes=_BLOCK_BYTES)
+    except DamagedFileError as error:
+        merged.faults.append(str(error))
 
 
 def _held(
@@ -206,11 +260,8 @@ def _hand_over(
 ) -> None:
     """Hand the lines of *indexes* to *add*, many at a time, and say where a file ends."""
     for path in indexes:
-        try:
-            for octets in octet_blocks(path, block_bytes=_BLOCK_BYTES):
-                add(octets)
-        except DamagedFileError as error:
-            merged.faults.append(str(error))
+        for octets in _blocks(path, merged):
+            add(octets)
         end_file()
 
 

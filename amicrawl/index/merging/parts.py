@@ -17,7 +17,7 @@ from amicrawl.index.lines.arrow_texts import Texts, numbers_from, octets_of, tak
 from amicrawl.index.lines.spans import Octets, Spans
 from amicrawl.index.merging.hashing import hashes_of
 from amicrawl.index.merging.joining import Joining
-from amicrawl.index.merging.side_table import SIDES
+from amicrawl.index.merging.side_table import SIDES, SideTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -114,7 +114,7 @@ class Parts:
         for part in sorted(self._lines.keys() | self._records.keys()):
             self._done[part] = self._file()
             with Joining(
-                self._records_of(part),
+                SideTable(self._records_of(part)),
                 _PartSink(self._done[part]),
                 counts,
                 by_key_only=by_key_only,

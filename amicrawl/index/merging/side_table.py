@@ -22,7 +22,7 @@ from amicrawl.index.lines.arrow_texts import (
 )
 from amicrawl.index.lines.numerals import have_other_than_digits
 from amicrawl.index.lines.spans import WORD, Octets, Spans
-from amicrawl.index.merging.hashing import HashIndex, hashes_of
+from amicrawl.index.merging.hashing import HashIndex, hashes_in_pieces, hashes_of
 from amicrawl.index.merging.sides import Side, Ties
 
 if TYPE_CHECKING:
@@ -41,7 +41,8 @@ _FIELDS: list[pa.Field[Any]] = [
 SIDES = pa.schema(_FIELDS)
 """The fields of `Ties`, and what is put in before the brace that ends a line; maybe nothing."""
 _BEFORE = ", "
-_SECOND = 14
+SECOND = 14
+"""Octets of a second, with which every `when` ends."""
 _NO_HASHES = np.empty(0, np.uint64)
 _SPACE = ord(" ")
 
@@ -67,6 +68,15 @@ def ending_of(addition: str) -> str:
     return f"{_BEFORE}{addition}" if addition else ""
 
 
+class Known(NamedTuple):
+    """What the records of sidecars are known by, besides key and second."""
+
+    ids: bool
+    """Whether there are identifiers of records."""
+    places: bool
+    """Whether there are files with offsets."""
+
+
 class Found(NamedTuple):
     """What was found for each of some lines."""
 
@@ -74,6 +84,8 @@ class Found(NamedTuple):
     """The number of the record; -1 where there is none."""
     is_sure: NDArray[np.bool_]
     """Whether that is so by all rules; where not, they have to be asked."""
+    hashes: NDArray[np.uint64]
+    """Of what was sought."""
 
 
 class _Column:
@@ -93,12 +105,15 @@ class _Column:
 class SideTable:
     """The records that lines are joined with."""
 
-    def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
-        """Have the rows of *batches*, whose columns are `SIDES`; of several alike, the last counts."""
+    def __init__(self, batches: Iterable[pa.RecordBatch], *, known: Known | None = None) -> None:
+        """Have the rows of *batches*, whose columns are `SIDES`.
+
+        *known* tells of all records where these are some of them.
+        """
         self.is_ordinary = True
         """Whether all records have their second where it belongs."""
         arrays: list[list[Texts]] = [[] for _ in SIDES]
-        hashes: list[list[NDArray[np.uint64]]] = [[], [], []]
+        hashes: list[list[NDArray[np.uint64]]] = [[], []]
         for batch in batches:
             for column, array in zip(arrays, batch.columns, strict=True):
                 column.append(array)
@@ -117,16 +132,19 @@ class SideTable:
         names = ("record_id", "filename", "offset", "digest")
         has = {name: lengths_of(columns[name]) > 0 for name in names}
         has_place = has["filename"] & has["offset"]
-        self.has_ids = bool(has["record_id"].any())
-        """Whether lines may be joined by the record's identifier."""
-        self.has_places = bool(has_place.any())
-        """Whether lines may be joined by file and offset."""
+        self.known = known or Known(bool(has["record_id"].any()), bool(has_place.any()))
+        """What lines may be joined by, besides key and second."""
         self._only_keys = not (has["record_id"] | has["filename"] | has["digest"]).any()
-        every = np.ones(len(self), np.bool_)
-        self._by_id, self._by_place, self._by_when = (
-            HashIndex(np.concatenate([*found, _NO_HASHES])[which], np.flatnonzero(which))
-            for found, which in zip(hashes, (has["record_id"], has_place, every), strict=True)
+        self.ties = [
+            np.concatenate([*found, _NO_HASHES])[which]
+            for found, which in zip(hashes, (has["record_id"], has_place), strict=True)
+        ]
+        """Hashes of identifiers, and of places, each with its second."""
+        self._by_id, self._by_place = (
+            HashIndex(ties, np.flatnonzero(which))
+            for ties, which in zip(self.ties, (has["record_id"], has_place), strict=True)
         )
+        self._by_when: HashIndex | None = None
 
     def __len__(self) -> int:
         return int(self.rows.num_rows)
@@ -135,37 +153,66 @@ class SideTable:
         """Return what each of *sides* adds, as octets; null where there is none."""
         return taken(self._columns["ending"].view(pa.binary()), sides, missing=sides < 0)
 
-    def by_id(self, ids: Spans, seconds: Any) -> Found:
+    def by_id(self, ids: Spans, *, seconds: Any, whens: Spans) -> Found:
         """Find records by identifiers, which may be empty, and hashes of seconds."""
-        sides, _ = self._by_id.find(hashes_of(ids, seed=seconds))
+        hashes = hashes_of(ids, seed=seconds)
+        sides, alone = self._by_id.find(hashes)
         sides[ids.lengths == 0] = -1
-        return Found(sides, self._are("record_id", sides, ids))
+        sure = self._are("record_id", sides, ids)
+        self._doubt_twins(sure, sides, alone, whens)
+        return Found(sides, sure, hashes)
 
-    def by_place(self, filenames: Spans, offsets: Spans, ids: Spans | None, seconds: Any) -> Found:
+    def by_place(
+        self, filenames: Spans, offsets: Spans, ids: Spans | None, *, seconds: Any, whens: Spans
+    ) -> Found:
         """Find records by files without directories and offsets; *ids* are those of the lines."""
         hashes = hashes_of(offsets, seed=hashes_of(filenames, seed=seconds))
-        sides, _ = self._by_place.find(hashes)
+        sides, alone = self._by_place.find(hashes)
         sides[offsets.lengths == 0] = -1
         sure = self._are("filename", sides, filenames) & self._are("offset", sides, offsets)
+        self._doubt_twins(sure, sides, alone, whens)
         if ids is not None:
             # Whether other identifiers tell them apart is left to the rules.
-            theirs = self._texts("record_id").spans(np.maximum(sides, 0))
-            sure &= (sides < 0) | (theirs.lengths == 0) | (ids.lengths == 0) | ids.equal(theirs)
-        return Found(sides, sure)
+            there = np.flatnonzero(sides >= 0)
+            ids, theirs = ids.some(there), self._texts("record_id").spans(sides[there])
+            sure[there] &= (theirs.lengths == 0) | (ids.lengths == 0) | ids.equal(theirs)
+        return Found(sides, sure, hashes)
 
     def by_when(self, whens: Spans) -> Found:
         """Find records by key and second."""
-        sides, alone = self._by_when.find(hashes_of(whens))
-        if not self._only_keys:
-            return Found(sides, sides < 0)
-        return Found(sides, (sides < 0) | (alone & self._are("when", sides, whens)))
+        if self._by_when is None:
+            rows = self._weak_rows()
+            theirs = Spans.of(self._columns["when"]).some(rows)
+            self._by_when = HashIndex(hashes_in_pieces(theirs), rows)
+        hashes = hashes_of(whens)
+        sides, alone = self._by_when.find(hashes)
+        sure = sides < 0
+        if self._only_keys:
+            sure |= alone & self._are("when", sides, whens)
+        return Found(sides, sure, hashes)
+
+    def _weak_rows(self) -> NDArray[np.int64]:
+        """Return the numbers of the records that key and second alone may tie to a line."""
+        return np.arange(len(self))
+
+    def _doubt_twins(
+        self,
+        sure: NDArray[np.bool_],
+        sides: NDArray[np.int64],
+        alone: NDArray[np.bool_],
+        whens: Spans,
+    ) -> None:
+        """Clear in *sure* the lines that several records belong to, the last of them of another key."""
+        twins = np.flatnonzero((sides >= 0) & ~alone)
+        if len(twins):
+            sure[twins] &= self._are("when", sides[twins], whens.some(twins))
 
     def of_seconds(self, seconds: set[bytes] | None) -> tuple[pa.Table, NDArray[np.int64]]:
         """Return the records of *seconds*, and their numbers; all of them where that is not sure."""
         if seconds is None or not self.is_ordinary:
             return self.rows, np.arange(len(self))
         wanted = texts_from([second.decode("latin-1") for second in seconds])
-        theirs = pc.utf8_slice_codeunits(self._columns["when"], -_SECOND)
+        theirs = pc.utf8_slice_codeunits(self._columns["when"], -SECOND)
         numbers = np.flatnonzero(truths(pc.is_in(theirs, value_set=wanted)))
         return self.rows.take(numbers_from(numbers)), numbers
 
@@ -180,16 +227,17 @@ class SideTable:
         return are
 
 
-def _hashes(batch: pa.RecordBatch) -> tuple[Any, Any, Any]:
-    """Return hashes of identifiers, of places, each with its second, and of keys with their seconds."""
+def _hashes(batch: pa.RecordBatch) -> tuple[Any, Any]:
+    """Return hashes of identifiers and of places, each with its second."""
     when, ids, files, offsets = (
         Spans.of(batch[name]) for name in ("when", "record_id", "filename", "offset")
     )
-    seconds = hashes_of(when.last(_SECOND))
+    if not ids.most and not offsets.most:
+        return (np.zeros(len(when), np.uint64),) * 2
+    seconds = hashes_of(when.last(SECOND))
     return (
         hashes_of(ids, seed=seconds),
         hashes_of(offsets, seed=hashes_of(files, seed=seconds)),
-        hashes_of(when),
     )
 
 
@@ -197,11 +245,11 @@ def _are_ordinary(whens: Spans) -> bool:
     """Tell whether all of *whens* end in a space and 14 digits."""
     if not len(whens):
         return True
-    seconds = whens.last(_SECOND)
-    if (whens.lengths <= _SECOND).any():
+    seconds = whens.last(SECOND)
+    if (whens.lengths <= SECOND).any():
         return False
     others = have_other_than_digits(seconds.words(0)) | have_other_than_digits(
-        seconds.words(_SECOND - WORD)
+        seconds.words(SECOND - WORD)
     )
     spaces = whens.octets.view[seconds.starts - 1] == _SPACE
     return bool(spaces.all() and not others.any())

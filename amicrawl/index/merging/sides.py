@@ -100,6 +100,15 @@ def ties_of(key: bytes, timestamp: bytes, fields: dict[str, Any]) -> Ties:
     )
 
 
+def ties_in(line: bytes) -> Ties | None:
+    """Return what the capture of *line* is known by; None where it is no CDXJ."""
+    try:
+        key, timestamp, text = line.split(b" ", 2)
+        return ties_of(key, timestamp, orjson.loads(text))
+    except (ValueError, AttributeError):
+        return None
+
+
 def bare_id(record_id: str) -> str:
     """Return *record_id* without the brackets and the scheme that some write and some do not."""
     if record_id.startswith("<") or not record_id.islower():

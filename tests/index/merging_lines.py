@@ -1,0 +1,104 @@
+"""Lines of indexes and of sidecars, plain and odd, and what the rules of merging make of each."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import strategies as st
+
+from amicrawl.index.merging.join import Counts, Join
+from amicrawl.index.merging.sides import sides_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+IDS = ("00000000-0000-4000-8000-000000000001", "<urn:uuid:00000000-0000-4000-8000-00000000000A>")
+_KEYS = st.sampled_from(["org,a)/", "org,b)/", "org,ä)/", 'org,"q)/'])
+_SECONDS = st.sampled_from(["20121026215942", "20121026215943", "2012102621594", "20121026215942123"])
+_TIES = st.fixed_dictionaries(
+    {},
+    optional={
+        "recordid": st.sampled_from([*IDS, "", 5]),
+        "warc-record-id": st.sampled_from(IDS),
+        "filename": st.sampled_from(["x/a.warc.gz", "a.warc.gz", "b.warc.gz", "", None]),
+        "offset": st.sampled_from(["1", "2", 1, ""]),
+        "digest": st.sampled_from(["sha1:A", "A", "B", ""]),
+    },
+)
+_USUAL = st.fixed_dictionaries({"recordid": st.sampled_from(IDS)})
+INDEX_FIELDS = st.fixed_dictionaries(
+    {"url": st.sampled_from(["http://a/", 'http://"/', "http://ä/"])},
+    optional={
+        "puid": st.just("x"),
+        "n": st.sampled_from([1, 0.5, -7, 1e30, True, False, None, [1, 2], ["x", 5, "y"], {"b": 1}]),
+        "status": st.just("200"),
+    },
+)
+_LANGUAGES = st.lists(
+    st.sampled_from(["en", "zh-Hant", "xx", "de"]).map(
+        lambda code: {"name": "X", "code": code, "score": 8.5}
+    ),
+    max_size=4,
+)
+FOUND = st.fixed_dictionaries(
+    {},
+    optional={
+        "Identified-Payload-Type": st.sampled_from(
+            [{"fido": "a/b"}, {"python-magic": "c/d", "fido": "a/b"}, {"python-magic": "", "fido": ""},
+             {}, "x", None]
+        ),
+        "Preservation-Identifier": st.sampled_from(["fmt/96", "", None, 5]),
+        "Charset-Detected": st.sampled_from(
+            [{"encoding": "utf-8", "confidence": 0.99}, {"encoding": None}, 5]
+        ),
+        "Languages-cld2": st.one_of(
+            _LANGUAGES.map(lambda each: {"reliable": True, "languages": each}), st.sampled_from([{}, 5])
+        ),
+        "Soft-404-Detected": st.sampled_from(
+            [0.25, 0.0001, 0.00001, 1, 1.0, 0, 0.0, 2, "x", True, None]
+        ),
+    },
+)  # fmt: skip
+_ODD = st.sampled_from(
+    [
+        b"",
+        b"broken",
+        b'!meta 0 {"a": 1}',
+        b"org,a)/ 20121026215942 [1]",
+        b'org,a)/ 20121026215942 {"url": "\xff"}',
+    ]
+)
+
+
+@st.composite
+def any_line(draw: st.DrawFn, fields: st.SearchStrategy[dict[str, Any]]) -> bytes:
+    """Return a line with *fields* and what it may be known by, or one that is odd."""
+    if draw(st.integers(0, 9)) == 0:
+        return draw(_ODD)
+    is_usual = draw(st.booleans())
+    key = "org,a)/" if is_usual else draw(_KEYS)
+    second = draw(_SECONDS) if not is_usual else "20121026215942"
+    said = {**draw(fields), **draw(_USUAL if is_usual else _TIES)}
+    separators = draw(st.sampled_from([None, (",", ":"), (", ", " : ")]))
+    written = json.dumps(said, ensure_ascii=draw(st.booleans()), separators=separators)
+    return f"{key} {second} {written}{draw(st.sampled_from(['', '', '', ' ']))}".encode()
+
+
+def by_the_rules(index: bytes, side: Path, *, by_key_only: bool) -> tuple[list[bytes], Counts]:
+    """Merge line by line."""
+    counts = Counts()
+
+    def broken(_: str) -> None:
+        counts.records_broken += 1
+
+    join = Join(sides_of(side, told=broken), counts, by_key_only=by_key_only)
+    lines = index.split(b"\n")[:-1]
+    merged = [join.merged(line) for line in lines]
+    for by_digest in (True, False):
+        for number, line in enumerate(lines):
+            if merged[number] is None and (join.has_digests or not by_digest):
+                merged[number] = join.merged_later(line, by_digest=by_digest)
+    counts.records = len(join.used)
+    counts.records_unused = join.used.count(0)
+    return [line for line in merged if line is not None], counts
