@@ -1,4 +1,4 @@
-"""Settings and arguments of crawls as command lines give them: `NAME=VALUE`, any number of times."""
+"""Settings, arguments and parameters as command lines give them: `NAME=VALUE`, any number of times."""
 
 from __future__ import annotations
 

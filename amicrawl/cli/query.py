@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from amicrawl.cli.name_value import pairs
 from amicrawl.cli.query_output import FORMATS, write_answer
 from amicrawl.cli.terminal import harmless
 from amicrawl.disk import Disk
@@ -92,7 +93,7 @@ def query(
             "count_by_month. amicrawl query --list shows the questions."
         )
     chosen = _format(format_name, out)
-    values = _parameters(param or [])
+    values = pairs(param or (), option="--param")
     if sql is not None and (values or show):
         raise UsageError("--param and --show belong to shipped questions. Leave them out, or --sql.")
     if warc is not None and (out is not None or format_name is not None or show):
@@ -162,13 +163,3 @@ def _format(name: str | None, out: Path | None) -> str:
     if name == "parquet" and out is None and sys.stdout.isatty():
         raise OutputError("Parquet is nothing for a terminal. Name a file with -o.")
     return name
-
-
-def _parameters(given: list[str]) -> dict[str, str]:
-    values = {}
-    for each in given:
-        name, equals, value = each.partition("=")
-        if not equals or not name:
-            raise UsageError(f"{each!r} is no parameter. Write it as --param name=value.")
-        values[name] = value
-    return values

@@ -7,7 +7,7 @@ import sys
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -88,43 +88,72 @@ def summary(  # noqa: PLR0917  # typer makes options of them
     if compat == _CDX_SUMMARIZE:
         _summarize(paths, monthly=monthly, compact=compact, full_host=full_host, fold=fold, show=show)
         return
+    as_text = as_text or not (as_json or html)
     if quick:
         if compat or html or overlap or report or source:
             raise UsageError("--quick goes with --json and --text only: it knows no hosts or URLs.")
-        _quick(paths, as_json=as_json, as_text=as_text or not as_json)
+        _quick(paths, as_json=as_json, as_text=as_text)
         return
     rules = CDX_SUMMARY if compat == CDX_SUMMARY else CORRECTED
     reading = read_counts(paths, rules=rules, kind=source)
-    counts = reading.counts
     shared = None
     if overlap:
         other = read_counts(overlap, rules=rules, kind=None)
         reading.damage += other.damage
-        shared = overlap_of(counts, other.counts)
-    shown = hosts or len(counts.by_host)
+        shared = overlap_of(reading.counts, other.counts)
+    shown = _Shown(reading.counts, shared, hosts or len(reading.counts.by_host), samples, replay)
     if html is not None:
+        _write(html, shown.page(f"Summary of {', '.join(Path(path).name or path for path in paths)}"))
+    if as_json:
+        typer.echo(shown.json(report=report))
+    if as_text:
+        typer.echo("\n".join(shown.lines()))
+    _confess(reading, quiet=as_text)
+
+
+class _Shown(NamedTuple):
+    """What is told, and how much of it."""
+
+    counts: Counts
+    shared: Overlap | None
+    hosts: int
+    samples: int
+    replay: str
+
+    def page(self, title: str) -> str:
         # What only some want is loaded for them alone, here and below: starting is most of a short run.
         from amicrawl.report.page import page_of  # noqa: PLC0415
 
-        title = f"Summary of {', '.join(Path(path).name or path for path in paths)}"
-        page = page_of(counts, title=title, hosts=shown, samples=samples, replay=replay, overlap=shared)
-        _write(html, page)
-    if as_json:
-        text = _json(counts, compat=compat, report=report, hosts=shown, samples=samples)
-        typer.echo(text if shared is None else _with_overlap(text, shared))
-    if as_text or not (as_json or html):
-        lines = text_lines(
-            counts,
-            hosts=shown,
-            samples=samples,
+        return page_of(
+            self.counts,
+            title=title,
+            hosts=self.hosts,
+            samples=self.samples,
+            replay=self.replay,
+            overlap=self.shared,
+        )
+
+    def json(self, *, report: bool) -> str:
+        if report:
+            text = report_to_json(self.counts, samples=self.samples)
+        elif self.counts.rules == CDX_SUMMARY:
+            text = summary_to_json(self.counts, hosts=self.hosts, samples=self.samples)
+        else:
+            text = counts_to_json(self.counts, hosts=self.hosts, samples=self.samples)
+        if self.shared is None:
+            return text
+        return json.dumps({**json.loads(text), "overlap": overlap_to_json(self.shared)}, indent=2)
+
+    def lines(self) -> list[str]:
+        told = text_lines(
+            self.counts,
+            hosts=self.hosts,
+            samples=self.samples,
             today=datetime.now(tz=UTC).date(),
             harmless=harmless,
-            replay=replay,
+            replay=self.replay,
         )
-        typer.echo("\n".join(lines))
-        if shared is not None:
-            typer.echo("\n".join(overlap_lines(shared)))
-    _confess(reading, quiet=as_text or not (as_json or html))
+        return [*told, *(overlap_lines(self.shared) if self.shared is not None else ())]
 
 
 def _quick(paths: list[str], *, as_json: bool, as_text: bool) -> None:
@@ -220,15 +249,3 @@ def _write(path: Path, page: str) -> None:
     finally:
         if output is not None:
             output.close()
-
-
-def _with_overlap(text: str, shared: Overlap) -> str:
-    return json.dumps({**json.loads(text), "overlap": overlap_to_json(shared)}, indent=2)
-
-
-def _json(counts: Counts, *, compat: str | None, report: bool, hosts: int, samples: int) -> str:
-    if report:
-        return report_to_json(counts, samples=samples)
-    if compat == CDX_SUMMARY:
-        return summary_to_json(counts, hosts=hosts, samples=samples)
-    return counts_to_json(counts, hosts=hosts, samples=samples)

@@ -141,7 +141,7 @@ def test_the_sql_is_shown_with_and_without_a_table(folder: Path) -> None:
         (["zzz"], "no question zzz. amicrawl query --list"),
         (["count_by_month", "-p", "craw=x"], r"no parameter craw \(did you mean crawl\?\)"),
         (["count_by_partition", "-p", "x=1"], "It has none"),
-        (["count_by_month", "-p", "crawl"], "'crawl' is no parameter"),
+        (["count_by_month", "-p", "crawl"], "--param 'crawl' is not NAME=VALUE"),
         (["count_language_tld", "-p", "at_least=many"], "at_least is a whole number"),
         (["random_sample_urls", "-p", "percent=1;2"], "percent is a number"),
         (["get_records_for_language", "-p", "match=some"], "one of only, primary, any"),

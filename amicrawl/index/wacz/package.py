@@ -99,44 +99,60 @@ def write_wacz(
     """
     names = _names_in_package(warcs, path)
     packed = Packed()
-    main: list[PageLine] = []
+
+    def told(broken: Broken) -> None:
+        packed.broken += 1
+        on_broken(broken)
+
     with ZipPackage(path, moment=description.created, disk=disk) as package:
-        with explained(path, "written"), _scratch(path, disk) as pages, _scratch(path, disk) as idx:
-
-            def told(broken: Broken) -> None:
-                packed.broken += 1
-                on_broken(broken)
-
-            def listed(record: Record) -> None:
-                page = page_line(record)
-                if page is not None and is_page(record):
-                    packed.pages += 1
-                    pages.write(page.text())
-                    if page.url == description.main_page and not main:
-                        main.append(page)
-
-            pages.write(HEAD)
+        with explained(path, "written"), _scratch(path, disk) as listed, _scratch(path, disk) as idx:
+            pages = _Pages(listed, is_page, main_page=description.main_page)
             # Each file is read for its index while what was copied of it is still in memory.
             lines = (
                 line
                 for warc, name in zip(warcs, names, strict=True)
                 for line in _packed_and_indexed(
-                    warc, package, packed, name=name, told=told, on_record=listed
+                    warc, package, packed, name=name, told=told, on_record=pages.add
                 )
             )
             ordered = external_sort(lines, memory=_SORT_MEMORY, scratch=path.parent)
             index = _write_index(package, ordered, idx, packed)
             packed.entries += [index, _write_scratch(package, f"indexes/{_IDX}", idx)]
-            packed.entries.append(_write_scratch(package, "pages/pages.jsonl", pages))
-        if description.main_page and not main:
-            raise UsageError(
-                f"{description.main_page!a} is none of the {packed.pages} pages. Name one of them."
-            )
-        told_of = _datapackage(description, packed.entries, main)
+            packed.entries.append(_write_scratch(package, "pages/pages.jsonl", listed))
+        packed.pages = pages.count
+        told_of = _datapackage(description, packed.entries, pages.main())
         manifest = package.add("datapackage.json", [told_of], packed=True)
         digest = {"path": "datapackage.json", "hash": f"sha256:{manifest.sha256}"}
         package.add("datapackage-digest.json", [_json(digest)], packed=True)
     return packed
+
+
+class _Pages:
+    """The list of pages, on its way to a file."""
+
+    def __init__(self, file: IO[bytes], is_page: Callable[[Record], bool], *, main_page: str) -> None:
+        self.count = 0
+        self._file = file
+        self._is_page = is_page
+        self._main_page = main_page
+        self._main: PageLine | None = None
+        file.write(HEAD)
+
+    def add(self, record: Record) -> None:
+        """List *record* where it is a page."""
+        page = page_line(record)
+        if page is None or not self._is_page(record):
+            return
+        self.count += 1
+        self._file.write(page.text())
+        if page.url == self._main_page and self._main is None:
+            self._main = page
+
+    def main(self) -> PageLine | None:
+        """Return the page to begin with, if there shall be one; UsageError where it was not met."""
+        if self._main_page and self._main is None:
+            raise UsageError(f"{self._main_page!a} is none of the {self.count} pages. Name one of them.")
+        return self._main
 
 
 def _names_in_package(warcs: Sequence[Path], path: Path) -> list[str]:
@@ -243,7 +259,7 @@ def _write_scratch(package: ZipPackage, path: str, scratch: IO[bytes]) -> Entry:
     return package.add(path, iter(lambda: scratch.read(_PIECE), b""), packed=True, size=size)
 
 
-def _datapackage(description: Description, entries: Sequence[Entry], main: Sequence[PageLine]) -> bytes:
+def _datapackage(description: Description, entries: Sequence[Entry], main: PageLine | None) -> bytes:
     moment = description.created.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     told: dict[str, object] = {
         "profile": "data-package",
@@ -254,8 +270,8 @@ def _datapackage(description: Description, entries: Sequence[Entry], main: Seque
         "modified": moment,
         "software": f"amicrawl/{__version__}",
     }
-    if main:
-        told |= {"mainPageUrl": main[0].url, "mainPageDate": main[0].moment}
+    if main is not None:
+        told |= {"mainPageUrl": main.url, "mainPageDate": main.moment}
     told["resources"] = [
         {
             "name": name,
