@@ -17,6 +17,7 @@ import glob
 import tempfile
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,6 +42,8 @@ _SIGNS = {TABLE: "url_surtkey", CAPTURES: "warc_file"}
 
 _PARTITION_HINT = "crawl and subset are columns, or directories crawl=.../subset=... above the files. "
 
+_UNKNOWN_TABLE = "Table with name"
+"""In what the engine says of a table that is not there."""
 _OTHER_NAMES = (
     f"CREATE VIEW eot AS FROM {TABLE}",
     f'CREATE VIEW "index" AS FROM {TABLE}',
@@ -104,12 +107,13 @@ class QueryTable:
             for statement in (*(_OTHER_NAMES if self.relation == TABLE else ()), *macros().values()):
                 self._engine.execute(statement)
             self._lock()
-        with _blamed_on_sql(self.path):
+        blamed = partial(_blamed_on_sql, relation=self.relation)
+        with blamed(self.path):
             for statement in before:
                 self._check(statement)
                 self._engine.execute(statement)
             self._check(last)
-        return self._answer(last, _blamed_on_sql)
+        return self._answer(last, blamed)
 
     def script(self, question: Question, values: Mapping[str, str]) -> str:
         """Return the SQL that `ask` would run, whole: it can be pasted into DuckDB."""
@@ -283,7 +287,7 @@ def _reading(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _blamed_on_sql(path: Path) -> Iterator[None]:
+def _blamed_on_sql(path: Path, *, relation: str) -> Iterator[None]:
     """Turn an error of the engine's into one that says what the SQL asks wrongly."""
     try:
         yield
@@ -297,7 +301,8 @@ def _blamed_on_sql(path: Path) -> Iterator[None]:
         # What goes wrong between two batches has lost its class on the way through Arrow.
         if isinstance(error, duckdb.IOException) or str(error).startswith("IO Error"):
             raise InputError(f"{_first_line(error)}. Check path and file.") from error
-        raise UsageError(f"This SQL cannot be run. {error}") from error
+        known_as = f"\nThe table at {path} is called {relation} in SQL." if _UNKNOWN_TABLE in str(error) else ""
+        raise UsageError(f"This SQL cannot be run. {error}{known_as}") from error
 
 
 def _blame_on_room(error: Exception) -> None:

@@ -181,6 +181,11 @@ def test_an_answer_does_not_land_in_the_table_or_nowhere(folder: Path, tmp_path:
         shown(folder, "count_by_month", "-o", tmp_path / "nowhere" / "answer.csv")
 
 
+def test_sql_for_a_table_that_is_not_there_is_told_what_it_is_called(folder: Path) -> None:
+    with pytest.raises(UsageError, match=r"is called ccindex in SQL"):
+        shown(folder, "--sql", 'SELECT count(*) FROM "table"')
+
+
 def test_a_failure_on_the_way_leaves_no_whole_file(folder: Path, tmp_path: Path) -> None:
     failing = (
         "SELECT CASE WHEN i < 200000 THEN i ELSE CAST('x' || i AS BIGINT) END AS a "
