@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from amicrawl.cli.archive_files import make_directory
-from amicrawl.cli.terminal import harmless
+from amicrawl.cli.terminal import counted, harmless
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, UsageError
 from amicrawl.index.lines.line_reader import files_in, line_blocks
@@ -172,7 +172,8 @@ def zipnum(
         replace=replace,
     )
     typer.echo(
-        f"{out}: {written.lines:,} lines in {written.blocks:,} blocks and {written.shards:,} shards; "
+        f"{out}: {counted(written.lines, 'line')} in {counted(written.blocks, 'block')} "
+        f"and {counted(written.shards, 'shard')}; "
         f"{written.duplicates:,} repeated, {written.rejected:,} no index lines"
     )
     if written.rejected:

@@ -15,7 +15,7 @@ import typer
 from amicrawl.cli.archive_files import archive_files, make_directory
 from amicrawl.cli.index_screen import Screen, size_of
 from amicrawl.cli.processes import as_many, to_be_continued
-from amicrawl.cli.terminal import harmless
+from amicrawl.cli.terminal import counted, harmless
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, InputError, OutputError, UsageError
 from amicrawl.index.derivatives.naming import named_apart
@@ -137,11 +137,11 @@ class Told:
     def end(self) -> None:
         """Say what was done, and end with the exit code that says what was not."""
         before = f", {self.before:,} of them before" if self.before else ""
-        lost = f", {self.lost:,} losses" if self.lost else ""
-        failed = f", {self.failed:,} files failed" if self.failed else ""
+        lost = f", lost in {counted(self.lost, 'place')}" if self.lost else ""
+        failed = f", {counted(self.failed, 'file')} failed" if self.failed else ""
         _complain(
-            f"{len(self.sound):,} files{before}: {self.lines:,} lines of {self.records:,} records"
-            f"{lost}{failed}"
+            f"{counted(len(self.sound), 'file')}{before}: {counted(self.lines, 'line')} "
+            f"of {counted(self.records, 'record')}{lost}{failed}"
         )
         if self.unreadable:
             raise typer.Exit(ExitCode.INPUT)

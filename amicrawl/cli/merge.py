@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from amicrawl.cli.processes import as_many
-from amicrawl.cli.terminal import harmless
+from amicrawl.cli.terminal import counted, harmless
 from amicrawl.errors import ExitCode
 from amicrawl.index.lines.line_reader import files_in
 from amicrawl.index.merging.merge import SIDECAR_SUFFIXES, Merged
@@ -54,21 +54,22 @@ def show(merged: Merged, out: Path) -> None:
     """Say what became of lines and records."""
     counts = merged.counts
     typer.echo(
-        f"{counts.lines:,} lines in {merged.files:,} files below {out}. "
+        f"{counted(counts.lines, 'line')} in {counted(merged.files, 'file')} below {out}. "
         f"Merged by record id {counts.by_id:,}, "
         f"by file and offset {counts.by_place:,}, by key and digest {counts.by_digest:,}, "
         f"by key and second {counts.by_key:,}; {counts.unmatched:,} copied as they are."
     )
     typer.echo(
-        f"{counts.records:,} records of sidecars, {counts.records_unused:,} of them without a line."
+        f"{counted(counts.records, 'record')} of sidecars, "
+        f"{counts.records_unused:,} of them without a line."
     )
     if counts.ambiguous:
         typer.echo(
-            f"{counts.ambiguous:,} lines got nothing, because several records have their key and second "
-            "and say different things. An index with record ids tells them apart: "
+            f"Nothing for {counted(counts.ambiguous, 'line')}, because several records of one key and "
+            "second say different things. An index with record ids tells them apart: "
             "amicrawl index --fields recordid."
         )
     if counts.malformed:
-        typer.echo(f"{counts.malformed:,} lines are no CDXJ; they were copied as they are.", err=True)
+        typer.echo(f"No CDXJ, and copied as it is: {counted(counts.malformed, 'line')}.", err=True)
     for fault in merged.faults:
         typer.echo(f"Broken: {harmless(fault)}", err=True)

@@ -10,7 +10,7 @@ import typer
 
 from amicrawl.cli.name_value import pairs
 from amicrawl.cli.query_output import FORMATS, write_answer
-from amicrawl.cli.terminal import harmless
+from amicrawl.cli.terminal import counted, harmless
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, OutputError, UsageError
 from amicrawl.table.export import RECORDS_PER_FILE, ExportOptions, export_records
@@ -125,7 +125,8 @@ def _export(answer: Answer, archives: Path, out: Path, *, per_file: int) -> None
         answer, archives, out, disk=Disk(), options=ExportOptions(records_per_file=per_file)
     )
     typer.echo(
-        f"{told.records:,} records in {len(told.files):,} files in {out}; {told.missed:,} missed."
+        f"{counted(told.records, 'record')} in {counted(len(told.files), 'file')} in {out}; "
+        f"{told.missed:,} missed."
     )
     for miss in told.misses[:_MISSES_SHOWN]:
         typer.echo(f"{harmless(miss.file)}, byte {miss.offset}: {harmless(miss.reason)}", err=True)

@@ -12,7 +12,7 @@ import typer
 from amicrawl.cli.archive_files import ArchiveFiles, archive_files, is_watched, make_directory
 from amicrawl.cli.detector_lines import detector_lines
 from amicrawl.cli.processes import Processes, as_many, to_be_continued
-from amicrawl.cli.terminal import harmless
+from amicrawl.cli.terminal import counted, harmless
 from amicrawl.errors import ExitCode
 from amicrawl.index.collection.marks import Outcome
 from amicrawl.index.sidecar.detectors import KINDS
@@ -76,7 +76,8 @@ def _say(report: Report) -> None:
     entries = sum(outcome.products[PRODUCT].entries for outcome in report.made)
     records = sum(outcome.records for outcome in report.made)
     typer.echo(
-        f"{len(report.made):,} files: {entries:,} metadata records of {records:,} records. "
+        f"{counted(len(report.made), 'file')}: {counted(entries, 'metadata record')} "
+        f"of {counted(records, 'record')}. "
         f"{len(report.before):,} were done before, {len(report.failed):,} failed."
     )
 
@@ -114,7 +115,7 @@ class _Screen:
             typer.echo(harmless(line), err=True)
             return
         made = told.products[PRODUCT]
-        typer.echo(harmless(f"{made.file}: {made.entries:,} of {told.records:,} records"))
+        typer.echo(harmless(f"{made.file}: {made.entries:,} of {counted(told.records, 'record')}"))
         _say_losses(told)
 
     def clear(self) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from amicrawl.cli.terminal import harmless
+from amicrawl.cli.terminal import counted, harmless
 from amicrawl.disk import Disk, OutputFile
 from amicrawl.errors import ExitCode, OutputError, UsageError
 from amicrawl.report.counts import CDX_SUMMARY, CORRECTED
@@ -223,7 +223,7 @@ def _confess(reading: Reading, *, quiet: bool) -> None:
 def _tell_skipped(skipped: Counter[str], *, of: str = "") -> None:
     if skipped:
         where = f" of {harmless(of)}" if of else ""
-        sys.stderr.write(f"amicrawl: {skipped.total():,} lines{where} were skipped, by reason:\n")
+        sys.stderr.write(f"amicrawl: skipped {counted(skipped.total(), 'line')}{where}, by reason:\n")
         for reason, lines in skipped.most_common():
             sys.stderr.write(f"  {lines:>12,}  {harmless(reason)}\n")
 

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from amicrawl.cli.engine import Engine, EngineOption, Master
-from amicrawl.cli.terminal import harmless
+from amicrawl.cli.terminal import counted, harmless
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode
 from amicrawl.index.lines.line_reader import files_in
@@ -82,15 +82,16 @@ def table(
 
 def show(report: TableReport, out: Path) -> None:
     """Say what became of the lines."""
-    typer.echo(f"{report.rows:,} rows in {report.files:,} files below {out}, of {report.lines:,} lines.")
+    files, lines = counted(report.files, "file"), counted(report.lines, "line")
+    typer.echo(f"{counted(report.rows, 'row')} in {files} below {out}, of {lines}.")
     if report.rows_without_crawl:
         typer.echo(
-            f"{report.rows_without_crawl:,} rows are in the default partition: their WARC file names "
-            f"({harmless(report.example_without_crawl or 'none given', limit=120)}) say no crawl. "
+            f"In the default partition: {counted(report.rows_without_crawl, 'row')}. WARC file names "
+            f"({harmless(report.example_without_crawl or 'none given', limit=120)}) say no crawl there. "
             "Say it with --crawl, --segment and --subset."
         )
     for reason, count in sorted(report.rejects_by_reason.items(), key=lambda item: -item[1]):
-        typer.echo(f"{count:,} lines are in {out / REJECTS_NAME}: {harmless(reason)}.", err=True)
+        typer.echo(f"{counted(count, 'line')} in {out / REJECTS_NAME}: {harmless(reason)}.", err=True)
     for damage in report.damaged:
         typer.echo(f"Damaged, and read up to there: {harmless(damage)}", err=True)
 

@@ -47,6 +47,11 @@ def human_size(size: int) -> str:
     return f"{size / 1024**steps:,.1f} {_UNITS[steps]}" if steps else f"{size} B"
 
 
+def counted(number: int, noun: str) -> str:
+    """Return *number* with its *noun*, which takes an s in the plural: `1 file`, `2,000 files`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def human_span(seconds: int) -> str:
     """Return a span of time in the largest unit of which it has two: `90 s`, `5 min`, `2 days`."""
     for unit, name in ((86_400, "days"), (3_600, "h"), (60, "min")):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from amicrawl.cli.crawl_directory import CrawlDirectory, check_is_there
-from amicrawl.cli.terminal import harmless, human_size
+from amicrawl.cli.terminal import counted, harmless, human_size
 from amicrawl.disk import OPEN_SUFFIX, DirectoryLock, Disk
 from amicrawl.errors import AmicrawlError, InputError, OutputError
 from amicrawl.record.bucket import open_bucket
@@ -52,12 +52,12 @@ def upload(
         _tell_of_missing(uploads.missing())
     if left:
         raise OutputError(
-            f"{left} of {len(files)} files were not uploaded; they are all still there. Run the same "
+            f"Not uploaded: {left} of {counted(len(files), 'file')}. All are still there; run the same "
             "command again."
         )
     there = uploads.uploaded.values()
     size = human_size(sum(file.size for file in there))
-    typer.echo(f"{len(there)} files, {size}, are in {to}, verified.")
+    typer.echo(f"In {to}, verified: {counted(len(there), 'file')}, {size}.")
 
 
 def _check_sealed(directory: Path) -> None:

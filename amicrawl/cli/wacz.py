@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from amicrawl.cli.terminal import harmless
+from amicrawl.cli.terminal import counted, harmless
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, InputError, UsageError
 from amicrawl.index.wacz.package import SUFFIXES, Description, write_wacz
@@ -59,7 +59,8 @@ def wacz(
         **_listing(pages),
     )
     typer.echo(
-        f"{output}: {packed.warcs:,} WARC files, {packed.lines:,} index lines, {packed.pages:,} pages"
+        f"{output}: {counted(packed.warcs, 'WARC file')}, {counted(packed.lines, 'index line')}, "
+        f"{counted(packed.pages, 'page')}"
     )
     if packed.broken:
         raise typer.Exit(ExitCode.DAMAGED)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from amicrawl.cli.archive_files import ArchiveFiles, archive_files, make_directory, tell_loss
-from amicrawl.cli.terminal import harmless, human_size
+from amicrawl.cli.terminal import counted, harmless, human_size
 from amicrawl.errors import ExitCode
 from amicrawl.index.derivatives.deriving import derive
 from amicrawl.index.derivatives.file import Maker
@@ -55,7 +55,7 @@ def make_all(
     for source, stem in named_apart(sources).items():
         path = name_of(stem)
         made = derive(source, begin(source, path), on_broken=on_broken)
-        facts = f"{made.written:,} of {made.read:,} records, {human_size(made.size)}"
+        facts = f"{made.written:,} of {counted(made.read, 'record')}, {human_size(made.size)}"
         typer.echo(harmless(f"{path}: {facts}"))
     if lost:
         raise typer.Exit(ExitCode.DAMAGED)

@@ -99,7 +99,7 @@ def test_summaries_in_json_add_up_and_a_page_is_written_beside(summary: Command,
 
     whole = json.loads(done.stdout)
     assert done.returncode == ExitCode.DONE
-    assert "2 lines were skipped" in done.stderr
+    assert "skipped 2 lines" in done.stderr
     assert (whole["captures"], whole["tophosts"]) == (4, {"example.com": 2, "example.org": 2})
     assert whole["overlap"]["urls"]["both"] == {"value": 2, "error": 0}
     assert (tmp_path / "page.html").read_text("utf-8").startswith('<!DOCTYPE html>\n<html lang="en">')
@@ -117,7 +117,7 @@ def test_the_modes_of_both_tools_print_what_they_print(summary: Command, tmp_pat
     years = summary("--compat", "cdx-summarize", "--compact", "legend.cdx")
 
     assert text.stdout.startswith("\nCDX Overview\n ─")
-    assert "1 lines were skipped" in text.stderr
+    assert "skipped 1 line," in text.stderr
     assert years.stdout.startswith('example.com {"2012": {"n_html": 1, ')
 
 

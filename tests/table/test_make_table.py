@@ -450,7 +450,7 @@ def test_the_command_makes_a_table_and_says_what_it_left_out(tmp_path: Path) -> 
     result = CliRunner().invoke(app, ["table", str(tmp_path / "merged"), "-o", str(tmp_path / "table")])
     assert result.exit_code == ExitCode.DAMAGED
     assert "2 rows in 2 files" in result.output
-    assert "1 rows are in the default partition" in result.output
+    assert "In the default partition: 1 row." in result.output
     assert "_rejects.txt" in result.output
     (tmp_path / "empty").mkdir()
     nothing = CliRunner().invoke(app, ["table", str(tmp_path / "empty"), "-o", str(tmp_path / "t2")])

@@ -110,7 +110,7 @@ def test_the_table_over_spark_is_the_table_of_the_local_engine(tmp_path: Path) -
     )
     assert "codes: 5 5 0" in done.stdout, done.stderr[-3000:]
     assert f"{report.rows:,} rows" in done.stdout
-    assert "rows are in the default partition" in done.stdout
+    assert "In the default partition: " in done.stdout
     assert facts(here) == facts(local)
     assert rows_that_differ(here, local) == []
     assert facts(entry) == facts(of_cc)
