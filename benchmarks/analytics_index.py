@@ -1,6 +1,6 @@
 """How many records a second `amicrawl index` indexes, beside cdxj-indexer.
 
-    python -m benchmarks.analytics_index [--pages 8000] [--files 3] [--rounds 3] [--memory]
+    python -m benchmarks.analytics_index [--pages 8000] [--files 3] [--rounds 3] [--memory [RECORDS...]]
 
 Files of HTML responses of 2 to 30 kB, each with its request, packed with gzip, a member a record. Both
 sort, and what they write is compared to the byte. The unit is processor time, user and system, of the
@@ -8,7 +8,8 @@ whole command, start included, and of the command less what it takes to index a 
 of the rounds, in which the two take turns, go to standard output as JSON.
 
 Besides: what two processes cost more than one, and with `--memory` the most memory that indexing takes
-of files with ten thousand to a million records.
+of files with ten thousand to a million records, or with as many as are named: of ten million, with pages
+of some 300 bytes, a file is 4 GB, its index 2 GB, and all takes five minutes.
 """
 
 from __future__ import annotations
@@ -42,6 +43,9 @@ if TYPE_CHECKING:
 
 PEER = Path(__file__).parent / "peers" / "cdxj_indexer"
 _WORDS = 2000
+_LENGTHS = (300, 4500)
+"""Words of a page: the least and the most."""
+_SHORT = (30, 60)
 _MANY_RECORDS = (10_000, 100_000, 1_000_000)
 # From a process that is small itself: what a child takes at most is counted from the fork on.
 _LAUNCHER = (
@@ -49,10 +53,16 @@ _LAUNCHER = (
     "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
 )
 _TIMEOUT = 900.0
+_LONG_TIMEOUT = 3600.0
 
 
-def write_warc(path: Path, *, pages: int, seed: int) -> tuple[int, int]:
-    """Write *pages* exchanges to *path* and return the bytes of all records, and of the file."""
+def write_warc(
+    path: Path, *, pages: int, seed: int, lengths: tuple[int, int] = _LENGTHS
+) -> tuple[int, int]:
+    """Write *pages* exchanges to *path* and return the bytes of all records, and of the file.
+
+    A page has a number of words between *lengths*.
+    """
     source = random.Random(seed)
     words = ["".join(source.choices("etaoinshrdlucmfw", k=source.randint(2, 9))) for _ in range(_WORDS)]
     weights = [1 / rank for rank in range(1, _WORDS + 1)]
@@ -61,7 +71,7 @@ def write_warc(path: Path, *, pages: int, seed: int) -> tuple[int, int]:
         for number in range(pages):
             host = f"www.host{number % 500}.example.org"
             url = f"https://{host}/{source.choice(words)}/{number}.html?b={number}&a=1"
-            body = "<p>" + " ".join(source.choices(words, weights, k=source.randint(300, 4500)))
+            body = "<p>" + " ".join(source.choices(words, weights, k=source.randint(*lengths)))
             answer = (
                 "HTTP/1.1 200 OK\r\nDate: Wed, 24 Apr 2024 10:00:00 GMT\r\nServer: benchmark\r\n"
                 f"Content-Type: text/html; charset=utf-8\r\nContent-Length: {len(body)}\r\n\r\n{body}"
@@ -89,7 +99,7 @@ def main() -> None:
     parser.add_argument("--pages", type=int, default=8000, help="pages of each file")
     parser.add_argument("--files", type=int, default=3)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--memory", action="store_true")
+    parser.add_argument("--memory", type=int, nargs="*", metavar="RECORDS", help="also measure memory")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         report = _measured(Path(scratch), options)
@@ -119,7 +129,7 @@ def _measured(scratch: Path, options: argparse.Namespace) -> dict[str, Any]:
             spent.append(_run(ours, scratch).cpu_s)
     found = {name: _figures(records, costs[name], starts[name]) for name in commands}
     rates = ("records_per_cpu_s", "records_per_cpu_s_less_start")
-    return {
+    report: dict[str, Any] = {
         "machine": machine(),
         "records": records,
         "bytes": {"plain": sum(size[0] for size in sizes), "packed": sum(size[1] for size in sizes)},
@@ -132,22 +142,24 @@ def _measured(scratch: Path, options: argparse.Namespace) -> dict[str, Any]:
             processes: round(statistics.median(spent), 2) for processes, spent in by_processes.items()
         },
         "same_bytes": True,
-        **({"peak_rss_mib_by_records": _memory(scratch)} if options.memory else {}),
     }
+    if options.memory is not None:
+        report["peak_rss_mib_by_records"] = memory(scratch, options.memory)
+    return report
 
 
-def _memory(scratch: Path) -> dict[int, int]:
-    """Return the MiB that indexing takes at most, of files with so many records."""
+def memory(scratch: Path, many_records: Sequence[int]) -> dict[int, int]:
+    """Return the MiB that indexing takes at most, of files with so many records, in thousands."""
     taken = {}
-    write_warc(scratch / "few.warc.gz", pages=500, seed=0)
+    write_warc(scratch / "few.warc.gz", pages=500, seed=0, lengths=_SHORT)
     thousand = (scratch / "few.warc.gz").read_bytes()
-    for records in _MANY_RECORDS:
+    for records in many_records or _MANY_RECORDS:
         many = scratch / "many.warc.gz"
         with many.open("wb") as file:
             for _ in range(records // 1000):
                 file.write(thousand)
         command = [sys.executable, "-S", "-c", _LAUNCHER, *_ours([many], scratch / "index")]
-        done = subprocess.run(command, check=True, capture_output=True, timeout=_TIMEOUT)
+        done = subprocess.run(command, check=True, capture_output=True, timeout=_LONG_TIMEOUT)
         taken[records] = round(int(done.stdout) / 1024)
         many.unlink()
     return taken

@@ -10,14 +10,22 @@ a reject if and only if a batch of it alone cannot be turned into columns.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from uuid import UUID
 
 import numpy as np
 import orjson
 import pyarrow as pa
 
-from amicrawl.index.lines.arrow_texts import missing_in, numbers_from, numbers_of
+from amicrawl.index.lines.arrow_texts import (
+    missing_in,
+    numbers_from,
+    numbers_of,
+    taken,
+    texts_from,
+    texts_of,
+)
 from amicrawl.index.lines.numerals import have_other_than_digits, pairs_of_digits, whole_numbers
 from amicrawl.index.lines.spans import Octets, Spans
 from amicrawl.table.line_faults import (
@@ -129,17 +137,35 @@ def rows_of_columns(columns: Mapping[str, pa.Array[Any]], schema: TableSchema) -
 
 def record_ids(values: Iterable[object]) -> pa.Array[Any]:
     """Return the octets of the UUIDs *values*; null for what is none."""
-    return pa.array([_uuid_octets(value) for value in values], pa.binary())
+    return _octets([_uuid_octets(value) for value in values])
 
 
 def _texts(objects: Sequence[dict[str, Any]], field: str) -> pa.Array[Any]:
-    return pa.array([fields.get(field) for fields in objects], pa.string())
+    return _only_texts([fields.get(field) for fields in objects])
+
+
+def _only_texts(values: Sequence[object]) -> pa.Array[Any]:
+    """Return *values* as texts, null where one is None; TypeError where one is anything else."""
+    if not all(value is None or isinstance(value, str) for value in values):
+        raise TypeError("a value is no text")
+    texts: pa.Array[Any] = texts_from(cast("Sequence[str | None]", values))
+    return texts
 
 
 def _keys(keys: list[bytes]) -> pa.Array[Any]:
     if not all(keys):
         raise ValueError("a key is empty")
-    return pa.array(keys, pa.binary()).cast(pa.string())
+    texts: pa.Array[Any] = _octets(keys).cast(pa.string())
+    return texts
+
+
+def _octets(values: Sequence[bytes | None]) -> pa.Array[Any]:
+    """Return *values* as an array of octets, null where one is None."""
+    written = [value or b"" for value in values]
+    cuts = np.fromiter(accumulate(map(len, written), initial=0), np.int32, len(written) + 1)
+    array: pa.Array[Any] = texts_of(b"".join(written), cuts, kind=pa.binary())
+    missing = np.array([value is None for value in values], np.bool_)
+    return taken(array, np.arange(len(written)), missing=missing) if missing.any() else array
 
 
 def _moments_of(timestamps: list[bytes]) -> pa.Array[Any]:
@@ -182,7 +208,7 @@ def _pairs(words: NDArray[np.uint64]) -> list[NDArray[np.int64]]:
 
 def _statuses(values: list[object]) -> pa.Array[Any]:
     try:
-        texts = pa.array(values, pa.string())
+        texts = _only_texts(values)
     except (TypeError, ValueError):
         return numbers_from(np.array(list(map(status_of, values)), np.int16))
     return statuses(Spans.of(texts), missing_in(texts))
@@ -201,7 +227,7 @@ def statuses(spans: Spans, missing: NDArray[np.bool_] | None) -> pa.Array[Any]:
 def _numbers(values: list[object]) -> pa.Array[Any]:
     """Return *values* as whole numbers; ValueError where one is none."""
     try:
-        texts = pa.array(values, pa.string())
+        texts = _only_texts(values)
     except (TypeError, ValueError):
         return numbers_from(np.array(list(map(number_of, values)), np.int64))  # numbers among them
     return numbers(Spans.of(texts), missing_in(texts))
@@ -235,9 +261,15 @@ def places_of(filenames: pa.Array[Any], place: Place) -> dict[str, pa.Array[Any]
     }
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=32_768)
 def _place_of(filename: str | None) -> Place:
-    return place_of(filename)
+    return _first_like(place_of(filename))
+
+
+@lru_cache(maxsize=1024)
+def _first_like(place: Place) -> Place:
+    """Return the first that equals *place*: files are many, and places few, which may lie there once."""
+    return place
 
 
 def _uuid_octets(value: object) -> bytes | None:

@@ -17,7 +17,8 @@ from amicrawl.table.suffixes import suffixes_of
 LONGEST_CONVERTED = 1024
 """Characters of a name beyond ASCII that is converted; DNS ends at 253, and the work grows fast."""
 
-_REMEMBERED = 65_536
+# 750 bytes each. Lines come by host, so that a host that was left is hardly met again.
+_REMEMBERED = 8_192
 _NUMBERS = re.compile(r"[0-9]{1,10}(?:\.[0-9]{1,10}){0,3}")
 _IPV6 = re.compile(r"\[[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(?:%[^\]]*)?\]")
 _PORT = re.compile(r"[0-9]{1,10}")

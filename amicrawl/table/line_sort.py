@@ -26,7 +26,7 @@ MEMORY = 64 << 20
 _MOST_RUNS = 128
 """Files that are merged at a time: a process may have so many open, and more."""
 _LEAST_PIECE = 4096
-_LINES = 8192
+_LINES = 4096
 """Lines that are handed on at a time."""
 _LF = ord("\n")
 
@@ -100,12 +100,15 @@ class _Run:
         self._piece = piece
         self._block = b""
         self._at = 0
+        self._is_read = False
 
     def has_lines(self) -> bool:
-        """Tell whether there are lines left, and have some of them at hand."""
-        if self._at >= len(self._block):
-            self._block, self._at = self._file.read(self._piece) + self._file.readline(), 0
-        return bool(self._block)
+        """Tell whether there are lines left, and have some of them at hand, half a piece at least."""
+        if not self._is_read and len(self._block) - self._at < self._piece // 2:
+            more = self._file.read(self._piece) + self._file.readline()
+            self._block, self._at = self._block[self._at :] + more, 0
+            self._is_read = not more
+        return self._at < len(self._block)
 
     def last_line(self) -> bytes:
         """Return the last line at hand; there is one."""
@@ -129,7 +132,9 @@ class _Run:
 
 def _merged(files: Sequence[IO[bytes]], *, memory: int) -> Iterator[bytes]:
     """Yield the lines of *files*, each of which is in order, in order; about *memory* bytes are held."""
-    piece = max(_LEAST_PIECE, memory // (3 * len(files)))
+    # Of a piece and a half of each at hand, half a piece at least can go at a time. Were a run read on
+    # only when it is empty, one of many nearly is, always, and hardly anything could go.
+    piece = max(_LEAST_PIECE, memory // (6 * len(files)))
     runs = [_Run(file, piece) for file in files]
     while runs := [run for run in runs if run.has_lines()]:
         # Whatever is not greater than the least last line at hand can go: what is still to be read is

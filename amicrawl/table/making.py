@@ -124,9 +124,13 @@ def make_table(
     def damaged(error: DamagedFileError) -> None:
         report.damaged.append(str(error))
 
+    is_made = True
     try:
         job.do(blocks_in_order(inputs, damaged=damaged), report, in_order=True, is_sure=False)
     except NotInOrderError:
+        is_made = False
+    # Not where it is caught: as long as there is the error, so are the blocks that were being read.
+    if not is_made:
         prepare(out, disk=disk)
         report = TableReport()
         with collector_at_rest(), steady_memory(), LineSort(scratch=out, disk=disk) as sort:
@@ -163,7 +167,7 @@ class _Job(NamedTuple):
         try:
             with collector_at_rest(), steady_memory():
                 self._fill(writer, blocks, rejects=rejects, report=report, is_sure=is_sure)
-            paths = writer.finish()
+                paths = writer.finish()
             report.files = len(paths)
             rejects.seal()
             seal(paths, disk=self.disk)

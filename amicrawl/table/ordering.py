@@ -31,8 +31,13 @@ if TYPE_CHECKING:
 
 MOST_MERGED = 64
 """Files that are read side by side."""
-_HELD_BLOCK = 4 << 20
+_HELD_BLOCK = 2 << 20
+"""Bytes of a file that are read at a time; of files side by side fewer, so that all take some 32 MiB."""
+_HELD_BLOCKS = 8 << 20
+_LEAST_BLOCK = 1 << 18
 _FIRST_BLOCK = 1 << 16
+_LINES = 4096
+"""Lines of several files that are handed on at a time."""
 
 _SPACE = 0x20
 
@@ -72,14 +77,24 @@ def blocks_in_order(
     first = [(_first_line(path, damaged), path) for path in paths]
     waiting = sorted(((line, path) for line, path in first if line is not None), reverse=True)
     active: list[_Held] = []
+    merged: list[bytes] = []
     while active := [file for file in active if file.has_lines()] or _next_of(waiting, damaged):
         least = min(file.last_line() for file in active)
         while waiting and waiting[-1][0] < least:
-            active += _next_of(waiting, damaged)
+            active += _next_of(waiting, damaged, beside=len(active))
             least = min(least, active[-1].last_line())
         if len(active) > MOST_MERGED:
             raise NotInOrderError
-        yield active[0].block() if len(active) == 1 else _up_to(least, active)
+        if len(active) > 1:
+            merged += _up_to(least, active)
+        # What a few lines take to be read as a block is more than what the lines take.
+        ready = len(merged) if len(active) == 1 else len(merged) // _LINES * _LINES
+        yield from (_block_of(merged[first : first + _LINES]) for first in range(0, ready, _LINES))
+        del merged[:ready]
+        if len(active) == 1:
+            yield active[0].block()
+    if merged:
+        yield _block_of(merged)
 
 
 def last_in_order(rows: pa.RecordBatch, before: tuple[str, Any] | None) -> tuple[str, Any] | None:
@@ -113,28 +128,38 @@ def _first_line(path: Path, damaged: Callable[[DamagedFileError], None]) -> byte
 
 
 def _next_of(
-    waiting: list[tuple[bytes, Path]], damaged: Callable[[DamagedFileError], None]
+    waiting: list[tuple[bytes, Path]], damaged: Callable[[DamagedFileError], None], *, beside: int = 0
 ) -> list[_Held]:
-    """Begin the last file of *waiting*, which has a line; return nothing where there is none."""
-    return [_Held(waiting.pop()[1], damaged=damaged)] if waiting else []
+    """Begin the last file of *waiting*, which has a line; return nothing where there is none.
+
+    So many files are being read *beside* it.
+    """
+    size = min(_HELD_BLOCK, max(_LEAST_BLOCK, _HELD_BLOCKS // (beside + 1)))
+    return [_Held(waiting.pop()[1], block_bytes=size, damaged=damaged)] if waiting else []
 
 
-def _up_to(least: bytes, files: Sequence[_Held]) -> bytes:
+def _up_to(least: bytes, files: Sequence[_Held]) -> list[bytes]:
     """Take the lines of *files* that are not greater than *least*, the least last line at hand.
 
     What is still to be read is not smaller. Sorting costs little, since it is a few runs in a row.
     """
     taken = [line for file in files for line in file.up_to(least)]
     taken.sort()
-    taken.append(b"")
-    return b"\n".join(taken)
+    return taken
+
+
+def _block_of(lines: list[bytes]) -> bytes:
+    """Return *lines*, each ended by LF."""
+    return b"\n".join([*lines, b""])
 
 
 class _Held:
     """The lines of one file that are in memory: as a block until single ones are asked for."""
 
-    def __init__(self, path: Path, *, damaged: Callable[[DamagedFileError], None]) -> None:
-        self._blocks = octet_blocks(path, block_bytes=_HELD_BLOCK)
+    def __init__(
+        self, path: Path, *, block_bytes: int, damaged: Callable[[DamagedFileError], None]
+    ) -> None:
+        self._blocks = octet_blocks(path, block_bytes=block_bytes)
         self._damaged = damaged
         self._block = b""
         self._lines: list[bytes] = []
@@ -157,7 +182,7 @@ class _Held:
 
     def block(self) -> bytes:
         """Take all lines at hand, each ended by LF."""
-        block = b"\n".join([*self._lines, b""]) if self._lines else self._block
+        block = _block_of(self._lines) if self._lines else self._block
         self._block, self._lines = b"", []
         return block
 

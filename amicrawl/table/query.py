@@ -301,7 +301,9 @@ def _blamed_on_sql(path: Path, *, relation: str) -> Iterator[None]:
         # What goes wrong between two batches has lost its class on the way through Arrow.
         if isinstance(error, duckdb.IOException) or str(error).startswith("IO Error"):
             raise InputError(f"{_first_line(error)}. Check path and file.") from error
-        known_as = f"\nThe table at {path} is called {relation} in SQL." if _UNKNOWN_TABLE in str(error) else ""
+        known_as = (
+            f"\nThe table at {path} is called {relation} in SQL." if _UNKNOWN_TABLE in str(error) else ""
+        )
         raise UsageError(f"This SQL cannot be run. {error}{known_as}") from error
 
 

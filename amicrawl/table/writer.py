@@ -1,25 +1,27 @@
 """Rows of a table into Parquet files: one directory for each crawl and subset, files cut at a row count.
 
 Files bear names that end in `.open` until `seal` renames them all, so that a table that was given up is
-not met by `*.parquet`. Memory is bounded by bytes over all files that are being written: the one that
-holds back most gives a row group to its file. Row groups have minimum and maximum of every column, pages
-have too, columns that are sought by value have a bloom filter, and the metadata of each file say by
-which list of public suffixes its columns were made, and that its rows are in order where they are.
+not met by `*.parquet`. Memory is bounded over all files that are being written: by bytes of rows, so
+that the partition that holds back most gives a row group to its file, and by what Parquet keeps until a
+file ends, so that the file with most of that is ended. Row groups have minimum and maximum of every
+column, pages have too, columns that are sought by value have a bloom filter, and the metadata of each
+file say by which list of public suffixes its columns were made, and that its rows are in order where
+they are.
 """
 
 from __future__ import annotations
 
 from inspect import signature
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from amicrawl.disk import OutputFile, explained, rename_durably
 from amicrawl.errors import UsageError
-from amicrawl.index.lines.arrow_texts import mask_from, missing_in, numbers_of
+from amicrawl.index.lines.arrow_texts import missing_in, numbers_from, numbers_of
 from amicrawl.record.parquet_sink import Sink
+from amicrawl.table.held_rows import HeldRows, in_one, some_of
 from amicrawl.table.partition import Place
 from amicrawl.table.schema import (
     PARTITION_COLUMNS,
@@ -33,70 +35,95 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+    import pyarrow as pa
     from numpy.typing import NDArray
 
     from amicrawl.disk import Disk
     from amicrawl.table.schema import TableSchema
 
 ROW_GROUP_ROWS = 1_000_000
-ROW_GROUP_BYTES = 64 << 20
-"""Bytes in memory after which a row group is ended although it has fewer rows: some 200,000."""
-HELD_BACK = 128 << 20
-"""Bytes of rows that all files together hold back."""
-FILE_ROWS = 5_000_000
+FILE_ROWS = 2_000_000
 """Rows after which the next file of a partition is begun: filters and indexes of a file are held."""
 MOST_PARTITIONS = 400
-"""Files that are open at a time; file names are untrusted, and could ask for any number."""
+"""Partitions that are written at a time; file names are untrusted, and could ask for any number."""
 COMPRESSION_LEVEL = 3
 
 ROW_GROUP_BLOOM = 250_000
-"""Distinct values that a bloom filter is sized for: about as many rows as a row group has in bytes."""
+"""Distinct values that a bloom filter is made for at most: as many rows as 64 MiB have, about."""
+_LEAST_BLOOM = 1000
 _FALSE_POSITIVES = 0.05
+
+_DICTIONARY_BYTES = 1_000_000
+"""Bytes after which a dictionary is given up. At 1 MiB, Parquet's own, the table by which it is made of
+numbers of 64 bits has grown to four times its size, 24 MiB, just before."""
+
+_DEALT_TO_EACH = 32 << 10
+"""Bytes of rows, for each partition there is, that are put in their partitions at a time at least."""
+_OF_A_COLUMN = 2 << 10
+"""Bytes that are kept of a column of a row group, about: places and extremes of it and of its pages."""
+
+
+class Limits(NamedTuple):
+    """Bytes of memory after which something is written although it has fewer rows than it might have."""
+
+    row_group: int = 64 << 20
+    """Of rows, for a row group: some 200,000 of them."""
+    held_back: int = 128 << 20
+    """Of rows, of all partitions together; the one that has most is made a row group."""
+    dealt: int = 5 << 20
+    """Of rows, which are put in their partitions then."""
+    kept: int = 32 << 20
+    """Of filters and indexes, about, of all open files together; the one that has most is ended."""
+
+
+_LIMITS = Limits()
 
 
 class TableFile:
-    """One Parquet file being written, and the rows that it holds back for its next row group."""
+    """One Parquet file being written, a row group at a time."""
 
     def __init__(
-        self, path: Path, columns: pa.Schema, *, metadata: Mapping[str, str], in_order: bool, disk: Disk
+        self,
+        path: Path,
+        columns: pa.Schema,
+        *,
+        metadata: Mapping[str, str],
+        in_order: bool,
+        group_rows: int,
+        disk: Disk,
     ) -> None:
+        """Begin the file; filters are as large as its first row group, of *group_rows* rows, needs."""
         self.path = path
         self.rows = 0
-        """Rows it was given."""
-        self.held_bytes = 0
-        """Bytes in memory of those that are not in the file yet."""
-        self._columns = columns
-        self._batches: list[pa.RecordBatch] = []
-        self._held_rows = 0
+        """Rows that are in the file."""
+        self.kept_bytes = 0
+        """Bytes in memory, about, of what is written at the end of the file."""
+        self._most_rows = min(max(2 * group_rows, _LEAST_BLOOM), ROW_GROUP_BLOOM)
+        sought = sum(name in columns.names for name in SOUGHT_BY_VALUE)
+        self._of_a_group = sought * self._most_rows + len(columns.names) * _OF_A_COLUMN
         self._output = OutputFile.replacing(path, disk=disk)
         self._sink = Sink(self._output)
         self._metadata = dict(metadata)
         # The stubs know neither files that are only written to nor the newer options.
-        options: dict[str, Any] = {"where": self._sink, **_options(columns, in_order=in_order)}
+        options: dict[str, Any] = {
+            "where": self._sink,
+            **_options(columns, in_order=in_order, distinct=self._most_rows),
+        }
         # A dictionary is how rows are held; what reads the file is not to be told of it.
         self._writer = pq.ParquetWriter(schema=as_held(columns), store_schema=False, **options)
 
-    def add(self, batch: pa.RecordBatch) -> None:
-        """Take the rows of *batch*, as they are held; it has the columns of the file, maybe more."""
-        batch = batch.select(self._columns.names)
-        self._batches.append(batch)
-        self._held_rows += batch.num_rows
-        self.rows += batch.num_rows
-        self.held_bytes += batch.nbytes
-        if self._held_rows >= ROW_GROUP_ROWS or self.held_bytes >= ROW_GROUP_BYTES:
-            self.end_group()
+    def has_filters_for(self, rows: int) -> bool:
+        """Tell whether its filters are large enough for a row group of so many *rows*."""
+        return rows <= self._most_rows or self._most_rows == ROW_GROUP_BLOOM
 
-    def end_group(self) -> None:
-        """Write what is held back as a row group."""
-        if self._batches:
-            # A dictionary that changes within a row group would be given up, and the texts written out.
-            table = pa.Table.from_batches(self._batches).unify_dictionaries()
-            self._writer.write_table(table, row_group_size=self._held_rows)
-        self._batches, self._held_rows, self.held_bytes = [], 0, 0
+    def write(self, group: pa.Table) -> None:
+        """Write *group*, rows as they are held, as a row group."""
+        self._writer.write_table(group, row_group_size=group.num_rows)
+        self.rows += group.num_rows
+        self.kept_bytes += self._of_a_group
 
     def finish(self) -> None:
-        """Write what is left and force it to disk; the name keeps its `.open`."""
-        self.end_group()
+        """End the file and force it to disk; the name keeps its `.open`."""
         self._writer.add_key_value_metadata(self._metadata)
         self._writer.close()
         self._output.sync()
@@ -123,6 +150,7 @@ class TableWriter:
         metadata: Mapping[str, str] | None = None,
         file_rows: int = FILE_ROWS,
         first_part: str = "part",
+        limits: Limits = _LIMITS,
     ) -> None:
         """Write below *directory*; *flat* puts all files there, with crawl and subset in them.
 
@@ -133,66 +161,115 @@ class TableWriter:
         self.rows = 0
         """Rows that were taken."""
         self._directory = directory
-        self._schema = schema
+        self._columns = schema.columns if flat else schema.in_files
         self._disk = disk
         self._flat = flat
         self._in_order = in_order
         self._metadata = dict(metadata or {})
         self._file_rows = file_rows
         self._prefix = first_part
+        self._limits = limits
+        self._waiting: list[pa.RecordBatch] = []
+        self._waiting_bytes = 0
+        self._held: dict[Place, HeldRows] = {}
         self._open: dict[Place, TableFile] = {}
         self._finished: list[Path] = []
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Take the rows of *batch*, in order; UsageError where they belong to too many partitions."""
         self.rows += batch.num_rows
-        batch = held(batch)
-        for place, rows in [(Place(), batch)] if self._flat else _by_place(batch):
-            self._add(place, rows)
-        while sum(file.held_bytes for file in self._open.values()) > HELD_BACK:
-            max(self._open.values(), key=lambda file: file.held_bytes).end_group()
+        if batch.num_rows:
+            self._waiting.append(held(batch))
+            self._waiting_bytes += self._waiting[-1].nbytes
+        if self._waiting_bytes >= max(self._limits.dealt, _DEALT_TO_EACH * len(self._held)):
+            self._deal()
 
     def finish(self) -> list[Path]:
         """Write all that is left; return the paths that the files have once they are sealed."""
+        self._deal()
+        for place in list(self._held):
+            self._end_group(place)
         for place in list(self._open):
             self._finish(place)
         return self._finished
 
     def give_up(self) -> None:
-        """Let go of all files; those not sealed keep their `.open`."""
+        """Let go of all rows and files; files not sealed keep their `.open`."""
         for file in self._open.values():
             file.give_up()
         self._open.clear()
+        self._held.clear()
+        self._waiting.clear()
 
-    def _add(self, place: Place, rows: pa.RecordBatch) -> None:
+    def _deal(self) -> None:
+        """Put the rows that wait in their partitions."""
+        if not self._waiting:
+            return
+        rows = in_one(self._waiting)
+        self._waiting.clear()
+        self._waiting_bytes = 0
+        for place, mine in [(Place(), rows)] if self._flat else _by_place(rows):
+            self._hold(place, mine.select(self._columns.names))
+        while sum(each.held_bytes for each in self._held.values()) > self._limits.held_back:
+            self._end_group(max(self._held, key=lambda place: self._held[place].held_bytes))
+
+    def _hold(self, place: Place, rows: pa.RecordBatch) -> None:
+        mine = self._held.get(place) or self._first_of(place)
         while rows.num_rows:
-            file = self._open.get(place) or self._begin(place)
-            room = self._file_rows - file.rows
-            file.add(rows.slice(0, room))
+            in_file = self._open[place].rows if place in self._open else 0
+            room = self._file_rows - in_file - mine.rows
+            mine.add(rows.slice(0, room))
             rows = rows.slice(room)
-            if file.rows >= self._file_rows:
+            if in_file + mine.rows >= self._file_rows:
+                self._end_group(place)
                 self._finish(place)
+            elif mine.rows >= ROW_GROUP_ROWS or mine.held_bytes >= self._limits.row_group:
+                self._end_group(place)
 
-    def _begin(self, place: Place) -> TableFile:
-        if len(self._open) >= MOST_PARTITIONS:
+    def _first_of(self, place: Place) -> HeldRows:
+        """Begin to hold rows of *place*."""
+        if len(self._held) >= MOST_PARTITIONS:
             raise UsageError(
                 f"The rows belong to more than {MOST_PARTITIONS} crawls and subsets, the last to "
                 f"{place.directory()}. Say where they belong with --crawl and --subset, or make "
                 "several tables."
             )
+        self._held[place] = HeldRows()
+        return self._held[place]
+
+    def _end_group(self, place: Place) -> None:
+        """Write what is held of *place* as a row group."""
+        if not self._held[place].rows:
+            return
+        group = self._held[place].take()
+        if place in self._open and not self._open[place].has_filters_for(group.num_rows):
+            self._finish(place)
+        file = self._open.get(place) or self._begin(place, group.num_rows)
+        file.write(group)
+        while sum(file.kept_bytes for file in self._open.values()) > self._limits.kept:
+            self._finish(max(self._open, key=lambda place: self._open[place].kept_bytes))
+
+    def _begin(self, place: Place, group_rows: int) -> TableFile:
         directory = self._directory if self._flat else self._directory / place.directory()
         with explained(directory, "created"):
             directory.mkdir(parents=True, exist_ok=True)
-        columns = self._schema.columns if self._flat else self._schema.in_files
         path = directory / f"{self._prefix}-{self.files:05d}.zstd.parquet"
         self.files += 1
         self._open[place] = TableFile(
-            path, columns, metadata=self._metadata, in_order=self._in_order, disk=self._disk
+            path,
+            self._columns,
+            metadata=self._metadata,
+            in_order=self._in_order,
+            group_rows=group_rows,
+            disk=self._disk,
         )
         return self._open[place]
 
     def _finish(self, place: Place) -> None:
-        file = self._open.pop(place)
+        """End the file of *place*, if there is one."""
+        file = self._open.pop(place, None)
+        if file is None:
+            return
         try:
             file.finish()
         except BaseException:
@@ -215,8 +292,8 @@ def _by_place(batch: pa.RecordBatch) -> Iterator[tuple[Place, pa.RecordBatch]]:
     which = crawls * len(known[1]) + subsets
     for each in np.unique(which):
         place = Place(known[0][each // len(known[1])], None, known[1][each % len(known[1])])
-        mine = which == each
-        yield place, batch if mine.all() else batch.filter(mask_from(mine))
+        mine = np.flatnonzero(which == each)
+        yield place, batch if len(mine) == len(which) else some_of(batch, numbers_from(mine))
 
 
 def _places_in(column: Any) -> NDArray[np.int32]:
@@ -226,17 +303,18 @@ def _places_in(column: Any) -> NDArray[np.int32]:
     return places if missing is None else np.where(missing, len(column.dictionary), places)
 
 
-def _options(columns: pa.Schema, *, in_order: bool) -> dict[str, Any]:
+def _options(columns: pa.Schema, *, in_order: bool, distinct: int) -> dict[str, Any]:
     names = columns.names
     options: dict[str, Any] = {
         "compression": "zstd",
         "compression_level": COMPRESSION_LEVEL,
         "use_dictionary": [name for name in names if name not in WITHOUT_DICTIONARY],
+        "dictionary_pagesize_limit": _DICTIONARY_BYTES,
         "write_page_index": True,
     }
     if "bloom_filter_options" in signature(pq.ParquetWriter).parameters:
         # Older versions of pyarrow cannot write them; such a table is whole, only slower to ask.
-        filter_options = {"ndv": ROW_GROUP_BLOOM, "fpp": _FALSE_POSITIVES}
+        filter_options = {"ndv": distinct, "fpp": _FALSE_POSITIVES}
         options["bloom_filter_options"] = {
             name: filter_options for name in SOUGHT_BY_VALUE if name in names
         }

@@ -40,6 +40,17 @@ def test_more_pieces_than_files_may_be_open_are_merged_on_the_way(tmp_path: Path
         assert b"".join(sort.blocks()) == b"".join(sorted(lines))
 
 
+def test_of_many_pieces_much_is_given_at_a_time(tmp_path: Path) -> None:
+    """Half of what is at hand of each can go, so that blocks do not get small with their number."""
+    lines = [b"%06d%90d\n" % (number * 7919 % 10_007, number) for number in range(10_000)]
+    with LineSort(scratch=tmp_path, disk=Disk(), memory=25_000) as sort:
+        for line in lines:
+            sort.add(line)
+        blocks = list(sort.blocks())
+    assert b"".join(blocks) == b"".join(sorted(lines))
+    assert len(blocks) < 80, "a megabyte of some forty pieces, of each of which 2 kB go at a time"
+
+
 def test_a_directory_that_is_gone_is_told(tmp_path: Path) -> None:
     with LineSort(scratch=tmp_path / "gone", disk=Disk(), memory=4) as sort:
         sort.add(b"abc\n")
