@@ -1,6 +1,13 @@
 """What holds for every test."""
 
+import signal
+
 from hypothesis import settings
+
+# A shell that starts the tests in the background has them, and all that they start, ignore Ctrl-C. Some
+# tests interrupt what they have started.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # How long an example takes says more of the machine's other work than of the code.
 settings.register_profile("house", deadline=None)

@@ -85,14 +85,19 @@ class StringArena:
 
     def write_out(self) -> None:
         """Write what waits in memory to the file."""
-        with explained(self._directory, "written to"):
-            while self._waiting:
-                # What is written waits no longer, and what failed is written where it belongs the next
-                # time: no offset may shift.
-                with memoryview(self._waiting) as block:
-                    done = self._disk.write_at(self._file.fileno(), block, self._written)
-                self._written += done
-                del self._waiting[:done]
+        # A copy is written: a view of what waits that somebody still holds, as the traceback of a
+        # failure does, would keep it from being cut and from growing.
+        block, done = memoryview(bytes(self._waiting)), 0
+        try:
+            with explained(self._directory, "written to"):
+                while done < len(block):
+                    at = self._written + done
+                    done += self._disk.write_at(self._file.fileno(), block[done:], at)
+        finally:
+            # What is written waits no longer, and what failed is written where it belongs the next time:
+            # no offset may shift.
+            self._written += done
+            del self._waiting[:done]
 
     def close(self) -> None:
         """Give the file up."""

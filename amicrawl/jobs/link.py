@@ -54,6 +54,11 @@ _MOST_MESSAGES = 100
 _TOO_EARLY = 0.1
 
 
+def moment_of(ttl: float) -> float:
+    """Return for how long a lease of *ttl* seconds has to be good still where a change cannot wait."""
+    return min(0.25, ttl / 20)
+
+
 def steady_clock() -> float:
     """Return seconds that only run forward, those that the machine sleeps included."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
@@ -92,6 +97,7 @@ class Link:
         self.copy = copy
         self._ttl = ttl.total_seconds()
         self._margin = min(5.0, self._ttl / 5)
+        self._moment = moment_of(self._ttl)
         self._told = told
         self.inbox = inbox or Inbox(clock=time.time)
         self._clock = clock
@@ -121,6 +127,11 @@ class Link:
     def is_held(self) -> bool:
         """Whether the crawl may write: the lease is known to be good, and not lost."""
         return not self.lost and self._clock() < self._deadline
+
+    @property
+    def may_begin(self) -> bool:
+        """Whether who cannot wait, as the event loop, may begin to write: it is held a moment more."""
+        return not self.lost and self.seconds_left > self._moment
 
     @property
     def seconds_left(self) -> float:

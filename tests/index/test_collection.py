@@ -15,19 +15,27 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from archive_reading import TOOLS, check_sealed
+from index.archive_files import unexpected
 from index.page_making import DATE, record, records, write_pages
 from typer.testing import CliRunner
-from urls.vectors import CORPORA
 
 from amicrawl.cli import app
 from amicrawl.errors import AmicrawlError
+from amicrawl.index.collection.file import FileJob
+from amicrawl.index.collection.products import LeftOutError, Merged, Remembering, Seen, Sidecar
+from amicrawl.index.derivatives.file import Maker
+from amicrawl.index.reading.records import read_records
+from amicrawl.index.sidecar.detectors import Detectors
+from amicrawl.index.sidecar.media_type import Signatures
 
 if TYPE_CHECKING:
     from typer.testing import Result
 
+    from amicrawl.index.collection.products import Product
+    from amicrawl.index.sidecar.findings import Identity
+
     Made = tuple[Path, Result]
 
-CORPUS = CORPORA / "warc"
 ALONE = """
 import sys
 from pathlib import Path
@@ -294,8 +302,70 @@ def test_a_record_without_a_date_is_told_once(tmp_path: Path) -> None:
     source = tmp_path / "x.warc"
     source.write_bytes(undated.replace(b"WARC-Date: " + DATE.encode() + b"\r\n", b""))
     assert run(source, "-o", tmp_path, "-j", "1", "--products", "cdxj,merged").exit_code == 5
-    (loss,) = report(tmp_path)["losses"]
-    assert loss["listed"] == [{"offset": 0, "reason": "a record has no date, so it has no line"}]
+    losses = report(tmp_path)["losses"]
+    assert [loss["listed"] for loss in losses] == [
+        [{"offset": 0, "reason": "a record has no date, so it has no line"}]
+    ]
+
+    # That it has none is found out by making the index, and not by making others besides.
+    assert run(source, "-o", tmp_path, "-j", "1", "--products", "cdxj,wat").exit_code == 5
+    assert report(tmp_path)["products"]["wat"]["entries"] == 1
+    assert report(tmp_path)["losses"] == losses
+
+    (tmp_path / "elsewhere").mkdir()
+    moved = source.rename(tmp_path / "elsewhere" / "x.warc")
+    assert run(moved, "-o", tmp_path, "-j", "1", "--products", "cdxj").exit_code == 5
+    told = report(tmp_path)
+    assert told["made_before"] == 1
+    assert told["losses"] == [{**losses[0], "file": str(moved)}]
+
+
+@pytest.mark.parametrize("command", ["wat", "wet", "collection"])
+def test_a_file_without_any_record_is_a_loss(tmp_path: Path, command: str) -> None:
+    source, out = tmp_path / "x.warc", tmp_path / "out"
+    source.touch()
+    only = ["-j", "1", "--products", "wat"] if command == "collection" else []
+    done = CliRunner().invoke(app, [command, str(source), "-o", str(out), *only])
+    assert done.exit_code == 5, done.output
+    assert f"{source}, byte 0: no record was found in it\n" in done.output
+    (made,) = out.rglob("*.gz")
+    assert len(records(made)) == 1, "a file that is made of nothing is whole too"
+
+
+def test_a_detector_that_fails_is_told_and_what_others_find_is_kept(tmp_path: Path) -> None:
+    source = tmp_path / "x.warc"
+    write_pages(source, pages(0, of=1))
+    job = FileJob(source, "x.warc", tmp_path, ("sidecar", "merged"), source.name)
+    detectors = Remembering(Detectors(types=(_Failing(), Signatures())))
+    sidecar = Sidecar(tmp_path / "x.meta.gz", job, Maker(), detectors=detectors)
+    merged = Merged(tmp_path / "x.cdxj", job, Maker())
+    for one in read_records(source, on_broken=unexpected):
+        seen = Seen(one, None, job)
+        told = "a detector failed at this record: failing" if one.type == "response" else None
+        for product in (sidecar, merged):
+            assert _loss_at(product, seen) == told
+    assert (sidecar.seal()[0], merged.seal()[0]) == (1, 1)
+    _, (_, block) = records(tmp_path / "x.meta.gz")
+    assert block.startswith(b'Identified-Payload-Type: {"amicrawl": "text/html"}\n')
+    assert block.endswith(b'\nDetection-Error: {"failing": "RuntimeError"}')
+
+
+class _Failing:
+    """A detector that no payload is right for."""
+
+    name = "failing"
+    version = "1"
+
+    def identify(self, content: bytes, *, is_whole: bool) -> Identity:
+        raise RuntimeError("of no use to anybody")
+
+
+def _loss_at(product: Product, seen: Seen) -> str | None:
+    try:
+        product.add(seen)
+    except LeftOutError as error:
+        return str(error)
+    return None
 
 
 def test_files_of_one_name_do_not_share_products(tmp_path: Path) -> None:
@@ -349,33 +419,6 @@ def test_what_cannot_be_followed_is_said(
     assert isinstance(done.exception, AmicrawlError)
     assert done.exception.exit_code == code
     assert sentence in str(done.exception)
-
-
-@pytest.mark.skipif(not CORPUS.exists(), reason="the corpus of foreign WARC files is not here")
-def test_foreign_archives_go_through_and_every_loss_is_told(tmp_path: Path) -> None:
-    facts = [json.loads(line) for line in (CORPUS / "expectations.jsonl").read_text().splitlines()]
-    named = [CORPUS / fact["file"] for fact in facts]
-    done = run(*named, "-o", tmp_path, "-j", "2")
-    assert done.exit_code == 5, done.stderr
-    told = report(tmp_path)
-    assert (told["files"], told["failed"]) == (len(named), 0)
-    assert set(told["steps"]) == {"table", "summary"}
-    table = told["steps"]["table"]
-    assert table["rows"] + table["rejects"] == told["products"]["merged"]["entries"]
-    assert not [said for said in told["steps"].values() if "failed" in said]
-    lost = {loss["file"]: loss for loss in told["losses"]}
-    for fact in facts:
-        path = str(CORPUS / fact["file"])
-        if fact.get("format") == "gzip":
-            assert path in lost, "a file without records is told"
-        elif fact["valid"] is True and fact.get("format") != "arc":
-            assert path not in lost, lost.get(path)
-    assert all(
-        loss["listed"] and all(one["reason"] for one in loss["listed"]) for loss in told["losses"]
-    )
-    for made in [*tmp_path.glob("wat/*"), *tmp_path.glob("wet/*")]:
-        check_gzip(made)
-        assert records(made)
 
 
 def test_a_step_that_fails_is_told_and_taken_again(tmp_path: Path) -> None:

@@ -136,6 +136,15 @@ def test_what_is_lost_is_named_each_time_and_the_rest_is_indexed(
     assert len(keys((tmp_path / "out/two.warc.cdxj").read_bytes())) == 3
 
 
+@pytest.mark.parametrize("content", [b"", packed([b""])], ids=["empty", "packed"])
+def test_a_file_without_a_record_is_named(two: list[Path], tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "nothing.warc.gz").write_bytes(content)
+    result = run(*two, tmp_path / "nothing.warc.gz", "-o", tmp_path / "out", "--jobs", "1")
+    assert result.exit_code == ExitCode.DAMAGED
+    assert "nothing.warc.gz, byte 0: no record was found in it" in result.stderr
+    assert "3 files: 5 lines of 5 records" in result.stderr
+
+
 def test_a_file_that_cannot_be_read_does_not_keep_others_from_being(
     two: list[Path], tmp_path: Path
 ) -> None:

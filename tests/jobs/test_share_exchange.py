@@ -233,6 +233,18 @@ def test_the_lease_runs_out_by_a_clock_that_no_hand_turns(share: Share, tmp_path
     assert not crawl.exchange.is_held
 
 
+def test_nothing_that_cannot_wait_is_begun_shortly_before_the_lease_runs_out(
+    share: Share, tmp_path: Path
+) -> None:
+    now = 1000.0
+    crawl = Crawl(share, tmp_path / "a", ttl=30.0, clock=lambda: now)
+    crawl.exchange.begin()
+    assert crawl.exchange.may_begin
+    now += 24.9
+    assert crawl.exchange.is_held
+    assert not crawl.exchange.may_begin
+
+
 def test_a_newer_token_in_the_directory_ends_it_even_without_redis(share: Share, tmp_path: Path) -> None:
     crawl = Crawl(share, tmp_path / "a")
     crawl.exchange.begin()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ from amicrawl.jobs.sharing.letter import links_in
 from amicrawl.jobs.sharing.share import ATTEMPTS, NEXT, Share, Taken
 from amicrawl.jobs.sharing.share_record import ShareRecord, checked_name
 from amicrawl.jobs.sharing.shipping import Shipper
-from amicrawl.jobs.sharing.worker import Worker
+from amicrawl.jobs.sharing.worker import Worker, written_once
 from amicrawl.seed import Seed
 from amicrawl.urls import Refused, UrlKey
 
@@ -264,6 +265,23 @@ def test_a_record_that_cannot_be_followed_is_said_in_a_sentence(fields: dict[str
         whole.pop("partitions")
     with pytest.raises(InputError, match="cannot be followed"):
         ShareRecord.parse("work", whole | fields)
+
+
+def test_workers_that_begin_at_once_write_the_same_file_and_none_fails(tmp_path: Path) -> None:
+    path = tmp_path / "crawl.toml"
+    all_here = threading.Barrier(2)
+
+    class SlowDisk(Disk):
+        """A disk on which two begin to write before either is done."""
+
+        def sync(self, descriptor: int) -> None:
+            all_here.wait(30)
+
+    with ThreadPoolExecutor(2) as workers:
+        begun = [workers.submit(written_once, path, b"[seeds]\n", disk=SlowDisk()) for _ in range(2)]
+    assert [each.result() for each in begun] == [path, path]
+    assert path.read_bytes() == b"[seeds]\n"
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_worker_that_redis_turns_away_leaves_no_crawl_behind(

@@ -117,7 +117,7 @@ class JobLink:
         fence = Fence(directory, job.copy.unit, job.copy.token)
         run.disk = LeasedDisk(self._link, fence, patient=True)
         run.status_disk = LeasedDisk(self._link, fence, patient=False)
-        run.may_write = lambda: self._link.is_held
+        run.may_write = lambda: self._link.may_begin
         fence.put_up(disk=run.disk)
         job.copy.write(directory, disk=run.disk)
 
@@ -172,7 +172,7 @@ class JobLink:
         run, link = self._run, self._link
         if link.lost:
             self._lose(link.lost)
-        elif not link.is_held:
+        elif not link.may_begin:
             if BY_LEASE not in run.paused:
                 logger.warning("The lease of the job cannot be kept: nothing is fetched or written")
                 run.pause(BY_LEASE)

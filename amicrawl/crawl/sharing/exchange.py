@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 from amicrawl.errors import AmicrawlError, OutputError
 from amicrawl.jobs.letters import put
-from amicrawl.jobs.link import steady_clock
+from amicrawl.jobs.link import moment_of, steady_clock
 from amicrawl.jobs.sharing.letter import Link, links_in
 from amicrawl.jobs.sharing.share import NEXT, Held, Told
 
@@ -109,6 +109,7 @@ class Exchange:
         self._tell = tell
         self._fence = fence
         self._ttl = ttl
+        self._moment = moment_of(ttl.total_seconds())
         self._turn = turn
         self._clock = clock
         self._deadline = float("-inf")
@@ -141,6 +142,11 @@ class Exchange:
     def is_held(self) -> bool:
         """Whether the crawl may write: the lease is known to be good, and not lost."""
         return not self.lost and self._clock() < self._deadline
+
+    @property
+    def may_begin(self) -> bool:
+        """Whether who cannot wait, as the event loop, may begin to write: it is held a moment more."""
+        return not self.lost and self._clock() < self._deadline - self._moment
 
     @property
     def in_grace(self) -> bool:

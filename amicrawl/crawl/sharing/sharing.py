@@ -117,7 +117,7 @@ class Sharing:
             turn=_seconds(TURN_SECONDS, timedelta(0)),
         )
         exchange.begin()
-        run.may_write = lambda: exchange.is_held
+        run.may_write = lambda: exchange.may_begin
         run.disk = LeasedDisk(exchange, fence, patient=True)
         run.status_disk = LeasedDisk(exchange, fence, patient=False)
         return exchange
@@ -176,24 +176,42 @@ class Sharing:
 
     def _tick(self) -> None:
         self._timer = asyncio.get_running_loop().call_later(EVERY, self._tick)
-        if not self._exchange.is_held:
-            self._run.pause(BY_LEASE)
-        else:
-            self._run.resume(BY_LEASE)
+        self._look_at_the_lease()
         if self._run.has_frontier:
             self._exchange.feed(self._standing())
 
+    def _look_at_the_lease(self) -> None:
+        is_paused = BY_LEASE in self._run.paused
+        if self._exchange.may_begin and is_paused:
+            logger.info("The lease of the partition is good again: the crawl goes on")
+            self._run.resume(BY_LEASE)
+        elif not self._exchange.may_begin and not is_paused:
+            logger.warning("The lease of the partition cannot be kept: nothing is fetched or written")
+            self._run.pause(BY_LEASE)
+
     def _standing(self) -> Standing:
-        kept, self._kept = tuple(self._kept), []
-        if kept:
-            # What was offered for these letters is in the journal before they can be acknowledged.
-            self._run.frontier.flush()
         return Standing(
             idle=self._is_idle(),
             has_room=self._run.frontier.queued < _ROOM and not self._leaving and not self._incoming,
-            kept=kept,
+            kept=self._written_down(),
             facts=self._facts(),
         )
+
+    def _written_down(self) -> tuple[str, ...]:
+        """Return the letters whose links came into the journal since: only those can be acknowledged.
+
+        While the lease may have run out, that is none of them: a journal that may not be written to
+        counts as one that failed, and the crawl would end.
+        """
+        if not self._kept or not self._run.may_write():
+            return ()
+        try:
+            self._run.frontier.flush()
+        except AmicrawlError as fault:
+            self._run.recorder.fault = self._run.recorder.fault or fault
+            return ()
+        kept, self._kept = tuple(self._kept), []
+        return kept
 
     def _is_idle(self) -> bool:
         """Tell whether nothing is left to do here, nor being done."""

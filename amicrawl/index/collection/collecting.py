@@ -106,6 +106,7 @@ def collect(
         collected = Collected(same_names=_same_names(jobs))
         waiting = _waiting(jobs, collected, disk or Disk())
         _work(waiting, collected, processes=processes, patience=patience, show=show)
+        _put_in_order(collected, jobs)
         return collected
 
 
@@ -113,6 +114,14 @@ def _same_names(jobs: Sequence[FileJob]) -> dict[str, int]:
     """Return which names several of the *jobs* have in an index, and how many of them."""
     names = Counter(job.filename for job in jobs if _INDEXES & set(job.products))
     return {name: count for name, count in sorted(names.items()) if count > 1}
+
+
+def _put_in_order(collected: Collected, jobs: Sequence[FileJob]) -> None:
+    """Put what came of *jobs* in their order: which of them ended first is chance."""
+    outcomes = collected.outcomes
+    collected.outcomes = {job.stem: outcomes[job.stem] for job in jobs if job.stem in outcomes}
+    place = {job.source: number for number, job in enumerate(jobs)}
+    collected.failed.sort(key=lambda failed: place[failed.source])
 
 
 def _work(
@@ -198,7 +207,7 @@ def _waiting(jobs: Sequence[FileJob], collected: Collected, disk: Disk) -> list[
             continue
         missing = tuple(name for name in job.products if name not in known.products)
         if missing:
-            waiting.append(replace(job, products=missing, made=known.products))
+            waiting.append(replace(job, products=missing, before=known if known.products else None))
         else:
             collected.outcomes[job.stem] = known
             collected.before.add(job.stem)

@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from amicrawl.disk import explained
 from amicrawl.errors import AmicrawlError
-from amicrawl.index.collection.marks import MOST_LOSSES, Loss, Made, Outcome, write_mark
+from amicrawl.index.collection.marks import (
+    MOST_LOSSES,
+    Loss,
+    Made,
+    Outcome,
+    with_earlier,
+    write_mark,
+)
 from amicrawl.index.collection.products import POST, PRODUCTS, LeftOutError, Seen, begun
 from amicrawl.index.derivatives.file import Maker
 from amicrawl.index.reading.pairs import paired
@@ -49,8 +56,8 @@ class FileJob:
     """What the index calls the file."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """How they are to be made: names of options and their values."""
-    made: Mapping[str, Made] = field(default_factory=dict)
-    """Products of it that are there already, under the same settings."""
+    before: Outcome | None = None
+    """What came of it before under the same settings, where products of that are there already."""
 
     @property
     def mark(self) -> Path:
@@ -82,8 +89,10 @@ def collect_file(job: FileJob, tell: Callable[[Progress], None]) -> Outcome:
             records=reader.records,
             lost=reader.lost,
             losses=reader.losses,
-            products={**job.made, **products},
+            products=products,
         )
+        if job.before is not None:
+            outcome = with_earlier(outcome, job.before)
         write_mark(job.mark, outcome, settings=job.settings, disk=maker.disk)
     return outcome
 
@@ -95,7 +104,6 @@ class _Reader:
         self.records = 0
         self.lost = 0
         self.losses: list[Loss] = []
-        self._last: Loss | None = None
         self._job = job
         self._maker = maker
         self._tell = tell
@@ -112,8 +120,6 @@ class _Reader:
                 self.records += 1
                 self._give(Seen(record, partner, job), products)
                 self._say_how_far(record)
-            if not self.records and not self.lost:
-                self._lose(0, "no record was found in it")
             return self._sealed(products)
 
     def _records(self) -> Iterator[tuple[Record, Record | None]]:
@@ -132,28 +138,27 @@ class _Reader:
         return made
 
     def _give(self, seen: Seen, products: Mapping[str, Product]) -> None:
+        reasons = []
         for name, product in products.items():
             try:
                 product.add(seen)
             except AmicrawlError:
                 raise
             except LeftOutError as error:
-                self._lose(seen.record.offset, str(error))
+                reasons.append(str(error))
             except Exception as error:  # noqa: BLE001  # whatever it is, it costs this record only
                 reason = f"{name}: the record is left out, {type(error).__name__}: {error}"
-                self._lose(seen.record.offset, reason[:500])
+                reasons.append(reason[:500])
+        for reason in dict.fromkeys(reasons):  # two products may say the same
+            self._lose(seen.record.offset, reason)
 
     def _broken(self, broken: Broken) -> None:
         self._lose(broken.offset, broken.reason)
 
     def _lose(self, offset: int, reason: str) -> None:
-        loss = Loss(offset, reason)
-        if loss == self._last:
-            return  # two products say the same
-        self._last = loss
         self.lost += 1
         if self.lost <= MOST_LOSSES:
-            self.losses.append(loss)
+            self.losses.append(Loss(offset, reason))
 
     def _say_how_far(self, record: Record) -> None:
         now = time.monotonic()

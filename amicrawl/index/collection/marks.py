@@ -99,7 +99,23 @@ def read_mark(path: Path, *, source: Path, settings: Mapping[str, str], out: Pat
     there = {
         name: made for name, made in outcome.products.items() if _is_there(out / made.file, made.size)
     }
-    return replace(outcome, products=there)
+    # The file may have come here from elsewhere since; what is told of it names it as it is called now.
+    return replace(outcome, source=str(source), products=there)
+
+
+def with_earlier(outcome: Outcome, earlier: Outcome) -> Outcome:
+    """Return *outcome* with products, and losses, of an *earlier* reading of the same source.
+
+    What was lost then of a product that is still there is not found again by making others.
+    """
+    told = {*outcome.losses}
+    added = [loss for loss in earlier.losses if loss not in told]
+    return replace(
+        outcome,
+        lost=max(outcome.lost + len(added), earlier.lost),
+        losses=[*outcome.losses, *added][:MOST_LOSSES],
+        products={**earlier.products, **outcome.products},
+    )
 
 
 def _is_there(path: Path, size: int) -> bool:

@@ -42,7 +42,7 @@ POST = "post"
 
 
 class LeftOutError(Exception):
-    """A record that should be in a product and cannot be; its text says why."""
+    """A record, or something of it, that should be in a product and cannot be; its text says why."""
 
 
 class Seen:
@@ -141,8 +141,10 @@ class Cdxj(Product):
 class Sidecar(Product):
     """What the detectors find, as records."""
 
-    def __init__(self, path: Path, job: FileJob, maker: Maker) -> None:
-        self._detectors = characteriser()
+    def __init__(
+        self, path: Path, job: FileJob, maker: Maker, *, detectors: Remembering | None = None
+    ) -> None:
+        self._detectors = detectors or characteriser()
         self._file = SidecarFile(path, source=job.source, maker=maker, characteriser=self._detectors)
         super().__init__(self._file)
 
@@ -151,6 +153,7 @@ class Sidecar(Product):
         self._detectors.last = None
         self._file.add(seen.record)
         seen.findings = self._detectors.last
+        _tell_failures(seen.findings)
 
 
 class Merged(Product):
@@ -170,6 +173,13 @@ class Merged(Product):
         for line in lines:
             merged = with_fields(line.encoded().rstrip(b"\n"), line.fields, addition)
             self._file.add(merged + b"\n")
+        _tell_failures(seen.findings)
+
+
+def _tell_failures(found: Findings | None) -> None:
+    """Raise LeftOutError where a detector failed: what the others found is written down by then."""
+    if found is not None and found.errors:
+        raise LeftOutError(f"a detector failed at this record: {', '.join(found.errors)}")
 
 
 class Wat(Product):

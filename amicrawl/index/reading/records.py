@@ -264,10 +264,10 @@ def read_records(
 ) -> Iterator[Record]:
     """Yield the records of the file *path*, in order, as far as they can be read.
 
-    What is lost is told to *on_broken*: a member that cannot be inflated, bytes that are no record. So
-    is each record that is not as long as it says (`Record.whole`), and of what a strict reader would
-    refuse otherwise, the first of each kind in a file. Of a block, *block_cap* bytes are kept. Raises
-    InputError where the file cannot be read.
+    What is lost is told to *on_broken*: a member that cannot be inflated, bytes that are no record, a
+    file without any. So is each record that is not as long as it says (`Record.whole`), and of what a
+    strict reader would refuse otherwise, the first of each kind in a file. Of a block, *block_cap* bytes
+    are kept. Raises InputError where the file cannot be read.
     """
     try:
         with path.open("rb") as stream:
@@ -283,8 +283,11 @@ def records_of(
 ) -> Iterator[Record]:
     """Yield the records of *stream*, which stands at its beginning and can seek; *path* is its name."""
     packed, pieces = unpacked(stream)
+    is_told = False
 
     def broken(offset: int, reason: str) -> None:
+        nonlocal is_told
+        is_told = True
         on_broken(Broken(path, offset, reason))
 
     def peek(offset: int, count: int) -> bytes:
@@ -300,6 +303,7 @@ def records_of(
             return None
         return hashlib.sha1(record.body, usedforsecurity=False)
 
+    found = None
     for found in found_records(
         pieces,
         peek=None if packed else peek,
@@ -308,3 +312,5 @@ def records_of(
         begin_digest=begin_digest,
     ):
         yield Record(path, found)
+    if found is None and not is_told:
+        broken(0, "no record was found in it")

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from amicrawl.disk import DirectoryLock, Disk, OutputFile, explained
+from amicrawl.disk import DirectoryLock, Disk, OutputFile, explained, rename_durably
 from amicrawl.errors import AmicrawlError, ExitCode, UsageError
 from amicrawl.jobs.connection import RedisUnavailable
 from amicrawl.jobs.place import opened_store, raise_fence
@@ -360,16 +360,18 @@ def child_command(
 
 
 def written_once(path: Path, content: bytes, *, disk: Disk) -> Path:
-    """See to it that *path* holds *content*; raises OutputError."""
+    """See to it that *path* holds *content*; raises OutputError. Several workers may do so at once."""
     with contextlib.suppress(OSError):
         if path.read_bytes() == content:
             return path
-    file = OutputFile.replacing(path, disk=disk)
+    # Under a name of its own until it is whole: of two that write one file, each would rename it.
+    file = OutputFile.replacing(path.with_name(f".{path.name}-{uuid.uuid4()}"), disk=disk)
     try:
         file.write(content)
         file.seal()
     finally:
         file.close()
+    rename_durably(file.path, path, disk=disk)
     return path
 
 

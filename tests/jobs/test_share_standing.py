@@ -1,0 +1,67 @@
+"""What a partition says of the letters it has taken in: nothing that is not in its journal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
+
+from amicrawl.crawl.sharing.sharing import Sharing
+from amicrawl.errors import AmicrawlError, OutputError
+
+if TYPE_CHECKING:
+    from amicrawl.crawl.run import Run
+
+
+class StandInRun:
+    """A run whose lease and whose disk are as the test wants them."""
+
+    def __init__(self) -> None:
+        self.is_held = True
+        self.is_full = False
+        self.flushed = 0
+        self.recorder = SimpleNamespace(fault=None)
+
+    @property
+    def frontier(self) -> StandInRun:
+        return self
+
+    def may_write(self) -> bool:
+        return self.is_held
+
+    def flush(self) -> None:
+        if self.is_full:
+            raise OutputError(f"{Path('journal')} cannot be written to: no space.")
+        self.flushed += 1
+
+
+def sharing_of(run: StandInRun, *letters: str) -> Sharing:
+    """Return the sharing of *run*, which has offered the links of *letters*, and nothing else of it."""
+    sharing = object.__new__(Sharing)
+    sharing._run, sharing._kept = cast("Run", run), list(letters)
+    return sharing
+
+
+def test_letters_are_told_once_they_are_written_down() -> None:
+    run = StandInRun()
+    sharing = sharing_of(run, "1-0", "2-0")
+    assert sharing._written_down() == ("1-0", "2-0")
+    assert sharing._written_down() == ()
+    assert run.flushed == 1
+
+
+def test_they_wait_while_the_lease_may_have_run_out() -> None:
+    """A journal that is written to then counts as failed, which ends the crawl."""
+    run = StandInRun()
+    sharing = sharing_of(run, "1-0")
+    run.is_held = False
+    assert (sharing._written_down(), run.flushed) == ((), 0)
+    run.is_held = True
+    assert (sharing._written_down(), run.flushed) == (("1-0",), 1)
+
+
+def test_a_disk_that_fails_ends_the_crawl_and_acknowledges_nothing() -> None:
+    run = StandInRun()
+    run.is_full = True
+    assert sharing_of(run, "1-0")._written_down() == ()
+    assert isinstance(run.recorder.fault, AmicrawlError)
