@@ -7,6 +7,7 @@ the order of the lines.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,7 +37,8 @@ PARTS = 64
 _SECOND = 14
 _READ = 1 << 18
 _BLOCK = 4 << 20
-_CHUNK = 16_384
+_BATCHES = 256
+_CHUNK = 8_192
 """Lines that are put together at a time."""
 _SPACE, _LF = b" \n"
 
@@ -135,7 +137,9 @@ class Parts:
         with explained(self._scratch, "read from"), self._records.pop(part) as file:
             file.seek(0)
             # Batches became small when they were dealt out, and each is work of its own.
-            yield from pa.ipc.open_stream(_for_arrow(file)).read_all().combine_chunks().to_batches()
+            batches = iter(pa.ipc.open_stream(_for_arrow(file)))
+            while some := list(islice(batches, _BATCHES)):
+                yield from pa.Table.from_batches(some).combine_chunks().to_batches()
 
     def _put_together(self, sink: Sink) -> None:
         done = {part: _LinesInTurn(file) for part, file in self._done.items()}
