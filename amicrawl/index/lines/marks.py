@@ -17,8 +17,9 @@ class Marks:
 
     def __init__(self, view: NDArray[np.uint8]) -> None:
         """Look through *view*; it ends in LF."""
-        # Control characters are found on the way: there are none but LF in lines that are plain.
-        all_ = np.flatnonzero((view == _QUOTE) | (view < _SPACE))
+        # Control characters are found on the way: there are none but LF in lines that are plain. With
+        # one bit turned a quotation mark comes next behind them, so that one comparison finds both.
+        all_ = np.flatnonzero((view ^ (_QUOTE ^ _SPACE)) <= _SPACE)
         found = view[all_]
         is_end = found == _LF
         has_controls = np.count_nonzero(found == _QUOTE) + np.count_nonzero(is_end) < len(found)
