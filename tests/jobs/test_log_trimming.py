@@ -54,7 +54,8 @@ def test_what_all_consumers_have_seen_goes_once_it_is_much(logged: JobStore) -> 
 def test_without_consumers_the_oldest_go_by_number_and_by_size(logged: JobStore) -> None:
     assert logs.trim(logged, IDENT, most_entries=1500) == 500
     assert logs.trim(logged, IDENT, most_bytes=50_000) > 500
-    assert (logged.client.memory_usage(LOG) or 0) <= 50_000
+    # By as many samples as the script takes: of fewer, the estimate is another.
+    assert (logged.client.memory_usage(LOG, samples=50) or 0) <= 50_000
     left = scores(logged)
     assert left[-1] == 2000
     assert len(left) > 50, "no more goes than has to"

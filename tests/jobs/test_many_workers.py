@@ -166,9 +166,9 @@ def begun(tmp_path: Path, redis_server: RedisServer, web: Web, *, partitions: in
         yield
 
 
-def captured(data: Path) -> list[tuple[str, str]]:
+def captured(data: Path, partition: str = "part-*") -> list[tuple[str, str]]:
     found = []
-    for directory in sorted((data / "web").glob("part-*")):
+    for directory in sorted((data / "web").glob(partition)):
         if (directory / "captures.parquet").exists():
             urls = [urlsplit(row["url"]) for row in rows(directory)]
             found += [(url.hostname or "", url.path) for url in urls]
@@ -238,8 +238,11 @@ def test_what_a_killed_worker_had_is_finished_by_another(
     assert web.clashes == []
     # What it had sent when it was killed, the server may read later.
     assert [agent for _, _, agent in web.asked[before:]].count("worker-0") <= IN_FLIGHT
-    mine = {host for host, _, agent in web.asked if agent == "worker-0"}
-    assert mine & {host for host, _, agent in web.asked if agent != "worker-0"}
+    # Of the hosts of its partition, others asked those that it had not begun, or not done with.
+    partition = f"part-{int(killed.rpartition('.p')[2]):03d}"
+    hosts = {host for host, _ in captured(tmp_path / "data", partition)}
+    asked_later = {host for host, _, agent in web.asked[before:] if agent != "worker-0"}
+    assert hosts & asked_later
 
 
 def kill(redis_server: RedisServer, worker: subprocess.Popen[str]) -> str | None:
