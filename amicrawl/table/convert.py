@@ -10,7 +10,6 @@ a reject if and only if a batch of it alone cannot be turned into columns.
 from __future__ import annotations
 
 from functools import lru_cache
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from uuid import UUID
 
@@ -22,9 +21,8 @@ from amicrawl.index.lines.arrow_texts import (
     missing_in,
     numbers_from,
     numbers_of,
-    taken,
+    octets_from,
     texts_from,
-    texts_of,
 )
 from amicrawl.index.lines.numerals import have_other_than_digits, pairs_of_digits, whole_numbers
 from amicrawl.index.lines.spans import Octets, Spans
@@ -137,7 +135,8 @@ def rows_of_columns(columns: Mapping[str, pa.Array[Any]], schema: TableSchema) -
 
 def record_ids(values: Iterable[object]) -> pa.Array[Any]:
     """Return the octets of the UUIDs *values*; null for what is none."""
-    return _octets([_uuid_octets(value) for value in values])
+    octets: pa.Array[Any] = octets_from([_uuid_octets(value) for value in values])
+    return octets
 
 
 def _texts(objects: Sequence[dict[str, Any]], field: str) -> pa.Array[Any]:
@@ -155,17 +154,8 @@ def _only_texts(values: Sequence[object]) -> pa.Array[Any]:
 def _keys(keys: list[bytes]) -> pa.Array[Any]:
     if not all(keys):
         raise ValueError("a key is empty")
-    texts: pa.Array[Any] = _octets(keys).cast(pa.string())
+    texts: pa.Array[Any] = octets_from(keys).cast(pa.string())
     return texts
-
-
-def _octets(values: Sequence[bytes | None]) -> pa.Array[Any]:
-    """Return *values* as an array of octets, null where one is None."""
-    written = [value or b"" for value in values]
-    cuts = np.fromiter(accumulate(map(len, written), initial=0), np.int32, len(written) + 1)
-    array: pa.Array[Any] = texts_of(b"".join(written), cuts, kind=pa.binary())
-    missing = np.array([value is None for value in values], np.bool_)
-    return taken(array, np.arange(len(written)), missing=missing) if missing.any() else array
 
 
 def _moments_of(timestamps: list[bytes]) -> pa.Array[Any]:

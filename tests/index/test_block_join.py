@@ -32,21 +32,24 @@ if TYPE_CHECKING:
 @given(
     index=st.lists(any_line(INDEX_FIELDS), max_size=10),
     side=st.lists(any_line(FOUND), max_size=8),
-    held=st.sampled_from([1000, 0]),
+    held=st.sampled_from([1000, 0, None]),
 )
 def test_blocks_are_merged_as_lines_are(
     tmp_path_factory: pytest.TempPathFactory,
     by_key_only: bool,
     index: list[bytes],
     side: list[bytes],
-    held: int,
+    held: int | None,
 ) -> None:
     tmp_path = tmp_path_factory.mktemp("merge")
     source, sidecar = tmp_path / "in.cdxj", tmp_path / "side.cdxj"
     source.write_bytes(b"".join(line + b"\n" for line in index))
     sidecar.write_bytes(b"".join(line + b"\n" for line in side))
     (tmp_path / "out").mkdir()
-    merged = merge_job(MergeJob((source,), (sidecar,), tmp_path / "out", by_key_only, held))
+    job = MergeJob((source,), (sidecar,), tmp_path / "out", by_key_only)
+    if held is not None:
+        job = job._replace(sides_in_memory=held, in_windows=False)
+    merged = merge_job(job)
     lines, counts = by_the_rules(source.read_bytes(), sidecar, by_key_only=by_key_only)
     assert (tmp_path / "out" / "in.cdxj").read_bytes().split(b"\n")[:-1] == lines
     assert merged.counts == counts

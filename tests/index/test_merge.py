@@ -101,7 +101,7 @@ def merge_lines(
     sides: Sequence[str | bytes],
     *,
     by_key_only: bool = False,
-    held: int = 1000,
+    held: int | None = None,
 ) -> Result:
     """Merge *lines* with *sides*: texts are lines of a sidecar, octets are records of one."""
     index = tmp_path / "in.cdxj"
@@ -115,7 +115,10 @@ def merge_lines(
         sidecars[-1].write_bytes(b"".join(records))
     out = tmp_path / "out"
     out.mkdir(exist_ok=True)
-    merged = merge_job(MergeJob((index,), tuple(sidecars), out, by_key_only, held))
+    job = MergeJob((index,), tuple(sidecars), out, by_key_only)
+    if held is not None:
+        job = job._replace(sides_in_memory=held, in_windows=False)
+    merged = merge_job(job)
     assert not list(out.glob("*.open"))
     return Result((out / "in.cdxj").read_text().splitlines(), merged)
 
@@ -133,32 +136,36 @@ def test_the_line_of_the_talk_is_merged_byte_for_byte(tmp_path: Path) -> None:
         ]
 
 
-@pytest.mark.parametrize("held", [1000, 0], ids=["in memory", "set aside"])
+@pytest.mark.parametrize("held", [1000, 0, None], ids=["in memory", "set aside", "as they go by"])
 class TestBothInMemoryAndSetAside:
     """What holds however many records there are."""
 
-    def test_twins_of_one_second_keep_their_own_data(self, tmp_path: Path, held: int) -> None:
+    def test_twins_of_one_second_keep_their_own_data(self, tmp_path: Path, held: int | None) -> None:
         lines = [line(recordid=ONE), line(URL.replace("http", "https"), recordid=TWO, offset="99")]
         sides = [side_record("fmt/2", record_id=TWO), side_record("fmt/1", record_id=ONE)]
         result = merge_lines(tmp_path, lines, sides, held=held)
         assert result.puids == ["fmt/1", "fmt/2"]
         assert (result.counts.by_id, result.counts.unmatched, result.counts.records_unused) == (2, 0, 0)
 
-    def test_duplicate_keys_get_the_record_of_their_place(self, tmp_path: Path, held: int) -> None:
+    def test_duplicate_keys_get_the_record_of_their_place(
+        self, tmp_path: Path, held: int | None
+    ) -> None:
         lines = [line(offset=str(offset)) for offset in (100, 200, 300)]
         sides = [side_record(f"fmt/{offset}", filename=WARC, offset=offset) for offset in (300, 100)]
         result = merge_lines(tmp_path, lines, sides, held=held)
         assert result.puids == ["fmt/100", None, "fmt/300"]
         assert (result.counts.by_place, result.counts.unmatched) == (2, 1)
 
-    def test_a_post_key_is_matched_by_id(self, tmp_path: Path, held: int) -> None:
+    def test_a_post_key_is_matched_by_id(self, tmp_path: Path, held: int | None) -> None:
         key = KEY + "?__wb_method=post&a=1"
         result = merge_lines(
             tmp_path, [line(key=key, recordid=ONE)], [side_record("fmt/1", record_id=ONE)], held=held
         )
         assert result.puids == ["fmt/1"]
 
-    def test_a_capture_in_an_arc_is_matched_by_file_and_offset(self, tmp_path: Path, held: int) -> None:
+    def test_a_capture_in_an_arc_is_matched_by_file_and_offset(
+        self, tmp_path: Path, held: int | None
+    ) -> None:
         lines = [
             line(filename="a/DOTGOV.arc.gz", offset="77"),
             line(filename="a/OTHER.arc.gz", offset="77"),
@@ -169,25 +176,25 @@ class TestBothInMemoryAndSetAside:
         assert result.puids == ["fmt/1", None]
         assert result.counts.by_place == 1
 
-    def test_a_missing_id_falls_back_to_key_and_second(self, tmp_path: Path, held: int) -> None:
+    def test_a_missing_id_falls_back_to_key_and_second(self, tmp_path: Path, held: int | None) -> None:
         lines = [line(recordid=ONE), line(key="org,x)/", recordid=TWO)]
         result = merge_lines(tmp_path, lines, [side_line("fmt/1")], held=held)
         assert result.puids == ["fmt/1", None]
         assert (result.counts.by_key, result.counts.unmatched) == (1, 1)
 
-    def test_the_404_twin_of_a_page_gets_nothing_of_it(self, tmp_path: Path, held: int) -> None:
+    def test_the_404_twin_of_a_page_gets_nothing_of_it(self, tmp_path: Path, held: int | None) -> None:
         page, missing = line(recordid=ONE), line(URL + "#2", status="404", recordid=TWO)
         result = merge_lines(tmp_path, [missing, page], [side_record("fmt/1", record_id=ONE)], held=held)
         assert result.puids == [None, "fmt/1"]
         assert result.lines[0] == missing
 
-    def test_what_an_id_has_given_away_a_key_cannot_take(self, tmp_path: Path, held: int) -> None:
+    def test_what_an_id_has_given_away_a_key_cannot_take(self, tmp_path: Path, held: int | None) -> None:
         lines = [line(), line(URL.replace("http", "https"), recordid=ONE)]
         result = merge_lines(tmp_path, lines, [side_record("fmt/1", record_id=ONE)], held=held)
         assert result.puids == [None, "fmt/1"]
         assert (result.counts.by_id, result.counts.by_key) == (1, 0)
 
-    def test_a_digest_tells_twins_apart(self, tmp_path: Path, held: int) -> None:
+    def test_a_digest_tells_twins_apart(self, tmp_path: Path, held: int | None) -> None:
         lines = [line(digest="sha1:AAA"), line(digest="BBB"), line(digest="CCC")]
         sides = [side_line("fmt/2", digest="BBB"), side_line("fmt/1", digest="AAA"), side_line("fmt/0")]
         result = merge_lines(tmp_path, lines, sides, held=held)
@@ -195,7 +202,7 @@ class TestBothInMemoryAndSetAside:
         assert (result.counts.by_digest, result.counts.by_key) == (2, 1)
 
     def test_records_that_cannot_be_told_apart_are_given_to_nobody(
-        self, tmp_path: Path, held: int
+        self, tmp_path: Path, held: int | None
     ) -> None:
         result = merge_lines(tmp_path, [line()], [side_line("fmt/1"), side_line("fmt/2")], held=held)
         assert result.puids == [None]
@@ -205,20 +212,22 @@ class TestBothInMemoryAndSetAside:
             2,
         )
 
-    def test_records_that_say_the_same_need_not_be_told_apart(self, tmp_path: Path, held: int) -> None:
+    def test_records_that_say_the_same_need_not_be_told_apart(
+        self, tmp_path: Path, held: int | None
+    ) -> None:
         result = merge_lines(tmp_path, [line(), line()], [side_line(), side_line()], held=held)
         assert result.puids == ["fmt/99", "fmt/99"]
         assert (result.counts.by_key, result.counts.records_unused) == (2, 0)
 
     def test_by_key_only_the_last_record_wins_and_every_line_gets_it(
-        self, tmp_path: Path, held: int
+        self, tmp_path: Path, held: int | None
     ) -> None:
         sides = [side_line("fmt/1"), side_line("fmt/2")]
         lines = [line(recordid=ONE), line(recordid=TWO)]
         result = merge_lines(tmp_path, lines, sides, held=held, by_key_only=True)
         assert result.puids == ["fmt/2", "fmt/2"]
 
-    def test_a_line_that_is_none_is_copied_and_counted(self, tmp_path: Path, held: int) -> None:
+    def test_a_line_that_is_none_is_copied_and_counted(self, tmp_path: Path, held: int | None) -> None:
         odd = ['!meta 0 {"a": 1}', "broken", "com,a)/ 20121026215942 [1]", "", line()]
         result = merge_lines(tmp_path, odd, [side_line()], held=held)
         assert result.lines[:4] == odd[:4]

@@ -31,12 +31,17 @@ def texts_of(octets: Any, cuts: NDArray[np.int32], *, kind: Any = None) -> Texts
 
 
 def texts_from(values: Sequence[str | None]) -> Texts:
-    """Return *values* as an array of texts."""
-    written = [value.encode() if value is not None else b"" for value in values]
+    """Return *values* as an array of texts, null where one is None."""
+    return octets_from([None if value is None else value.encode() for value in values], kind=pa.string())
+
+
+def octets_from(values: Sequence[bytes | None], *, kind: Any = None) -> Texts:
+    """Return *values* as an array of octets, or of *kind*; null where one is None."""
+    written = [value or b"" for value in values]
     cuts = np.fromiter(accumulate(map(len, written), initial=0), np.int32, len(written) + 1)
     missing = np.array([value is None for value in values], np.bool_)
     buffers: Any = [_valid(missing), pa.py_buffer(cuts.data), pa.py_buffer(b"".join(written))]
-    return pa.Array.from_buffers(pa.string(), len(written), buffers)
+    return pa.Array.from_buffers(kind or pa.binary(), len(written), buffers)
 
 
 def numbers_from(

@@ -63,6 +63,8 @@ class MergeJob(NamedTuple):
     """The directory of the outputs."""
     by_key_only: bool = False
     sides_in_memory: int = SIDES_IN_MEMORY
+    in_windows: bool = True
+    """Whether what is in order may go by in windows."""
 
 
 @dataclass
@@ -156,7 +158,8 @@ def merge_job(job: MergeJob, *, disk: Disk | None = None) -> Merged:
 def _may_be_in_order(job: MergeJob) -> bool:
     """Tell whether *job* has one CDXJ file on either side, which mostly are in byte order."""
     return (
-        len(job.indexes) == len(job.sidecars) == 1
+        job.in_windows
+        and len(job.indexes) == len(job.sidecars) == 1
         and job.sidecars[0].name.endswith(CDXJ)
         and not job.by_key_only
     )

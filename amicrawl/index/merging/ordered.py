@@ -59,9 +59,11 @@ def join_in_order(
             joins.add(window)
             # A few looks on the way: what is in vain is given up early.
             if number == check:
-                _raise_if(strays.are_there())
                 check *= 4
-        _raise_if(strays.are_there())
+                if strays.are_there():
+                    raise NotInOrder
+        if strays.are_there():
+            raise NotInOrder
 
 
 class _Joins:
@@ -84,7 +86,8 @@ class _Joins:
         with Joining(table, self._sink, self._counts, scratch=self._scratch, disk=self._disk) as joining:
             if window.lines:
                 block = Block(window.lines)
-                _raise_if(not are_in_order(block, self._last))
+                if not are_in_order(block, self._last):
+                    raise NotInOrder
                 self._last = when_of(block.line(block.lines - 1))
                 table.seek(joining.add_block(block))
             joining.finish()
@@ -95,10 +98,6 @@ def _checked(batches: Iterable[pa.RecordBatch], known: Known) -> Iterator[pa.Rec
     """Yield *batches* while their records are known by nothing but what the first are *known* by."""
     for batch in batches:
         its = known_of(batch)
-        _raise_if((its.ids and not known.ids) or (its.places and not known.places))
+        if (its.ids and not known.ids) or (its.places and not known.places):
+            raise NotInOrder
         yield batch
-
-
-def _raise_if(is_so: bool) -> None:  # noqa: FBT001  # it is the condition itself
-    if is_so:
-        raise NotInOrder

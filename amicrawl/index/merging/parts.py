@@ -18,7 +18,7 @@ from amicrawl.index.lines.arrow_texts import Texts, numbers_from, octets_of, tak
 from amicrawl.index.lines.spans import Octets, Spans
 from amicrawl.index.merging.hashing import hashes_of
 from amicrawl.index.merging.joining import Joining
-from amicrawl.index.merging.side_table import SIDES, SideTable
+from amicrawl.index.merging.side_table import SECOND, SIDES, SideTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 PARTS = 64
 """Files that each side is dealt out to."""
 
-_SECOND = 14
 _READ = 1 << 18
 _BLOCK = 4 << 20
 _BATCHES = 256
@@ -66,7 +65,7 @@ class Parts:
 
     def add_records(self, batch: pa.RecordBatch) -> None:
         """Deal out records of sidecars."""
-        parts = (hashes_of(Spans.of(batch["when"]).last(_SECOND)) % np.uint64(PARTS)).astype(np.int64)
+        parts = (hashes_of(Spans.of(batch["when"]).last(SECOND)) % np.uint64(PARTS)).astype(np.int64)
         order = np.argsort(parts, kind="stable")
         sorted_ = batch.take(numbers_from(order))
         borders = np.searchsorted(parts[order], np.arange(PARTS + 1))
@@ -87,11 +86,11 @@ class Parts:
         spaces = np.append(np.flatnonzero(view == _SPACE), len(octets))
         first = np.minimum(np.searchsorted(spaces, starts), len(spaces) - 1)
         begins = spaces[first] + 1
-        stops = np.minimum(spaces[np.minimum(first + 1, len(spaces) - 1)], begins + _SECOND)
+        stops = np.minimum(spaces[np.minimum(first + 1, len(spaces) - 1)], begins + SECOND)
         # Where there are no two spaces there is no second: any part will do, as nothing belongs to it.
         stops = np.minimum(stops, ends - 1)
         stops = np.maximum(stops, starts)
-        hashes = hashes_of(Spans(Octets(octets), np.maximum(starts, stops - _SECOND), stops))
+        hashes = hashes_of(Spans(Octets(octets), np.maximum(starts, stops - SECOND), stops))
         parts = (hashes % np.uint64(PARTS)).astype(np.uint8)
         order = np.argsort(parts, kind="stable")
         sorted_, places = octets_of(taken(_lines(octets, ends), order))

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from amicrawl.index.lines.arrow_texts import lengths_of, texts_of, truths
-from amicrawl.index.merging.side_table import Known
+from amicrawl.index.merging.side_table import SECOND, Known
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -27,7 +27,6 @@ _MOST_ALIKE = 2
 """Times as many may have one key and second."""
 LARGEST_GROUP = 64 << 20
 """Bytes that the lines of one key and second have at most."""
-_SECOND = 14
 _MOST_OUT_OF_ORDER = 1000
 
 
@@ -90,7 +89,7 @@ def are_in_order(block: Block, before: bytes) -> bool:
 
 def when_of(line: bytes) -> bytes:
     """Return key, space and second of *line*; something, where it is no CDXJ."""
-    return b" ".join([part[:_SECOND] if at else part for at, part in enumerate(line.split(b" ", 2)[:2])])
+    return b" ".join([part[:SECOND] if at else part for at, part in enumerate(line.split(b" ", 2)[:2])])
 
 
 class _Records:
