@@ -30,6 +30,8 @@ from amicrawl.seed import Seed
 from amicrawl.urls import Refused
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.http import Response
@@ -73,11 +75,15 @@ class WireHandler(BaseDownloadHandler):
         )
         if isinstance(asked, Refused):
             return await self._refuse(request, ticket, asked)
-        if ticket is not None:
-            self._run.pacing.departs(ticket, request.url, self._run.clock())
-        capture = await self._exchange(asked)
-        if ticket is not None:
-            self._run.pacing.arrived(ticket, capture, url=request.url, proxied=bool(asked.proxy))
+        if ticket is None:
+            capture = await self._exchange(asked)
+        else:
+            pacing, clock = self._run.pacing, self._run.clock
+            pacing.departs(ticket, request.url, clock())
+            capture = await self._exchange(
+                asked, sends=lambda: pacing.departs(ticket, request.url, clock())
+            )
+            pacing.arrived(ticket, capture, url=request.url, proxied=bool(asked.proxy))
         try:
             return await self._keep(request, ticket, capture)
         finally:
@@ -87,13 +93,13 @@ class WireHandler(BaseDownloadHandler):
         """End what is still under way."""
         await self._wire.close()
 
-    async def _exchange(self, asked: WireRequest) -> Capture:
+    async def _exchange(self, asked: WireRequest, *, sends: Callable[[], None] | None = None) -> Capture:
         """Fetch; raises Stopped where the run's `abort` ends it."""
         task = asyncio.current_task()
         assert task is not None
         self._run.tasks.add(task)
         try:
-            return await self._wire.fetch(asked)
+            return await self._wire.fetch(asked, sends=sends)
         except asyncio.CancelledError:
             if self._run.stopping:
                 raise Stopped("the crawl was stopped") from None

@@ -1,7 +1,8 @@
 """Pacing: everything that decides when a host may be asked, put together for one crawl.
 
     released    turn at the address, share of the bandwidth     `admit`
-    sent        the delays begin                                `departs`
+    dialled     the delays begin                                `departs`
+    sent        the delays begin again                          `departs`
     answered    what came is told to address and bandwidth      `arrived`
     over        pace of the host, and its gate                  `left`
 
@@ -78,8 +79,12 @@ class Pacing:
         return True
 
     def departs(self, ticket: Ticket, url: str, now: float) -> None:
-        """Note that the request for *url* goes over the wire at *now*: its delays begin."""
-        self.gates.put_off(ticket.host, ticket.started, now)
+        """Note that the request for *url* goes over the wire at *now*: its delays begin.
+
+        Told twice, before the connection and before the request: what a server is spared is requests,
+        and connecting to it can take longer than its delay; one that cannot be reached is spared calls.
+        """
+        self.gates.put_off(ticket.host, now)
         if self.addresses is not None and (address := self.addresses.address_of(url)) is not None:
             self.addresses.start(address, now)
 

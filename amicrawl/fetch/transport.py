@@ -12,6 +12,8 @@ from amicrawl.fetch.failures import NotConnected
 from amicrawl.fetch.spool import Spool
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from amicrawl.fetch.connection import Connection
     from amicrawl.fetch.dialer import Dialer
     from amicrawl.fetch.limits import Limits
@@ -38,13 +40,18 @@ class Transport:
         self._active = 0
         self._closing: asyncio.Event | None = None
 
-    async def carry(self, message: Message, *, deadline: float) -> Exchange | NotConnected:
-        """Send *message* and receive the answer by *deadline*, a moment of `time.monotonic`."""
+    async def carry(
+        self, message: Message, *, deadline: float, sends: Callable[[], None] | None = None
+    ) -> Exchange | NotConnected:
+        """Send *message* and receive the answer by *deadline*, a moment of `time.monotonic`.
+
+        *sends* is called whenever a connection stands and the message goes out on it.
+        """
         self._active += 1
         try:
             kept = self._pool.take(message.route) if message.repeatable else None
             if kept is not None:
-                exchange = await self._exchange(kept, message, deadline=deadline)
+                exchange = await self._exchange(kept, message, deadline=deadline, sends=sends)
                 if exchange.failure not in _STALE or self._closing:
                     return exchange
                 exchange.body.close()
@@ -52,7 +59,7 @@ class Transport:
             made = await self._dialer.dial(message.route, within=within)
             if isinstance(made, NotConnected):
                 return made
-            return await self._exchange(made, message, deadline=deadline)
+            return await self._exchange(made, message, deadline=deadline, sends=sends)
         finally:
             self._active -= 1
             if self._closing is not None and not self._active:
@@ -69,7 +76,10 @@ class Transport:
         self._pool.close()
         self._dialer.close()
 
-    async def _exchange(self, connection: Connection, message: Message, *, deadline: float) -> Exchange:
+    async def _exchange(
+        self, connection: Connection, message: Message, *, deadline: float,
+        sends: Callable[[], None] | None,
+    ) -> Exchange:  # fmt: skip
         patience = self._patience
         body = Spool(self._limits.spool_dir, above=self._limits.spool_above)
         exchange = Exchange(
@@ -78,6 +88,8 @@ class Transport:
         )  # fmt: skip
         self._exchanges.add(exchange)
         try:
+            if sends is not None:
+                sends()
             await exchange.start()
         except BaseException:
             body.close()

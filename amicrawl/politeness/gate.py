@@ -3,6 +3,7 @@
     start ------ delay ------> opens      the delay runs from start to start, however long a
       |--- in flight ---| end             request takes; while `per_host` requests are in flight
                                           the gate is shut whatever the moment.
+    start --- sent ------ delay ------> opens     what had to connect first begins when it is sent.
 
 A gate can be shut for longer (`keep_shut`, a Retry-After) and its delay can grow (`set_delay`, a
 Crawl-delay); neither ever opens it earlier. It can be held by somebody else for a moment that is not
@@ -32,7 +33,7 @@ _SWEEP_FROM = 1024
 class _Gate:
     """One host's gate; where there is none, nothing is in flight and it has been open for ever."""
 
-    __slots__ = ("held", "in_flight", "opened", "opens", "started", "started_before")
+    __slots__ = ("further", "held", "in_flight", "opened", "opens", "started", "started_before")
 
     def __init__(self) -> None:
         self.in_flight = 0
@@ -43,6 +44,8 @@ class _Gate:
         """What `started` was before the latest start, for one that is taken back."""
         self.opened = -inf
         """What `opens` would be without the latest start."""
+        self.further = 0.0
+        """Seconds that the latest start added to the delay."""
 
 
 class Gates:
@@ -129,7 +132,8 @@ class Gates:
         gate.started = now
         opens = now + (self._delays.get(host, self._delay) if self._delays else self._delay)
         if self._further is not None:
-            opens += self._further()
+            gate.further = self._further()
+            opens += gate.further
         gate.opens = max(gate.opens, opens)
 
     def withdraw(self, host: int, started: float) -> None:
@@ -143,12 +147,16 @@ class Gates:
             gate.started = gate.started_before
             gate.opens = gate.opened
 
-    def put_off(self, host: int, started: float, now: float) -> None:
-        """Note that the request that started at *started* is sent only *now*, where the delay begins."""
+    def put_off(self, host: int, now: float) -> None:
+        """Note that a request in flight, started earlier, is sent only at *now*: its delay begins here.
+
+        There is no taking it back any more. One may be put off several times: it looked its host up,
+        connected, and was sent again where the first connection proved dead.
+        """
         gate = self._gates.get(host)
-        if gate is not None and gate.started == started:
+        if gate is not None and gate.in_flight:
             gate.started = now
-            gate.opens = max(gate.opens, now + self._delays.get(host, self._delay))
+            gate.opens = max(gate.opens, now + self._delays.get(host, self._delay) + gate.further)
 
     def hold(self, host: int) -> None:
         """Keep *host* shut, whatever the moment, until `let_go`."""

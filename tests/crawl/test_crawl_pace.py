@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import ssl
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
+import trustme
 from archive_reading import rows
 from loopback import RawServer, crawl, page, write_lines
+from odd_responses import LoopbackServer, read_request
 
 if TYPE_CHECKING:
+    import socket
     from pathlib import Path
 
 
@@ -61,3 +66,25 @@ def test_a_slow_host_is_asked_as_slowly_as_it_answers(tmp_path: Path) -> None:
     settings = {"AMICRAWL_DELAY": "0.1", "AMICRAWL_LATENCY_FACTOR": "4"}
     crawl_two_pages(tmp_path, answer, settings, pause=0.4)
     assert answer.pause > 1.4
+
+
+def test_the_delay_runs_from_the_request_however_long_the_connection_takes(tmp_path: Path) -> None:
+    """The first page waits for a slow handshake, the second finds the connection standing."""
+    answer = Clocked(page(b"ok"))
+    settings = {"AMICRAWL_DELAY": "0.8", "AMICRAWL_LATENCY_FACTOR": "0", "AMICRAWL_TLS": "record"}
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    trustme.CA().issue_cert("127.0.0.1").configure_cert(tls)
+
+    def serve(connection: socket.socket) -> None:
+        time.sleep(0.7)
+        # The crawl calls again where it does not trust the certificate.
+        with suppress(ssl.SSLError), tls.wrap_socket(connection, server_side=True) as channel:
+            while request := read_request(channel):
+                channel.sendall(answer(request))
+
+    with LoopbackServer(serve) as server:
+        pages = [f"https://127.0.0.1:{server.port}/{name}" for name in "ab"]
+        seeds = write_lines(tmp_path / "s.txt", pages)
+        crawl(seeds, tmp_path / "out", settings={"AMICRAWL_PER_HOST": "1", **settings})
+    assert len(rows(tmp_path / "out")) == 2
+    assert answer.pause > 0.75

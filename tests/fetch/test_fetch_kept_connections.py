@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING
 
 from fetch.serving import always, answer, content
@@ -45,6 +46,7 @@ def test_a_kept_connection_that_dies_with_the_next_request_is_replaced_once(
 ) -> None:
     """The server's decision to close and our request cross on the way."""
     received: list[bytes] = []
+    told: list[int] = []
 
     def serve(connection: socket.socket) -> None:
         received.append(read_request(connection))
@@ -55,11 +57,15 @@ def test_a_kept_connection_that_dies_with_the_next_request_is_replaced_once(
 
         async def fetch() -> list[Capture]:
             async with make_wire() as wire:
-                return [await wire.fetch(WireRequest(url=f"{server.url}/{i}")) for i in range(2)]
+                return [
+                    await wire.fetch(WireRequest(url=f"{server.url}/{i}"), sends=partial(told.append, i))
+                    for i in range(2)
+                ]
 
         captures = run(fetch())
         assert [content(capture) for capture in captures] == [b"hello"] * 2
     assert [request.split()[1] for request in received if request] == [b"/0", b"/1", b"/1"]
+    assert told == [0, 1, 1], "whoever counts what the server was sent counts both"
 
 
 def test_a_post_is_sent_once_and_on_a_connection_of_its_own(

@@ -55,6 +55,46 @@ def test_ipv6_is_spoken(run: Run, make_wire: Callable[..., Wire]) -> None:
     assert (capture.ip_address, content(capture)) == ("::1", b"hello")
 
 
+def test_who_asks_is_told_when_a_connection_stands_and_before_anything_is_sent(
+    run: Run, make_wire: Callable[..., Wire]
+) -> None:
+    seen: list[str] = []
+
+    def serve(connection: socket.socket) -> None:
+        seen.append(read_request(connection).split()[1].decode())
+        connection.sendall(OK + FIVE)
+
+    def look_up(_: str) -> list[str]:
+        seen.append("looked up")
+        return ["127.0.0.1"]
+
+    with LoopbackServer(serve) as server:
+
+        async def fetch() -> Capture:
+            async with make_wire(wire={"resolve": look_up}) as wire:
+                url = f"http://name.example:{server.port}/a"
+                return await wire.fetch(WireRequest(url=url), sends=lambda: seen.append("sends"))
+
+        assert run(fetch()).status == 200
+    assert seen == ["looked up", "sends", "/a"]
+
+
+def test_nobody_is_told_of_sending_where_no_connection_can_be_made(
+    run_once: Run, make_wire: Callable[..., Wire]
+) -> None:
+    told: list[None] = []
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+
+    async def fetch() -> Capture:
+        async with make_wire() as wire:
+            request = WireRequest(url=f"http://127.0.0.1:{port}/")
+            return await wire.fetch(request, sends=lambda: told.append(None))
+
+    assert run_once(fetch()).failure is Failure.CONNECTION_REFUSED
+    assert not told
+
+
 def test_a_capture_begins_at_the_clocks_time_in_whole_milliseconds(
     run_once: Run, make_wire: Callable[..., Wire]
 ) -> None:

@@ -292,11 +292,30 @@ def test_only_the_latest_start_can_be_taken_back_and_once() -> None:
 def test_the_delay_runs_from_when_a_request_is_sent_if_that_is_later() -> None:
     gates = Gates(2.0, 2)
     gates.start(HOST, 10.0)
-    gates.put_off(HOST, 10.0, 11.5)
+    gates.put_off(HOST, 11.5)
     assert (gates.opens_at(HOST), gates.started(HOST)) == (13.5, 11.5)
-    gates.put_off(HOST, 10.0, 12.5)
-    gates.put_off(OTHER, 10.0, 12.5)
-    assert (gates.opens_at(HOST), gates.opens_at(OTHER)) == (13.5, -inf)
+    gates.put_off(HOST, 12.5)
+    gates.put_off(OTHER, 12.5)
+    assert (gates.opens_at(HOST), gates.opens_at(OTHER)) == (14.5, -inf)
+    gates.withdraw(HOST, 10.0)
+    assert gates.opens_at(HOST) == 14.5, "it has been sent"
+
+
+def test_a_request_that_is_sent_late_keeps_the_next_away_though_others_started_since() -> None:
+    gates = Gates(2.0, 2)
+    gates.start(HOST, 10.0)
+    gates.start(HOST, 12.0)
+    gates.put_off(HOST, 13.0)
+    gates.end(HOST, 13.5)
+    assert gates.opens_at(HOST) == 15.0
+
+
+def test_what_a_start_adds_to_the_delay_is_kept_when_it_is_sent_later() -> None:
+    gates = Gates(2.0, 2)
+    gates.change(delay=2.0, per_host=2, further=iter([0.5, 0.25]).__next__)
+    gates.start(HOST, 10.0)
+    gates.put_off(HOST, 11.0)
+    assert gates.opens_at(HOST) == 13.5
 
 
 def test_a_gate_that_is_held_is_shut_until_it_is_let_go_and_then_told_of() -> None:
