@@ -119,7 +119,8 @@ class ArchiveAddon(RunHolder):
         _leave_out_switched(settings)
         spider = self._crawler.spider
         # What shard it is, is known before the frontier is opened, which may have links to give back.
-        self.run = Run(config, config.identity or Identity.CANONICAL, Errand.of(spider))
+        errand = Errand.of(spider, job_directory=str(settings.get("JOBDIR") or ""))
+        self.run = Run(config, config.identity or Identity.CANONICAL, errand)
         obeys = config.robots is not Robots.IGNORE or self.run.pacing.overrides.obey_somewhere
         settings.set("ROBOTSTXT_OBEY", obeys, "addon")
         self.run.user_agent = _agent_in_force(settings, spider)

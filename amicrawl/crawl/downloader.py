@@ -30,6 +30,7 @@ from amicrawl.crawl.ticket import (
     RefusedByRobots,
     Stopped,
     Ticket,
+    TryAgainLater,
     ticket_of,
 )
 from amicrawl.crawl.watching.logs import dress
@@ -53,7 +54,7 @@ class ArchiveDownloader:
         self.active: set[Request] = set()
         self.slots: dict[str, Any] = {}
         self.total_concurrency = self._run.config.inflight_max
-        self._read = reads_responses(crawler)
+        self._reads = reads_responses(crawler)
         self.handlers = DownloadHandlers(crawler)
         self._foreign = ForeignResponses.from_crawler(crawler)
         self.middleware: DownloaderMiddlewareManager = build_from_crawler(
@@ -80,7 +81,11 @@ class ArchiveDownloader:
         ticket = ticket_of(request)
         try:
             result = await self.middleware.download_async(self._transfer, request)
-        except (AmicrawlError, Stopped, NotYet):
+        except (Stopped, NotYet, TryAgainLater):
+            # It goes on later, and no errback is to hear of what is not over.
+            request.errback = None
+            raise
+        except AmicrawlError:
             raise
         except Exception as error:
             if ticket is not None and ticket.outcome is None:
@@ -100,7 +105,7 @@ class ArchiveDownloader:
             # A middleware may have given the ticket only now, to a request that brought none.
             ticket = ticket or ticket_of(request)
             if ticket is not None:
-                self._run.leave(ticket)
+                self._run.leave(ticket, read_as=request if self._run.reads else None)
 
     def _ended_here(
         self, request: Request, ticket: Ticket | None, result: Response | Request
@@ -110,7 +115,7 @@ class ArchiveDownloader:
         Scrapy's scraper takes longer over a response than the fetch took, even to find that the
         callback yields nothing. For a row of a spider that reads none, the way ends here.
         """
-        if self._read or ticket is None or ticket.dispatch is None or not isinstance(result, Response):
+        if self._reads or ticket is None or ticket.dispatch is None or not isinstance(result, Response):
             return result
         spider = self.crawler.spider
         # What counts pages (CLOSESPIDER_PAGECOUNT, LogStats) hears this; the engine will not say it.

@@ -21,6 +21,10 @@ class Errand:
     """The arguments of the crawl, as they were given."""
     resumes: bool = False
     """Whether known URLs are done; otherwise a spider that asks for one again gets it."""
+    reads: bool = False
+    """Whether the spider reads what was fetched."""
+    job_directory: str = ""
+    """Scrapy's `JOBDIR`, where it names one: all runs with it are one crawl."""
     fresh: bool = False
     """Whether a directory that holds a frontier is to be refused."""
     recrawl_before: int | None = None
@@ -30,12 +34,14 @@ class Errand:
     """The crawl takes the hosts of the part number *shard* of so many."""
 
     @classmethod
-    def of(cls, spider: Any) -> Self:
+    def of(cls, spider: Any, *, job_directory: str = "") -> Self:
         """Return what *spider* says; what it does not say is as in any spider of Scrapy."""
         arguments = getattr(spider, "arguments", None)
         return cls(
             asked=dict(getattr(spider, "asked", {})),
             resumes=bool(getattr(spider, "resumes", False)),
+            reads=bool(getattr(spider, "reads_responses", True)),
+            job_directory=job_directory,
             fresh=bool(getattr(spider, "fresh", False)),
             recrawl_before=getattr(spider, "recrawl_before", None),
             shard=getattr(arguments, "shard", 0),

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from amicrawl.config import Identity
 from amicrawl.crawl.following import DEEPEST_PAGE
 from amicrawl.crawl.output import frontier_directory
 from amicrawl.crawl.resuming import Resumed, reconcile, resumed
+from amicrawl.disk import OutputFile, explained
 from amicrawl.errors import InputError, UsageError
 from amicrawl.frontier import DurableFrontier, LivePartition
 from amicrawl.frontier.admission import Admission
@@ -17,6 +20,9 @@ from amicrawl.frontier.state import IDENTITY
 
 if TYPE_CHECKING:
     from amicrawl.crawl.run import Run
+
+_NOTE = "amicrawl-out"
+"""The file in `JOBDIR` that names the output directory of its crawl."""
 
 
 def check_directory(run: Run) -> None:
@@ -52,6 +58,7 @@ def opened_frontier(run: Run) -> tuple[DurableFrontier, Resumed]:
         key_of=run.key_of,
         ours=run.is_ours,
         following=following,
+        reads=run.reads,
     )
     frontier = DurableFrontier(
         partition,
@@ -61,7 +68,7 @@ def opened_frontier(run: Run) -> tuple[DurableFrontier, Resumed]:
         wall=time.time,
         now=run.clock(),
         recrawl_before=run.errand.recrawl_before,
-        renews=not run.errand.resumes,
+        renews=not run.errand.resumes and not _goes_on(run),
         # A callback that reads pages has no use for the news that there is none.
         revisits=Revisits(conditional=run.errand.resumes),
         admission=None if following is None else Admission(depth_cap=DEEPEST_PAGE),
@@ -70,3 +77,23 @@ def opened_frontier(run: Run) -> tuple[DurableFrontier, Resumed]:
     if following is not None:
         following.recall(partition)
     return frontier, resumed(frontier, mended)
+
+
+def _goes_on(run: Run) -> bool:
+    """Tell whether *run* is the next one with its `JOBDIR`, and leave a note there for the one after.
+
+    Such a directory stands for one crawl, however often that is interrupted: what is done is done. A new
+    one over an old frontier is a new crawl.
+    """
+    if not run.errand.job_directory:
+        return False
+    note = Path(run.errand.job_directory) / _NOTE
+    said = os.fsencode(run.config.directory.resolve())
+    with explained(note, "read"):
+        note.parent.mkdir(parents=True, exist_ok=True)
+        if note.is_file() and note.read_bytes() == said:
+            return True
+    file = OutputFile.replacing(note, disk=run.disk)
+    file.write(said)
+    file.seal()
+    return False

@@ -17,7 +17,7 @@ from scrapy.spidermiddlewares.referer import RefererMiddleware
 
 from amicrawl.crawl.answering import REDIRECTS
 from amicrawl.crawl.run import run_of
-from amicrawl.crawl.ticket import ticket_of
+from amicrawl.crawl.ticket import TICKET, ticket_of
 from amicrawl.urls import Refused, fetchable
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ CHAIN = ("redirect_times", "redirect_ttl", "redirect_urls", "redirect_reasons")
 
 META_JSON = "amicrawl_meta_json"
 """The `Request.meta` key for what goes into the `meta_json` column of the request's row."""
+
+_OF_ONE_FETCH = frozenset({TICKET, "download_latency"})
 
 
 class AsFoundRedirectMiddleware(RedirectMiddleware):
@@ -53,9 +55,15 @@ class AsFoundRedirectMiddleware(RedirectMiddleware):
         unfetchable = isinstance(fetchable(ticket.redirect_to), Refused)
         if unfetchable or self._is_wanted_as_it_is(request, response):
             return response
-        chain = {key: request.meta[key] for key in CHAIN if key in request.meta}
-        chain[META_JSON] = ticket.dispatch.offer.seed.meta_json
-        target = Request(ticket.redirect_to, meta={**chain, "verbatim_url": True})
+        carried = {name: value for name, value in request.meta.items() if name not in _OF_ONE_FETCH}
+        carried[META_JSON] = ticket.dispatch.offer.seed.meta_json
+        target = Request(
+            ticket.redirect_to,
+            callback=request.callback,
+            errback=request.errback,
+            cb_kwargs=request.cb_kwargs,
+            meta={**carried, "verbatim_url": True},
+        )
         try:
             following = self._redirect(target, request, response.status)
         except IgnoreRequest:

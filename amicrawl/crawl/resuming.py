@@ -7,6 +7,9 @@ right about what was captured, since a row counts only with its record:
     settled in the frontier, not in the index     due again
     a redirect whose target was never offered     the target is offered
 
+Where callbacks read the pages, none is settled by the index: what a callback had not yielded is in no
+file. Such a page is fetched again, and read again.
+
 Only what happened since the last snapshot of the frontier is looked at; a snapshot is written when
 everything before it has long reached the disk. After a clean end there is nothing to look at.
 """
@@ -106,12 +109,14 @@ def reconcile(
     key_of: KeyOf,
     ours: Ours,
     following: Following | None = None,
+    reads: bool = False,
 ) -> Resumed:
     """Make *partition* agree with the index in *directory*, before a frontier is built on it.
 
     *lost_urls* are those whose rows were dropped from the index when it was repaired. *key_of* gives the
     key of a URL or a Refused, *ours* tells whether a host key belongs to this crawl. Where *following*
-    links, the pages that the frontier has not heard of are read again for theirs.
+    links, the pages that the frontier has not heard of are read again for theirs. With *reads*, it is
+    callbacks that find them, and such pages are fetched again.
     """
     opened = partition.opened
     for note in opened.notes:
@@ -128,6 +133,8 @@ def reconcile(
         if isinstance(key, Refused):
             continue
         captured.add(key)
+        if reads:
+            continue
         outcome = _outcome(row)
         seed = Seed(row["url"], meta_json=row["meta_json"] or "")
         if not _settle(frontier, key, seed, outcome, row["fetched_at"] // _MS_PER_HOUR):
@@ -138,7 +145,8 @@ def reconcile(
         elif outcome.redirect:
             _offer_target(frontier, outcome.redirect, 1, key_of, ours)
     lost = _bring_back_lost(frontier, captured, lost_urls, key_of)
-    _offer_targets(frontier, key_of, ours, counts_hops=following is None)
+    if not reads:
+        _offer_targets(frontier, key_of, ours, counts_hops=following is None)
     frontier.flush()
     return Resumed(in_flight=frontier.lapsed, settled_by_index=settled, lost=lost)
 

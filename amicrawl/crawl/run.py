@@ -18,6 +18,7 @@ from amicrawl.crawl.following import Page
 from amicrawl.crawl.opening import check_directory, opened_frontier
 from amicrawl.crawl.output import Output
 from amicrawl.crawl.pacing import Pacing, pace_rules
+from amicrawl.crawl.reading import Reading
 from amicrawl.crawl.recorder import Recorder
 from amicrawl.crawl.resuming import Resumed
 from amicrawl.crawl.tally import Tally
@@ -25,7 +26,7 @@ from amicrawl.crawl.watching.stops import LIMITS
 from amicrawl.crawl.wiring import make_resolver
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, ExitCode, UsageError
-from amicrawl.frontier import DurableFrontier, Offer, Outcome, Source, judge
+from amicrawl.frontier import DurableFrontier, Offer, Outcome, Settled, Source, judge
 from amicrawl.politeness import HostBreaker, InflightLimit
 from amicrawl.record import CaptureItem
 from amicrawl.urls import Refused, UrlKey, fetchable, url_key
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+    from scrapy import Request
     from scrapy.crawler import Crawler
 
     from amicrawl.config import CrawlConfig, Identity
@@ -105,6 +107,8 @@ class Run:
         """What is said to hosts that is secret, and the proxy."""
         self.following: Following | None = None
         """What is taken of the pages; None for a crawl that follows no links."""
+        self.reading = Reading(self._settle)
+        """The rows whose answers callbacks are reading."""
         self.on_sitemaps: Callable[[list[str]], None] | None = None
         """Who is told of the sitemaps that a robots.txt names, once for each origin; None for nobody."""
         self.tasks: set[asyncio.Task[object]] = set()
@@ -173,6 +177,11 @@ class Run:
         if "frontier" not in vars(self) or self.errand.recrawl_before is not None:
             return 0
         return self.frontier.later
+
+    @property
+    def reads(self) -> bool:
+        """Whether callbacks find what pages lead to, and not the crawl itself."""
+        return self.errand.reads and self.following is None
 
     @property
     def paused(self) -> frozenset[str]:
@@ -298,6 +307,7 @@ class Run:
         why = why or "the host had not answered before and was given up"
         await self.record_unasked(dispatch.offer.seed, failure, why)
         self.frontier.settle(dispatch.key, Outcome(status=0, failure=failure), self.clock())
+        self.reading.keepsakes.pop(dispatch.key, None)
 
     def abort(self) -> None:
         """End every exchange that is still under way; their rows go back to the frontier."""
@@ -327,10 +337,11 @@ class Run:
             self.recorder.fault = error
             frontier.partition.abandon()
 
-    def leave(self, ticket: Ticket) -> None:
+    def leave(self, ticket: Ticket, *, read_as: Request | None = None) -> None:
         """Take back *ticket*: open the gate, and tell the frontier what came of its row.
 
-        A row without an outcome goes back to be handed out again.
+        A row without an outcome goes back to be handed out again; one whose answer a callback is to
+        read, as that of the request *read_as*, is settled when it was read.
         """
         now = self.clock()
         self.pacing.left(ticket, now)
@@ -341,13 +352,24 @@ class Run:
             return
         if ticket.outcome is None:
             self.frontier.release(ticket.dispatch.key, now)
-        else:
-            if ticket.offers and self.following is not None:
-                # Before the page is settled: a page that is done has given what it leads to.
-                self.following.hand_over(
-                    self.frontier, ticket.dispatch.key, ticket.offers, ours=self.is_ours
-                )
-            self.frontier.settle(ticket.dispatch.key, ticket.outcome, now)
+            return
+        if read_as is not None and not self.frontier.will_retry(ticket.dispatch, ticket.outcome):
+            self.frontier.land(ticket.dispatch.key, now)
+            self.reading.begin(read_as, ticket)
+            return
+        if ticket.offers and self.following is not None:
+            # Before the page is settled: a page that is done has given what it leads to.
+            self.following.hand_over(
+                self.frontier, ticket.dispatch.key, ticket.offers, ours=self.is_ours
+            )
+        self._settle(ticket)
+
+    def _settle(self, ticket: Ticket) -> None:
+        assert ticket.dispatch is not None
+        assert ticket.outcome is not None
+        key = ticket.dispatch.key
+        if self.frontier.settle(key, ticket.outcome, self.clock()) is Settled.DONE:
+            self.reading.keepsakes.pop(key, None)
 
 
 class RunHolder:

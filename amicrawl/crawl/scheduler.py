@@ -1,7 +1,7 @@
 """The scheduler: hands out only what may start now.
 
-Plain GETs live in the frontier. What the frontier cannot hold (other methods, bodies, callbacks,
-cookies, foreign `meta`) goes to Scrapy's own scheduler beside it, with its queues and its duplicate
+GETs live in the frontier, with their callbacks. What it cannot hold (other methods, bodies, headers,
+cookies, objects in `meta`) goes to Scrapy's own scheduler beside it, with its queues and its duplicate
 filter, and waits for the same gates. When nothing may start, one timer is armed for the earliest
 moment at which something may: Scrapy by itself would look again only every 5 s.
 """
@@ -11,13 +11,12 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Self
 
-from scrapy import Request
 from scrapy.core.scheduler import BaseScheduler, Scheduler
 from scrapy.utils.misc import build_from_crawler
 
-from amicrawl.crawl.carried import REFERER
+from amicrawl.crawl.holding import keepsake_of, request_of, words_of
 from amicrawl.crawl.parking import Parking
-from amicrawl.crawl.redirects import CHAIN, META_JSON
+from amicrawl.crawl.redirects import META_JSON
 from amicrawl.crawl.run import Run, run_of
 from amicrawl.crawl.ticket import NOTHING_MORE, TICKET, Ticket, ticket_of
 from amicrawl.frontier import Source
@@ -25,27 +24,15 @@ from amicrawl.seed import Seed
 from amicrawl.urls import Refused
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.spiders import Spider
     from twisted.internet.defer import Deferred
 
-    from amicrawl.frontier import Dispatch
     from amicrawl.urls import UrlKey
 
-# What a request in the frontier may carry in `meta`: what its row can bring back.
-_HELD_META = frozenset(
-    {
-        *CHAIN,
-        META_JSON,
-        "depth",
-        "is_start_request",
-        "verbatim_url",
-        "download_timeout",
-        "download_latency",
-    }
-)
-_HELD_HEADERS = frozenset({b"Referer"})
-"""Scrapy gives it to every link that a callback yields."""
 _SKIPS_PER_PASS = 200
 
 
@@ -77,6 +64,7 @@ class FrontierScheduler(BaseScheduler):
     def close(self, reason: str) -> Deferred[None] | None:
         """Put what is parked back into the queue beside, which may be kept on disk, and close it."""
         self._disarm()
+        self._run.reading.end()
         for request in self._parking.drain():
             del request.meta[TICKET]
             # It has passed the duplicate filter once, which would take it for a duplicate now.
@@ -98,16 +86,19 @@ class FrontierScheduler(BaseScheduler):
         request.meta.pop(TICKET, None)
         key = self._run.key_of(request.url)
         # The handler refuses what cannot be fetched, and gives it its row; here is no place to record.
-        if isinstance(key, Refused) or not self._fits_the_frontier(request):
+        words = None if isinstance(key, Refused) else words_of(request, self._spider)
+        if isinstance(key, Refused) or words is None:
             return self._enqueue_beside(request)
-        return self._enqueue_row(request, key)
+        return self._enqueue_row(request, key, words)
 
-    def _enqueue_row(self, request: Request, key: UrlKey) -> bool:
-        """Offer *request*, which fits the frontier; False where it is known or another shard's."""
+    def _enqueue_row(self, request: Request, key: UrlKey, words: Mapping[str, object]) -> bool:
+        """Offer *request*, which *words* hold; False where it is known or another shard's."""
         if "redirect_times" in request.meta and not self._run.is_ours(key.host):
             self._crawler.stats.inc_value("amicrawl/redirects/other_shard")
             return False
-        if self._offer(request, key):
+        if self._offer(request, key, words):
+            if (keepsake := keepsake_of(request)) is not None:
+                self._run.reading.keepsakes[key] = keepsake
             self._count("enqueued")
             return True
         if request.dont_filter:
@@ -125,6 +116,7 @@ class FrontierScheduler(BaseScheduler):
         None, too, while the run is paused, or may not write: its `resume` wakes the engine. And once it
         is to end: Scrapy takes a moment to hear of that.
         """
+        self._settle_what_was_read()
         if self._run.stopping or self._run.paused or not self._run.may_write():
             self._disarm()
             return None
@@ -144,32 +136,26 @@ class FrontierScheduler(BaseScheduler):
             self._arm(now)
         return request
 
-    def _fits_the_frontier(self, request: Request) -> bool:
-        spider = self._spider
-        return (
-            request.method == "GET"
-            and not request.body
-            and (request.callback is None or request.callback == getattr(spider, "parse", None))
-            and request.errback is None
-            and not request.cookies
-            and not request.cb_kwargs
-            and request.headers.keys() <= _HELD_HEADERS
-            and request.meta.keys() <= _HELD_META
-        )
+    def _settle_what_was_read(self) -> None:
+        """Settle the rows whose callbacks are through, with all that they yielded.
 
-    def _offer(self, request: Request, key: UrlKey) -> bool:
-        meta = dict(request.meta)
+        Scrapy tells nobody of that. It looks for the next request right after, and by then the request
+        is none of those in progress; there is no public way to those.
+        """
+        slot = getattr(self._crawler.engine, "_slot", None)
+        self._run.reading.end(getattr(slot, "inprogress", ()))
+
+    def _offer(self, request: Request, key: UrlKey, words: Mapping[str, object]) -> bool:
+        meta = request.meta
         # What the producer knew of a seed belongs to every hop that it leads to; its digest does not.
-        meta_json = str(meta.pop(META_JSON, ""))
-        if referer := request.headers.get("Referer"):
-            meta[REFERER] = referer.decode("latin-1")
+        meta_json = str(meta.get(META_JSON, ""))
         return self._run.offer(
             Seed(request.url, meta_json=meta_json),
             key,
             source=Source.REDIRECT if "redirect_times" in meta else Source.LINK,
             priority=request.priority,
             hops=int(meta.get("redirect_times", 0)) + int(meta.get("depth", 0)),
-            extra=meta or None,
+            extra=words or None,
         )
 
     def _from_frontier(self, now: float) -> Request | None:
@@ -181,7 +167,8 @@ class FrontierScheduler(BaseScheduler):
             if not dispatch.skip and not against:
                 ticket = Ticket(dispatch.key[0], dispatch, now)
                 if self._run.pacing.admit(ticket, dispatch.offer.seed.url, now):
-                    return _request_of(dispatch, ticket)
+                    keepsake = self._run.reading.keepsakes.get(dispatch.key)
+                    return request_of(dispatch, ticket, spider=self._spider, keepsake=keepsake)
                 self._wait_for_turn(ticket)
                 continue
             if against:
@@ -270,17 +257,3 @@ class FrontierScheduler(BaseScheduler):
 
     def _count(self, what: str) -> None:
         self._crawler.stats.inc_value(f"amicrawl/frontier/{what}")
-
-
-def _request_of(dispatch: Dispatch, ticket: Ticket) -> Request:
-    """Return the request for a row, with its *ticket*."""
-    offer = dispatch.offer
-    carried = dict(offer.extra or {})
-    referer = carried.pop(REFERER, None)
-    headers = {"Referer": referer} if isinstance(referer, str) else None
-    meta = {
-        **carried,
-        "verbatim_url": True,
-        TICKET: ticket,
-    }
-    return Request(offer.seed.url, headers=headers, meta=meta, priority=int(offer.priority))

@@ -6,8 +6,10 @@ is given a seed that an earlier one over the same partition has settled.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from amicrawl.frontier.annex import offered, offered_entries
 from amicrawl.frontier.places import place_of
 from amicrawl.frontier.states import WAITING, Status
 
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from amicrawl.frontier.flights import Flights
     from amicrawl.frontier.live import LivePartition
     from amicrawl.frontier.queue import Queue
+    from amicrawl.frontier.row import Offer
     from amicrawl.frontier.standings import Standings
     from amicrawl.urls import UrlKey
 
@@ -40,15 +43,42 @@ class Again:
         self._rows_before = len(partition.state.rows)
         self._renewed: set[int] = set()
 
-    def renew(self, key: UrlKey, *, hour: int) -> bool:
-        """Have a row of an earlier crawl handed out again, the first time that this one offers it."""
+    def renew(self, offer: Offer, *, hour: int) -> bool:
+        """Have a row of an earlier crawl handed out again, the first time that this one offers it.
+
+        It takes over what is said of it now.
+        """
+        key = offer.key
         number = self._partition.find(*key)
         if number is None or number >= self._rows_before or number in self._renewed:
             return False
         self._renewed.add(number)
-        if self._partition.get(number).status == Status.TRAPPED:
+        if key in self._flights or self._partition.get(number).status == Status.TRAPPED:
             return False
+        self._reword(number, offer)
         return self.due(key, hour=hour)
+
+    def _reword(self, number: int, offer: Offer) -> None:
+        """Have row *number* say what *offer* does; its validators stay unless there are new ones."""
+        row = self._partition.get(number)
+        seed, extra = offered(*self._partition.texts_at(row.url_ref))
+        new = offer.seed
+        if not (new.digest or new.etag or new.last_modified):
+            new = replace(
+                new,
+                digest=seed.digest,
+                etag=seed.etag,
+                last_modified=seed.last_modified,
+                captured_at=seed.captured_at,
+                original_url=seed.original_url,
+            )
+        if (new.meta_json, new.digest, new.etag, new.last_modified, offer.extra or None) == (
+            *(seed.meta_json, seed.digest, seed.etag, seed.last_modified),
+            extra,
+        ):
+            return
+        reference = self._partition.intern(offered_entries(replace(offer, seed=new)))
+        self._partition.put(number, row.with_reference(reference))
 
     def due(self, key: UrlKey, *, hour: int) -> bool:
         """Have the settled row at *key* handed out, now that it is *hour*; False if there is none."""

@@ -185,7 +185,7 @@ class DurableFrontier:
         order, texts = order_of(priority), offered_entries(offer)
         number = self.partition.claim(host, path)
         if number is None:
-            return self._renews and self._again.renew(offer.key, hour=self._hour)
+            return self._renews and self._again.renew(offer, hour=self._hour)
         row = UrlRow(
             host,
             path,
@@ -224,7 +224,7 @@ class DurableFrontier:
             else:
                 self._appraisal.linked(known, link)
                 self._rank(known)
-                new += self._renews and self._again.renew(offer.key, hour=self._hour)
+                new += self._renews and self._again.renew(offer, hour=self._hour)
         if page is not None:
             self._rank(page)
         return new
@@ -241,7 +241,7 @@ class DurableFrontier:
 
     def next(self, now: float) -> Dispatch | None:
         """Hand out the row that comes next, or None where nothing may start at *now*."""
-        if len(self._flights) >= self._limit.limit:
+        if len(self._flights) - self._flights.landed >= self._limit.limit:
             return None
         self._turn_wheel()
         taken = self._queue.take(now)
@@ -271,6 +271,18 @@ class DurableFrontier:
             self._hosts.settled(key[0], outcome, opens=self._opens_at(key[0], now))
         return Settled.AGAIN if again else Settled.DONE
 
+    def land(self, key: UrlKey, now: float) -> None:
+        """Note that the request of the row in flight at *key* is over: its host may be asked again.
+
+        Raises AmicrawlError where it is not in flight, or has landed.
+        """
+        flight = self._flights.at(key)
+        if flight.landed:
+            raise AmicrawlError(f"URL key {key[0]:016x}:{key[1]:016x} has landed: it does so once.")
+        self._flights.land(flight)
+        if not flight.dispatch.skip:
+            self._gates.end(flight.row.host, now)
+
     def release(self, key: UrlKey, now: float) -> None:
         """Take back the row in flight at *key* that was never fetched; it may be handed out again.
 
@@ -285,7 +297,7 @@ class DurableFrontier:
 
     def next_moment(self, now: float) -> float | None:
         """Return the earliest moment at which `next` may answer, *now* included; for one timer."""
-        if len(self._flights) >= self._limit.limit:
+        if len(self._flights) - self._flights.landed >= self._limit.limit:
             return None
         return self._queue.next_moment(now)
 
@@ -403,6 +415,6 @@ class DurableFrontier:
         return place(order_of(priority), reference, number)
 
     def _leave(self, flight: Flight, now: float) -> None:
-        del self._flights[flight.dispatch.key]
-        if not flight.dispatch.skip:
+        self._flights.leave(flight)
+        if not flight.dispatch.skip and not flight.landed:
             self._gates.end(flight.row.host, now)

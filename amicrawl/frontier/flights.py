@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class Flight:
     """A row that is handed out."""
 
-    __slots__ = ("again", "dispatch", "evidence", "number", "row")
+    __slots__ = ("again", "dispatch", "evidence", "landed", "number", "row")
 
     def __init__(self, dispatch: Dispatch, number: int, row: UrlRow) -> None:
         self.dispatch = dispatch
@@ -25,10 +25,25 @@ class Flight:
         self.evidence: tuple[object, ...] = ()
         """The part of the outcome that `again` was decided for; empty before."""
         self.again = False
+        self.landed = False
+        """Whether its request is over; it is settled later."""
 
 
 class Flights(dict["UrlKey", Flight]):
     """All of them, by key."""
+
+    landed = 0
+    """How many of them have landed."""
+
+    def land(self, flight: Flight) -> None:
+        """Note that the request of *flight* is over."""
+        flight.landed = True
+        self.landed += 1
+
+    def leave(self, flight: Flight) -> None:
+        """Forget *flight*."""
+        del self[flight.dispatch.key]
+        self.landed -= flight.landed
 
     def at(self, key: UrlKey) -> Flight:
         """Return the flight of *key*; raises AmicrawlError where it is not in flight."""

@@ -52,6 +52,14 @@ class Frontier(Protocol):
         Raises AmicrawlError where it is not in flight.
         """
 
+    def land(self, key: UrlKey, now: float) -> None:
+        """Note that the request of the row in flight at *key* is over: its host may be asked again.
+
+        The row is settled later, by whoever reads what came, and counts as in flight until then, but
+        not against the in-flight limit. Should the process die before, the row is found in flight.
+        Raises AmicrawlError where it is not in flight, or has landed.
+        """
+
     def release(self, key: UrlKey, now: float) -> None:
         """Take back the row in flight at *key* that was never fetched; it may be handed out again.
 

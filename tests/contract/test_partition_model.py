@@ -11,7 +11,7 @@ import copy
 import os
 import shutil
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event
 
@@ -107,6 +107,10 @@ class Row:
     failures: int = 0
     captured: Found | None = None
     flies: bool = field(default=False)
+    landed: bool = False
+    """Whether it is in flight though its request is over."""
+    behind: int = -1
+    """Where it waits and was offered anew, the number in whose place it may come by now; -1 for none."""
 
 
 Model = dict[UrlKey, Row]
@@ -119,8 +123,12 @@ class PartitionHistory(RuleBasedStateMachine):
         super().__init__()
         self.directory = Path(tempfile.mkdtemp(prefix="amicrawl-model-"))
         self.hour = START
-        self.recrawls = False
+        # A recrawl is offered nothing: it is one or the other.
+        self.recrawls = self.renews = False
         self.rows: Model = {}
+        self.known: set[UrlKey] = set()
+        """Keys of rows that were there when the directory was opened, and are not offered since."""
+        self.offered = 0
         self.kept: Model = {}
         """The rows as they were when they were last flushed."""
 
@@ -139,9 +147,13 @@ class PartitionHistory(RuleBasedStateMachine):
             InflightLimit(100, 1, 1000),
             wall=lambda: self.hour * 3600.0,
             recrawl_before=self.hour if self.recrawls else None,
+            renews=self.renews,
         )
         lapsed = 0
+        self.known = set(self.rows) if self.renews else set()
         for row in self.rows.values():
+            row.landed = False
+            row.number, row.behind = max(row.number, row.behind), -1
             if row.flies:
                 lapsed += 1
                 row.flies, row.status, row.due = False, Status.SCHEDULED, 0
@@ -158,8 +170,31 @@ class PartitionHistory(RuleBasedStateMachine):
     @rule(offers=st.lists(offers(), min_size=1, max_size=12))
     def offer(self, offers: list[Offer]) -> None:
         for offer in offers:
-            assert self.frontier.offer(offer) is (offer.key not in self.rows)
-            self.rows.setdefault(offer.key, Row(offer, len(self.rows)))
+            self.offered += 1
+            row = self.rows.get(offer.key)
+            if row is None:
+                self.rows[offer.key] = Row(offer, self.offered)
+                assert self.frontier.offer(offer)
+            else:
+                assert self.frontier.offer(offer) is self.renew(row, offer)
+
+    def renew(self, row: Row, offer: Offer) -> bool:
+        """Have *row* say what *offer* does, the first time; tell whether it comes again for that."""
+        if offer.key not in self.known:
+            return False
+        self.known.remove(offer.key)
+        if row.flies:
+            return False
+        waits = row.status is Status.SCHEDULED and row.due <= self.hour
+        if row.offer.extra != offer.extra:
+            row.offer = replace(row.offer, extra=offer.extra)
+            if waits:
+                row.behind = self.offered
+            else:
+                row.number = self.offered
+        if not waits:
+            row.status, row.due = Status.SCHEDULED, 0
+        return not waits
 
     @rule(count=st.integers(1, 5))
     def next(self, count: int) -> None:
@@ -174,7 +209,10 @@ class PartitionHistory(RuleBasedStateMachine):
             assert row in due
             assert row.offer.priority == max(each.offer.priority for each in due)
             siblings = [each for each in due if each.offer.key.host == dispatch.key.host]
-            assert row is min(siblings, key=lambda each: (-each.offer.priority, each.number))
+            assert row.offer.priority == max(each.offer.priority for each in siblings)
+            equals = [each for each in siblings if each.offer.priority == row.offer.priority]
+            assert all(row.number <= max(each.number, each.behind) for each in equals)
+            row.number, row.behind = max(row.number, row.behind), -1
             self.check_offer(row, dispatch.offer)
             row.flies, row.status = True, Status.IN_FLIGHT
 
@@ -191,6 +229,14 @@ class PartitionHistory(RuleBasedStateMachine):
 
     def flying(self) -> list[Row]:
         return [row for row in self.rows.values() if row.flies]
+
+    @precondition(lambda self: self.flying())
+    @rule(choice=st.integers(0, 20))
+    def land(self, choice: int) -> None:
+        row = self.flying()[choice % len(self.flying())]
+        if not row.landed:
+            self.frontier.land(row.offer.key, 0.0)
+            row.landed = True
 
     @precondition(lambda self: self.flying())
     @rule(choice=st.integers(0, 20), outcome=st.sampled_from(OUTCOMES))
@@ -210,7 +256,7 @@ class PartitionHistory(RuleBasedStateMachine):
     def end(self, row: Row, outcome: Outcome) -> None:
         """Settle *row* with *outcome*."""
         assert self.frontier.settle(row.offer.key, outcome, 0.0) is Settled.DONE
-        row.flies = False
+        row.flies = row.landed = False
         if outcome.found is not None:
             row.captured = outcome.found
         self.note(row, outcome)
@@ -243,6 +289,7 @@ class PartitionHistory(RuleBasedStateMachine):
     def release(self, choice: int) -> None:
         row = self.flying()[choice % len(self.flying())]
         self.frontier.release(row.offer.key, 0.0)
+        row.landed = False
         row.flies, row.status, row.due = False, Status.SCHEDULED, 0
 
     @rule(hours=st.sampled_from([1, 1, 2, 5, WEEK, 9000]))
@@ -268,19 +315,19 @@ class PartitionHistory(RuleBasedStateMachine):
         self.frontier.partition._end_snapshot()
         self.kept = copy.deepcopy(self.rows)
 
-    @rule(recrawls=st.booleans())
-    def close(self, recrawls: bool) -> None:
+    @rule(recrawls=st.booleans(), renews=st.booleans())
+    def close(self, recrawls: bool, renews: bool) -> None:
         self.frontier.close()
         self.kept = copy.deepcopy(self.rows)
-        self.recrawls = recrawls
+        self.recrawls, self.renews = recrawls, renews and not recrawls
         self.open()
 
-    @rule(recrawls=st.booleans(), damaged=st.booleans())
-    def die(self, recrawls: bool, damaged: bool) -> None:
+    @rule(recrawls=st.booleans(), renews=st.booleans(), damaged=st.booleans())
+    def die(self, recrawls: bool, renews: bool, damaged: bool) -> None:
         """What was not flushed is gone, whether or not the newest snapshot can be read."""
         self.frontier.partition.abandon()
         self.rows = copy.deepcopy(self.kept)
-        self.recrawls = recrawls
+        self.recrawls, self.renews = recrawls, renews and not recrawls
         snapshots = list(self.directory.glob("snap-*"))
         if damaged and len(snapshots) > 1:
             newest = max(snapshots, key=lambda path: int(path.stem.removeprefix("snap-")))
