@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+META_JSON = "amicrawl_meta_json"
+"""What goes into the `meta_json` column of a request's row; rows of the frontier have a place for it."""
 REQUISITE = "amicrawl_requisite"
 """That a page needs this to be shown; as the which in a row."""
 SITEMAP = "amicrawl_sitemap"
@@ -16,6 +18,8 @@ ERRBACK = "amicrawl_errback"
 """By its name, which method of the spider hears of what goes wrong."""
 CB_KWARGS = "amicrawl_cb_kwargs"
 """The arguments of that method besides the answer."""
+HEADERS = "amicrawl_headers"
+"""Fields by their names that the spider gave to its request; none that could be a secret."""
 GROWTH = "amicrawl_growth"
 """How often in a row the query has grown by further arguments from page to page."""
 CHAIN = "redirect_times"

@@ -16,10 +16,10 @@ from scrapy.exceptions import IgnoreRequest
 from amicrawl.capture import Failure
 from amicrawl.crawl.answering import REDIRECTS, bare_response, exception_of, final_url, response_of
 from amicrawl.crawl.asking import Fields, default_fields, wire_request
+from amicrawl.crawl.carried import META_JSON
 from amicrawl.crawl.errand import reads_responses
 from amicrawl.crawl.findings import evidence, outcome_of
 from amicrawl.crawl.following import Following, Page
-from amicrawl.crawl.redirects import META_JSON
 from amicrawl.crawl.run import run_of
 from amicrawl.crawl.ticket import Stopped, Ticket, TryAgainLater, ticket_of
 from amicrawl.crawl.wiring import make_wire

@@ -2,8 +2,8 @@
 
 A row keeps a GET: its URL and priority, and as words who is to read the answer (methods of the spider,
 by name), with which arguments, and what its `meta` says. Words are kept as JSON, exactly or not at all:
-what JSON would change (objects, tuples, octets) stays out, and so do headers and cookies, which may be
-secrets and would lie on disk. A request of which anything cannot be kept is none for the frontier.
+what JSON would change (objects, tuples, octets) stays out, and so do cookies and fields that may be
+secrets, since words lie on disk. A request of which anything cannot be kept is none for the frontier.
 
 Rows are read back from a file. A name in them that is no method of the spider calls nothing.
 """
@@ -18,12 +18,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scrapy import Request
 
-from amicrawl.crawl.carried import CALLBACK, CB_KWARGS, ERRBACK, REFERER
-from amicrawl.crawl.redirects import CHAIN, META_JSON
+from amicrawl.crawl.carried import CALLBACK, CB_KWARGS, ERRBACK, HEADERS, META_JSON, REFERER
 from amicrawl.crawl.ticket import TICKET
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from scrapy import Spider
 
@@ -33,8 +32,11 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _OURS = "amicrawl_"
-_HEADERS = frozenset({b"Referer"})
+_REFERER = b"Referer"
 """Scrapy gives it to every link that a callback yields."""
+_FIELDS = frozenset({"Accept", "Accept-Language", "User-Agent", "X-Requested-With"})
+"""Names of fields that say nothing of who asks; of any other that cannot be known."""
+_OF_REDIRECTS = frozenset({"redirect_urls", "redirect_reasons"})
 _MOST = 16_384
 """Characters that the words of one row may have: the frontier is no place for pages."""
 _DEEPEST = 20
@@ -59,7 +61,6 @@ def words_of(request: Request, spider: Spider | None) -> dict[str, object] | Non
         or request.body
         or request.cookies
         or request.flags
-        or not request.headers.keys() <= _HEADERS
     ):
         return None
     words: dict[str, object] = {k: v for k, v in request.meta.items() if k != META_JSON}
@@ -74,8 +75,8 @@ def words_of(request: Request, spider: Spider | None) -> dict[str, object] | Non
         words[word] = name
     if request.cb_kwargs:
         words[CB_KWARGS] = request.cb_kwargs
-    if referer := request.headers.get("Referer"):
-        words[REFERER] = referer.decode("latin-1")
+    if request.headers and not _take_fields(request, words):
+        return None
     return words if not words or _weight(words) <= _MOST else None
 
 
@@ -88,7 +89,7 @@ def keepsake_of(request: Request) -> Keepsake | None:
     meta = {
         name: value
         for name, value in request.meta.items()
-        if isinstance(value, list | dict) and name not in CHAIN
+        if isinstance(value, list | dict) and name not in _OF_REDIRECTS
     }
     if meta or any(isinstance(value, list | dict) for value in request.cb_kwargs.values()):
         return Keepsake(request.cb_kwargs, meta)
@@ -101,7 +102,10 @@ def request_of(
     """Return the request for a row, with its *ticket*, and what was put aside of it if anything was."""
     offer = dispatch.offer
     words = dict(offer.extra or {})
-    referer = words.pop(REFERER, None)
+    fields = fields_of(words)
+    if (referer := _octets_of(words.pop(REFERER, None))) is not None:
+        fields["Referer"] = referer
+    words.pop(HEADERS, None)
     callback, errback = words.pop(CALLBACK, None), words.pop(ERRBACK, None)
     cb_kwargs = words.pop(CB_KWARGS, None)
     if keepsake is not None:
@@ -112,16 +116,42 @@ def request_of(
         callback=None if callback is None else _method_of(spider, callback),
         errback=None if errback is None else _method_of(spider, errback),
         cb_kwargs=cb_kwargs if isinstance(cb_kwargs, dict) else None,
-        headers=_fields_of(referer),
+        headers=fields,
         meta={**words, "verbatim_url": True, TICKET: ticket},
         priority=int(offer.priority),
     )
 
 
-def _fields_of(referer: object) -> dict[str, bytes] | None:
-    if isinstance(referer, str) and referer.isprintable():
-        return {"Referer": referer.encode("latin-1", "ignore")}
-    return None
+def fields_of(words: Mapping[str, object]) -> dict[str, bytes]:
+    """Return the fields, by name, that the request of *words* was given by its spider; no `Referer`."""
+    kept = words.get(HEADERS)
+    pairs = kept.items() if isinstance(kept, dict) else ()
+    octets = {name: _octets_of(value) for name, value in pairs if name in _FIELDS}
+    return {name: value for name, value in octets.items() if value is not None}
+
+
+def _take_fields(request: Request, words: dict[str, object]) -> bool:
+    """Put the fields of *request* into *words*; False where one has to stay out."""
+    kept: dict[str, str] = {}
+    for octets, values in request.headers.items():
+        name, texts = octets.decode("latin-1"), [value.decode("latin-1") for value in values or ()]
+        if len(texts) != 1 or _octets_of(texts[0]) is None:
+            return False
+        if octets == _REFERER:
+            words[REFERER] = texts[0]
+        elif name in _FIELDS:
+            kept[name] = texts[0]
+        else:
+            return False
+    if kept:
+        words[HEADERS] = kept
+    return True
+
+
+def _octets_of(value: object) -> bytes | None:
+    # A line end in a file of somebody else's must not become one on the wire.
+    is_value = isinstance(value, str) and (value.isprintable() or not value)
+    return str(value).encode("latin-1", "ignore") if is_value else None
 
 
 def _name_of(method: Callable[..., Any], spider: Spider | None) -> str:

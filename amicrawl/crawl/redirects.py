@@ -16,18 +16,14 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.spidermiddlewares.referer import RefererMiddleware
 
 from amicrawl.crawl.answering import REDIRECTS
+from amicrawl.crawl.carried import META_JSON
+from amicrawl.crawl.holding import fields_of
 from amicrawl.crawl.run import run_of
 from amicrawl.crawl.ticket import TICKET, ticket_of
 from amicrawl.urls import Refused, fetchable
 
 if TYPE_CHECKING:
     from scrapy.http import Response
-
-CHAIN = ("redirect_times", "redirect_ttl", "redirect_urls", "redirect_reasons")
-"""The `Request.meta` keys by which Scrapy and its users follow a chain of redirects."""
-
-META_JSON = "amicrawl_meta_json"
-"""The `Request.meta` key for what goes into the `meta_json` column of the request's row."""
 
 _OF_ONE_FETCH = frozenset({TICKET, "download_latency"})
 
@@ -62,6 +58,7 @@ class AsFoundRedirectMiddleware(RedirectMiddleware):
             callback=request.callback,
             errback=request.errback,
             cb_kwargs=request.cb_kwargs,
+            headers=fields_of(ticket.dispatch.offer.extra or {}),
             meta={**carried, "verbatim_url": True},
         )
         try:

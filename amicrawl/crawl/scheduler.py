@@ -1,7 +1,7 @@
 """The scheduler: hands out only what may start now.
 
-GETs live in the frontier, with their callbacks. What it cannot hold (other methods, bodies, headers,
-cookies, objects in `meta`) goes to Scrapy's own scheduler beside it, with its queues and its duplicate
+GETs live in the frontier, with their callbacks. What it cannot hold (other methods, bodies, secrets,
+objects in `meta`) goes to Scrapy's own scheduler beside it, with its queues and its duplicate
 filter, and waits for the same gates. When nothing may start, one timer is armed for the earliest
 moment at which something may: Scrapy by itself would look again only every 5 s.
 """
@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Self
 from scrapy.core.scheduler import BaseScheduler, Scheduler
 from scrapy.utils.misc import build_from_crawler
 
+from amicrawl.crawl.carried import META_JSON
 from amicrawl.crawl.holding import keepsake_of, request_of, words_of
 from amicrawl.crawl.parking import Parking
-from amicrawl.crawl.redirects import META_JSON
 from amicrawl.crawl.run import Run, run_of
 from amicrawl.crawl.ticket import NOTHING_MORE, TICKET, Ticket, ticket_of
 from amicrawl.frontier import Source

@@ -50,6 +50,7 @@ class ReadingSpider(Spider):
                 errback=self.missed,
                 cb_kwargs={"labels": {"list": number, "of": [thing]}},
                 meta={"seen": self.shared},
+                headers={"Accept": "text/x-thing"},
             )
 
     def parse_thing(self, response: Any, labels: dict[str, Any]) -> None:

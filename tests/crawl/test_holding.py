@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scrapy import FormRequest, Request, Spider
-from scrapy.http import HtmlResponse, TextResponse
+from scrapy.http import Headers, HtmlResponse, TextResponse
 from scrapy.http.request import NO_CALLBACK
 from scrapy.linkextractors import LinkExtractor
 from scrapy.spiders import CrawlSpider, Rule
 
+from amicrawl.crawl.carried import META_JSON
 from amicrawl.crawl.holding import keepsake_of, request_of, words_of
-from amicrawl.crawl.redirects import META_JSON
 from amicrawl.crawl.ticket import TICKET, Ticket
 from amicrawl.frontier import Dispatch, Offer, Source
 from amicrawl.seed import Seed
@@ -91,6 +91,9 @@ def test_what_parse_reads_needs_no_words_and_a_referer_few() -> None:
         assert words_of(Request(URL, callback), SHOP) == {}
     linked = Request(URL, headers={"Referer": "http://a/ü".encode("latin-1")})
     assert made_again(linked).headers["Referer"] == "http://a/ü".encode("latin-1")
+    fields = {"Accept": "application/json", "User-Agent": "Ünit", "x-requested-with": "XMLHttpRequest"}
+    encoded = {name: value.encode("latin-1") for name, value in fields.items()}
+    assert made_again(Request(URL, headers=encoded)).headers == Headers(encoded)
     # The column of the producer goes its own way.
     assert words_of(Request(URL, meta={META_JSON: "{}"}), SHOP) == {}
 
@@ -125,7 +128,9 @@ class Labelled(str):
     [
         pytest.param({"method": "HEAD"}, id="another method"),
         pytest.param({"body": b"x"}, id="a body"),
-        pytest.param({"headers": {"Authorization": "Bearer secret"}}, id="headers"),
+        pytest.param({"headers": {"Authorization": "Bearer secret"}}, id="a secret field"),
+        pytest.param({"headers": {"Accept": ["a/b", "c/d"]}}, id="a field twice"),
+        pytest.param({"headers": {"User-Agent": "a\tb"}}, id="a field with a tab"),
         pytest.param({"cookies": {"session": "secret"}}, id="cookies"),
         pytest.param({"flags": ["seen"]}, id="flags"),
         pytest.param({"callback": print}, id="a function"),
@@ -181,7 +186,12 @@ def test_nothing_is_put_aside_for_numbers_and_texts_or_a_chain_of_redirects() ->
 def test_a_name_that_is_no_method_of_the_spider_calls_nothing(
     name: object, caplog: pytest.LogCaptureFixture
 ) -> None:
-    extra = {"amicrawl_callback": name, "amicrawl_cb_kwargs": ["no", "names"], "amicrawl_referer": 5}
+    extra = {
+        "amicrawl_callback": name,
+        "amicrawl_cb_kwargs": ["no", "names"],
+        "amicrawl_referer": 5,
+        "amicrawl_headers": {"Accept": "a\r\nCookie: b", "Cookie": "c", "User-Agent": ["d"]},
+    }
     offer = Offer(Seed(URL), UrlKey(1, 2), Source.LINK, extra=extra)
     again = request_of(Dispatch(offer), Ticket(1), spider=SHOP)
     assert (again.cb_kwargs, dict(again.headers)) == ({}, {})

@@ -43,6 +43,7 @@ class Ran:
     said: str
     noted: list[dict[str, Any]]
     asked: Counter[str]
+    heads: list[bytes]
 
 
 def read(server: RawServer, tmp_path: Path, **arguments: str) -> Ran:
@@ -70,8 +71,8 @@ def read(server: RawServer, tmp_path: Path, **arguments: str) -> Ran:
         timeout=120,
     )
     noted = [json.loads(line) for line in notes.read_text().splitlines()]
-    asked = Counter(map(path_of, server.requests[before:]))
-    return Ran(done.returncode, done.stderr, noted, asked)
+    heads = server.requests[before:]
+    return Ran(done.returncode, done.stderr, noted, Counter(map(path_of, heads)), heads)
 
 
 @pytest.fixture(scope="module")
@@ -104,6 +105,13 @@ def test_every_thing_was_read_once_with_its_arguments(runs: list[Ran]) -> None:
         number, thing = (0, 1) if path == "/elsewhere" else map(int, path[7:].split("-"))
         assert item["labels"] == {"list": number, "of": [thing]}
         assert (item["hops"], item["depth"]) == (int(path == "/elsewhere"), 2)
+
+
+def test_things_were_asked_for_as_the_spider_said_behind_a_redirect_too(runs: list[Ran]) -> None:
+    for head in runs[0].heads + runs[1].heads:
+        is_thing = path_of(head).startswith(("/thing", "/elsewhere"))
+        assert (b"\r\nAccept: text/x-thing\r\n" in head) is is_thing
+        assert head.count(b"\r\nAccept:") == 1
 
 
 def test_a_third_run_asks_for_its_start_and_for_nothing_that_is_done(runs: list[Ran]) -> None:
