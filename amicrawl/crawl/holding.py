@@ -36,6 +36,8 @@ _REFERER = b"Referer"
 """Scrapy gives it to every link that a callback yields."""
 _FIELDS = frozenset({"Accept", "Accept-Language", "User-Agent", "X-Requested-With"})
 """Names of fields that say nothing of who asks; of any other that cannot be known."""
+_SECRET = frozenset({"http_user", "http_pass", "_auth_proxy", "ftp_user", "ftp_password"})
+"""Names that Scrapy gives to passwords in `meta`; one may stand in the address of a proxy, too."""
 _OF_REDIRECTS = frozenset({"redirect_urls", "redirect_reasons"})
 _MOST = 16_384
 """Characters that the words of one row may have: the frontier is no place for pages."""
@@ -64,19 +66,14 @@ def words_of(request: Request, spider: Spider | None) -> dict[str, object] | Non
     ):
         return None
     words: dict[str, object] = {k: v for k, v in request.meta.items() if k != META_JSON}
-    if any(str(name).startswith(_OURS) for name in words):
+    if words and not _may_lie_on_disk(words):
         return None
-    for word, method in ((CALLBACK, request.callback), (ERRBACK, request.errback)):
-        if method is None or (word is CALLBACK and method == getattr(spider, "parse", None)):
-            continue
-        name = _name_of(method, spider)
-        if not name:
-            return None
-        words[word] = name
-    if request.cb_kwargs:
-        words[CB_KWARGS] = request.cb_kwargs
+    if not _take_methods(request, words, spider):
+        return None
     if request.headers and not _take_fields(request, words):
         return None
+    if request.cb_kwargs:
+        words[CB_KWARGS] = request.cb_kwargs
     return words if not words or _weight(words) <= _MOST else None
 
 
@@ -128,6 +125,24 @@ def fields_of(words: Mapping[str, object]) -> dict[str, bytes]:
     pairs = kept.items() if isinstance(kept, dict) else ()
     octets = {name: _octets_of(value) for name, value in pairs if name in _FIELDS}
     return {name: value for name, value in octets.items() if value is not None}
+
+
+def _may_lie_on_disk(meta: Mapping[Any, object]) -> bool:
+    """Tell whether nothing in *meta* is a secret, or has a name that a word of ours has."""
+    if any(name in _SECRET or str(name).startswith(_OURS) for name in meta):
+        return False
+    return "@" not in str(meta.get("proxy", ""))
+
+
+def _take_methods(request: Request, words: dict[str, object], spider: Spider | None) -> bool:
+    """Put the methods that *request* names into *words*; False where one is not the spider's."""
+    for word, method in ((CALLBACK, request.callback), (ERRBACK, request.errback)):
+        if method is None or (word is CALLBACK and method == getattr(spider, "parse", None)):
+            continue
+        words[word] = _name_of(method, spider)
+        if not words[word]:
+            return False
+    return True
 
 
 def _take_fields(request: Request, words: dict[str, object]) -> bool:

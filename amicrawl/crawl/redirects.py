@@ -19,13 +19,11 @@ from amicrawl.crawl.answering import REDIRECTS
 from amicrawl.crawl.carried import META_JSON
 from amicrawl.crawl.holding import fields_of
 from amicrawl.crawl.run import run_of
-from amicrawl.crawl.ticket import TICKET, ticket_of
+from amicrawl.crawl.ticket import ticket_of
 from amicrawl.urls import Refused, fetchable
 
 if TYPE_CHECKING:
     from scrapy.http import Response
-
-_OF_ONE_FETCH = frozenset({TICKET, "download_latency"})
 
 
 class AsFoundRedirectMiddleware(RedirectMiddleware):
@@ -51,14 +49,16 @@ class AsFoundRedirectMiddleware(RedirectMiddleware):
         unfetchable = isinstance(fetchable(ticket.redirect_to), Refused)
         if unfetchable or self._is_wanted_as_it_is(request, response):
             return response
-        carried = {name: value for name, value in request.meta.items() if name not in _OF_ONE_FETCH}
+        # Of `meta` what the row says; what middlewares put on one request is not for the next.
+        said = ticket.dispatch.offer.extra or {}
+        carried = {name: request.meta[name] for name in said if name in request.meta}
         carried[META_JSON] = ticket.dispatch.offer.seed.meta_json
         target = Request(
             ticket.redirect_to,
             callback=request.callback,
             errback=request.errback,
             cb_kwargs=request.cb_kwargs,
-            headers=fields_of(ticket.dispatch.offer.extra or {}),
+            headers=fields_of(said),
             meta={**carried, "verbatim_url": True},
         )
         try:

@@ -132,6 +132,8 @@ class Labelled(str):
         pytest.param({"headers": {"Accept": ["a/b", "c/d"]}}, id="a field twice"),
         pytest.param({"headers": {"User-Agent": "a\tb"}}, id="a field with a tab"),
         pytest.param({"cookies": {"session": "secret"}}, id="cookies"),
+        pytest.param({"meta": {"proxy": "http://user:secret@10.0.0.1"}}, id="a proxy's password"),
+        pytest.param({"meta": {"http_pass": "secret"}}, id="a password"),
         pytest.param({"flags": ["seen"]}, id="flags"),
         pytest.param({"callback": print}, id="a function"),
         pytest.param({"callback": partial(SHOP.parse_item, section="a")}, id="a partial method"),
