@@ -79,9 +79,8 @@ class WireHandler(BaseDownloadHandler):
             capture = await self._exchange(asked)
         else:
             pacing, clock = self._run.pacing, self._run.clock
-            pacing.departs(ticket, request.url, clock())
             capture = await self._exchange(
-                asked, sends=lambda: pacing.departs(ticket, request.url, clock())
+                asked, departs=lambda: pacing.departs(ticket, request.url, clock())
             )
             pacing.arrived(ticket, capture, url=request.url, proxied=bool(asked.proxy))
         try:
@@ -93,13 +92,15 @@ class WireHandler(BaseDownloadHandler):
         """End what is still under way."""
         await self._wire.close()
 
-    async def _exchange(self, asked: WireRequest, *, sends: Callable[[], None] | None = None) -> Capture:
+    async def _exchange(
+        self, asked: WireRequest, *, departs: Callable[[], None] = lambda: None
+    ) -> Capture:
         """Fetch; raises Stopped where the run's `abort` ends it."""
         task = asyncio.current_task()
         assert task is not None
         self._run.tasks.add(task)
         try:
-            return await self._wire.fetch(asked, sends=sends)
+            return await self._wire.fetch(asked, departs=departs)
         except asyncio.CancelledError:
             if self._run.stopping:
                 raise Stopped("the crawl was stopped") from None

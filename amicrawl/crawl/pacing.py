@@ -81,8 +81,8 @@ class Pacing:
     def departs(self, ticket: Ticket, url: str, now: float) -> None:
         """Note that the request for *url* goes over the wire at *now*: its delays begin.
 
-        Told twice, before the connection and before the request: what a server is spared is requests,
-        and connecting to it can take longer than its delay; one that cannot be reached is spared calls.
+        Told before a connection is dialled and before the request is sent: connecting can take longer
+        than the delay, and a server that cannot be reached is to be called no more often than others.
         """
         self.gates.put_off(ticket.host, now)
         if self.addresses is not None and (address := self.addresses.address_of(url)) is not None:

@@ -41,25 +41,26 @@ class Transport:
         self._closing: asyncio.Event | None = None
 
     async def carry(
-        self, message: Message, *, deadline: float, sends: Callable[[], None] | None = None
+        self, message: Message, *, deadline: float, departs: Callable[[], None]
     ) -> Exchange | NotConnected:
         """Send *message* and receive the answer by *deadline*, a moment of `time.monotonic`.
 
-        *sends* is called whenever a connection stands and the message goes out on it.
+        *departs* is called before a connection is dialled, and before the message goes out on one.
         """
         self._active += 1
         try:
             kept = self._pool.take(message.route) if message.repeatable else None
             if kept is not None:
-                exchange = await self._exchange(kept, message, deadline=deadline, sends=sends)
+                exchange = await self._exchange(kept, message, deadline=deadline, departs=departs)
                 if exchange.failure not in _STALE or self._closing:
                     return exchange
                 exchange.body.close()
+            departs()
             within = min(self._limits.connect_timeout, deadline - time.monotonic())
             made = await self._dialer.dial(message.route, within=within)
             if isinstance(made, NotConnected):
                 return made
-            return await self._exchange(made, message, deadline=deadline, sends=sends)
+            return await self._exchange(made, message, deadline=deadline, departs=departs)
         finally:
             self._active -= 1
             if self._closing is not None and not self._active:
@@ -78,7 +79,7 @@ class Transport:
 
     async def _exchange(
         self, connection: Connection, message: Message, *, deadline: float,
-        sends: Callable[[], None] | None,
+        departs: Callable[[], None],
     ) -> Exchange:  # fmt: skip
         patience = self._patience
         body = Spool(self._limits.spool_dir, above=self._limits.spool_above)
@@ -88,8 +89,7 @@ class Transport:
         )  # fmt: skip
         self._exchanges.add(exchange)
         try:
-            if sends is not None:
-                sends()
+            departs()
             await exchange.start()
         except BaseException:
             body.close()

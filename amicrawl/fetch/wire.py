@@ -72,11 +72,13 @@ class Wire:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def fetch(self, request: WireRequest, *, sends: Callable[[], None] | None = None) -> Capture:
+    async def fetch(
+        self, request: WireRequest, *, departs: Callable[[], None] = lambda: None
+    ) -> Capture:
         """Carry out *request* and return what was sent and received; close its body when done with it.
 
-        *sends* is called when a connection stands and the request goes out on it: never where none could
-        be made, twice where a kept connection turns out to be dead.
+        *departs* is called when a server is about to hear of it: before a connection is dialled, and
+        before the request goes out on one, which it does twice where a kept one turns out to be dead.
         Raises UsageError for a request that cannot be put on the wire as it is, or where the wire is
         closed, and OutputError where the body cannot be spooled.
         """
@@ -90,7 +92,7 @@ class Wire:
         else:
             timeout = self._limits.timeout if request.timeout is None else request.timeout
             transport = self._transport or self._open()
-            carried = await transport.carry(message, deadline=began + timeout, sends=sends)
+            carried = await transport.carry(message, deadline=began + timeout, departs=departs)
             if not isinstance(carried, NotConnected):
                 return _capture(request, message, carried, began_at=began_at, began=began)
         return Capture(

@@ -55,7 +55,7 @@ def test_ipv6_is_spoken(run: Run, make_wire: Callable[..., Wire]) -> None:
     assert (capture.ip_address, content(capture)) == ("::1", b"hello")
 
 
-def test_who_asks_is_told_when_a_connection_stands_and_before_anything_is_sent(
+def test_who_asks_is_told_before_a_server_is_called_and_before_it_is_sent_anything(
     run: Run, make_wire: Callable[..., Wire]
 ) -> None:
     seen: list[str] = []
@@ -73,13 +73,13 @@ def test_who_asks_is_told_when_a_connection_stands_and_before_anything_is_sent(
         async def fetch() -> Capture:
             async with make_wire(wire={"resolve": look_up}) as wire:
                 url = f"http://name.example:{server.port}/a"
-                return await wire.fetch(WireRequest(url=url), sends=lambda: seen.append("sends"))
+                return await wire.fetch(WireRequest(url=url), departs=lambda: seen.append("departs"))
 
         assert run(fetch()).status == 200
-    assert seen == ["looked up", "sends", "/a"]
+    assert seen == ["departs", "looked up", "departs", "/a"]
 
 
-def test_nobody_is_told_of_sending_where_no_connection_can_be_made(
+def test_a_server_that_cannot_be_reached_was_called_and_not_sent_anything(
     run_once: Run, make_wire: Callable[..., Wire]
 ) -> None:
     told: list[None] = []
@@ -89,10 +89,10 @@ def test_nobody_is_told_of_sending_where_no_connection_can_be_made(
     async def fetch() -> Capture:
         async with make_wire() as wire:
             request = WireRequest(url=f"http://127.0.0.1:{port}/")
-            return await wire.fetch(request, sends=lambda: told.append(None))
+            return await wire.fetch(request, departs=lambda: told.append(None))
 
     assert run_once(fetch()).failure is Failure.CONNECTION_REFUSED
-    assert not told
+    assert told == [None]
 
 
 def test_a_capture_begins_at_the_clocks_time_in_whole_milliseconds(
@@ -353,10 +353,12 @@ def test_a_fetch_cancelled_while_it_connects_gives_everything_back(
 
 def test_closing_ends_what_is_under_way(run: Run, make_wire: Callable[..., Wire]) -> None:
     begun = OK + b"Content-Length: 50\r\n\r\nhello"
+    has_begun = threading.Event()
 
     def serve(connection: socket.socket) -> None:
-        request = read_request(connection)
-        connection.sendall(begun if b"/begun" in request else b"")
+        if b"/begun" in read_request(connection):
+            connection.sendall(begun)
+            has_begun.set()
         silence(connection)
 
     with LoopbackServer(serve) as server:
@@ -365,8 +367,8 @@ def test_closing_ends_what_is_under_way(run: Run, make_wire: Callable[..., Wire]
             wire = make_wire()
             urls = [f"{server.url}/silent", f"{server.url}/begun", server.url.replace("http", "https")]
             tasks = [asyncio.ensure_future(wire.fetch(WireRequest(url=url))) for url in urls]
-            await until(lambda: server.connections == 3)
-            await asyncio.sleep(0.1)
+            await until(lambda: server.connections == 3 and has_begun.is_set())
+            await asyncio.sleep(0.1)  # in which the loop sees what lies in the socket
             await wire.close()
             await wire.close()
             with pytest.raises(UsageError, match="closed"):
@@ -403,4 +405,5 @@ def test_nothing_is_left_open(run: Run, make_wire: Callable[..., Wire]) -> None:
             return before, descriptors()
 
         before, after = run(fetch())
-    assert before == after
+    # Fewer where a server of an earlier test lets go of its last connections meanwhile.
+    assert before >= after
