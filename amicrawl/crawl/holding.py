@@ -98,25 +98,13 @@ def request_of(
 ) -> Request:
     """Return the request for a row, with its *ticket*, and what was put aside of it if anything was."""
     offer = dispatch.offer
-    words = dict(offer.extra or {})
-    fields = fields_of(words)
-    if (referer := _octets_of(words.pop(REFERER, None))) is not None:
-        fields["Referer"] = referer
-    words.pop(HEADERS, None)
-    callback, errback = words.pop(CALLBACK, None), words.pop(ERRBACK, None)
-    cb_kwargs = words.pop(CB_KWARGS, None)
+    words = dict(offer.extra) if offer.extra else {}
+    given = _given(words, spider) if words else {}
     if keepsake is not None:
-        cb_kwargs = keepsake.cb_kwargs
+        given["cb_kwargs"] = keepsake.cb_kwargs
         words.update(keepsake.meta)
-    return Request(
-        offer.seed.url,
-        callback=None if callback is None else _method_of(spider, callback),
-        errback=None if errback is None else _method_of(spider, errback),
-        cb_kwargs=cb_kwargs if isinstance(cb_kwargs, dict) else None,
-        headers=fields,
-        meta={**words, "verbatim_url": True, TICKET: ticket},
-        priority=int(offer.priority),
-    )
+    meta = {**words, "verbatim_url": True, TICKET: ticket}
+    return Request(offer.seed.url, meta=meta, priority=int(offer.priority), **given)
 
 
 def fields_of(words: Mapping[str, object]) -> dict[str, bytes]:
@@ -125,6 +113,21 @@ def fields_of(words: Mapping[str, object]) -> dict[str, bytes]:
     pairs = kept.items() if isinstance(kept, dict) else ()
     octets = {name: _octets_of(value) for name, value in pairs if name in _FIELDS}
     return {name: value for name, value in octets.items() if value is not None}
+
+
+def _given(words: dict[str, object], spider: Spider | None) -> dict[str, Any]:
+    """Take out of *words* what is no `meta`, and return it as arguments of a request."""
+    fields = fields_of(words)
+    words.pop(HEADERS, None)
+    if (referer := _octets_of(words.pop(REFERER, None))) is not None:
+        fields["Referer"] = referer
+    given: dict[str, Any] = {"headers": fields}
+    for word, argument in ((CALLBACK, "callback"), (ERRBACK, "errback")):
+        if word in words:
+            given[argument] = _method_of(spider, words.pop(word))
+    if isinstance(cb_kwargs := words.pop(CB_KWARGS, None), dict):
+        given["cb_kwargs"] = cb_kwargs
+    return given
 
 
 def _may_lie_on_disk(meta: Mapping[Any, object]) -> bool:
