@@ -31,6 +31,7 @@ class ReadingSpider(Spider):
         self.notes = Path(notes)
         self.dies_in = dies_in
         self.shared: list[str] = []
+        self.noted = 0
 
     def parse(self, response: Any) -> Iterator[Any]:
         """Read the front page."""
@@ -41,8 +42,10 @@ class ReadingSpider(Spider):
         """Read a list, and where the spider is to be killed, only half of it."""
         for thing in range(THINGS):
             if thing == THINGS // 2 and self.dies_in and response.url.endswith(self.dies_in):
-                # By then all else is done, and on disk.
-                await asyncio.sleep(4)
+                while self.noted < 2 * THINGS + THINGS // 2:
+                    await asyncio.sleep(0.05)
+                # All else is done by now, and shortly on disk.
+                await asyncio.sleep(1)
                 os.kill(os.getpid(), signal.SIGKILL)
             yield response.follow(
                 f"/thing/{number}-{thing}",
@@ -69,5 +72,6 @@ class ReadingSpider(Spider):
 
     def note(self, **said: Any) -> None:
         """Write down what was found."""
+        self.noted += 1
         with self.notes.open("a") as file:
             file.write(json.dumps(said) + "\n")
