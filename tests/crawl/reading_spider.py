@@ -32,6 +32,7 @@ class ReadingSpider(Spider):
         self.dies_in = dies_in
         self.shared: list[str] = []
         self.noted = 0
+        self.all_else = asyncio.Event()
 
     def parse(self, response: Any) -> Iterator[Any]:
         """Read the front page."""
@@ -42,9 +43,8 @@ class ReadingSpider(Spider):
         """Read a list, and where the spider is to be killed, only half of it."""
         for thing in range(THINGS):
             if thing == THINGS // 2 and self.dies_in and response.url.endswith(self.dies_in):
-                while self.noted < 2 * THINGS + THINGS // 2:
-                    await asyncio.sleep(0.05)
-                # All else is done by now, and shortly on disk.
+                await self.all_else.wait()
+                # Shortly it is on disk, too.
                 await asyncio.sleep(1)
                 os.kill(os.getpid(), signal.SIGKILL)
             yield response.follow(
@@ -73,5 +73,7 @@ class ReadingSpider(Spider):
     def note(self, **said: Any) -> None:
         """Write down what was found."""
         self.noted += 1
+        if self.noted == 2 * THINGS + THINGS // 2:
+            self.all_else.set()
         with self.notes.open("a") as file:
             file.write(json.dumps(said) + "\n")
