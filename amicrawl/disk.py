@@ -10,10 +10,11 @@ pages it was asked to write, and a second one would report success.)
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING
 
 from amicrawl.errors import OutputError, UsageError
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from typing import Self
 
 OPEN_SUFFIX = ".open"
+_FORBIDDEN = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 
 # For more at a time Linux looks for larger stretches of memory to hold it, and those are what a virtual
 # machine gives back to its host while they are free: having them back takes longer than writing.
@@ -83,6 +85,16 @@ class Disk:
     def temporary(self, directory: Path) -> IO[bytes]:
         """Return a file in *directory* that has no name and is gone once it is closed."""
         return tempfile.TemporaryFile(dir=directory)
+
+
+def discard(file: IO[bytes]) -> None:
+    """Close *file*, a temporary one that nobody wants any more: what it still holds is not written.
+
+    To close a file writes that first, and on a full disk the sentence that says so would be replaced by
+    the same error without its words.
+    """
+    with suppress(OSError):
+        file.close()
 
 
 def pieces(octets: bytes | memoryview) -> Iterator[memoryview]:
@@ -157,8 +169,21 @@ class OutputFile:
         """Force it to disk, close it and give it its name, replacing what bears it."""
         with explained(self.open_path, "forced to disk"):
             self._disk.sync(self._descriptor)
+        self.check_name()
         self.close()
         rename_durably(self.open_path, self.path, disk=self._disk)
+
+    def check_name(self) -> None:
+        """Raise OutputError where its name is by now that of another file, which is half written."""
+        try:
+            is_own = os.path.samestat(self.open_path.stat(), os.fstat(self._descriptor))
+        except FileNotFoundError:
+            is_own = False
+        if not is_own:
+            raise OutputError(
+                f"{self.path} is being written by another process, too. Wait until that has ended, then "
+                "start the same command again, or have it write elsewhere."
+            )
 
     def close(self) -> None:
         """Close it as it is; its name keeps the `.open`."""
@@ -187,10 +212,11 @@ def explained(path: Path, action: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        remedy = "Permit writing there" if error.errno in _FORBIDDEN else "Make room or mend the disk"
         raise OutputError(
-            f"{path} cannot be {action}: {error.strerror or error}. Make room or mend the disk, then "
-            "start the same command again with the same output directory: a crawl repairs what is there "
-            "and goes on, any other command does anew what it had not finished."
+            f"{path} cannot be {action}: {error.strerror or error}. {remedy}, then start the same "
+            "command again with the same output directory: a crawl repairs what is there and goes on, "
+            "any other command does anew what it had not finished."
         ) from error
 
 

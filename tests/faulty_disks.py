@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import IO, TYPE_CHECKING
+from pathlib import Path
+from typing import IO
 
 from amicrawl.disk import Disk
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class QuickDisk(Disk):
@@ -77,3 +75,10 @@ class FaultyDisk(Disk):
     def temporary(self, directory: Path) -> IO[bytes]:
         self._count("temporary")
         return super().temporary(directory)
+
+
+class FullDisk(QuickDisk):
+    """A disk on which files without a name find no room; those that have one do."""
+
+    def temporary(self, directory: Path) -> IO[bytes]:
+        return Path("/dev/full").open("r+b")

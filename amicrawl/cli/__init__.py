@@ -68,6 +68,10 @@ def main() -> None:
         sys.stderr.write(f"amicrawl: {error}\n")
         sys.exit(error.exit_code)
     except SystemExit as end:
+        # Ctrl-C, of which typer makes a code of its own.
+        if isinstance(getattr(end.__context__, "__cause__", None), KeyboardInterrupt):
+            sys.stderr.write("\namicrawl: Stopped. Nothing half made looks whole; start it again.\n")
+            sys.exit(ExitCode.STOPPED)
         # The reader behind a pipe has had enough, of which typer makes an error.
         if not isinstance(end.__context__, BrokenPipeError):
             raise

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from amicrawl.cli.terminal import harmless
-from amicrawl.errors import InputError, UsageError
+from amicrawl.disk import explained
+from amicrawl.errors import InputError, OutputError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,25 +18,32 @@ if TYPE_CHECKING:
 
 ArchiveFiles = Annotated[list[Path], typer.Argument(help="WARC or ARC files, or directories of them.")]
 
-_ENDINGS = (".warc", ".warc.gz", ".warc.zst", ".warc.lz4", ".arc", ".arc.gz")
+ARCHIVE_ENDINGS = (".warc", ".warc.gz", ".warc.zst", ".warc.lz4", ".arc", ".arc.gz")
+"""How the names of WARC and ARC files end."""
 
 
 def archive_files(named: Sequence[Path]) -> list[Path]:
     """Return the files in *named*: of a directory those that bear the name of a WARC or ARC file.
 
-    Raises InputError where one is not there, UsageError where there is none at all.
+    Raises InputError where one is not there, or where there is none in all of them.
     """
     files: dict[Path, None] = {}
     for path in named:
         if path.is_dir():
-            within = sorted(p for p in path.rglob("*") if p.name.endswith(_ENDINGS) and p.is_file())
+            within = sorted(
+                p for p in path.rglob("*") if p.name.endswith(ARCHIVE_ENDINGS) and p.is_file()
+            )
             files |= dict.fromkeys(within)
         elif path.exists():
             files[path] = None
         else:
             raise InputError(f"{path} is not there. Check the path.")
     if not files:
-        raise UsageError("No WARC or ARC file is named. Name files, or a directory that holds some.")
+        *endings, last = ARCHIVE_ENDINGS
+        raise InputError(
+            f"{', '.join(map(str, named))}: no file that ends in {', '.join(endings)} or {last} is "
+            "there. Name files, or a directory that holds some."
+        )
     return list(files)
 
 
@@ -46,16 +53,37 @@ def tell_loss(broken: Broken) -> None:
 
 
 def make_directory(path: Path) -> None:
-    """Make the directory *path* where it is not there; UsageError where it cannot be one."""
+    """Make the directory *path* where it is not there.
+
+    UsageError where that is something else, OutputError where it cannot be made.
+    """
     try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(
-            f"{path} cannot be a directory for the output: {error.strerror or error}. Choose another "
-            "with -o."
-        ) from error
+        with explained(path, "created"):
+            path.mkdir(parents=True, exist_ok=True)
+    except OutputError as error:
+        if isinstance(error.__cause__, (FileExistsError, NotADirectoryError)):
+            raise UsageError(
+                f"{path} cannot be a directory for the output: {error.__cause__.strerror}. "
+                "Choose another with -o."
+            ) from error
+        raise
 
 
-def is_watched() -> bool:
-    """Tell whether somebody looks at standard error."""
-    return sys.stderr.isatty()
+def check_output_file(path: Path, *, option: str) -> None:
+    """See that *path*, named with *option*, can become a file, before there is work that would be lost.
+
+    OutputError where it is a directory, or in none.
+    """
+    if path.is_dir():
+        raise OutputError(f"{path} is a directory. Name a file with {option}.")
+    if not (parent := path.absolute().parent).is_dir():
+        raise OutputError(
+            f"{path} cannot be written: there is no directory {parent}. Make it, or name another place "
+            f"with {option}."
+        )
+
+
+def check_root(root: Path | None) -> None:
+    """Raise UsageError where *root*, below which an index is to name files, is no directory."""
+    if root is not None and not root.is_dir():
+        raise UsageError(f"--dir-root {root} is no directory. Name one that is above all files.")

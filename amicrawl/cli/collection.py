@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import json
-import sys
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from amicrawl.cli.archive_files import ArchiveFiles, archive_files, is_watched, make_directory
+from amicrawl.cli.archive_files import (
+    ArchiveFiles,
+    archive_files,
+    check_root,
+    make_directory,
+)
+from amicrawl.cli.collection_report import report_lines
 from amicrawl.cli.collection_steps import STEPS, source_of, take_steps
 from amicrawl.cli.detector_lines import detector_lines
 from amicrawl.cli.processes import Processes, as_many, to_be_continued
-from amicrawl.cli.terminal import harmless, human_size
+from amicrawl.cli.progress_line import ProgressLine
+from amicrawl.cli.terminal import counted, harmless, human_size
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, UsageError
 from amicrawl.index.collection.collecting import collect, jobs_for
 from amicrawl.index.collection.marks import write_whole
 from amicrawl.index.collection.products import COMPAT, POST, PRODUCTS, characteriser
-from amicrawl.index.collection.report import as_lines, as_object
+from amicrawl.index.collection.report import as_object
 from amicrawl.index.lines.cdxj import Compat
 
 if TYPE_CHECKING:
@@ -64,6 +70,7 @@ def collection(
     Example: amicrawl collection crawls/*.warc.gz -o collection/
     """
     wanted = _wanted(products)
+    check_root(dir_root)
     sources = archive_files(files)
     make_directory(out)
     settings = {COMPAT: compat.value, **({POST: "1"} if post else {})}
@@ -117,33 +124,28 @@ def _show_report(collected: Collected, out: Path) -> None:
 
 
 def _lines(collected: Collected) -> list[str]:
-    return [harmless(line, limit=2000) for line in as_lines(collected)]
+    return [harmless(line, limit=2000) for line in report_lines(collected)]
 
 
 class _Screen:
-    """One line on a terminal that says how far it is; nothing where nobody looks."""
+    """Says on a line how far it is."""
 
     def __init__(self) -> None:
-        self._is_watched = is_watched()
+        self._line = ProgressLine()
         self._shown = -1.0
-        self._width = 0
 
     def show(self, state: State) -> None:
-        if not self._is_watched or 0 <= state.seconds - self._shown < 0.2:
+        if 0 <= state.seconds - self._shown < 0.2:
             return
         self._shown = state.seconds
         rate = state.read / state.seconds if state.seconds else 0
         left = f", {(state.total - state.read) / rate:,.0f} s left" if rate else ""
         failed = f", {state.failed:,} failed" if state.failed else ""
-        line = (
-            f"{state.done:,} of {state.files:,} files{failed}, {state.records:,} records, "
-            f"{human_size(state.read)} of {human_size(state.total)}, {human_size(int(rate))}/s{left}"
+        read = f"{human_size(state.read)} of {human_size(state.total)}, {human_size(int(rate))}/s"
+        self._line.show(
+            f"{state.done:,} of {counted(state.files, 'file')}{failed}, "
+            f"{counted(state.records, 'record')}, {read}{left}"
         )
-        self._width = max(self._width, len(line))
-        sys.stderr.write(f"\r{line:<{self._width}}")
-        sys.stderr.flush()
 
     def end(self) -> None:
-        if self._width:
-            sys.stderr.write("\n")
-            self._width = 0
+        self._line.clear()

@@ -109,11 +109,22 @@ def _taken_before(name: str, state: str, out: Path) -> dict[str, Any] | None:
     try:
         mark = json.loads(_mark(out, name).read_bytes())
         if mark["state"] == state and (out / STEPS[name].result).exists():
-            said: dict[str, Any] = mark["said"]
-            return said
-    except (OSError, ValueError, KeyError, TypeError):
+            # What anybody may have changed is read again as what it is, by making it anew if need be.
+            return _facts(mark["said"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         pass
     return None
+
+
+def _facts(said: Any) -> dict[str, Any]:
+    """Return what a step *said*: counts, also by reason, and sentences; TypeError for anything else."""
+    facts = {str(name): value for name, value in said.items()}
+    for name, value in facts.items():
+        counts = value.values() if name.endswith("_by_reason") else [value]
+        if name != "damaged" and not all(isinstance(count, int) for count in counts):
+            raise TypeError
+    facts["damaged"] = [str(sentence) for sentence in facts.get("damaged", [])]
+    return facts
 
 
 def _take(name: str, files: Sequence[Path], state: str, out: Path) -> dict[str, Any]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from amicrawl.cli.archive_files import is_watched
-from amicrawl.cli.terminal import human_size
+from amicrawl.cli.progress_line import ProgressLine
+from amicrawl.cli.terminal import counted, human_size
 from amicrawl.index.indexing import Progress
 
 if TYPE_CHECKING:
@@ -26,16 +25,15 @@ def size_of(path: Path) -> int:
 
 
 class Screen:
-    """One line on a terminal that says how far it is; nothing where nobody looks."""
+    """Says on a line how far it is."""
 
     def __init__(self, files: int, before: int, total: int) -> None:
-        self._is_watched = is_watched()
+        self._line = ProgressLine()
         self._files = files
         self._done = before
         self._total = total
         self._at: dict[str, Progress] = {}
         self._began = self._shown = time.monotonic()
-        self._width = 0
 
     def teller(self, job: IndexJob) -> Teller:
         """Return what is told how far *job* is."""
@@ -45,7 +43,7 @@ class Screen:
         """Take in how far *job* is, and show it now and then."""
         self._at[job.name] = at
         now = time.monotonic()
-        if self._is_watched and now - self._shown >= 0.2:
+        if now - self._shown >= 0.2:
             self._shown = now
             self._show(now - self._began)
 
@@ -58,20 +56,14 @@ class Screen:
     def _show(self, seconds: float) -> None:
         read = sum(at.offset for at in self._at.values())
         records = sum(at.records for at in self._at.values())
-        line = (
-            f"{self._done:,} of {self._files:,} files, {records:,} records, {human_size(read)} of "
-            f"{human_size(self._total)}, {records / seconds:,.0f} records/s"
+        self._line.show(
+            f"{self._done:,} of {counted(self._files, 'file')}, {counted(records, 'record')}, "
+            f"{human_size(read)} of {human_size(self._total)}, {records / seconds:,.0f} records/s"
         )
-        self._width = max(self._width, len(line))
-        sys.stderr.write(f"\r{line:<{self._width}}")
-        sys.stderr.flush()
 
     def clear(self) -> None:
         """Make room for other lines."""
-        if self._width:
-            sys.stderr.write(f"\r{'':<{self._width}}\r")
-            sys.stderr.flush()
-            self._width = 0
+        self._line.clear()
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from amicrawl.cli.archive_files import archive_files, make_directory
+from amicrawl.cli.archive_files import archive_files, check_root, make_directory
 from amicrawl.cli.index_screen import Screen, size_of
 from amicrawl.cli.processes import as_many, to_be_continued
 from amicrawl.cli.terminal import counted, harmless
@@ -42,6 +42,8 @@ def index_files(
 
     Ends with the exit code that says what was lost. The names in the index are those below *root*.
     """
+    whole.check()
+    check_root(root)
     with tempfile.TemporaryDirectory(prefix="amicrawl-index-") as scratch:
         sources = list(_sources(files, Path(scratch)))
         parts = whole.parts or Path(scratch) / "parts"
@@ -69,6 +71,12 @@ class Whole:
     def is_asked_for(self) -> bool:
         """Whether anything is."""
         return any(out is not None for out in (self.merge, self.zipnum, self.blocks))
+
+    def check(self) -> None:
+        """Raise OutputError where a file is asked for in place of a directory."""
+        for path, option in ((self.merge, "--merge"), (self.blocks, "--blocks")):
+            if path is not None and path.is_dir():
+                raise OutputError(f"{path} is a directory. Name a file with {option}.")
 
     @property
     def parts(self) -> Path | None:

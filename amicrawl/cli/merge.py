@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
+from amicrawl.cli.archive_files import make_directory
 from amicrawl.cli.processes import as_many
+from amicrawl.cli.progress_line import ProgressLine
 from amicrawl.cli.terminal import counted, harmless
 from amicrawl.errors import ExitCode
 from amicrawl.index.lines.line_reader import files_in
@@ -26,7 +28,15 @@ ByKey = Annotated[
     bool, typer.Option("--by-key", help="Match by key and second only, as merge_cdxj does.")
 ]
 AtATime = Annotated[
-    int, typer.Option(min=0, help="Files merged at a time; 0: one for each processor.", metavar="N")
+    int,
+    typer.Option(
+        "-j",
+        "--jobs",
+        "--processes",
+        min=0,
+        help="Files merged at a time; 0: one for each processor.",
+        metavar="N",
+    ),
 ]
 
 
@@ -38,13 +48,20 @@ def merge(
     A line finds its record by record id, else by file and offset, else by key, second and digest, else
     by key and second. Lines without one are copied. Example: amicrawl merge cdxj/ meta/ -o merged/
     """
-    merged = merge_files(
-        files_in([indexes]),
-        files_in(sidecars, suffixes=SIDECAR_SUFFIXES),
-        out,
-        processes=as_many(processes),
-        by_key_only=by_key,
-    )
+    lines, records = files_in([indexes]), files_in(sidecars, suffixes=SIDECAR_SUFFIXES)
+    make_directory(out)
+    line = ProgressLine()
+
+    def told(merged: Merged) -> None:
+        counts = merged.counts
+        line.show(f"{merged.files:,} of {counted(len(lines), 'file')}, {counted(counts.lines, 'line')}")
+
+    try:
+        merged = merge_files(
+            lines, records, out, processes=as_many(processes), by_key_only=by_key, told=told
+        )
+    finally:
+        line.clear()
     show(merged, out)
     if merged.faults or merged.counts.malformed:
         raise typer.Exit(ExitCode.DAMAGED)

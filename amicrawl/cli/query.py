@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from amicrawl.cli.archive_files import check_output_file
 from amicrawl.cli.name_value import pairs
 from amicrawl.cli.query_output import FORMATS, write_answer
 from amicrawl.cli.terminal import counted, harmless
@@ -98,7 +99,9 @@ def query(
         raise UsageError("--param and --show belong to shipped questions. Leave them out, or --sql.")
     if warc is not None and (out is not None or format_name is not None or show):
         raise UsageError("--warc writes records, not rows. Leave -o, --format and --show out.")
-    _check_elsewhere(out, path)
+    if out is not None:
+        check_output_file(out, option="-o")
+        _check_elsewhere(out, path)
     asked = None if name is None else question(name)
     with QueryTable(path, restricted=not unrestricted) as table:
         if asked is not None and show:
@@ -111,8 +114,8 @@ def query(
             _export(answer, archives, warc, per_file=per_file)
 
 
-def _check_elsewhere(out: Path | None, table: Path) -> None:
-    if out is not None and table.is_dir() and out.absolute().resolve().is_relative_to(table.resolve()):
+def _check_elsewhere(out: Path, table: Path) -> None:
+    if table.is_dir() and out.absolute().resolve().is_relative_to(table.resolve()):
         raise UsageError(f"{out} would become a part of the table {table}. Choose a file elsewhere.")
 
 

@@ -21,7 +21,6 @@ import pyarrow.parquet as pq
 
 from amicrawl.cli.terminal import harmless
 from amicrawl.disk import Disk, OutputFile
-from amicrawl.errors import OutputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -47,8 +46,6 @@ def write_answer(answer: Answer, format_name: str, out: Path | None) -> None:
     if out is None:
         _write_standard_output(answer, format_name)
         return
-    if not out.absolute().parent.is_dir():
-        raise OutputError(f"{out} cannot be written: there is no directory {out.absolute().parent}.")
     file = OutputFile.replacing(out, disk=Disk())
     try:
         _write(answer, format_name, file, terminal=False)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import socket
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from amicrawl.cli.archive_files import ArchiveFiles, archive_files, is_watched, make_directory
+from amicrawl.cli.archive_files import ArchiveFiles, archive_files, make_directory
 from amicrawl.cli.detector_lines import detector_lines
 from amicrawl.cli.processes import Processes, as_many, to_be_continued
+from amicrawl.cli.progress_line import ProgressLine
 from amicrawl.cli.terminal import counted, harmless
 from amicrawl.errors import ExitCode
 from amicrawl.index.collection.marks import Outcome
@@ -90,21 +90,20 @@ def _say_losses(outcome: Outcome) -> None:
 
 
 class _Screen:
-    """Says what comes of each file; on a terminal also how far it is, on a line of its own."""
+    """Says what comes of each file, and on a line how far it is."""
 
     def __init__(self, files: int) -> None:
         self._files = files
         self._done = 0
-        self._is_watched = is_watched()
+        self._line = ProgressLine()
 
     def show(self, told: Outcome | Failed | Reached) -> None:
         """Take in what was told."""
         if isinstance(told, Reached):
-            if self._is_watched:
-                sys.stderr.write(
-                    f"\r\x1b[K{self._done:,} of {self._files:,} files; in one of them at byte "
-                    f"{told.offset:,}, {told.records:,} records"
-                )
+            self._line.show(
+                f"{self._done:,} of {counted(self._files, 'file')}; in one of them at byte "
+                f"{told.offset:,}, {counted(told.records, 'record')}"
+            )
             return
         self.clear()
         self._done += 1
@@ -120,5 +119,4 @@ class _Screen:
 
     def clear(self) -> None:
         """Take the line on how far it is from the terminal."""
-        if self._is_watched:
-            sys.stderr.write("\r\x1b[K")
+        self._line.clear()

@@ -11,18 +11,19 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from amicrawl.cli.archive_files import check_output_file
 from amicrawl.cli.terminal import counted, harmless
 from amicrawl.disk import Disk, OutputFile
 from amicrawl.errors import ExitCode, OutputError, UsageError
 from amicrawl.report.counts import CDX_SUMMARY, CORRECTED
 from amicrawl.report.counts_json import counts_to_json, report_to_json, summary_to_json
 from amicrawl.report.overlap import overlap_of, overlap_to_json
-from amicrawl.report.reading import KINDS, read_counts
+from amicrawl.report.reading import KINDS, STDIN, read_counts
 from amicrawl.report.text import REPLAY, narrow_lines, overlap_lines, text_lines
 
 if TYPE_CHECKING:
     from collections import Counter
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from amicrawl.report.counts import Counts
     from amicrawl.report.overlap import Overlap
@@ -35,56 +36,71 @@ _SHOWS = ("lines", "totals", "csv", "overlap", "overlap-csv")
 _COMPATIBLE = (CDX_SUMMARY, _CDX_SUMMARIZE)
 
 
-def summary(  # noqa: PLR0917  # typer makes options of them
-    paths: Annotated[
-        list[str],
-        typer.Argument(
-            help="CDX, CDXJ, ZipNum directory, Parquet table, captures.parquet, JSON; - is stdin."
-        ),
-    ],
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print JSON that can be added to others.")
-    ] = False,
-    as_text: Annotated[bool, typer.Option("--text", help="Print text (the default).")] = False,
-    html: Annotated[
-        Path | None, typer.Option("--html", help="Write a page with charts.", metavar="FILE")
-    ] = None,
-    compat: Annotated[
-        str | None,
-        typer.Option(help="cdx-summary or cdx-summarize: exactly its figures.", metavar="TOOL"),
-    ] = None,
-    source: Annotated[
-        str | None, typer.Option("--from", help=f"One of {', '.join(KINDS)}.", metavar="KIND")
-    ] = None,
-    overlap: Annotated[
-        list[str] | None, typer.Option(help="Say what PATH and OTHER share.", metavar="OTHER")
-    ] = None,
-    report: Annotated[
-        bool, typer.Option("--report", help="With --json: raw values, all hosts.")
-    ] = False,
-    hosts: Annotated[int, typer.Option("--tophosts", min=0, help="Hosts to show; 0 shows all.")] = 10,
-    samples: Annotated[int, typer.Option(min=0, max=100, help="Samples to show.")] = 10,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Of tables: only what needs no keys, many times as fast.")
-    ] = False,
-    replay: Annotated[str, typer.Option(help="Prefix of the addresses of samples.")] = REPLAY,
-    monthly: Annotated[bool, typer.Option("--monthly", help="cdx-summarize: by month.")] = False,
-    compact: Annotated[bool, typer.Option("--compact", help="cdx-summarize: without zeros.")] = False,
-    full_host: Annotated[bool, typer.Option("--fullhost", help="cdx-summarize: by host.")] = False,
-    fold: Annotated[
-        str, typer.Option(help="cdx-summarize: fold hosts: none, lvl2 or psl.", metavar="HOW")
-    ] = "none",
-    show: Annotated[
-        str,
-        typer.Option(help="cdx-summarize: lines, totals, csv, overlap or overlap-csv.", metavar="FORM"),
-    ] = "lines",
+Paths = Annotated[
+    list[str],
+    typer.Argument(
+        help="CDX, CDXJ, ZipNum directory, Parquet table, captures.parquet, JSON; - is stdin."
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON that can be added to others.")]
+AsText = Annotated[bool, typer.Option("--text", help="Print text (the default).")]
+Html = Annotated[Path | None, typer.Option("--html", help="Write a page with charts.", metavar="FILE")]
+CompatOption = Annotated[
+    str | None, typer.Option(help="cdx-summary or cdx-summarize: exactly its figures.", metavar="TOOL")
+]
+Source = Annotated[
+    str | None, typer.Option("--from", help=f"One of {', '.join(KINDS)}.", metavar="KIND")
+]
+Others = Annotated[
+    list[str] | None, typer.Option(help="Say what PATH and OTHER share.", metavar="OTHER")
+]
+Report = Annotated[bool, typer.Option("--report", help="With --json: raw values, all hosts.")]
+Hosts = Annotated[int, typer.Option("--tophosts", min=0, help="Hosts to show; 0 shows all.")]
+Samples = Annotated[int, typer.Option(min=0, max=100, help="Samples to show.")]
+Quick = Annotated[
+    bool, typer.Option("--quick", help="Of tables: only what needs no keys, many times as fast.")
+]
+Replay = Annotated[str, typer.Option(help="Prefix of the addresses of samples.")]
+Monthly = Annotated[bool, typer.Option("--monthly", help="cdx-summarize: by month.")]
+Compact = Annotated[bool, typer.Option("--compact", help="cdx-summarize: without zeros.")]
+FullHost = Annotated[bool, typer.Option("--fullhost", help="cdx-summarize: by host.")]
+Fold = Annotated[str, typer.Option(help="cdx-summarize: fold hosts: none, lvl2 or psl.", metavar="HOW")]
+ShowForm = Annotated[
+    str,
+    typer.Option(help="cdx-summarize: lines, totals, csv, overlap or overlap-csv.", metavar="FORM"),
+]
+
+
+def summary(
+    paths: Paths,
+    *,
+    as_json: AsJson = False,
+    as_text: AsText = False,
+    html: Html = None,
+    compat: CompatOption = None,
+    source: Source = None,
+    overlap: Others = None,
+    report: Report = False,
+    hosts: Hosts = 10,
+    samples: Samples = 10,
+    quick: Quick = False,
+    replay: Replay = REPLAY,
+    monthly: Monthly = False,
+    compact: Compact = False,
+    full_host: FullHost = False,
+    fold: Fold = _FOLDS[0],
+    show: ShowForm = _SHOWS[0],
 ) -> None:
     """Summarise PATHs, which follow each other, as if they were one index.
 
     Example: amicrawl summary ami-out/captures.parquet --html summary.html
     """
-    if compat is not None and compat not in _COMPATIBLE:
-        raise UsageError(f"--compat {compat!r} is not known; choose one of {', '.join(_COMPATIBLE)}.")
+    _check(
+        compat,
+        [*paths, *(overlap or ())],
+        ours=(as_json, html, overlap, report, quick, source),
+        theirs=(monthly, compact, full_host, fold != _FOLDS[0], show != _SHOWS[0]),
+    )
     if compat == _CDX_SUMMARIZE:
         _summarize(paths, monthly=monthly, compact=compact, full_host=full_host, fold=fold, show=show)
         return
@@ -94,6 +110,8 @@ def summary(  # noqa: PLR0917  # typer makes options of them
             raise UsageError("--quick goes with --json and --text only: it knows no hosts or URLs.")
         _quick(paths, as_json=as_json, as_text=as_text)
         return
+    if html is not None:
+        check_output_file(html, option="--html")
     rules = CDX_SUMMARY if compat == CDX_SUMMARY else CORRECTED
     reading = read_counts(paths, rules=rules, kind=source)
     shared = None
@@ -109,6 +127,26 @@ def summary(  # noqa: PLR0917  # typer makes options of them
     if as_text:
         typer.echo("\n".join(shown.lines()))
     _confess(reading, quiet=as_text)
+
+
+def _check(
+    compat: str | None, inputs: Sequence[str], *, ours: Sequence[object], theirs: Sequence[object]
+) -> None:
+    """Raise UsageError for what does not go together: *theirs* are options of cdx-summarize only."""
+    if compat is not None and compat not in _COMPATIBLE:
+        raise UsageError(f"--compat {compat!r} is not known; choose one of {', '.join(_COMPATIBLE)}.")
+    if inputs.count(STDIN) > 1:
+        raise UsageError(f"{STDIN} is standard input, which can be read once. Name it once.")
+    if compat == _CDX_SUMMARIZE and any(ours):
+        raise UsageError(
+            f"--compat {_CDX_SUMMARIZE} prints lines of its own. Leave --json, --html, --overlap, "
+            "--report, --quick and --from out."
+        )
+    if compat != _CDX_SUMMARIZE and any(theirs):
+        raise UsageError(
+            "--monthly, --compact, --fullhost, --fold and --show are options of "
+            f"--compat {_CDX_SUMMARIZE}. Add that, or leave them out."
+        )
 
 
 class _Shown(NamedTuple):
@@ -242,7 +280,7 @@ def _write(path: Path, page: str) -> None:
         output.write(page.encode("utf-8"))
         output.seal()
     except OutputError as error:
-        reason = error.__cause__ or error
+        reason = getattr(error.__cause__, "strerror", "") or error
         raise OutputError(
             f"{path} cannot be written: {reason}. Name another place with --html."
         ) from error

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from amicrawl.cli.archive_files import make_directory
 from amicrawl.cli.engine import Engine, EngineOption, Master
+from amicrawl.cli.progress_line import ProgressLine
 from amicrawl.cli.terminal import counted, harmless
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode
@@ -63,6 +64,7 @@ def table(
     code is then 5. Example: amicrawl table merged/ -o table/
     """
     files = files_in(inputs, suffixes=_SUFFIXES)
+    make_directory(out)
     options = TableOptions(
         schema=SCHEMAS[schema.value],
         place=Place(crawl or None, segment or None, subset or None),
@@ -74,7 +76,11 @@ def table(
         with session(master) as spark:
             report = make_table_on_spark(spark, files, out, disk=Disk(), options=options)
     else:
-        report = make_table(files, out, disk=Disk(), options=options, told=_Told())
+        line = ProgressLine()
+        try:
+            report = make_table(files, out, disk=Disk(), options=options, told=_Told(line))
+        finally:
+            line.clear()
     show(report, out)
     if report.rejects or report.damaged:
         raise typer.Exit(ExitCode.DAMAGED)
@@ -97,13 +103,13 @@ def show(report: TableReport, out: Path) -> None:
 
 
 class _Told:
-    """Progress on the terminal, a line that is written over."""
+    """Says on a line now and then how far the table is."""
 
-    def __init__(self) -> None:
+    def __init__(self, line: ProgressLine) -> None:
+        self._line = line
         self._next = _TOLD_EVERY
 
     def __call__(self, report: TableReport) -> None:
-        if report.lines >= self._next and sys.stderr.isatty():
+        if report.lines >= self._next:
             self._next = report.lines + _TOLD_EVERY
-            sys.stderr.write(f"\r{report.lines:,} lines ")
-            sys.stderr.flush()
+            self._line.show(f"{report.lines:,} lines")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from amicrawl.cli.archive_files import ARCHIVE_ENDINGS, check_output_file
 from amicrawl.cli.terminal import counted, harmless
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, InputError, UsageError
@@ -50,6 +51,7 @@ def wacz(
 
     Example: amicrawl wacz ami-out -o collection.wacz --title "My collection"
     """
+    check_output_file(output, option="-o")
     packed = write_wacz(
         list(_files(warcs)),
         output,
@@ -79,12 +81,18 @@ def _listing(pages: Path | None) -> dict[str, Any]:
 def _files(given: Sequence[Path]) -> Iterator[Path]:
     """Yield the files that are named, and of directories the WARC files in them, sorted."""
     for path in given:
+        if not path.exists():
+            raise InputError(f"{path} is not there. Check the path.")
         if not path.is_dir():
             yield path
             continue
-        found = sorted(file for file in path.rglob("*") if file.name.endswith(SUFFIXES))
+        there = sorted(file for file in path.rglob("*") if file.name.endswith(ARCHIVE_ENDINGS))
+        found = [file for file in there if file.name.endswith(SUFFIXES)]
         if not found:
             raise InputError(f"There is no {' or '.join(SUFFIXES)} file in {path}.")
+        for left_out in sorted({*there} - {*found}):
+            sys.stderr.write(f"Left out, as only {' and '.join(SUFFIXES)} can go into a package: ")
+            sys.stderr.write(f"{harmless(str(left_out))}\n")
         yield from found
 
 

@@ -10,7 +10,7 @@ import typer
 
 from amicrawl.cli.archive_files import ArchiveFiles, archive_files, make_directory, tell_loss
 from amicrawl.cli.terminal import counted, harmless, human_size
-from amicrawl.errors import ExitCode
+from amicrawl.errors import ExitCode, InputError
 from amicrawl.index.derivatives.deriving import derive
 from amicrawl.index.derivatives.file import Maker
 from amicrawl.index.derivatives.naming import derived_name, named_apart
@@ -45,8 +45,12 @@ def wet(files: ArchiveFiles, out: Out = Path()) -> None:
 def make_all(
     sources: Sequence[Path], *, name_of: Callable[[str], Path], begin: Callable[[Path, Path], Derivative]
 ) -> None:
-    """Make a derivative of each of *sources* and say what came of it; exit 5 if something is lost."""
+    """Make a derivative of each of *sources* and say what came of it.
+
+    Exit 5 if something is lost, 3 if a source cannot be read; the others are made.
+    """
     lost: list[Broken] = []
+    unreadable = False
 
     def on_broken(broken: Broken) -> None:
         lost.append(broken)
@@ -54,8 +58,15 @@ def make_all(
 
     for source, stem in named_apart(sources).items():
         path = name_of(stem)
-        made = derive(source, begin(source, path), on_broken=on_broken)
+        try:
+            made = derive(source, begin(source, path), on_broken=on_broken)
+        except InputError as error:
+            typer.echo(harmless(str(error)), err=True)
+            unreadable = True
+            continue
         facts = f"{made.written:,} of {counted(made.read, 'record')}, {human_size(made.size)}"
         typer.echo(harmless(f"{path}: {facts}"))
+    if unreadable:
+        raise typer.Exit(ExitCode.INPUT)
     if lost:
         raise typer.Exit(ExitCode.DAMAGED)

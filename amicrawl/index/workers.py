@@ -24,6 +24,8 @@ from multiprocessing.connection import wait
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
+from amicrawl.errors import DamagedFileError, InputError, OutputError, UsageError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
     from multiprocessing.connection import Connection
@@ -34,6 +36,8 @@ PATIENCE = timedelta(minutes=10)
 
 _WAKE = 1.0
 """Seconds after which silent workers are looked at."""
+
+_READABLE = {"", *(kind.__name__ for kind in (DamagedFileError, InputError, OutputError, UsageError))}
 
 Job = TypeVar("Job")
 Answer = TypeVar("Answer")
@@ -62,6 +66,11 @@ class Lost(NamedTuple, Generic[Job]):
     """The last thing the worker told about it; None if there was nothing."""
     error: str = ""
     """The name of the exception that was raised; empty where the process died."""
+
+    @property
+    def sentence(self) -> str:
+        """The reason, behind the name of an exception that was not made to be read."""
+        return self.reason if self.error in _READABLE else f"{self.error}: {self.reason}"
 
 
 class _Word(IntEnum):

@@ -14,7 +14,7 @@ from amicrawl.errors import DamagedFileError, InputError
 from amicrawl.report.counts import Counts
 from amicrawl.report.figures import mime_status_grid, year_month_grid
 from amicrawl.report.parquet import NARROW_COLUMNS, opened_table
-from amicrawl.report.reading import files_of
+from amicrawl.report.reading import files_of, is_parquet
 from amicrawl.report.rows import MOST_DIGITS
 
 if TYPE_CHECKING:
@@ -57,6 +57,8 @@ def narrow_to_json(counts: Counts) -> dict[str, Any]:
 
 
 def _groups(connection: duckdb.DuckDBPyConnection, file: Path) -> list[tuple[Any, ...]]:
+    if not is_parquet(file):
+        raise InputError(f"--quick is for index tables, and {file} is none. Leave it away for others.")
     with opened_table(file) as table:
         missing = [name for name in NARROW_COLUMNS if name not in table.schema_arrow.names]
     if missing:

@@ -10,6 +10,7 @@ import base64
 import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
@@ -66,7 +67,9 @@ _CAPTURES = (
     "warc_length",
     "truncated",
 )
-_PARTITION = re.compile(r"(crawl|subset)=([^/]+)")
+_PARTITION = re.compile(r"(?<![^/])(crawl|subset)=([^/]+)/")
+_DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+"""The value, in the name of a directory, of what is missing."""
 
 
 def opened_table(path: Path) -> pq.ParquetFile:
@@ -98,13 +101,22 @@ def table_lines(path: Path) -> Iterator[Lines]:
                 f"captures.parquet ({', '.join(sorted(CAPTURES_COLUMNS))}). Its columns are: "
                 f"{', '.join(sorted(names)[:40])}."
             )
-        partitions = dict(_PARTITION.findall(path.as_posix()))
+        partitions = partitions_of(path)
         try:
             for rows in table.iter_batches(batch_size=_ROWS, columns=columns):
                 if rows.num_rows:
                     yield read(rows, partitions)
         except (pa.ArrowException, OSError) as error:
             raise DamagedFileError(path, 0, f"rows that cannot be read ({error})") from error
+
+
+def partitions_of(path: Path) -> dict[str, str]:
+    """Return what the directories above *path* say of crawl and subset, as Hive spells it."""
+    return {
+        name: unquote(value)
+        for name, value in _PARTITION.findall(path.as_posix())
+        if value != _DEFAULT_PARTITION
+    }
 
 
 def _of_table(rows: pa.RecordBatch, partitions: dict[str, str]) -> Lines:

@@ -24,6 +24,7 @@ import numpy as np
 from isal import isal_zlib
 
 from amicrawl.errors import DamagedFileError, InputError, UsageError
+from amicrawl.index.lines.line_reader import refuse_archive, refuse_collection
 from amicrawl.report.cdx_batches import Legends, cdx_lines
 from amicrawl.report.cdxj_batches import cdxj_lines
 from amicrawl.report.counting import counted
@@ -101,6 +102,8 @@ def files_of(name: str) -> list[Path]:
         return [path]
     cluster = _shards(path)
     tables = [file for file in sorted(path.rglob("*.parquet")) if file.is_file()]
+    if not cluster and not tables:
+        refuse_collection(path)
     files = cluster or tables or [file for file in sorted(path.rglob("*")) if _looks_like_index(file)]
     if not files:
         raise InputError(
@@ -140,7 +143,7 @@ def _looks_like_index(file: Path) -> bool:
 
 
 def _parts(path: Path, pool: ThreadPoolExecutor, *, rules: str, kind: str | None) -> Iterator[Counts]:
-    if kind in {"parquet", "captures"} or (kind is None and _starts(path, _PARQUET)):
+    if kind in {"parquet", "captures"} or (kind is None and is_parquet(path)):
         # Arrow takes longer to load than half a million lines take to count, and text does not need it.
         from amicrawl.report.parquet import table_lines  # noqa: PLC0415
 
@@ -148,6 +151,8 @@ def _parts(path: Path, pool: ThreadPoolExecutor, *, rules: str, kind: str | None
         return
     blocks = text_blocks(path)
     first = next(blocks, b"")
+    if kind is None:
+        refuse_archive(path, first)
     if kind is None and first.lstrip()[:1] == b"{":
         yield _loaded(path, b"".join(chain([first], blocks)), rules=rules)
         return
@@ -208,11 +213,12 @@ def _in_order(
         raise fault
 
 
-def _starts(path: Path, magic: bytes) -> bool:
+def is_parquet(path: Path) -> bool:
+    """Tell whether *path* begins like a Parquet file; InputError where it cannot be read."""
     if str(path) == STDIN:
         return False
     with _explained(path), path.open("rb") as file:
-        return file.read(len(magic)) == magic
+        return file.read(len(_PARQUET)) == _PARQUET
 
 
 def _is_cdxj(first: bytes) -> bool:

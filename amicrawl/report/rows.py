@@ -8,6 +8,7 @@ cdx-summary, which take what one expression matches and say nothing of the rest.
 from __future__ import annotations
 
 import re
+from calendar import isleap
 from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
@@ -45,6 +46,8 @@ _NUMBER = re.compile(rb"-|\d+")
 _SCHEME = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*:")
 MONTH_DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 """The most days that each month has."""
+LEAP_DAY = 229
+"""Month and day, in four digits, that few years have."""
 
 
 class Row(NamedTuple):
@@ -122,7 +125,7 @@ def row_of_cdxj(line: bytes) -> Row:
         time=time_of(words[1]),
         url=_octets(fields.get("url")),
         mime=_octets(fields.get("mime")) or b"-",
-        status=_status(_octets(fields.get("status")) or b"-"),
+        status=_named_status(_octets(fields.get("status"))),
         size=_size(_octets(fields.get("length")) or b"-"),
         digest=_octets(fields.get("digest")) or b"-",
         facets=facets,
@@ -134,8 +137,10 @@ def time_of(text: bytes) -> int:
     if not (text.isdigit() and len(text) in (14, 17)):
         raise ValueError("a time that is not 14 digits")
     time = int(text[:14])
-    month, day = time // 10**8 % 100, time // 10**6 % 100
-    if not (1 <= month <= 12 and 1 <= day <= MONTH_DAYS[month - 1] and time % 10**6 < 240000):
+    year, month, day = time // 10**10, time // 10**8 % 100, time // 10**6 % 100
+    is_date = year and 1 <= month <= 12 and 1 <= day <= MONTH_DAYS[month - 1]
+    is_date = is_date and (month * 100 + day != LEAP_DAY or isleap(year))
+    if not (is_date and time % 10**6 < 240000 and time % 10**4 < 6000 and time % 100 < 60):
         raise ValueError("a time that is no date")
     return time
 
@@ -146,6 +151,11 @@ def uniform_key(key: bytes) -> bytes:
         return key
     host, _, path = key.partition(b"/")
     return b",".join(reversed(host.split(b"."))) + b")/" + path
+
+
+def _named_status(text: bytes) -> int:
+    """Return the status that a line names as *text*; where it is none, the rest of the line counts."""
+    return int(text) if len(text) == 3 and text.isdigit() else UNKNOWN
 
 
 def _status(text: bytes) -> int:

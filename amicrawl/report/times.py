@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from amicrawl.report.rows import MONTH_DAYS
+from amicrawl.report.rows import LEAP_DAY, MONTH_DAYS
 from amicrawl.report.words import are_digits, numbers_of_eight, words_of
 
 if TYPE_CHECKING:
@@ -32,10 +32,16 @@ def times_of(texts: Texts) -> tuple[Numbers, Flags]:
 
 
 def are_dates(times: Numbers) -> Flags:
-    """Return which numbers of fourteen digits are a day of a month and an hour of it."""
+    """Return which numbers of fourteen digits are a day of the calendar and a second of it."""
     dates = times // 10**6
-    fit: Flags = _DAYS_OF_MONTHS[dates - dates // 10_000 * 10_000]
-    return fit & (times - dates * 10**6 < 240000)
+    years = dates // 10_000
+    days = dates - years * 10_000
+    seconds = times - dates * 10**6
+    fit: Flags = _DAYS_OF_MONTHS[days]
+    fit = fit & (years > 0) & (seconds < 240000) & (seconds % 10**4 < 6000) & (seconds % 100 < 60)
+    if (leap := days == LEAP_DAY).any():
+        fit &= ~leap | (years % 4 == 0) & ((years % 100 != 0) | (years % 400 == 0))
+    return fit
 
 
 def times_of_seconds(seconds: Numbers) -> Numbers:

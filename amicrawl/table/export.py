@@ -38,6 +38,7 @@ _PLACES = (
     ("warc_filename", "warc_record_offset", "warc_record_length"),
     ("warc_file", "warc_offset", "warc_length"),
 )
+_OTHER_PACKINGS = (b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18")
 _HEADER_LIMIT = 1024**2
 _PIECE = 1024**2
 
@@ -182,8 +183,8 @@ def _copy(path: Path, offset: int, length: int, file: OutputFile) -> str:
         start = stream.read(5)
         if start == b"WARC/":
             return _compress(stream, offset, file)
-        if not start.startswith(b"\x1f\x8b"):
-            return "no record begins there"
+        if unfit := _unfit(path.name, start):
+            return unfit
         members = Members(stream, start=offset)
         member = next(iter(members), None)
         if member is None:
@@ -194,6 +195,15 @@ def _copy(path: Path, offset: int, length: int, file: OutputFile) -> str:
         for piece in _pieces(stream, member.length):
             file.write(piece)
     return ""
+
+
+def _unfit(name: str, start: bytes) -> str:
+    """Return why what begins with *start* in the file *name* is not copied; empty where it may be."""
+    if name.removesuffix(".gz").endswith(".arc"):
+        return "it is an ARC file, of which no records are exported"
+    if start.startswith(_OTHER_PACKINGS):
+        return "it is packed with Zstandard or LZ4, of which no records are exported"
+    return "" if start.startswith(b"\x1f\x8b") else "no record begins there"
 
 
 def _compress(stream: IO[bytes], offset: int, file: OutputFile) -> str:

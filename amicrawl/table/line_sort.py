@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from amicrawl.disk import Disk, explained, pieces
+from amicrawl.disk import Disk, discard, explained, pieces
 from amicrawl.index.lines.arrow_texts import octets_of, texts_of
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class LineSort:
 
     def __exit__(self, *_: object) -> None:
         for run in self._runs:
-            run.close()
+            discard(run)
 
     def add(self, octets: bytes) -> None:
         """Take lines, each ended by LF; OutputError where they cannot be put aside."""
@@ -85,10 +85,14 @@ class LineSort:
     def _written(self, blocks: Iterator[bytes]) -> IO[bytes]:
         with explained(self._scratch, "written to"):
             run = self._disk.temporary(self._scratch)
-            for block in blocks:
-                for piece in pieces(block):
-                    run.write(piece)
-            run.seek(0)
+            try:
+                for block in blocks:
+                    for piece in pieces(block):
+                        run.write(piece)
+                run.seek(0)
+            except BaseException:
+                discard(run)
+                raise
         return run
 
 

@@ -17,6 +17,7 @@ import orjson
 from amicrawl import __version__
 from amicrawl.disk import OPEN_SUFFIX, OutputFile, explained, remove_durably
 from amicrawl.errors import UsageError
+from amicrawl.index.claim import claimed
 from amicrawl.index.collector import collector_at_rest
 from amicrawl.index.steady_memory import steady_memory
 from amicrawl.table.block_rows import rows_of_block
@@ -114,29 +115,35 @@ def make_table(
     """Make the table of the CDXJ files *inputs* in the directory *out* and return what became of them.
 
     *told* is given the report so far now and then. Raises UsageError where *out* holds a table already,
-    InputError where a file cannot be read, OutputError where the table cannot be written.
+    or another process makes one there, InputError where a file cannot be read, OutputError where the
+    table cannot be written.
     """
-    options = options or TableOptions()
-    prepare(out, disk=disk)
+    with explained(out, "created"):
+        out.mkdir(parents=True, exist_ok=True)
+    with claimed(out):
+        return _made_table(_Job(inputs, out, options or TableOptions(), disk, told))
+
+
+def _made_table(job: _Job) -> TableReport:
+    prepare(job.out, disk=job.disk)
     report = TableReport()
-    job = _Job(inputs, out, options, disk, told)
 
     def damaged(error: DamagedFileError) -> None:
         report.damaged.append(str(error))
 
     is_made = True
     try:
-        job.do(blocks_in_order(inputs, damaged=damaged), report, in_order=True, is_sure=False)
+        job.do(blocks_in_order(job.inputs, damaged=damaged), report, in_order=True, is_sure=False)
     except NotInOrderError:
         is_made = False
     # Not where it is caught: as long as there is the error, so are the blocks that were being read.
     if not is_made:
-        prepare(out, disk=disk)
+        prepare(job.out, disk=job.disk)
         report = TableReport()
-        with collector_at_rest(), steady_memory(), LineSort(scratch=out, disk=disk) as sort:
-            in_order = sort_lines(inputs, sort, damaged=damaged)
+        with collector_at_rest(), steady_memory(), LineSort(scratch=job.out, disk=job.disk) as sort:
+            in_order = sort_lines(job.inputs, sort, damaged=damaged)
             job.do(sort.blocks(), report, in_order=in_order, is_sure=True)
-    write_report(out, report, disk=disk)
+    write_report(job.out, report, disk=job.disk)
     return report
 
 
@@ -212,8 +219,9 @@ def prepare(out: Path, *, disk: Disk) -> None:
         raise UsageError(
             f"{out} holds a table already ({present.name}). Remove it, or choose another directory."
         )
-    for path in begun:
-        remove_durably(path, disk=disk)
+    for path in (*begun, out / REPORT_NAME, out / REJECTS_NAME):
+        if path.exists():
+            remove_durably(path, disk=disk)
 
 
 def file_metadata(schema: TableSchema, inputs: Sequence[Path]) -> dict[str, str]:

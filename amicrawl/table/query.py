@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import glob
 import tempfile
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import duckdb
 import pyarrow as pa
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from types import TracebackType
     from typing import Self
+
+_Result = TypeVar("_Result")
 
 BATCH_ROWS = 10_000
 """Rows that an answer is read in at a time."""
@@ -76,6 +79,7 @@ class QueryTable:
         self._kept = ExitStack()
         try:
             self._engine = _engine(self._kept, restricted=restricted)
+            self._thread = self._kept.enter_context(ThreadPoolExecutor(1))
             with _reading(path):
                 self.columns = self._columns_of_files()
             self.relation = _kind(path, self.columns)
@@ -92,7 +96,7 @@ class QueryTable:
         preamble = self._preamble(question, values)
         with _reading(self.path):
             for statement in preamble:
-                self._engine.execute(statement)
+                self._execute(statement)
             self._lock()
         return self._answer(sql, _reading)
 
@@ -111,7 +115,7 @@ class QueryTable:
         with blamed(self.path):
             for statement in before:
                 self._check(statement)
-                self._engine.execute(statement)
+                self._execute(statement)
             self._check(last)
         return self._answer(last, blamed)
 
@@ -193,20 +197,37 @@ class QueryTable:
 
     def _answer(self, sql: str, blamed: _Blame) -> Answer:
         with blamed(self.path):
-            relation = self._engine.sql(sql)
+            relation = self._stoppable(partial(self._engine.sql, sql))
             if relation is None:
                 raise UsageError("The last statement has no result. End with one that has: SELECT.")
-            reader = relation.to_arrow_reader(BATCH_ROWS)
+            reader = self._stoppable(partial(relation.to_arrow_reader, BATCH_ROWS))
         return Answer(reader.schema, self._read(reader, blamed))
 
     def _read(self, reader: pa.RecordBatchReader, blamed: _Blame) -> Iterator[pa.RecordBatch]:
         while True:
             with blamed(self.path):
-                try:
-                    batch = reader.read_next_batch()
-                except StopIteration:
-                    return
+                batch = self._stoppable(partial(next, reader, None))
+            if batch is None:
+                return
             yield batch
+
+    def _execute(self, statement: str) -> None:
+        self._stoppable(partial(self._engine.execute, statement))
+
+    def _stoppable(self, work: Callable[[], _Result]) -> _Result:
+        """Return what *work* of the engine returns; Ctrl-C ends it.
+
+        It does so from the thread that waits: the engine itself does not look for signals.
+        """
+        begun = self._thread.submit(work)
+        try:
+            return begun.result()
+        except KeyboardInterrupt:
+            # Between two of its steps the engine does not take notice.
+            while not begun.done():
+                self._engine.interrupt()
+                wait([begun], timeout=0.1)
+            raise
 
 
 def table_files(path: Path) -> list[Path]:

@@ -54,8 +54,9 @@ def _layout(path: Path) -> tuple[int, int, int | None, bool]:
         with path.open(encoding="utf-8-sig", newline="") as lines:
             first = next(csv.reader([lines.readline(_LONGEST_LINE)]), [])
     except (OSError, UnicodeDecodeError, csv.Error) as error:
+        reason = getattr(error, "strerror", None) or error
         raise InputError(
-            f"The ranking {path} cannot be read as CSV: {error}. Check path and file."
+            f"The ranking {path} cannot be read as CSV: {reason}. Check path and file."
         ) from error
     names = [cell.strip().lower() for cell in first]
     site = next((names.index(name) for name in _SITE_NAMES if name in names), None)

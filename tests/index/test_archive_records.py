@@ -159,6 +159,16 @@ def test_a_checksum_that_does_not_agree_costs_its_record_and_no_other(tmp_path: 
     assert [fault.offset for fault in broken] == [len(packed(WARCS[:1]))]
 
 
+@pytest.mark.parametrize("version", ["1.0", "9.9"])
+def test_of_a_record_that_is_cut_and_not_kept_nothing_else_is_told(version: str, tmp_path: Path) -> None:
+    large = http(random.Random(1).randbytes(100_000))
+    last = gzip_member(warc("response", block=large, version=version))
+    for cut in range(1, 16):
+        records, broken = read(tmp_path / "cut.warc.gz", packed(WARCS) + last[:-cut])
+        assert uris(records) == URIS
+        assert [fault.reason for fault in broken] == ["the file ends inside a gzip member"]
+
+
 def test_records_behind_garbage_are_read(tmp_path: Path) -> None:
     garbage = random.Random(5).randbytes(3 << 20)
     for name, pack in (("x.warc.gz", packed), ("x.warc", b"".join)):

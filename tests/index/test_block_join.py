@@ -8,16 +8,18 @@ import numpy as np
 import orjson
 import pyarrow as pa
 import pytest
+from faulty_disks import FullDisk
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from index.merging_lines import FOUND, IDS, INDEX_FIELDS, any_line, by_the_rules
 
 from amicrawl.disk import Disk
+from amicrawl.errors import OutputError
 from amicrawl.index.lines.arrow_texts import texts_from
 from amicrawl.index.lines.blocks import Block
 from amicrawl.index.lines.spans import Spans
 from amicrawl.index.merging.hashing import HashIndex, hashes_of
-from amicrawl.index.merging.merge import MergeJob, merge_job
+from amicrawl.index.merging.merge import SIDES_IN_MEMORY, MergeJob, merge_job
 from amicrawl.index.merging.outputs import Gaps
 from amicrawl.index.merging.side_blocks import side_batches
 from amicrawl.index.merging.side_table import rows_as_sides
@@ -181,3 +183,17 @@ def test_gaps_are_filled_in_their_files(tmp_path: Path) -> None:
     gaps.end_file()
     gaps.fill(iter([b"1", b"2", b"3", b"4", b"5"]))
     assert files.files == [b"a\n", b"1\n2\nb\n3\nc\n", b"4\n", b"d\ne\n5\n", b""]
+
+
+def test_a_disk_that_is_full_is_told_wherever_lines_wait(tmp_path: Path) -> None:
+    """They do where both sides are dealt out, in the gaps between others, and as hashes of strays."""
+    index, sidecar = tmp_path / "in.cdxj", tmp_path / "side.cdxj"
+    escaped = '{"url": "http://a/\\u0020", "offset": "%d", "filename": "wwwwwwwwwwwwwwwwwwwwwwwwwwwwww"}'
+    index.write_text("".join(f"a)/{n} 20240101000000 {escaped % n}\n" for n in range(2000)))
+    sidecar.write_text("".join(f'a)/{n} 20240101000000 {{"puid": "{"x" * 99}"}}\n' for n in range(2000)))
+    job = MergeJob((index,), (sidecar,), tmp_path)
+    for held, in_windows in ((SIDES_IN_MEMORY, True), (SIDES_IN_MEMORY, False), (100, False)):
+        one = job._replace(sides_in_memory=held, in_windows=in_windows, out=tmp_path / "out")
+        one.out.mkdir(exist_ok=True)
+        with pytest.raises(OutputError, match="No space left"):
+            merge_job(one, disk=FullDisk())

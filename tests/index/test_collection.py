@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from archive_reading import TOOLS, check_sealed
-from index.archive_files import unexpected
+from index.archive_files import gzip_member, http, unexpected, warc
 from index.page_making import DATE, record, records, write_pages
 from typer.testing import CliRunner
 
@@ -105,7 +105,8 @@ def test_what_is_damaged_is_named_and_the_rest_is_made(made: Made) -> None:
     assert lost["text.warc.gz"]["kept"] == "0 records"
     text = (out / "report.txt").read_text()
     assert text.strip() == done.stdout.strip()
-    assert "table: 15 lines, 15 rows" in text
+    assert text.startswith("6 files: 6 done, 0 done before, 2 damaged, 0 failed; ")
+    assert "table: 15 lines, 15 rows, 0 rejects, 1 file\n" in text
     assert done.stderr.startswith("Detectors: fido ")
     assert "cut.warc.gz, byte " in text
 
@@ -401,7 +402,7 @@ def test_files_of_one_name_do_not_share_products(tmp_path: Path) -> None:
     ("arguments", "code", "sentence"),
     [
         (["nowhere.warc.gz", "-o", "out"], 3, "nowhere.warc.gz is not there."),
-        (["empty", "-o", "out"], 2, "No WARC or ARC file is named."),
+        (["empty", "-o", "out"], 3, "empty: no file that ends in .warc, .warc.gz, "),
         (
             ["a.warc", "-o", "out", "--products", "cdxj,toast"],
             2,
@@ -419,6 +420,42 @@ def test_what_cannot_be_followed_is_said(
     assert isinstance(done.exception, AmicrawlError)
     assert done.exception.exit_code == code
     assert sentence in str(done.exception)
+
+
+def test_why_lines_are_not_in_table_or_summary_is_in_the_report(tmp_path: Path) -> None:
+    source, out = tmp_path / "x.warc.gz", tmp_path / "out"
+    source.write_bytes(gzip_member(warc("response", block=http(), WARC_Date="2024-13-01T00:00:00Z")))
+    done = run(source, "-o", out, "-j", "1", "--products", "cdxj,table,summary")
+    assert done.exit_code == 5
+    reason = "the timestamp is no moment of the calendar"
+    assert done.stdout.splitlines() == [
+        "1 file: 1 done, 0 done before, 0 damaged, 0 failed; 1 record",
+        f"  cdxj: 1 entry, {(out / 'cdxj/x.warc.cdxj').stat().st_size} bytes",
+        "  table: 1 line, 0 rows, 1 reject, 0 files",
+        f"    1 line in table/_rejects.txt: {reason}",
+        "  summary: 0 captures, 1 skipped",
+        "    1 line not in the summary: a time that is no date",
+    ]
+    mark = out / "done/steps/table.json"
+    for spoilt in ("null", "[]", "3", '{"rows": "x"}', '{"rows_by_reason": 3}', '{"damaged": 7}'):
+        mark.write_text(json.dumps({**json.loads(mark.read_text()), "said": json.loads(spoilt)}))
+        again = run(source, "-o", out, "-j", "1", "--products", "cdxj,table,summary")
+        assert (again.exit_code, again.exception.__class__) == (5, SystemExit), spoilt
+        assert reason in again.stdout
+
+
+def test_files_of_earlier_runs_that_are_not_named_are_counted(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    for name in ("x.warc.gz", "y.warc.gz"):
+        write_pages(tmp_path / name, pages(0))
+    arguments = ("-o", out, "-j", "1", "--products", "cdxj,table")
+    alone = run(tmp_path / "x.warc.gz", *arguments)
+    assert (report(out)["not_named"], "earlier" in alone.stdout) == (0, False)
+    other = run(tmp_path / "y.warc.gz", *arguments)
+    assert report(out)["not_named"] == 1
+    assert "\n1 file of earlier runs not named in this one: " in other.stdout
+    both = run(tmp_path / "x.warc.gz", tmp_path / "y.warc.gz", *arguments)
+    assert (report(out)["not_named"], "earlier" in both.stdout) == (0, False)
 
 
 def test_a_step_that_fails_is_told_and_taken_again(tmp_path: Path) -> None:

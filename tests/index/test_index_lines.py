@@ -159,6 +159,15 @@ def test_lines_are_those_of_cdxj_indexer_to_the_byte(archive: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("compat", list(Compat))
+def test_a_status_keeps_its_three_digits(compat: Compat, tmp_path: Path) -> None:
+    path = tmp_path / "test.warc.gz"
+    firsts = ("HTTP/1.1 000", "HTTP/1.1 099 Odd", "HTTP/2 200", "HTTP/1.1 20")
+    path.write_bytes(packed(warc("response", f"{SITE}{first}", http(first=first)) for first in firsts))
+    lines = map(parse_cdxj, lines_of(path, IndexOptions(compat=compat)))
+    assert [line.fields.get("status") for line in lines] == ["000", "099", "200", None]
+
+
 def test_a_record_that_is_not_packed_counts_without_the_lines_that_close_it(tmp_path: Path) -> None:
     path = tmp_path / "test.warc"
     path.write_bytes(b"".join(RECORDS))

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import random
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
+from faulty_disks import FullDisk
 
 from amicrawl.disk import Disk
+from amicrawl.errors import OutputError
 from amicrawl.index.lines.line_file import LineFile
 
 if TYPE_CHECKING:
@@ -34,3 +37,13 @@ def test_a_file_that_is_given_up_does_not_get_its_name(tmp_path: Path) -> None:
     file.add(b"a\n")
     file.close()
     assert [entry.name for entry in tmp_path.iterdir()] == ["lines.cdxj.open"]
+
+
+def test_a_disk_that_is_full_is_told_when_lines_are_put_aside(tmp_path: Path) -> None:
+    def write() -> None:
+        with closing(LineFile(tmp_path / "x.cdxj", disk=FullDisk(), memory=20_000)) as file:
+            for number in range(1000):
+                file.add(b"%099d\n" % number)
+
+    with pytest.raises(OutputError, match="No space left"):
+        write()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from itertools import count, islice
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 import pytest
+from faulty_disks import FullDisk
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from amicrawl.disk import Disk
 from amicrawl.errors import OutputError
 from amicrawl.index.lines.sorting import external_sort, merged_files, without_repeats
 
@@ -64,11 +64,8 @@ def test_nothing_is_left_behind_where_the_lines_end_in_an_error(tmp_path: Path) 
     assert list(tmp_path.iterdir()) == []
 
 
-class _FullDisk(Disk):
-    def temporary(self, directory: Path) -> IO[bytes]:
-        raise OSError(28, "No space left on device")
-
-
-def test_a_full_disk_is_told_as_one(tmp_path: Path) -> None:
-    with pytest.raises(OutputError, match="No space left"):
-        list(external_sort([b"a\n"] * 100, memory=100, scratch=tmp_path, disk=_FullDisk()))
+@pytest.mark.parametrize("memory", [100, 40_000])
+def test_a_full_disk_is_told_as_one(tmp_path: Path, memory: int) -> None:
+    lines = [b"%099d\n" % number for number in range(1000)]
+    with pytest.raises(OutputError, match=f"{tmp_path} cannot be written to: No space left"):
+        list(external_sort(lines, memory=memory, scratch=tmp_path, disk=FullDisk()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import signal
 import subprocess
 import sys
 from typing import TYPE_CHECKING, NamedTuple
@@ -58,6 +59,20 @@ def test_standard_input_becomes_text_that_says_what_was_skipped() -> None:
     assert (done.returncode, done.stderr) == (ExitCode.DONE, "")
     assert " Total WARC Records Size  1.2 kB or more \n" in done.stdout
     assert " a number of columns that no layout has     1 \n" in done.stdout
+
+
+def test_ctrl_c_ends_it_with_the_code_of_what_was_stopped() -> None:
+    command = [sys.executable, "-m", "amicrawl.cli", "summary", "-"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        assert running.stdin is not None
+        # More than a pipe holds: when all of it has gone in, the command is reading.
+        running.stdin.write(LINES.encode() * 20_000)
+        running.send_signal(signal.SIGINT)
+        _, told = running.communicate(timeout=90)
+
+    assert running.returncode == ExitCode.STOPPED
+    assert told.startswith(b"\namicrawl: Stopped. ")
+    assert told.count(b"\n") == 2, "no traceback"
 
 
 def test_only_what_an_input_needs_is_loaded(tmp_path: Path) -> None:

@@ -135,6 +135,17 @@ def test_several_inputs_are_one_after_the_other(inputs: Path) -> None:
     assert str(different_urls(twice)) == "4"
 
 
+@pytest.mark.parametrize("status", ["0", "20", "1000", "-1", "http", 7, None])
+def test_a_status_of_cdxj_that_is_none_costs_no_capture(tmp_path: Path, status: object) -> None:
+    """The table has a row of such a line, too."""
+    fields = {"url": "http://a.org/", "mime": "text/html", "status": status}
+    (tmp_path / "a.cdxj").write_text(f"org,a)/ 20121026215942 {json.dumps(fields)}\n")
+
+    counts = read_counts([str(tmp_path / "a.cdxj")]).counts
+
+    assert (counts.captures, counts.skipped.total()) == (1, 0)
+
+
 def test_what_lies_beyond_is_counted(inputs: Path) -> None:
     counts = read_counts([str(inputs / "table")]).counts
 
@@ -157,6 +168,17 @@ def test_partitions_stand_for_the_columns_that_they_replace(tmp_path: Path) -> N
     facets = read_counts([str(tmp_path)]).counts.facets
 
     assert (facets["crawl"], facets["subset"]) == ({"C": (5, 5276)}, {"warc": (5, 5276)})
+
+
+def test_partitions_are_spelled_as_hive_spells_them(tmp_path: Path) -> None:
+    directory = tmp_path / "crawl=A%2FB" / "subset=__HIVE_DEFAULT_PARTITION__" / "mycrawl=D"
+    directory.mkdir(parents=True)
+    pq.write_table(table_of(LINES).drop_columns(["crawl"]), directory / "crawl=E.parquet")
+
+    facets = read_counts([str(tmp_path)]).counts.facets
+
+    assert facets["crawl"] == {"A/B": (5, 5276)}
+    assert "subset" not in facets
 
 
 def test_soft_404_probabilities_and_truncations_of_cdxj_are_counted(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -124,6 +125,13 @@ def test_numbers_are_decimal_digits_and_nothing_else(values: list[bytes], longes
         st.one_of(
             st.integers(0, 10**14 - 1).map(lambda number: b"%014d" % number),
             st.datetimes().map(lambda time: time.strftime("%Y%m%d%H%M%S").zfill(14).encode()),
+            st.builds(
+                lambda day, hour: day + hour,
+                st.sampled_from(
+                    [b"20240229", b"20230229", b"19000229", b"20000229", b"20240101", b"00000101"]
+                ),
+                st.sampled_from([b"235959", b"235960", b"236000", b"240000", b"000000"]),
+            ),
             st.binary(max_size=15),
         )
     )
@@ -137,12 +145,20 @@ def test_times_are_read_as_they_are_one_by_one(values: list[bytes]) -> None:
         assert is_time == (len(value) == 14 and value.isdigit())
         if is_time:
             assert time == int(value)
-            assert is_date == _reads(value)
+            assert is_date == _reads(value) == _is_of_the_calendar(value)
 
 
 def _reads(value: bytes) -> bool:
     try:
         time_of(value)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_of_the_calendar(value: bytes) -> bool:
+    try:
+        datetime.strptime(value.decode(), "%Y%m%d%H%M%S")  # noqa: DTZ007  # only whether it is one
     except ValueError:
         return False
     return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from faulty_disks import FullDisk
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -56,3 +57,13 @@ def test_a_directory_that_is_gone_is_told(tmp_path: Path) -> None:
         sort.add(b"abc\n")
         with pytest.raises(OutputError):
             sort.add(b"abd\n")
+
+
+def test_a_full_disk_is_told(tmp_path: Path) -> None:
+    def take() -> None:
+        with LineSort(scratch=tmp_path, disk=FullDisk(), memory=20_000) as sort:
+            for number in range(1000):
+                sort.add(b"%099d\n" % number)
+
+    with pytest.raises(OutputError, match="No space left"):
+        take()

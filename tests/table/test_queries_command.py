@@ -8,8 +8,10 @@ import io
 import json
 import re
 import shlex
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,7 +23,7 @@ from table.asked_table import EOT, write_file, write_partitions
 from typer.testing import CliRunner
 
 from amicrawl.cli.query import query
-from amicrawl.errors import AmicrawlError, InputError, OutputError, UsageError
+from amicrawl.errors import AmicrawlError, ExitCode, InputError, OutputError, UsageError
 from amicrawl.table.questions import questions
 
 app = typer.Typer()
@@ -267,3 +269,32 @@ def test_a_large_answer_is_never_held_whole(folder: Path, tmp_path: Path) -> Non
         peaks.append(int(done.stdout))
     assert out.stat().st_size > 12_000_000
     assert peaks[1] < peaks[0] + 50
+
+
+@pytest.mark.parametrize("sql", ["{endless}", "CREATE TABLE t AS {endless}; FROM t"])
+def test_ctrl_c_ends_a_question_that_takes_long(folder: Path, sql: str) -> None:
+    endless = "SELECT count(*) FROM range(3000000) a(i), range(3000000) b(j) WHERE a.i <> b.j"
+    command = [
+        sys.executable,
+        "-m",
+        "amicrawl.cli",
+        "query",
+        str(folder),
+        "--unrestricted",
+        "--sql",
+        "-",
+    ]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        assert running.stdin is not None
+        # More than a pipe holds: when all of it has gone in, the command has begun to read.
+        running.stdin.write(f"{sql.format(endless=endless)} -- {' ' * 100_000}\n".encode())
+        running.stdin.close()
+        time.sleep(0.5)
+        running.send_signal(signal.SIGINT)
+        try:
+            code = running.wait(timeout=60)
+        finally:
+            running.kill()
+        assert running.stderr is not None
+        assert b"Traceback" not in running.stderr.read()
+    assert code == ExitCode.STOPPED

@@ -154,6 +154,17 @@ def test_every_place_without_a_record_is_told(archives: Path) -> None:
     assert len(read(out / "export-00000.warc.gz")) == 2
 
 
+def test_of_files_from_which_nothing_is_exported_that_is_what_is_told(archives: Path) -> None:
+    """The index is right there; `no record begins there` would send its reader looking for a fault."""
+    (archives / "x.warc.zst").write_bytes(b"\x28\xb5\x2f\xfd and more")
+    (archives / "x.arc").write_bytes(b"http://example.com/ 192.0.2.1 20080430204825 text/html 1\nx\n")
+    told, _ = exported(archives, [("x.warc.zst", 0, 10), ("x.arc", 0, 10)])
+    assert [miss.reason for miss in told.misses] == [
+        "it is packed with Zstandard or LZ4, of which no records are exported",
+        "it is an ARC file, of which no records are exported",
+    ]
+
+
 def test_nothing_is_written_over_or_without_places(archives: Path) -> None:
     exported(archives, places())
     with pytest.raises(UsageError, match="holds an export already"):

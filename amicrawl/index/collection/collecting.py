@@ -17,9 +17,10 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from amicrawl.disk import OPEN_SUFFIX, DirectoryLock, Disk, explained
+from amicrawl.disk import OPEN_SUFFIX, Disk, explained
 from amicrawl.errors import OutputError, UsageError
 from amicrawl.index import workers
+from amicrawl.index.claim import claimed
 from amicrawl.index.collection.file import MARKS, FileJob, Progress, collect_file, wait_for_others
 from amicrawl.index.collection.marks import Outcome, read_mark
 from amicrawl.index.collection.products import PRODUCTS
@@ -59,6 +60,8 @@ class Collected:
     """What the steps say that were taken with all files together, by name."""
     same_names: dict[str, int] = field(default_factory=dict)
     """How many files have one name in the index, which cannot tell them apart, by name."""
+    not_named: int = 0
+    """Files that were done by earlier runs and not named in this one; their products are still there."""
 
     @property
     def is_sound(self) -> bool:
@@ -100,10 +103,10 @@ def collect(
         return Collected()
     out = jobs[0].out
     _make_directories(out, jobs)
-    with _only_one(out):
+    with claimed(out):
         if not wait_for_others(out / MARKS):
             raise UsageError(f"Another process is writing to {out}. Wait until it has ended.")
-        collected = Collected(same_names=_same_names(jobs))
+        collected = Collected(same_names=_same_names(jobs), not_named=_not_named(out, jobs))
         waiting = _waiting(jobs, collected, disk or Disk())
         _work(waiting, collected, processes=processes, patience=patience, show=show)
         _put_in_order(collected, jobs)
@@ -114,6 +117,12 @@ def _same_names(jobs: Sequence[FileJob]) -> dict[str, int]:
     """Return which names several of the *jobs* have in an index, and how many of them."""
     names = Counter(job.filename for job in jobs if _INDEXES & set(job.products))
     return {name: count for name, count in sorted(names.items()) if count > 1}
+
+
+def _not_named(out: Path, jobs: Sequence[FileJob]) -> int:
+    """Return of how many files besides those of *jobs* there are marks."""
+    with explained(out / MARKS, "read"):
+        return len({*(out / MARKS).glob("*.json")} - {job.mark for job in jobs})
 
 
 def _put_in_order(collected: Collected, jobs: Sequence[FileJob]) -> None:
@@ -144,8 +153,7 @@ def _work(
                 if told.error == OutputError.__name__:
                     raise OutputError(told.reason)
                 offset = told.last.offset if told.last is not None else 0
-                reason = f"{told.error}: {told.reason}" if told.error else told.reason
-                collected.failed.append(Failed(told.job.source, offset, reason))
+                collected.failed.append(Failed(told.job.source, offset, told.sentence))
                 _remove_half_made(told.job)
                 tracker.failed(told.job)
             else:
@@ -235,25 +243,6 @@ def _make_directories(out: Path, jobs: Sequence[FileJob]) -> None:
     for name in sorted({MARKS, *wanted}):
         with explained(out / name, "created"):
             (out / name).mkdir(parents=True, exist_ok=True)
-
-
-class _only_one:  # noqa: N801  # used as a verb
-    """The claim on the directory, in words that fit here."""
-
-    def __init__(self, out: Path) -> None:
-        self._out = out
-
-    def __enter__(self) -> None:
-        try:
-            self._lock = DirectoryLock(self._out)
-        except UsageError as error:
-            raise UsageError(
-                f"Another process is writing to {self._out}. Wait until it has ended, or choose another "
-                "directory with -o."
-            ) from error
-
-    def __exit__(self, *_: object) -> None:
-        self._lock.release()
 
 
 def jobs_for(

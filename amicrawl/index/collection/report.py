@@ -1,7 +1,6 @@
 """What is told of a collection: which files failed or lost something, where, why, and what was kept.
 
-`as_object` is what `report.json` holds, `as_lines` what `report.txt` holds and a terminal shows. Names
-may be somebody else's, and hold anything: whoever prints the lines makes them harmless. Pure.
+`as_object` is what `report.json` holds. Pure.
 """
 
 from __future__ import annotations
@@ -9,16 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from amicrawl.index.collection.collecting import Collected
     from amicrawl.index.collection.marks import Outcome
 
 VERSION = 1
-NAMES_SHOWN = 5
-"""Names shared by several files that the text names; the JSON has them all."""
-LOSSES_SHOWN = 20
-"""Losses of one file that the text names; the JSON has them all."""
 
 
 def as_object(collected: Collected) -> dict[str, Any]:
@@ -36,6 +29,7 @@ def as_object(collected: Collected) -> dict[str, Any]:
         "products": _products(outcomes),
         "steps": collected.steps,
         "same_names": collected.same_names,
+        "not_named": collected.not_named,
         "failures": [
             {
                 "file": str(failed.source),
@@ -56,33 +50,6 @@ def as_object(collected: Collected) -> dict[str, Any]:
             if outcome.lost
         ],
     }
-
-
-def as_lines(collected: Collected) -> Iterator[str]:
-    """Yield the report as lines for people."""
-    told = as_object(collected)
-    yield (
-        f"{told['files']:,} files: {told['made']:,} done, {told['made_before']:,} done before, "
-        f"{told['damaged']:,} damaged, {told['failed']:,} failed; {told['records']:,} records"
-    )
-    for name, product in told["products"].items():
-        yield f"  {name}: {product['entries']:,} entries, {product['bytes']:,} bytes"
-    for name, said in collected.steps.items():
-        counts = [f"{value:,} {what}" for what, value in said.items() if isinstance(value, int)]
-        yield f"  {name}: " + (", ".join(counts) or f"failed, {said.get('failed')}")
-    for name, count in list(collected.same_names.items())[:NAMES_SHOWN]:
-        yield f"{count:,} files are called {name} in the index: --dir-root DIR has their paths there"
-    if len(collected.same_names) > NAMES_SHOWN:
-        yield f"  and {len(collected.same_names) - NAMES_SHOWN:,} more names of several files each"
-    for failed in collected.failed:
-        yield f"failed: {failed.source}, byte {failed.offset}: {failed.reason}. Nothing of it was kept."
-    for outcome in collected.outcomes.values():
-        for loss in outcome.losses[:LOSSES_SHOWN]:
-            yield f"damaged: {outcome.source}, byte {loss.offset}: {loss.reason}"
-        if outcome.lost > LOSSES_SHOWN:
-            yield f"damaged: {outcome.source}: and {outcome.lost - LOSSES_SHOWN:,} more"
-        if outcome.lost:
-            yield f"  {outcome.records:,} records of it were kept"
 
 
 def _products(outcomes: list[Outcome]) -> dict[str, dict[str, int]]:

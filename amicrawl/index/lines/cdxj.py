@@ -273,7 +273,7 @@ def _fields(record: Record, url: str) -> dict[str, str]:
     elif "content-type" in record.fields:
         fields["mime"] = _mime(record.fields["content-type"])
     if record.http_status is not None:
-        fields["status"] = str(record.http_status)
+        fields["status"] = f"{record.http_status:03d}"
     digest = record.fields.get("warc-payload-digest", "")
     if not digest and record.type != "warcinfo":
         digest = _computed_digest(record)
@@ -310,7 +310,7 @@ def _pywb_status(record: Record) -> str:
         return "200"
     if record.http_status == 204 and b"Error" in record.http_head.partition(b"\n")[0]:
         return ""
-    return str(record.http_status or "")
+    return "" if record.http_status is None else f"{record.http_status:03d}"
 
 
 def _mime(declared: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from amicrawl.disk import Disk, OutputFile, explained
+from amicrawl.disk import Disk, OutputFile, discard, explained
 from amicrawl.index.lines.sorting import external_sort
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class LineFile:
     def close(self) -> None:
         """Leave the file as it is; its name says that it is not whole."""
         if self._aside is not None:
-            self._aside.close()
+            discard(self._aside)
         self._aside = None
         self._file.close()
 
@@ -76,6 +76,7 @@ class LineFile:
             if self._aside is None:
                 self._aside = self._disk.temporary(self._path.parent)
             self._aside.writelines(self._lines)
+            self._aside.flush()
         self._lines, self._held = [], 0
 
     def _write(self, lines: Iterable[bytes]) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from isal import igzip, isal_zlib
 
-from amicrawl.errors import DamagedFileError, InputError
+from amicrawl.errors import DamagedFileError, InputError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,6 +28,7 @@ _PIECE = 1 << 16
 # The stubs take IsalError for a value.
 _BROKEN = cast("tuple[type[Exception], ...]", (EOFError, isal_zlib.IsalError, igzip.BadGzipFile))
 _GZIP = b"\x1f\x8b"
+_ARCHIVES = (b"WARC/", b"filedesc:")
 _SUFFIXES = (".cdxj", ".cdxj.gz")
 
 
@@ -50,7 +51,11 @@ def octet_blocks(path: Path, *, block_bytes: int = BLOCK_BYTES) -> Iterator[byte
     """
     with _opened(path) as stream:
         rest: list[bytes] = []
+        is_first = True
         for block in _blocks(stream, path, block_bytes):
+            if is_first:
+                refuse_archive(path, block)
+                is_first = False
             end = block.rfind(b"\n") + 1
             if not end:
                 rest.append(block)
@@ -75,11 +80,13 @@ def files_in(places: Sequence[Path], *, suffixes: tuple[str, ...] = _SUFFIXES) -
     """Return the files that *places* stand for: of a directory, those that end in *suffixes*.
 
     They come in the order of *places*, those of a directory by name, directories below it included.
-    Raises InputError for what is not there, and for a directory that has none.
+    Raises InputError for what is not there, and for a directory that has none; UsageError for one that
+    has every line twice.
     """
     found: list[Path] = []
     for place in places:
         if place.is_dir():
+            refuse_collection(place)
             files = sorted(
                 path for path in place.rglob("*") if path.name.endswith(suffixes) and path.is_file()
             )
@@ -91,6 +98,22 @@ def files_in(places: Sequence[Path], *, suffixes: tuple[str, ...] = _SUFFIXES) -
         else:
             raise InputError(f"{place} is not there. Check the path.")
     return list(dict.fromkeys(found))
+
+
+def refuse_archive(path: Path, begin: bytes) -> None:
+    """Raise InputError where *begin*, the first bytes of the file *path*, are those of a WARC or ARC."""
+    if begin.startswith(_ARCHIVES):
+        raise InputError(
+            f"{path} is a WARC or ARC file, and what is wanted is an index of one. Make it first: "
+            f"amicrawl index {path}"
+        )
+
+
+def refuse_collection(directory: Path) -> None:
+    """Raise UsageError where *directory* has both an index and the merged one: each line is in both."""
+    bare, merged = directory / "cdxj", directory / "merged"
+    if bare.is_dir() and merged.is_dir():
+        raise UsageError(f"{bare} and {merged} hold the same captures. Name one of the two.")
 
 
 def _blocks(stream: BufferedReader, path: Path, size: int) -> Iterator[bytes]:

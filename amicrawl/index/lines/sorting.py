@@ -11,7 +11,7 @@ from bisect import bisect_right
 from contextlib import ExitStack, contextmanager
 from typing import IO, TYPE_CHECKING
 
-from amicrawl.disk import Disk, explained
+from amicrawl.disk import Disk, discard, explained
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -127,8 +127,9 @@ def _put_aside(
     lines: list[bytes], runs: list[IO[bytes]], scratch: Path, *, disk: Disk, open_files: ExitStack
 ) -> None:
     with explained(scratch, "written to"):
-        run = open_files.enter_context(disk.temporary(scratch))
+        run = _begun(scratch, disk=disk, open_files=open_files)
         run.writelines(lines)
+        run.flush()
     runs.append(run)
 
 
@@ -136,10 +137,17 @@ def _merged_run(
     runs: list[IO[bytes]], scratch: Path, *, memory: int, disk: Disk, open_files: ExitStack
 ) -> IO[bytes]:
     with explained(scratch, "written to"):
-        run = open_files.enter_context(disk.temporary(scratch))
+        run = _begun(scratch, disk=disk, open_files=open_files)
         run.writelines(merged([_rewound(old) for old in runs], memory=memory))
+        run.flush()
     for old in runs:
         old.close()
+    return run
+
+
+def _begun(scratch: Path, *, disk: Disk, open_files: ExitStack) -> IO[bytes]:
+    run = disk.temporary(scratch)
+    open_files.callback(discard, run)
     return run
 
 

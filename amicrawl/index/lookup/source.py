@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from amicrawl.errors import InputError
+from amicrawl.index.lines.line_reader import refuse_archive
 from amicrawl.index.lines.sorted_lines import SortedLines
 from amicrawl.index.zipnum.reader import Cluster
 
@@ -22,6 +23,7 @@ STRETCH = 256 * 1024
 _IDX_SUFFIXES = (".idx", ".summary")
 _TEXT_SUFFIXES = (".cdxj", ".cdx", ".cdxj.gz", ".cdx.gz")
 _GZIP_MAGIC = b"\x1f\x8b"
+_ZIP_MAGIC = b"PK\x03\x04"
 
 
 class Source(Protocol):
@@ -46,7 +48,11 @@ class SortedFile:
     def __init__(self, path: Path) -> None:
         """Open *path*; InputError where it is packed or not sorted."""
         self._lines = SortedLines(path)
-        if self._lines.line_at(0).startswith(_GZIP_MAGIC):
+        begin = self._lines.line_at(0)
+        refuse_archive(path, begin)
+        if begin.startswith(_ZIP_MAGIC):
+            raise InputError(f"{path} is a package. Unpack it, and name the directory indexes in it.")
+        if begin.startswith(_GZIP_MAGIC):
             raise InputError(
                 f"{path} is packed without an index of its blocks, so nothing can be looked up in it. "
                 "Unpack it, or make a ZipNum cluster of it."

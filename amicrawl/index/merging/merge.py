@@ -18,7 +18,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from amicrawl.disk import Disk, explained
-from amicrawl.errors import DamagedFileError, UsageError
+from amicrawl.errors import DamagedFileError, OutputError, UsageError
 from amicrawl.index.collector import collector_at_rest
 from amicrawl.index.lines.line_reader import octet_blocks
 from amicrawl.index.merging.join import Counts
@@ -115,6 +115,8 @@ def merge(
         if isinstance(event, Done):
             whole.add(event.answer)
         elif isinstance(event, Lost):
+            if event.error == OutputError.__name__:
+                raise OutputError(event.reason)
             whole.add(Merged(faults=[f"{event.job.indexes[0]} was not merged: {event.reason}"]))
         told(whole)
     return whole

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from typing import IO, TYPE_CHECKING, Protocol
 
-from amicrawl.disk import OutputFile, explained, pieces, rename_durably
+from amicrawl.disk import OutputFile, discard, explained, pieces, rename_durably
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -46,6 +46,7 @@ class Outputs:
     def end_file(self) -> None:
         """Force it to disk and begin the next, if there is one."""
         self._files[-1].sync()
+        self._files[-1].check_name()
         self._files[-1].close()
         if len(self._files) < len(self._paths):
             self._begin()
@@ -133,4 +134,4 @@ class Gaps:
     def close(self) -> None:
         """Let go of what waits."""
         if self._aside is not None:
-            self._aside.close()
+            discard(self._aside)

@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from amicrawl.disk import explained, pieces
+from amicrawl.disk import discard, explained, pieces
 from amicrawl.index.lines.arrow_texts import Texts, numbers_from, octets_of, taken, texts_of
 from amicrawl.index.lines.spans import Octets, Spans
 from amicrawl.index.merging.hashing import hashes_of
@@ -61,7 +61,9 @@ class Parts:
 
     def _file(self) -> IO[bytes]:
         with explained(self._scratch, "written to"):
-            return self._stack.enter_context(self._disk.temporary(self._scratch))
+            file = self._disk.temporary(self._scratch)
+        self._stack.callback(discard, file)
+        return file
 
     def add_records(self, batch: pa.RecordBatch) -> None:
         """Deal out records of sidecars."""
@@ -110,25 +112,29 @@ class Parts:
 
     def join(self, sink: Sink, counts: Counts, *, by_key_only: bool) -> None:
         """Join all parts, and give *sink* the lines in their order."""
-        for writer in self._writers.values():
-            writer.close()
-        for part in sorted(self._lines.keys() | self._records.keys()):
-            self._done[part] = self._file()
-            with Joining(
-                SideTable(self._records_of(part)),
-                _PartSink(self._done[part]),
-                counts,
-                by_key_only=by_key_only,
-                scratch=self._scratch,
-                disk=self._disk,
-            ) as joining:
-                if part in self._lines:
-                    for octets in _blocks(self._lines[part]):
-                        joining.add(octets)
-                    self._lines.pop(part).close()
-                joining.finish()
+        with explained(self._scratch, "written to"):
+            for writer in self._writers.values():
+                writer.close()
+            for part in sorted(self._lines.keys() | self._records.keys()):
+                self._done[part] = self._file()
+                self._join_part(part, counts, by_key_only=by_key_only)
         with explained(self._scratch, "read from"):
             self._put_together(sink)
+
+    def _join_part(self, part: int, counts: Counts, *, by_key_only: bool) -> None:
+        with Joining(
+            SideTable(self._records_of(part)),
+            _PartSink(self._done[part]),
+            counts,
+            by_key_only=by_key_only,
+            scratch=self._scratch,
+            disk=self._disk,
+        ) as joining:
+            if part in self._lines:
+                for octets in _blocks(self._lines[part]):
+                    joining.add(octets)
+                self._lines.pop(part).close()
+            joining.finish()
 
     def _records_of(self, part: int) -> Iterator[pa.RecordBatch]:
         if part not in self._records:

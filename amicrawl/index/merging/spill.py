@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import IO, TYPE_CHECKING
 
-from amicrawl.disk import explained
+from amicrawl.disk import discard, explained
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,7 +59,7 @@ class Spill:
     def close(self) -> None:
         """Let go of what was set aside."""
         if self._file is not None:
-            self._file.close()
+            discard(self._file)
 
     def _write(self) -> None:
         if self._held:

@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
-from amicrawl.disk import explained
+from amicrawl.disk import discard, explained
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -106,4 +106,4 @@ class _Hashes:
 
     def close(self) -> None:
         if self._file is not None:
-            self._file.close()
+            discard(self._file)

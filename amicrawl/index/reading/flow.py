@@ -110,6 +110,8 @@ class _Reader(PieceBuffer):
         self._told: set[str] = set()
         self._kept: bytes | None = None
         """The beginning of a block of which the rest has been passed over."""
+        self._is_unclosed = False
+        """Whether something else than two CRLF stands behind the block."""
 
     def records(self) -> Iterator[Found]:
         for piece in self._pieces:
@@ -211,6 +213,7 @@ class _Reader(PieceBuffer):
         offset = self._offset(start)
         raw = self._bytes(start, block_start)
         self._kept = self._digest = None
+        self._is_unclosed = False
         found = Found(offset, 0, raw, head.version, head.fields, b"", head.length)
         end = self._declared_end(block_start, found) if head.length >= 0 else None
         whole = end is not None
@@ -222,8 +225,6 @@ class _Reader(PieceBuffer):
                 offset,
                 "the Content-Length of a record is wrong: the next record, or the end, is elsewhere",
             )
-        if head.strange:
-            self._tell_once(offset, f"a record is strange, and was read nevertheless: {head.strange}")
         block = (
             self._kept
             if self._kept is not None
@@ -236,7 +237,19 @@ class _Reader(PieceBuffer):
             whole=whole,
             body_sha1=self._digest.digest() if whole and self._digest is not None else b"",
         )
-        return self._located(found, start, end) if self._packed else found
+        located = self._located(found, start, end) if self._packed else found
+        if located is not None:
+            self._tell_oddities(head, offset, end)
+        return located
+
+    def _tell_oddities(self, head: Head, offset: int, end: int) -> None:
+        """Tell what a strict reader would refuse of a record that is kept; its block ends at *end*."""
+        if head.strange:
+            self._tell_once(offset, f"a record is strange, and was read nevertheless: {head.strange}")
+        if self._is_unclosed:
+            self._tell_once(
+                self._offset(end - 1), "a record does not end in two CRLF, and was read nevertheless"
+            )
 
     def _declared_end(self, block_start: int, found: Found) -> int | None:
         """Go to the block's declared end and return it; None where what follows there may not."""
@@ -264,10 +277,7 @@ class _Reader(PieceBuffer):
         closed = self._bytes(end, self._at)
         if in_unit and not self._begins_at(self._at) and not self._unit_begins(self._at):
             return None
-        if not self._arc and closed != b"\r\n\r\n":
-            self._tell_once(
-                self._offset(end - 1), "a record does not end in two CRLF, and was read nevertheless"
-            )
+        self._is_unclosed = not self._arc and closed != b"\r\n\r\n"
         return end
 
     def _reach(self, position: int, *, passing: bool = False) -> bool:

@@ -1,6 +1,6 @@
 """Sidecars for many files: in several processes, none made twice, and everything that is lost named.
 
-A file is done when its mark says so (`collection_marks.py`): with the size and time that it has now, by
+A file is done when its mark says so (`collection/marks.py`): with the size and time that it has now, by
 the detectors that there are now. A process that a payload brings down costs the file that it was at.
 """
 
@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import socket
 import time
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from amicrawl.disk import DirectoryLock, Disk, explained
+from amicrawl.disk import Disk, explained
 from amicrawl.errors import InputError, OutputError, UsageError
+from amicrawl.index.claim import claimed
 from amicrawl.index.collection.marks import MOST_LOSSES, Loss, Made, Outcome, read_mark, write_mark
 from amicrawl.index.derivatives.file import Maker
 from amicrawl.index.derivatives.naming import derived_name, named_apart
@@ -133,7 +133,7 @@ def make_sidecars(
     marks = jobs[0].out / MARKS
     with explained(marks, "created"):
         marks.mkdir(parents=True, exist_ok=True)
-    with _claimed(jobs[0].out):
+    with claimed(jobs[0].out):
         running = run_jobs(list(_waiting(jobs, report)), make_sidecar, processes=processes)
         try:
             for told in running:
@@ -239,17 +239,4 @@ def _failed(told: Lost[SidecarJob]) -> Failed:
     if told.error == OutputError.__name__:
         raise OutputError(told.reason)
     offset = told.last.offset if told.last is not None else 0
-    return Failed(told.job.source, offset, f"{told.error}: {told.reason}" if told.error else told.reason)
-
-
-@contextmanager
-def _claimed(directory: Path) -> Iterator[None]:
-    try:
-        lock = DirectoryLock(directory)
-    except UsageError as error:
-        raise UsageError(
-            f"Another process is writing to {directory}. Wait until it has ended, or choose another "
-            "directory with -o."
-        ) from error
-    with lock:
-        yield
+    return Failed(told.job.source, offset, told.sentence)

@@ -168,6 +168,12 @@ def _names_in_package(warcs: Sequence[Path], path: Path) -> list[str]:
     for warc in warcs:
         if not warc.name.endswith(SUFFIXES):
             raise UsageError(f"{warc} cannot go into a package: only .warc and .warc.gz can.")
+        try:
+            str(warc.absolute()).encode()
+        except UnicodeEncodeError as error:
+            raise UsageError(
+                f"{str(warc)!a} cannot go into a package: the name is not UTF-8. Give it another one."
+            ) from error
     paths = [warc.absolute().parts[1:] for warc in warcs]
     ways = [["~".join(parts[-n:]) for parts in paths] for n in range(1, max(map(len, paths)) + 1)]
     counts = [Counter(way) for way in ways]

@@ -24,6 +24,8 @@ def pages_in_table(table: Path) -> Callable[[Record], bool]:
 
     The rows of one WARC file are held at a time. InputError where *table* is no such table.
     """
+    if not table.is_file():
+        raise InputError(f"{table} is no file. Name the captures.parquet of a crawl.")
     try:
         missing = set(_COLUMNS) - set(pq.read_schema(table).names)
     except (OSError, pa.ArrowException) as error:
