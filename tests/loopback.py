@@ -5,15 +5,17 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import socket
 import socketserver
+import struct
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
-    import socket
     from collections.abc import Callable, Mapping, Sequence
 
 PROJECT = Path(__file__).parents[1]
@@ -28,6 +30,10 @@ QUICK = {
     "AMICRAWL_RETRY_AFTER_MAX": "0",
 }
 """Settings under which a crawl of a loopback server does not wait for anything."""
+
+# Python does not name it. The number is that of all architectures that Python is common on.
+_SO_TIMESTAMPNS = 35
+_STAMP = struct.Struct("qq")
 
 
 class RawServer:
@@ -45,6 +51,7 @@ class RawServer:
         self._pause = pause
         self._stopping = threading.Event()
         self.requests: list[bytes] = []
+        self._arrivals: list[tuple[float, bytes]] = []
         outer = self
 
         class Handler(socketserver.BaseRequestHandler):
@@ -59,12 +66,23 @@ class RawServer:
             request_queue_size = 128
 
         self._server = Server(("", 0), Handler)
+        with contextlib.suppress(OSError):  # a system that does not tell
+            self._server.socket.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
         self.port = self._server.server_address[1]
 
     @property
     def url(self) -> str:
         """The address, without a slash at the end."""
         return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def arrivals(self) -> list[tuple[float, bytes]]:
+        """When the requests came, in order and in seconds, with their heads.
+
+        The kernel notes the moment while they are sent. This process may be late to read one, which
+        would make the next look too close behind it.
+        """
+        return sorted(self._arrivals)
 
     def __enter__(self) -> Self:
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
@@ -76,19 +94,30 @@ class RawServer:
         self._server.server_close()
 
     def _serve(self, connection: socket.socket) -> None:
-        pending = b""
+        pending, moment = b"", 0.0
         while not self._stopping.is_set():
             while b"\r\n\r\n" not in pending:
-                block = connection.recv(65536)
+                block, moment = _received(connection)
                 if not block:
                     return
                 pending += block
             head, blank, pending = pending.partition(b"\r\n\r\n")
             self.requests.append(head + blank)
+            self._arrivals.append((moment, head + blank))
             self._stopping.wait(self._pause)
             connection.sendall(self._answer(head + blank))
             if not self._keep_open:
                 return
+
+
+def _received(connection: socket.socket) -> tuple[bytes, float]:
+    """Return what *connection* holds, and when the last of it came."""
+    block, notes, _, _ = connection.recvmsg(65536, socket.CMSG_SPACE(_STAMP.size))
+    for level, kind, note in notes:
+        if (level, kind) == (socket.SOL_SOCKET, _SO_TIMESTAMPNS):
+            seconds, nanoseconds = _STAMP.unpack(note)
+            return block, seconds + nanoseconds / 1e9
+    return block, time.time()
 
 
 def page(body: bytes, *fields: str, status: str = "200 OK") -> bytes:
@@ -194,7 +223,7 @@ def crawl_foreign(
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=120,
     )
 
 

@@ -44,7 +44,7 @@ class ObjectStore:
         deadline = time.monotonic() + 60
         while True:
             with contextlib.suppress(urllib.error.URLError, ConnectionError):
-                urllib.request.urlopen(request, timeout=10).close()
+                urllib.request.urlopen(request, timeout=60).close()
                 return
             assert time.monotonic() < deadline, "the object store does not start"
             time.sleep(0.05)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
@@ -59,33 +58,20 @@ def test_where_there_is_none_everything_may_be_asked_for(tmp_path: Path) -> None
 
 
 def test_robots_txt_is_a_request_like_any_other_to_its_host(tmp_path: Path) -> None:
-    moments: list[float] = []
-
-    def answer(_: bytes) -> bytes:
-        moments.append(time.monotonic())
-        return page(b"")
-
-    with RawServer(answer) as server:
+    with RawServer(lambda _: page(b"")) as server:
         seeds = write_lines(tmp_path / "s.txt", [f"{server.url}/a", f"{server.url}/b"])
         settings = OBEY | {"AMICRAWL_DELAY": "0.4", "AMICRAWL_PER_HOST": "1"}
         crawl(seeds, tmp_path / "out", settings=settings)
-    assert len(moments) == 3
-    assert all(later - earlier > 0.35 for earlier, later in pairwise(moments))
+    assert len(server.arrivals) == 3
+    assert all(later - earlier > 0.35 for (earlier, _), (later, _) in pairwise(server.arrivals))
 
 
 def test_a_crawl_delay_is_kept_up_to_the_cap_and_that_is_said(tmp_path: Path) -> None:
-    moments: list[float] = []
-
-    def answer(head: bytes) -> bytes:
-        if path_of(head) == "/robots.txt":
-            return page(b"User-agent: *\nCrawl-delay: 500\n")
-        moments.append(time.monotonic())
-        return page(b"ok")
-
-    with RawServer(answer) as server:
+    with RawServer(serving(lambda: page(b"User-agent: *\nCrawl-delay: 500\n"))) as server:
         seeds = write_lines(tmp_path / "s.txt", [f"{server.url}/a", f"{server.url}/b"])
         done = crawl(seeds, tmp_path / "out", settings=OBEY | {"AMICRAWL_MAX_CRAWL_DELAY": "0.5"})
-    assert moments[1] - moments[0] > 0.45
+    first, second = (at for at, head in server.arrivals if path_of(head) != "/robots.txt")
+    assert second - first > 0.45
     assert "AMICRAWL_MAX_CRAWL_DELAY" in done.stderr
 
 
@@ -94,7 +80,7 @@ def test_a_host_whose_robots_txt_fails_is_left_alone_and_its_rows_stay_pending(t
     busy = [page(b"", status="503 Service Unavailable")]
     with RawServer(serving(lambda: busy[0])) as server:
         seeds = write_lines(tmp_path / "s.txt", [f"{server.url}/a"])
-        stopped = crawl(seeds, tmp_path / "out", settings=OBEY | {"CLOSESPIDER_TIMEOUT": "2"})
+        stopped = crawl(seeds, tmp_path / "out", settings=OBEY | {"CLOSESPIDER_TIMEOUT": "4"})
         assert asked(server) == ["/robots.txt"]
         assert "1 URL not fetched" in stopped.stderr
     assert [row["status"] for row in rows(tmp_path / "out")] == [503]

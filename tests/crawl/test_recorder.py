@@ -106,12 +106,18 @@ def test_a_lull_is_used_for_one_more_commit_and_no_more() -> None:
     events: list[Event] = []
     recorder = recorder_with(Noting(events))
 
+    def commits() -> int:
+        return sum(what == "commit" for _, what, _ in events)
+
     async def record() -> int:
         await recorder.record(item())
-        await asyncio.sleep(2.5)
-        commits = sum(what == "commit" for _, what, _ in events)
+        async with asyncio.timeout(60):
+            while commits() < 2:  # noqa: ASYNC110 - what is waited for happens in a thread
+                await asyncio.sleep(0.02)
+        await asyncio.sleep(1.5)
+        counted = commits()
         await recorder.seal()
-        return commits
+        return counted
 
     assert asyncio.run(record()) == 2
 

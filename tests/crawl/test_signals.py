@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import subprocess
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from archive_reading import check_sealed, record, rows
 from loopback import PROJECT, RawServer, command, environment, page, write_lines
@@ -39,6 +40,14 @@ def wait_until(condition: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
+def status(out: Path) -> dict[str, Any]:
+    """Return what the crawl into *out* says of itself; empty while it has said nothing."""
+    with contextlib.suppress(FileNotFoundError):
+        told: dict[str, Any] = json.loads((out / "control" / "status.json").read_text())
+        return told
+    return {}
+
+
 def test_one_signal_drains_what_is_in_flight_and_seals(tmp_path: Path) -> None:
     with RawServer(lambda _: page(b"x" * 1000), pause=0.5) as server:
         child = start(server, tmp_path, urls=500, settings={"AMICRAWL_PER_HOST": "2"})
@@ -59,24 +68,24 @@ def test_two_signals_seal_at_once(tmp_path: Path) -> None:
     def answer(_: bytes) -> bytes:
         return page(b"x" * 1000)
 
-    with RawServer(answer, pause=0.05) as server, RawServer(answer, pause=60) as tarpit:
+    out = tmp_path / "out"
+    with RawServer(answer, pause=0.05) as server, RawServer(answer, pause=600) as tarpit:
         urls = [f"{server.url}/{n}" for n in range(5)]
         write_lines(tmp_path / "seeds.txt", [*urls, f"{tarpit.url}/slow"])
         child = subprocess.Popen(
-            command(tmp_path / "seeds.txt", tmp_path / "out"),
+            command(tmp_path / "seeds.txt", out),
             cwd=PROJECT,
             env=environment(),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
         )
-        wait_until(lambda: len(server.requests) == 5 and len(tarpit.requests) >= 1)
-        time.sleep(0.5)
+        wait_until(lambda: status(out).get("counts", {}).get("rows") == 5 and bool(tarpit.requests))
         child.send_signal(signal.SIGINT)
-        time.sleep(0.5)
+        # Of two that come before it has looked, it would hear one.
+        wait_until(lambda: status(out)["state"] == "stopping")
         child.send_signal(signal.SIGINT)
-        _, stderr = child.communicate(timeout=45)
-    out = tmp_path / "out"
+        _, stderr = child.communicate(timeout=100)
     assert child.returncode == ExitCode.STOPPED, stderr
     assert not list(out.glob("*.open"))
     for path in out.glob("*.warc.gz"):
@@ -88,11 +97,11 @@ def test_two_signals_seal_at_once(tmp_path: Path) -> None:
 
 
 def test_a_drain_ends_after_its_time(tmp_path: Path) -> None:
-    with RawServer(lambda _: page(b"late"), pause=60) as server:
+    with RawServer(lambda _: page(b"late"), pause=600) as server:
         child = start(server, tmp_path, urls=3, settings={"AMICRAWL_DRAIN_TIME": "1"})
         wait_until(lambda: len(server.requests) >= 3)
         child.send_signal(signal.SIGTERM)
-        _, stderr = child.communicate(timeout=45)
+        _, stderr = child.communicate(timeout=100)
     assert child.returncode == ExitCode.STOPPED, stderr
     assert rows(tmp_path / "out") == []
 
@@ -107,10 +116,9 @@ def test_a_crawl_that_waits_for_standard_input_can_be_stopped(tmp_path: Path) ->
         stderr=subprocess.PIPE,
         text=True,
     )
-    wait_until((tmp_path / "out" / "crawl.json").exists)
-    time.sleep(0.5)
+    wait_until(lambda: status(tmp_path / "out").get("state") == "running")
     child.send_signal(signal.SIGINT)
-    assert child.wait(60) == ExitCode.STOPPED
+    assert child.wait(100) == ExitCode.STOPPED
     assert child.stdin is not None
     assert child.stderr is not None
     child.stdin.close()

@@ -36,7 +36,7 @@ def chromium() -> Iterator[Browser]:
     if not path:
         pytest.skip("Chromium is not installed; make test installs it, AMICRAWL_TEST_CHROMIUM names it")
     with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=path, args=ARGUMENTS)
+        browser = driver.chromium.launch(executable_path=path, args=ARGUMENTS, timeout=120_000)
         try:
             yield browser
         finally:

@@ -12,7 +12,7 @@ from dashboard.made_up_jobs import MadeUpJob, made_up_pipeline, pages, running_j
 from amicrawl.jobs.entries import Download, Entry, Ignore, Stdout
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import APIResponse, Browser, Route
 
     from amicrawl.jobs.connection import JobStore
 
@@ -259,3 +259,26 @@ def test_the_pending_queue_is_reordered_by_buttons_keys_and_dragging(
         page.locator("dialog").get_by_role("button", name="Remove").click()
         row[first].wait_for(state="detached")
         assert order() == [second, third]
+
+
+def test_an_order_that_was_read_before_a_move_is_not_shown_after_it(
+    browser: Browser, store: JobStore, address: str
+) -> None:
+    idents = [MadeUpJob.queued(store, f"https://{name}.example.org/").ident for name in "ab"]
+    late: list[tuple[Route, APIResponse]] = []
+
+    def hold(route: Route) -> None:
+        late.append((route, route.fetch()))
+
+    with open_page(browser) as page:
+        page.route("**/api/v1/pending", hold, times=1)
+        visit(page, f"{address}/pending")
+        while not late:
+            page.wait_for_timeout(20)
+        page.locator(f'tr[data-ident="{idents[1]}"] [data-move="top"]').click()
+        page.locator("tbody tr:first-child", has_text="b.example.org").wait_for()
+        (route, answer), *_ = late
+        with page.expect_event("requestfinished"):
+            route.fulfill(response=answer)
+        page.wait_for_timeout(200)
+        assert "b.example.org" in page.locator("tbody tr:first-child").inner_text()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import subprocess
 import sys
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +18,8 @@ from loopback import PROJECT, QUICK, RawServer, environment, page
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+pytestmark = pytest.mark.timeout(400)
 
 SETTINGS = """from amicrawl.settings import *
 
@@ -69,8 +74,15 @@ def scrapy(directory: Path, *line: str) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=100,
+        timeout=200,
     )
+
+
+def bench(project: Path) -> subprocess.CompletedProcess[str]:
+    """Run `scrapy bench`, whose server is always at the same port: one at a time on this machine."""
+    with (Path(tempfile.gettempdir()) / f"amicrawl-bench-{os.getuid()}.lock").open("w") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        return scrapy(project, "bench", "-s", "CLOSESPIDER_TIMEOUT=1", "-L", "INFO")
 
 
 def quick(*more: str) -> list[str]:
@@ -125,7 +137,6 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
             "parse": (project, ["parse", "--nocolour", "--spider", "demo", front]),
             "parse site": (project, ["parse", "--nocolour", "--spider", "site", front]),
             "runspider": (project, ["runspider", str(single), *quick("AMICRAWL_OUT=single-out")]),
-            "bench": (project, ["bench", "-s", "CLOSESPIDER_TIMEOUT=1", "-L", "INFO"]),
             "foreign": (
                 foreign,
                 ["parse", front, "--spider", "stories", "-a", f"site={server.url}", "-s", out],
@@ -133,9 +144,11 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
         }
         with ThreadPoolExecutor(2) as pool:
             twice = pool.submit(crawl_twice, project)
+            benched = pool.submit(bench, project)
             waiting = {name: pool.submit(scrapy, where, *line) for name, (where, line) in lines.items()}
             said = first | {name: future.result() for name, future in waiting.items()}
             said["crawl"], said["crawl again"] = twice.result()
+            said["bench"] = benched.result()
         yield Ran(said, project, server)
 
 

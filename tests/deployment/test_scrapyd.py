@@ -104,7 +104,7 @@ class Scrapyd:
         """End scrapyd and whatever it still runs."""
         self.process.terminate()
         try:
-            self.process.wait(10)
+            self.process.wait(60)
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
@@ -115,7 +115,7 @@ class Scrapyd:
         assert self.process.poll() is None, (self.directory / "scrapyd.log").read_text()
         try:
             self.ask("daemonstatus")
-        except urllib.error.URLError:
+        except (urllib.error.URLError, ConnectionError):
             return False
         return True
 
@@ -170,7 +170,7 @@ def deploy(directory: Path, *options: str) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=120,
     )
 
 

@@ -38,7 +38,7 @@ def make_wire(tmp_path: Path) -> Callable[..., Wire]:
     """Return a wire that may dial loopback addresses and is impatient; keywords change its limits."""
 
     def make(*, guard: Guard | None = None, wire: dict[str, Any] | None = None, **limits: Any) -> Wire:
-        patience = {"connect_timeout": 10.0, "timeout": 20.0, "linger": 0.05, "idle": 0.2}
+        patience = {"connect_timeout": 30.0, "timeout": 60.0, "linger": 0.05, "idle": 0.2}
         bounds = Limits(**{"spool_dir": tmp_path, **patience, **limits})
         return Wire(bounds, guard=guard or Guard(LOOPBACK), **(wire or {}))
 

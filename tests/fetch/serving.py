@@ -94,6 +94,6 @@ def descriptors() -> int:
 
 async def until(condition: Callable[[], bool]) -> None:
     """Wait until *condition* holds."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110 - what is waited for happens in threads
             await asyncio.sleep(0.005)

@@ -82,7 +82,7 @@ def test_endless_interim_responses_are_cut(fetch_from: Callable[..., Capture]) -
 def test_an_endless_body_is_cut(
     fetch_from: Callable[..., Capture], serve: Callable[[socket.socket], None]
 ) -> None:
-    capture = fetch_from(serve, max_body=300_000, spool_above=100_000)
+    capture = fetch_from(serve, max_body=300_000, spool_above=100_000, linger=10.0)
     assert (len(capture.body), capture.truncated, capture.failure) == (300_000, Truncation.LENGTH, None)
     assert isinstance(capture.body, Spool)
     assert capture.body.on_disk
@@ -109,11 +109,11 @@ def test_a_server_that_says_nothing_is_a_failure(fetch_from: Callable[..., Captu
 
 
 @pytest.mark.parametrize(
-    ("serve", "failure"),
+    ("serve", "timeout", "failure"),
     [
-        (silence, Failure.RESPONSE_TIMEOUT),
-        (drip(b"H", b"", every=0.05), None),
-        (drip(OK + b"Content-Length: 8\r\n\r\nb", b"o", every=0.1), None),
+        (silence, 20.0, Failure.RESPONSE_TIMEOUT),
+        (drip(b"H", b"", every=0.05), 1.0, None),
+        (drip(OK + b"Content-Length: 8\r\n\r\nb", b"o", every=0.12), 20.0, None),
     ],
     ids=["silent", "begun and hung", "begun and slow"],
 )
@@ -121,20 +121,20 @@ def test_patience_bounds_the_wait_for_the_first_byte_and_nothing_else(
     run: Run,
     make_wire: Callable[..., Wire],
     serve: Callable[[socket.socket], None],
+    timeout: float,
     failure: Failure | None,
 ) -> None:
-    patience = AdaptiveTimeout(0.3, 0.3)
+    patience = AdaptiveTimeout(0.6, 0.6)
 
     async def fetch(url: str) -> Capture:
-        async with make_wire(wire={"patience": patience}, timeout=1.0) as wire:
+        async with make_wire(wire={"patience": patience}, timeout=timeout) as wire:
             return await wire.fetch(WireRequest(url=url))
 
     with LoopbackServer(serve) as server:
         capture = run(fetch(server.url))
     assert capture.failure is failure
     if failure is not None:
-        assert capture.failure_detail == "No answer began within 0.3 s."
-        assert capture.duration_ms < 1000
+        assert capture.failure_detail == "No answer began within 0.6 s."
     capture.body.close()
 
 
@@ -142,11 +142,11 @@ def test_patience_runs_from_the_last_byte_that_was_sent_and_is_told_how_long_ans
     run: Run, make_wire: Callable[..., Wire]
 ) -> None:
     """The server reads slowly: sending takes longer than the answer may."""
-    patience = AdaptiveTimeout(0.4, 0.4)
+    patience = AdaptiveTimeout(0.8, 0.8)
     body = bytes(8_000_000)
 
     def serve(connection: socket.socket) -> None:
-        time.sleep(0.8)
+        time.sleep(1.2)
         left = len(body)
         while left > 0 and (block := connection.recv(1 << 20)):
             left -= len(block)
@@ -178,7 +178,7 @@ def test_patience_runs_from_the_last_byte_that_was_sent_and_is_told_how_long_ans
 def test_what_came_before_the_time_ran_out_is_kept(
     fetch_from: Callable[..., Capture], begun: bytes, more: bytes, head: bytes
 ) -> None:
-    capture = fetch_from(drip(begun, more, every=0.02), timeout=0.4)
+    capture = fetch_from(drip(begun, more, every=0.02), timeout=0.6)
     assert (capture.failure, capture.truncated) == (None, Truncation.TIME)
     assert (capture.status, capture.head) == (200, head)
     assert content(capture).startswith(begun[len(head) :])
@@ -190,7 +190,7 @@ def test_what_came_before_the_time_ran_out_is_kept(
     ids=["body", "head", "line", "0.9", "chunk", "crlf"],
 )
 def test_a_server_that_drips_is_given_up(fetch_from: Callable[..., Capture], begun: bytes) -> None:
-    capture = fetch_from(drip(begun, b"x", every=0.05), min_rate=1000, min_rate_time=0.4)
+    capture = fetch_from(drip(begun, b"x", every=0.05), min_rate=1000, min_rate_time=0.6)
     assert (capture.failure, capture.truncated) == (None, Truncation.TIME)
     assert (capture.head + content(capture)).startswith(begun + b"x")
 
@@ -203,7 +203,7 @@ def test_a_silent_server_is_given_up_for_its_rate_too(fetch_from: Callable[..., 
 
 def test_a_slow_server_above_the_rate_is_waited_for(fetch_from: Callable[..., Capture]) -> None:
     whole = OK + b"Content-Length: 12000\r\n\r\n"
-    capture = fetch_from(drip(whole, b"x" * 1000, every=0.05), min_rate=1000, min_rate_time=0.2)
+    capture = fetch_from(drip(whole, b"x" * 1000, every=0.1), min_rate=1000, min_rate_time=0.5)
     assert capture.truncated is None
     assert len(content(capture)) >= 12_000
 
@@ -272,7 +272,7 @@ def test_a_body_that_cannot_be_spooled_stops_the_caller_and_leaves_nothing_open(
     run: Run, make_wire: Callable[..., Wire], tmp_path: Path, serve: Callable[[socket.socket], None]
 ) -> None:
     async def fetch(url: str) -> None:
-        async with make_wire(spool_above=0, spool_dir=tmp_path / "missing", timeout=0.3) as wire:
+        async with make_wire(spool_above=0, spool_dir=tmp_path / "missing", timeout=0.8) as wire:
             with pytest.raises(OutputError, match="missing"):
                 await wire.fetch(WireRequest(url=url))
 

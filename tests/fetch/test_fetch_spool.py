@@ -78,7 +78,7 @@ def test_a_closed_body_cannot_be_read(tmp_path: Path, above: int) -> None:
     descriptors = len(list(Path("/proc/self/fd").iterdir()))
     spool.close()
     spool.close()
-    assert len(list(Path("/proc/self/fd").iterdir())) == descriptors - (above == 0)
+    assert len(list(Path("/proc/self/fd").iterdir())) <= descriptors - (above == 0)
     with pytest.raises(ValueError, match="closed"):
         content(spool)
 

@@ -91,8 +91,11 @@ class Peer:
                 pass
 
     def reset(self) -> None:
-        """Break the connection off, once the other side has read what was sent."""
-        self.wait(0.1)
+        """Break the connection off, once the other side has read what was sent.
+
+        It had better be long done with that: what it has not read is lost with the connection.
+        """
+        self.wait(1.0)
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.socket.close()
 

@@ -48,7 +48,7 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> Crawled:
         # Scrapy's cookies would ask the web for a list of public suffixes.
         for name, value in {**QUICK, **SHORT, "COOKIES_ENABLED": "0"}.items():
             line += ["-s", f"{name}={value}"]
-        ended = run_watched(line, log=directory / "log", within=60)
+        ended = run_watched(line, log=directory / "log", within=150)
     return Crawled(ended, out, server, [json.loads(item) for item in feed.read_text().splitlines()])
 
 

@@ -59,7 +59,7 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> Crawled:
     with HostileServer(BEHAVIOURS) as server:
         seeds = [{"url": url, "behaviour": behaviour.name} for behaviour, url in server.urls()]
         line = command(write_jsonl(directory / "seeds.jsonl", seeds), out, settings=SHORT)
-        ended = run_watched(line, log=directory / "log", within=60)
+        ended = run_watched(line, log=directory / "log", within=150)
     found: dict[str, list[dict[str, Any]]] = {behaviour.name: [] for behaviour in BEHAVIOURS}
     for row in rows(out):
         found[json.loads(row["meta_json"])["behaviour"]].append(row)

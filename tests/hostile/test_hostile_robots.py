@@ -42,7 +42,7 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> Crawled:
     with HostileServer(ROBOTS_FILES) as server:
         seeds = [{"url": url, "behaviour": behaviour.name} for behaviour, url in server.urls()]
         line = command(write_jsonl(directory / "seeds.jsonl", seeds), out, settings=OBEYING)
-        ended = run_watched(line, log=directory / "log", within=60)
+        ended = run_watched(line, log=directory / "log", within=150)
     pages: dict[str, list[dict[str, Any]]] = {behaviour.name: [] for behaviour in ROBOTS_FILES}
     robots = []
     for row in rows(out):

@@ -50,7 +50,7 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> Crawled:
         line = [sys.executable, "-m", "scrapy", "crawl", "site", "-a", f"url={url}", "-a", f"out={out}"]
         for name, value in {**QUICK, **FOLLOWING}.items():
             line += ["-s", f"{name}={value}"]
-        ended = run_watched(line, log=directory / "log", within=90)
+        ended = run_watched(line, log=directory / "log", within=150)
     here, elsewhere = {}, []
     for row in rows(out):
         if row["url"].startswith(url):

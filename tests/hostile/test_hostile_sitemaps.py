@@ -46,7 +46,7 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> Crawled:
         urls = [url for _, url in server.urls()]
         named += [url.encode() for url in urls[1:]]
         ended = run_watched(
-            command(urls[0], directory / "out", settings=IMPATIENT), log=directory / "log", within=60
+            command(urls[0], directory / "out", settings=IMPATIENT), log=directory / "log", within=150
         )
     pages = [row for row in rows(directory / "out") if "sitemap" not in row["url"]]
     return Crawled(ended, directory / "out", server, pages)

@@ -93,7 +93,9 @@ def test_a_redis_that_was_killed_and_is_empty_is_told_everything_again(
     redis_server: RedisServer, tmp_path: Path
 ) -> None:
     """The crawl goes on without it, and afterwards the record is as if nothing had happened."""
-    with RawServer(site(120)) as server:
+    store = store_of(redis_server)
+    # All that happens shall happen before it is over: as slowly as it goes, that takes 20 s.
+    with RawServer(site(400)) as server:
         ident = submitted(redis_server, server.url, delay=(50, 50), concurrency=2, note="kept")
         redis_server.client().sadd(f"{ident}_ignores", "never-there")
         with JobCrawl(redis_server, ident, tmp_path / "out") as crawl:
@@ -124,12 +126,13 @@ def test_a_redis_that_was_killed_and_is_empty_is_told_everything_again(
             # Emptied while both run.
             client.flushall()
             crawl.wait_until(lambda: crawl.record().get("url") == before["url"])
+            verbs.delay(store, ident, 0, 0)
             assert crawl.ended() == 0
         said, record = crawl.said(), crawl.record()
     assert "Redis had forgotten this job" in said
-    assert int(record["items_downloaded"]) == len(rows_of(tmp_path / "out")) == 121
-    assert int(record["r2xx"]) == 121
-    assert int(record["items_queued"]) == 121
+    assert int(record["items_downloaded"]) == len(rows_of(tmp_path / "out")) == 401
+    assert int(record["r2xx"]) == 401
+    assert int(record["items_queued"]) == 401
     assert record["finished_at"]
     assert said.endswith(f"The crawl has ended: finished\nFinished RsyncUpload for Item {ident}\n")
     scored: list[Any] = redis_server.client().zrange(f"{ident}_log", 0, -1, withscores=True)
@@ -141,7 +144,7 @@ def test_a_redis_that_was_killed_and_is_empty_is_told_everything_again(
 def test_a_killed_crawl_of_a_job_goes_on_with_the_right_figures(
     redis_server: RedisServer, tmp_path: Path
 ) -> None:
-    with RawServer(site(60)) as server:
+    with RawServer(site(100)) as server:
         # What it has done is told once a second: it shall not be over by then.
         ident = submitted(redis_server, server.url, delay=(60, 60), concurrency=2)
         lease = {"AMICRAWL_JOB_LEASE": "2"}
@@ -154,8 +157,8 @@ def test_a_killed_crawl_of_a_job_goes_on_with_the_right_figures(
             assert crawl.ended() == 0, crawl.stderr
         record, said = crawl.record(), crawl.said()
     rows = rows_of(tmp_path / "out")
-    assert len({row["url"] for row in rows}) == len(rows) == 61
-    assert int(record["items_downloaded"]) == int(record["r2xx"]) == 61
+    assert len({row["url"] for row in rows}) == len(rows) == 101
+    assert int(record["items_downloaded"]) == int(record["r2xx"]) == 101
     assert record["amicrawl_attempt"] == "2"
     assert record["amicrawl_resumed"] == "resumed"
     assert "resuming: " in said

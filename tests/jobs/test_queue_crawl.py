@@ -86,7 +86,7 @@ def test_a_killed_crawl_goes_on_and_asks_nobody_twice_for_what_is_acknowledged(
 
         client.rpush(KEY, "no seed", f'{{"url": "{server.url}/later"}}')
         child = start(redis_server, out, "idle=1", AMICRAWL_PER_HOST="8")
-        _, said = child.communicate(timeout=60)
+        _, said = child.communicate(timeout=120)
         assert child.returncode == ExitCode.DONE, said
         again = {server.url + path for path in asked(server)[before:]}
         assert not again & acknowledged
@@ -116,7 +116,7 @@ def test_another_crawl_takes_over_from_one_that_never_comes_back(
             "idle=2",
             AMICRAWL_PER_HOST="8",
         )
-        _, said = child.communicate(timeout=60)
+        _, said = child.communicate(timeout=120)
         assert child.returncode == ExitCode.DONE, said
         assert {server.url + path for path in asked(server)} == set(urls)
         assert client.keys("amicrawl:taken:*") == []

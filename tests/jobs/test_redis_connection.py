@@ -92,7 +92,7 @@ def test_a_server_that_is_away_is_told_by_a_code_of_its_own() -> None:
 def test_a_command_is_not_sent_twice_by_itself(redis_server: Server) -> None:
     store = connect({"REDIS_URL": redis_server.url}, socket_timeout=0.2)
     with redis_server.client() as other:
-        other.execute_command("CLIENT", "PAUSE", "600", "WRITE")
+        other.execute_command("CLIENT", "PAUSE", "60000", "WRITE")
         with pytest.raises(RedisUnavailable), store.answering():
             store.client.incr("count")
         other.execute_command("CLIENT", "UNPAUSE")

@@ -194,7 +194,7 @@ def test_what_is_no_letter_is_a_dead_letter_and_the_others_arrive(
 def test_a_crawl_that_feeds_nothing_loses_its_lease(
     share: Share, store: JobStore, tmp_path: Path
 ) -> None:
-    crawl = Crawl(share, tmp_path / "a", ttl=0.5)
+    crawl = Crawl(share, tmp_path / "a", ttl=1.5)
     crawl.exchange.begin()
     crawl.round(BUSY)
     lease = share.keys.lease(crawl.taken.number)
@@ -211,10 +211,10 @@ def test_a_crawl_that_feeds_nothing_loses_its_lease(
 def test_the_lease_is_kept_while_the_output_is_opened(
     share: Share, store: JobStore, tmp_path: Path
 ) -> None:
-    crawl = Crawl(share, tmp_path / "a", ttl=1.0)
+    crawl = Crawl(share, tmp_path / "a", ttl=2.0)
     crawl.exchange.begin()
     assert crawl.exchange.in_grace
-    time.sleep(1.5)
+    time.sleep(2.5)
     assert crawl.exchange.is_held
     assert store.client.exists(share.keys.lease(crawl.taken.number))
     crawl.round(BUSY)

@@ -141,7 +141,7 @@ def test_a_worker_cut_off_pauses_and_a_frozen_one_writes_nothing_when_it_wakes(
     data = tmp_path / "data"
     directory = data / "one" / "part-000"
     with (
-        RawServer(answer, keep_open=True, pause=0.03) as server,
+        RawServer(answer, keep_open=True, pause=0.045) as server,
         Wire(redis_server.port) as wire,
         contextlib.ExitStack() as started,
     ):

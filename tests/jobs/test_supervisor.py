@@ -340,7 +340,7 @@ def test_output_is_bounded_in_the_log_and_whole_in_the_console_file(run: Pipelin
     run.start()
     run.turn(ended(run, IDENTS[0]))
     lines = said(run, IDENTS[0]).splitlines()
-    assert len(lines) < 1000
+    assert len(lines) < 5000, "so many a second, however many seconds it takes"
     assert any("more lines are in console.log only" in line for line in lines)
     [console] = (run.directory / "data").glob("*/console.log")
     assert console.read_text().count("\n") == 6 * 5000 + 1

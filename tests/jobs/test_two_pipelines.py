@@ -11,6 +11,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import psutil
+import pytest
 from archive_reading import check_sealed, rows
 from loopback import PROJECT, QUICK, RawServer, environment, page
 
@@ -33,12 +34,18 @@ def raw(store: JobStore) -> Any:
     return store.client
 
 
-def answer(head: bytes) -> bytes:
-    """Each page leads to two others."""
-    number = int(head.split(b" ")[1][1:] or 0)
-    children = [child for child in (2 * number + 1, 2 * number + 2) if child < PAGES]
-    text = "".join(f'<a href="/{child}">x</a>' for child in children)
-    return page(text.encode() + b" " * (number % 97), "Content-Type: text/html")
+class Site:
+    """A site of so many *pages*, each of which takes *pause* seconds and leads to two others."""
+
+    def __init__(self, pages: int, *, pause: float) -> None:
+        self.pages, self.pause = pages, pause
+
+    def answer(self, head: bytes) -> bytes:
+        time.sleep(self.pause)
+        number = int(head.split(b" ")[1][1:] or 0)
+        children = [child for child in (2 * number + 1, 2 * number + 2) if child < self.pages]
+        text = "".join(f'<a href="/{child}">x</a>' for child in children)
+        return page(text.encode() + b" " * (number % 97), "Content-Type: text/html")
 
 
 def submit(store: JobStore, url: str) -> str:
@@ -101,7 +108,9 @@ def test_a_killed_pipelines_jobs_are_finished_by_the_other_and_nothing_is_lost(
     redis_server: RedisServer, tmp_path: Path
 ) -> None:
     store, data, log = connect({"REDIS_URL": redis_server.url}), tmp_path / "data", tmp_path / "log"
-    with RawServer(answer, pause=0.1) as web:
+    # None of the jobs shall be over before the last of them has come so far.
+    site = Site(PAGES, pause=0.4)
+    with RawServer(site.answer) as web:
         hosts = [f"http://127.0.0.{n}:{web.port}" for n in range(1, 5)]
         idents = [submit(store, f"{host}/") for host in hosts]
         with (
@@ -112,6 +121,7 @@ def test_a_killed_pipelines_jobs_are_finished_by_the_other_and_nothing_is_lost(
             until(lambda: min(asked(web, host) for host in hosts) > PAGES // 8, log=log)
             killed = [ident for ident in idents if owner(store, ident) == pid_key(store, first.pid)]
             assert kill(first) >= 2
+            site.pause = 0.1
             finished = lambda: all(raw(store).hget(ident, "finished_at") for ident in idents)  # noqa: E731
             until(finished, log=log)
             second.send_signal(signal.SIGTERM)
@@ -144,6 +154,7 @@ def test_a_killed_pipelines_jobs_are_finished_by_the_other_and_nothing_is_lost(
     store.close()
 
 
+@pytest.mark.timeout(400)
 def test_a_job_goes_from_machine_to_machine_where_all_they_share_is_a_bucket(
     redis_server: RedisServer, tmp_path: Path
 ) -> None:
@@ -151,7 +162,9 @@ def test_a_job_goes_from_machine_to_machine_where_all_they_share_is_a_bucket(
     store, log = connect({"REDIS_URL": redis_server.url}), tmp_path / "log"
     options = ["--bucket", (tmp_path / "bucket").as_uri(), "--checkpoint-every", "1"]
     options += ["-s", "AMICRAWL_WARC_SIZE=4000"]
-    with RawServer(answer, pause=0.15) as web:
+    # All of this shall happen before it is over: as slowly as it begins, that takes half a minute.
+    site = Site(400, pause=0.15)
+    with RawServer(site.answer) as web:
         host = f"http://127.0.0.1:{web.port}"
         ident = submit(store, f"{host}/")
         with pipeline(redis_server, tmp_path / "first", "first-one", log, *options) as first:
@@ -173,16 +186,18 @@ def test_a_job_goes_from_machine_to_machine_where_all_they_share_is_a_bucket(
         with pipeline(redis_server, tmp_path / "third", "third-one", log, *options):
             until(lambda: asked(web, host) > asked_by_first + asked_by_second + 10, log=log)
             raw(store).flushall()
+            site.pause = 0.0
             until(lambda: raw(store).hget(ident, "finished_at"), log=log)
-        assert asked(web, host) - PAGES < asked_by_first, "what the first had copied is not asked for"
+        repeated = asked(web, host) - site.pages
+        assert repeated < asked_by_first, "what the first had copied is not asked for"
     record = raw(store).hgetall(ident)
     assert record["url"] == f"{host}/"
     assert (record["amicrawl_attempt"], record["amicrawl_resumed"]) == ("3", "resumed")
-    assert int(record["r2xx"]) == PAGES
+    assert int(record["r2xx"]) == site.pages
     assert raw(store).smembers(f"{ident}_ignores") == {"^never$"}
     [third] = (tmp_path / "third").glob("127*/captures.parquet")
     found = rows(third.parent)
-    assert len({row["url"] for row in found}) == len(found) == PAGES
+    assert len({row["url"] for row in found}) == len(found) == site.pages
     assert int(record["bytes_downloaded"]) == sum(row["body_length"] for row in found)
     in_bucket = {path.name for path in (tmp_path / "bucket" / third.parent.name).iterdir()}
     assert {row["warc_file"] for row in found} <= in_bucket

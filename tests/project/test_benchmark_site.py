@@ -209,7 +209,7 @@ def test_the_server_answers_on_both_addresses_and_logs_what_it_was_asked(tmp_pat
                 connection.sendall(request.encode() * 2)
                 assert connection.makefile("rb").readline().startswith(b"HTTP/1.1 ")
         server.stdin.close()
-        server.wait(20)
+        server.wait(60)
     lines = log.read_text().splitlines()
     assert lines[::2] == lines[1::2] == [f"{ON} /", f"{OFF} /cdn/logo.png", f"{ON} /gone/1.html"]
 

@@ -175,7 +175,8 @@ def test_nothing_is_left_when_it_stops() -> None:
         assert kept.recv(12) == b"HTTP/1.1 200"
     with kept:
         assert b"</svg>" in b"".join(iter(lambda: kept.recv(65536), b"")), "an open connection is ended"
-    assert threading.active_count() == before
+    # Fewer where a thread of an earlier test has come to its end meanwhile.
+    assert threading.active_count() <= before
     with pytest.raises(ConnectionRefusedError):
         ask(site, "/")
 

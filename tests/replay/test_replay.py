@@ -145,7 +145,7 @@ def test_every_page_that_came_is_replayed_as_it_was_sent(archived: Path, replay:
     pages = [row for row in pages if not row["truncated"]]
     assert len(pages) >= 10
     for row in pages:
-        with urllib.request.urlopen(replay + row["url"], timeout=20) as response:
+        with urllib.request.urlopen(replay + row["url"], timeout=60) as response:
             body = response.read()
         assert response.status == 200, row["url"]
         assert b"<html" in body or response.headers.get("Content-Encoding"), row["url"]
@@ -252,7 +252,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 def _status(url: str) -> int:
     try:
-        with urllib.request.build_opener(_NoRedirect).open(url, timeout=20) as response:
+        with urllib.request.build_opener(_NoRedirect).open(url, timeout=60) as response:
             return int(response.status)
     except urllib.error.HTTPError as error:
         with error:
@@ -260,7 +260,7 @@ def _status(url: str) -> int:
 
 
 def _body(url: str) -> bytes:
-    with urllib.request.urlopen(url, timeout=20) as response:
+    with urllib.request.urlopen(url, timeout=60) as response:
         body: bytes = response.read()
     return body
 
@@ -273,7 +273,7 @@ def _run(home: Path, *command: str, fails: bool = False) -> str:
 
 
 def _wait_for(port: int) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 100
     while time.monotonic() < deadline:
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", port)) == 0:

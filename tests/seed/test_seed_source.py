@@ -269,4 +269,4 @@ def test_a_reader_that_is_closed_has_no_more_seeds_and_no_open_file(tmp_path: Pa
     assert list(reader) == []
     assert reader.read == 1
     if before:
-        assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
+        assert len(os.listdir("/proc/self/fd")) <= before  # noqa: PTH208

@@ -8,6 +8,7 @@ import { key } from "./keys.js";
 const MOVES = [["top", "First", "Home"], ["up", "Earlier", "Shift+K"], ["down", "Later", "Shift+J"], ["remove", "Remove", "Delete"]];
 let shown = "";
 let dragged = null;
+let changes = 0;
 
 function row(job, place) {
   const buttons = MOVES.map(([name, word, shortcut]) => el("button", {
@@ -43,8 +44,11 @@ const queueOf = (line) => line.closest("[data-queue]").dataset.queue;
 const placeOf = (line) => [...line.parentElement.children].indexOf(line);
 
 async function send(path, body, words) {
+  changes += 1;
   try {
-    show((await post(path, body)).queues);
+    const { queues } = await post(path, body);
+    changes += 1;
+    show(queues);
     setText($("#spoken"), words);
   } catch (fault) {
     if (!(fault instanceof Refusal)) throw fault;
@@ -106,8 +110,12 @@ function drops(holder) {
 
 async function refresh() {
   if (document.hidden || dragged || $("dialog[open]")) return;
-  try { show((await read("/pending")).queues); }
-  catch (fault) { if (!(fault instanceof Refusal)) throw fault; }
+  const before = changes;
+  try {
+    const { queues } = await read("/pending");
+    // What was read while something was moved may be older than what was answered to that.
+    if (changes === before) show(queues);
+  } catch (fault) { if (!(fault instanceof Refusal)) throw fault; }
 }
 
 export function start() {
