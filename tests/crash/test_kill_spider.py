@@ -25,7 +25,7 @@ ROUNDS = min(int(os.environ.get("AMICRAWL_CRASH_ROUNDS", "5")), 60)
 PAGES = 1500 if ROUNDS > 5 else 500
 INFLIGHT = 8
 A_MOMENT = 300
-"""Pages that are settled, at the most, between two writes of the frontier: those are some 50 ms apart."""
+"""Pages settled, at the most, between two writes of the frontier, which are some 50 ms apart."""
 
 
 def answer(head: bytes) -> bytes:
