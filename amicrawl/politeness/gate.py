@@ -131,10 +131,8 @@ class Gates:
         gate.opened = gate.opens
         gate.started = now
         opens = now + (self._delays.get(host, self._delay) if self._delays else self._delay)
-        if self._further is not None:
-            gate.further = self._further()
-            opens += gate.further
-        gate.opens = max(gate.opens, opens)
+        gate.further = 0.0 if self._further is None else self._further()
+        gate.opens = max(gate.opens, opens + gate.further)
 
     def withdraw(self, host: int, started: float) -> None:
         """Take back the start at the moment *started*: nothing was asked. Its `end` must still follow.

@@ -9,12 +9,11 @@ from __future__ import annotations
 import hashlib
 import os
 import random
-import subprocess
-import time
 from typing import TYPE_CHECKING
 
 from archive_reading import check_sealed, rows
-from loopback import PROJECT, RawServer, crawl_site, environment, page, site_command
+from crash.killing import is_killed
+from loopback import RawServer, crawl_site, page, site_command
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,25 +55,10 @@ def test_a_site_that_is_crawled_with_kills_is_there_whole_in_the_end(tmp_path: P
         start = f"{server.url}/"
         for _ in range(ROUNDS):
             durability = {"AMICRAWL_DURABILITY": dice.choice(["none", "normal", "full"])}
-            child = subprocess.Popen(
-                site_command(start, out, settings={**SETTINGS, **durability}),
-                cwd=PROJECT,
-                env=environment(),
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-            )
-            asked, deadline = len(server.requests), time.monotonic() + 100
-            while child.poll() is None and len(server.requests) == asked:
-                assert time.monotonic() < deadline
-                time.sleep(0.01)
-            try:
-                child.wait(dice.uniform(0.0, 0.7))
-            except subprocess.TimeoutExpired:
-                child.kill()
-                child.wait(30)
-                kills += 1
-            else:
+            line = site_command(start, out, settings={**SETTINGS, **durability})
+            if not is_killed(line, server, after=dice.uniform(0.0, 0.7)):
                 break
+            kills += 1
         last = crawl_site(start, out, settings=SETTINGS)
     assert last.returncode == 0, last.stderr
     assert kills, "no crawl was killed: this says nothing"

@@ -11,11 +11,11 @@ import os
 import random
 import subprocess
 import sys
-import time
 from collections import Counter
 from typing import TYPE_CHECKING
 
 from archive_reading import check_sealed, rows
+from crash.killing import is_killed
 from loopback import PROJECT, QUICK, RawServer, environment, page
 
 if TYPE_CHECKING:
@@ -67,25 +67,9 @@ def test_a_tree_that_is_read_with_kills_was_read_whole_in_the_end(tmp_path: Path
     with RawServer(answer, keep_open=True) as server:
         line = command(server.url, tmp_path)
         for _ in range(ROUNDS):
-            child = subprocess.Popen(
-                line,
-                cwd=PROJECT,
-                env=environment(),
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-            )
-            asked, deadline = len(server.requests), time.monotonic() + 100
-            while child.poll() is None and len(server.requests) == asked:
-                assert time.monotonic() < deadline
-                time.sleep(0.01)
-            try:
-                child.wait(dice.uniform(0.0, 0.5))
-            except subprocess.TimeoutExpired:
-                child.kill()
-                child.wait(30)
-                kills += 1
-            else:
+            if not is_killed(line, server, after=dice.uniform(0.0, 0.5)):
                 break
+            kills += 1
         last = subprocess.run(
             line, cwd=PROJECT, env=environment(), capture_output=True, text=True, check=False
         )

@@ -316,6 +316,11 @@ def test_what_a_start_adds_to_the_delay_is_kept_when_it_is_sent_later() -> None:
     gates.start(HOST, 10.0)
     gates.put_off(HOST, 11.0)
     assert gates.opens_at(HOST) == 13.5
+    gates.end(HOST, 12.0)
+    gates.change(delay=2.0, per_host=2)
+    gates.start(HOST, 20.0)
+    gates.put_off(HOST, 21.0)
+    assert gates.opens_at(HOST) == 23.0, "nothing is added any more"
 
 
 def test_a_gate_that_is_held_is_shut_until_it_is_let_go_and_then_told_of() -> None:
