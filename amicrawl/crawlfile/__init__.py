@@ -14,14 +14,14 @@ To read on, begin with `crawl_file.py`. How a crawl takes all this is the busine
 
 from typing import TYPE_CHECKING
 
-from amicrawl.entrance import entrance
+from amicrawl.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from amicrawl.crawlfile.crawl_file import CrawlFile, Examined, examine, read_crawl_file
     from amicrawl.crawlfile.faults import CrawlFileError, Fault
     from amicrawl.crawlfile.secrets import is_reference, resolve
 else:
-    __getattr__ = entrance(
+    __getattr__ = lazy_exports(
         __name__,
         CrawlFile="crawl_file",
         CrawlFileError="faults",

@@ -17,7 +17,7 @@ read here, because no HTTP library keeps what odd servers send. On the way of on
 
 from typing import TYPE_CHECKING
 
-from amicrawl.entrance import entrance
+from amicrawl.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from amicrawl.fetch.guard import Guard
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from amicrawl.fetch.spool import Spool
     from amicrawl.fetch.wire import Wire
 else:
-    __getattr__ = entrance(
+    __getattr__ = lazy_exports(
         __name__, Guard="guard", Limits="limits", Spool="spool", Wire="wire", WireRequest="request"
     )
 

@@ -12,7 +12,7 @@ handed in. All changes to the disk go through the `Disk` that is handed in.
 
 from typing import TYPE_CHECKING
 
-from amicrawl.entrance import entrance
+from amicrawl.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from amicrawl.frontier.durable import DurableFrontier
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from amicrawl.frontier.shard import belongs, shard_of
     from amicrawl.frontier.states import Event, Status
 else:
-    __getattr__ = entrance(
+    __getattr__ = lazy_exports(
         __name__,
         Dispatch="row",
         DurableFrontier="durable",

@@ -13,7 +13,7 @@ touch the disk. Nothing here knows of Scrapy, threads or event loops: all of it 
 from typing import TYPE_CHECKING
 
 from amicrawl.disk import Disk
-from amicrawl.entrance import entrance
+from amicrawl.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from amicrawl.record.archive import Archive
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from amicrawl.record.stage import WarcStage
     from amicrawl.record.warc import unix_ms
 else:
-    __getattr__ = entrance(
+    __getattr__ = lazy_exports(
         __name__,
         Archive="archive",
         CAPTURES="captures",

@@ -15,7 +15,7 @@ Which URLs are the same, and whether they can be fetched at all, is not decided 
 
 from typing import TYPE_CHECKING
 
-from amicrawl.entrance import entrance
+from amicrawl.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from amicrawl.seed.count import count_entries
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from amicrawl.seed.seed import Seed
     from amicrawl.seed.sitemap_tree import SitemapLimits
 else:
-    __getattr__ = entrance(
+    __getattr__ = lazy_exports(
         __name__,
         Fault="fault",
         Seed="seed",
