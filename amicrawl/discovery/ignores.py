@@ -20,7 +20,7 @@ from amicrawl.errors import UsageError
 from amicrawl.urls import Refused, fetchable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 _PLACEHOLDERS = ("{primary_url}", "{primary_netloc}")
 _SAMPLE = "http://a.example/"
@@ -93,16 +93,6 @@ class IgnoreSet:
         self._sources[expression] = source
         self._hits[expression] = 0
         self.added += 1
-
-    def add_all(self, expressions: Iterable[str], *, source: str = "") -> list[str]:
-        """Add what can be used of *expressions*; return what is wrong with the others."""
-        refused = []
-        for expression in expressions:
-            try:
-                self.add(expression, source=source)
-            except UsageError as error:
-                refused.append(str(error))
-        return refused
 
     def add_set(self, name: str) -> None:
         """Add the shipped set *name*; raises UsageError, naming those there are, if it is none."""

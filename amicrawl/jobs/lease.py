@@ -1,14 +1,16 @@
 """Claims: who crawls what, so that no two ever do, and a dead owner's job goes to the next one.
 
-    amicrawl:claim:UNIT    hash, as long as the job lives: owner, token, attempt, state, queue, since;
-                           directory, store, run_id, resumed; failures, why
+    amicrawl:claim:UNIT    hash, as long as the job lives: owner, token, attempt, state, queue, since,
+                           queued_at; directory, store, run_id, resumed; failures, why
     amicrawl:lease:UNIT    string, the token; gone when its owner has not renewed it in time
     amicrawl:token         string, the last token given to anybody
 
 Every step is one script in Redis, so it has happened or it has not. Time is that of Redis: the clocks
 of the machines do not matter. A token grows with every claim and never comes back, not even after the
 database was emptied. A claim whose lease ran out is still its owner's until somebody else takes it over:
-an owner that was cut off for a while regains its lease, unless it is too late.
+an owner that was cut off for a while regains its lease, unless it is too late. A claim belongs to the
+`queued_at` of the record under which it was taken: where ArchiveBot's bot has expired a job and queued
+its URL again, the claim, the crawl file and the list of the earlier job are removed.
 
 A unit is an ident, or one partition of a shared crawl. Idents in `working` that have no claim are those
 of ArchiveBot's own pipelines, and are left alone.
@@ -140,23 +142,6 @@ class Claim:
             **{name: fields.get(name, "") for name in _TEXTS},
         )
 
-    def fields(self) -> dict[str, str]:
-        """Return what the hash in Redis holds."""
-        return {
-            "owner": self.owner,
-            "attempt": str(self.attempt),
-            "queue": self.queue,
-            "since": self.since,
-            "run_id": self.run_id,
-            "directory": self.directory,
-            "store": self.store,
-            "resumed": self.resumed,
-            "shipped": self.shipped,
-            "checkpoint": self.checkpoint,
-            "failures": str(self.failures),
-            "first_started_at": self.first_started_at,
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
@@ -210,13 +195,16 @@ class Claims:
         return Claim.read(unit, _pairs(claim), record=_pairs(record))
 
     def take(self, unit: str, owner: str, ttl: timedelta = LEASE) -> Claim | None:
-        """Take *unit*, which waits in no queue; None while somebody holds it, or where it is done."""
+        """Take *unit* out of any queue; None while it is held."""
         keys = self._store.keys
         with self._store.answering():
             answer = self._store.scripts(
                 "take",
-                keys=[keys.claim(unit), keys.lease(unit), keys.token_counter],
-                args=[owner, _ms(ttl)],
+                keys=[
+                    *(keys.claim(unit), keys.lease(unit), keys.token_counter),
+                    keys.job(ident_of_unit(unit)),
+                ],
+                args=[keys.prefix, unit, owner, _ms(ttl)],
             )
         return None if answer is None else Claim.read(unit, _pairs(answer[1]))
 
@@ -306,24 +294,6 @@ class Claims:
                 self._store.scripts("abort_mark", keys=[keys.job(ident)], args=[ident, keys.updates])
             )
 
-    def hand_back(self, claim: Claim, ttl: timedelta = LEASE) -> bool:
-        """Write *claim* again, which Redis has forgotten; False where somebody has one by now."""
-        keys = self._store.keys
-        fields = [text for pair in claim.fields().items() for text in pair]
-        with self._store.answering():
-            return bool(
-                self._store.scripts(
-                    "hand_back",
-                    keys=[
-                        keys.claim(claim.unit),
-                        keys.lease(claim.unit),
-                        keys.token_counter,
-                        keys.working,
-                    ],
-                    args=[claim.unit, claim.token, _ms(ttl), *fields],
-                )
-            )
-
     def look(self, units: Sequence[str]) -> list[tuple[Claim | None, timedelta]]:
         """Return the claim of each of *units*, and for how long its lease is good yet; no change.
 
@@ -344,15 +314,18 @@ class Claims:
         return found
 
     def _of(self, ident: str) -> list[str]:
-        """Return the keys that tell who has a job."""
+        """Return the keys that say who has a job, and what ends with it."""
         keys = self._store.keys
-        return [keys.claim(ident), keys.lease(ident), keys.working, keys.job(ident)]
+        return [
+            *(keys.claim(ident), keys.lease(ident), keys.working, keys.job(ident)),
+            keys.desired(ident),
+        ]
 
     def _expiring(self, ident: str) -> list[str]:
         """Return the keys that expire with the record, itself apart."""
         keys = self._store.keys
         _, *theirs = keys.of_job(ident)
-        return [*theirs, *keys.ours_of_job(ident)]
+        return [*theirs, *(key for key in keys.ours_of_job(ident) if key != keys.desired(ident))]
 
 
 def ident_of_unit(unit: str) -> str:

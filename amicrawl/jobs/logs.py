@@ -14,8 +14,6 @@ from amicrawl.jobs import letters, reading
 from amicrawl.jobs.entries import LARGEST_READ, Entry, NotAnEntryError, parsed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from amicrawl.jobs.connection import JobStore
 
 GAP = 500
@@ -71,16 +69,6 @@ def trim(
     """Trim one log; return how many entries went."""
     keys = [store.keys.job(ident), store.keys.log(ident)]
     return max(int(store.scripts("trim", keys=keys, args=[gap, most_entries, most_bytes])), 0)
-
-
-def trim_all(store: JobStore, idents: Iterable[str]) -> int:
-    """Trim the logs of *idents*, in one round trip; return how many entries went."""
-    script = store.scripts.script("trim")
-    pipe = store.client.pipeline(transaction=False)
-    for ident in idents:
-        keys = [store.keys.job(ident), store.keys.log(ident)]
-        script(keys=keys, args=[GAP, MOST_ENTRIES, MOST_BYTES], client=pipe)
-    return sum(max(int(gone), 0) for gone in pipe.execute()) if len(pipe) else 0
 
 
 def _readable(store: JobStore, ident: str, found: list[tuple[float, str]]) -> list[Logged]:

@@ -100,16 +100,6 @@ def move(store: JobStore, ident: str, *, place: int, queue: str | None = None) -
     return to
 
 
-def to_front(store: JobStore, ident: str) -> str:
-    """Make a job that waits the next of its queue; return the queue's name."""
-    return move(store, ident, place=1)
-
-
-def to_back(store: JobStore, ident: str) -> str:
-    """Make a job that waits the last of its queue; return the queue's name."""
-    return move(store, ident, place=LAST)
-
-
 def remove(store: JobStore, ident: str) -> str:
     """Take a job out of the queues, its record left alone; return the name of the queue it was in.
 

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from redis.commands.core import Script
 
 
+_INCLUDE = "--!include "
+"""How the first line of a script begins that needs another file in front of it."""
+
+
 class Scripts:
     """The scripts of this room, for one client."""
 
@@ -40,11 +44,17 @@ class Scripts:
 
 @cache
 def source(name: str) -> str:
-    """Return the text of the script *name*."""
-    return resources.files(__package__).joinpath("scripts", f"{name}.lua").read_text(encoding="utf-8")
+    """Return the text of the script *name*, behind what it includes."""
+    text = resources.files(__package__).joinpath("scripts", f"{name}.lua").read_text(encoding="utf-8")
+    first, _, rest = text.partition("\n")
+    return source(first.removeprefix(_INCLUDE)) + rest if first.startswith(_INCLUDE) else text
 
 
 def names() -> list[str]:
-    """Return the names of all scripts, sorted."""
+    """Return the names of all scripts, sorted; not of what they include."""
     files = resources.files(__package__).joinpath("scripts").iterdir()
-    return sorted(file.name.removesuffix(".lua") for file in files if file.name.endswith(".lua"))
+    return sorted(
+        file.name.removesuffix(".lua")
+        for file in files
+        if file.name.endswith(".lua") and not file.name.startswith("_")
+    )

@@ -110,7 +110,7 @@ def test_an_expression_that_cannot_be_used_is_refused_and_stops_nothing(
 ) -> None:
     with pytest.raises(UsageError, match=reason):
         ignores.add(expression)
-    assert len(ignores.add_all([expression, "/a/"])) == 1
+    ignores.add("/a/")
     assert ignores.match("http://x/a/") is not None
     assert list(ignores) == ["/a/"]
 

@@ -20,7 +20,7 @@ from amicrawl.jobs.entries import parsed
 from amicrawl.jobs.ident import ident_of, normalised
 from amicrawl.jobs.info import encoded, info_of
 from amicrawl.jobs.job_copy import fetched_copy
-from amicrawl.jobs.lease import Claims
+from amicrawl.jobs.lease import Claims, Happened
 from amicrawl.jobs.link import Fed, Link
 from amicrawl.jobs.pipeline_record import PipelineIdentity, PipelineRecord
 from amicrawl.jobs.submission import Submission, submit
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from redis_server import RedisServer
+
+    from amicrawl.jobs.connection import JobStore
 
 URL = "HTTP://Example.com:80/a b"
 NOW = 1_700_000_000.75
@@ -359,6 +361,98 @@ def test_what_archivebots_bot_queues_is_a_job_here(redis_server: RedisServer) ->
     assert claim.unit == ident
     assert str(lookup.job(store, ident).state) == "running"
     store.close()
+
+
+def the_bot_queues(client: Any, url: str, *, queued_at: int) -> str:
+    """Register and queue *url* as the bot does where it finds no key of that ident."""
+    ident = ident_of(url)
+    assert client.keys(ident) == [], "else the bot answers that the job is there"
+    first = {"url": url, "fetch_depth": "inf", "log_key": f"{ident}_log", "user_agent": ""}
+    names = {"ignore_patterns_set_key": f"{ident}_ignores", "slug": "example.com-inf"}
+    who = {"started_by": "nick", "started_in": "#channel"}
+    client.hset(ident, mapping={**first, **names, **who})
+    client.hset(ident, mapping={"delay_min": 250, "delay_max": 375, "concurrency": 3})
+    client.hincrby(ident, "settings_age", 2)
+    client.sadd(f"{ident}_ignores", "global$")
+    client.hset(ident, "suppress_ignore_reports", "true")
+    with client.pipeline() as both:
+        both.lpush("pending", ident).hset(ident, "queued_at", queued_at).execute()
+    return ident
+
+
+def the_bot_expires(client: Any, ident: str) -> None:
+    """Forget a job as `!expire` does: its three keys, if the record has a time to live."""
+    assert client.ttl(ident) >= 0
+    for key in (ident, f"{ident}_ignores", f"{ident}_log"):
+        client.expire(key, 0)
+
+
+def the_console_fails(client: Any, ident: str) -> None:
+    """Mark a job as failed as the operator's console does; five seconds later it is gone."""
+    client.hset(ident, "failed", "true")
+    client.incr("jobs_failed")
+    client.lrem("pending", 0, ident)
+    client.lrem("working", 0, ident)
+    client.delete(ident, f"{ident}_ignores", f"{ident}_log")
+
+
+@pytest.mark.parametrize("end", ["completed", "failed", "left by a pipeline that was killed"])
+def test_a_url_that_the_bot_queues_again_is_crawled_from_its_start_without_the_old_crawl_file(
+    store: JobStore, end: str
+) -> None:
+    client: Any = store.client
+    keys, claims, soon = store.keys, Claims(store, failures_borne=1), timedelta(minutes=1)
+    url = "http://example.com/"
+    ident = submit(store, Submission(url=url, config="depth: 0", lines="http://x/"), now=NOW).ident
+    claim = claims.reserve(["pending"], "pipeline:a", soon)
+    assert claim is not None
+    claims.settle(ident, claim.token, directory="example.com-inf-1", store="here")
+    client.hset(keys.facts(ident), "host", "{}")
+    verbs.pause(store, ident)
+    if end == "completed":
+        claims.finish(ident, claim.token, info="{}")
+        the_bot_expires(client, ident)
+    elif end == "failed":
+        claims.give_back(ident, claim.token, Happened.CRASHED)
+        the_bot_expires(client, ident)
+    else:
+        client.delete(keys.lease(ident))
+        the_console_fails(client, ident)
+    the_bot_queues(client, url, queued_at=int(NOW) + 7)
+    again = claims.reserve(["pending"], "pipeline:b", soon)
+    assert again is not None
+    assert (again.attempt, again.directory, again.resumed) == (1, "", "")
+    assert again.token > claim.token, "the crawl that was first is fenced off"
+    copy = fetched_copy(store, ident, token=again.token)
+    assert (copy.config, copy.desired, lookup.url_list(store, ident)) == ("", {}, None)
+    assert not client.exists(keys.facts(ident))
+
+
+def test_live_settings_for_a_job_that_waits_are_kept_when_it_is_taken(store: JobStore) -> None:
+    url = "http://example.com/"
+    claims, soon = Claims(store), timedelta(minutes=1)
+    ident = the_bot_queues(store.client, url, queued_at=1)
+    claim = claims.reserve(["pending"], "pipeline:a", soon)
+    assert claim is not None
+    claims.finish(ident, claim.token, info="{}")
+    the_bot_expires(store.client, ident)
+    the_bot_queues(store.client, url, queued_at=2)
+    verbs.pause(store, ident)
+    assert claims.reserve(["pending"], "pipeline:a", soon) is not None
+    assert lookup.desired(store, ident) == {"paused": "1"}
+
+
+def test_a_job_that_goes_back_into_its_queue_keeps_its_claim_and_its_crawl_file(store: JobStore) -> None:
+    claims, soon = Claims(store), timedelta(minutes=1)
+    ident = submit(store, Submission(url=URL, config="depth: 0"), now=NOW).ident
+    claim = claims.reserve(["pending"], "pipeline:a", soon)
+    assert claim is not None
+    claims.settle(ident, claim.token, directory="d", store="here")
+    claims.release(ident, claim.token)
+    again = claims.reserve(["pending"], "pipeline:b", soon)
+    assert again is not None
+    assert (again.attempt, again.directory) == (2, "d")
+    assert lookup.config(store, ident) == "depth: 0"
 
 
 def test_a_change_is_written_then_aged_then_published(redis_server: RedisServer) -> None:

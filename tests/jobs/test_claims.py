@@ -284,24 +284,6 @@ def test_a_record_that_is_gone_is_not_begun_again(store: JobStore) -> None:
     assert raw(store).exists(IDENTS[0], "working", store.keys.claim(IDENTS[0])) == 0
 
 
-def test_a_claim_that_redis_forgot_is_handed_back_with_its_token(
-    store: JobStore,
-) -> None:
-    queue(store, IDENTS[0])
-    claims = Claims(store)
-    claim = claims.reserve(["pending"], OWNER)
-    assert claim is not None
-    raw(store).flushall()
-    assert claims.renew(IDENTS[0], claim.token) is Renewal.GONE
-    assert claims.hand_back(claim)
-    assert not claims.hand_back(claim)
-    assert claims.renew(IDENTS[0], claim.token) is Renewal.RENEWED
-    assert raw(store).lrange("working", 0, -1) == [IDENTS[0]]
-    other = claims.take(f"{IDENTS[1]}.p0", OWNER)
-    assert other is not None
-    assert other.token > claim.token
-
-
 def test_a_token_does_not_come_back_when_the_database_is_emptied(store: JobStore) -> None:
     claims = Claims(store)
     first = claims.take(f"{IDENTS[0]}.p1", OWNER)

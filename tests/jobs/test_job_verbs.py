@@ -221,13 +221,13 @@ def test_a_job_is_moved_to_a_place_and_the_others_keep_their_order(
 
 
 def test_a_job_is_moved_to_the_ends_and_into_other_queues(jobs: JobStore) -> None:
-    queues.to_front(jobs, IDENTS[3])
-    queues.to_back(jobs, IDENTS[0])
+    queues.move(jobs, IDENTS[3], place=1)
+    queues.move(jobs, IDENTS[0], place=queues.LAST)
     assert (order(jobs)[0], order(jobs)[-1]) == (IDENTS[3], IDENTS[0])
     assert queues.move(jobs, IDENTS[1], place=1, queue="pending:blue") == "pending:blue"
     assert queues.queue_names(jobs) == ["pending", "pending-ao", "pending-large", "pending:blue"]
     assert order(jobs, "pending:blue") == [IDENTS[1]]
-    assert queues.to_front(jobs, IDENTS[1]) == "pending:blue"
+    assert queues.move(jobs, IDENTS[1], place=1) == "pending:blue"
     assert queues.remove(jobs, IDENTS[1]) == "pending:blue"
     assert queues.lengths(jobs) == {"pending": 6, "pending-ao": 0, "pending-large": 0}
 
@@ -235,7 +235,7 @@ def test_a_job_is_moved_to_the_ends_and_into_other_queues(jobs: JobStore) -> Non
 def test_what_does_not_wait_cannot_be_moved(jobs: JobStore) -> None:
     started(jobs, IDENT)
     with pytest.raises(UsageError, match="it is running"):
-        queues.to_front(jobs, IDENT)
+        queues.move(jobs, IDENT, place=1)
     with pytest.raises(UsageError, match="no queue"):
         queues.move(jobs, IDENTS[1], place=1, queue="working")
     with pytest.raises(UsageError):

@@ -87,10 +87,10 @@ def test_watermarks_that_mean_nothing_trim_nothing(logged: JobStore) -> None:
 def test_no_log_is_trimmed_for_a_record_that_is_none(store: JobStore) -> None:
     store.client.zadd(LOG, {"x": 1})
     store.client.hset(IDENT, "heartbeat", "1")
-    assert logs.trim_all(store, [IDENT, IDENT]) == 0
+    assert logs.trim(store, IDENT) == 0
     store.client.delete(IDENT)
     store.client.set(IDENT, "odd")
-    assert logs.trim_all(store, [IDENT]) == 0
+    assert logs.trim(store, IDENT) == 0
     assert store.client.zcard(LOG) == 1
 
 

@@ -59,7 +59,7 @@ READERS: dict[str, Callable[[JobStore], object]] = {
     "where": lambda store: verbs.where(store, IDENT),
     "pause": lambda store: verbs.pause(store, IDENT),
     "ignore": lambda store: verbs.ignore(store, IDENT, ["x"]),
-    "move": lambda store: queues.to_front(store, IDENT),
+    "move": lambda store: queues.move(store, IDENT, place=1),
     "abort": lambda store: verbs.abort(store, IDENT, now=NOW),
     "remove": lambda store: queues.remove(store, IDENT),
     "expire": lambda store: verbs.expire(store, IDENT),

@@ -76,7 +76,7 @@ def test_a_controller_submits_steers_and_tidies(roles: dict[str, JobStore]) -> N
     for url in URLS:
         submit(store, Submission(url=url, config="x", ignore_sets=("forums",), pipeline="blue"), now=NOW)
     first, second, third, _ = (ident_of(url) for url in URLS)
-    queues.to_back(store, first)
+    queues.move(store, first, place=queues.LAST)
     queues.move(store, second, place=1, queue="pending")
     verbs.delay(store, first, 1, 2)
     verbs.ignore(store, first, ["x$"])
@@ -144,7 +144,7 @@ WORK = {
     "submit": lambda store: submit(store, Submission(url="http://new.example/"), now=NOW),
     "reserve": lambda store: Claims(store).reserve(["pending"], "crawl:pipeline:" + "a" * 32, LONG),
     "abort": lambda store: verbs.abort(store, ident_of(URLS[0]), now=NOW),
-    "move": lambda store: queues.to_back(store, ident_of(URLS[0])),
+    "move": lambda store: queues.move(store, ident_of(URLS[0]), place=queues.LAST),
     "flush": lambda store: store.client.zadd("crawl:x_log", {"x": 1}),
     "publish": lambda store: store.client.publish("crawl:updates", "x"),
     "elsewhere": lambda store: store.client.get("other"),

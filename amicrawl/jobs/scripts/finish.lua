@@ -1,13 +1,13 @@
 -- Ends a job that is done, as ArchiveBot's own script does, and its claim.
 --
--- KEYS  claim, lease, working, record, jobs_completed, jobs_aborted, finish_notifications, then what
---       expires with the record
+-- KEYS  claim, lease, working, record, live settings, jobs_completed, jobs_aborted, finish_notifications,
+--       then what expires with the record
 -- ARGV  unit, token, info JSON, seconds that the record of a completed job lives, of an aborted one,
 --       how many notifications are kept, updates channel
 -- Returns COMPLETED, ABORTED, LOST (the claim is another's) or GONE (there is no record, or no claim).
 local claim, lease, working, record = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local unit, token, info = ARGV[1], ARGV[2], ARGV[3]
-local notifications = KEYS[7]
+local notifications = KEYS[8]
 
 local function kind(key)
   return redis.call('TYPE', key)['ok']
@@ -29,11 +29,12 @@ end
 redis.call('HSET', record, 'finished_at', redis.call('TIME')[1])
 -- Whatever is done to `working` must not keep a job from ending.
 redis.pcall('LREM', working, 1, unit)
-redis.call('DEL', lease)
+-- Live settings end with the job, and do not wait for the next one of its ident.
+redis.call('DEL', lease, KEYS[5])
 local aborted = redis.call('HGET', record, 'aborted')
-local answer, counter, keep = 'COMPLETED', KEYS[5], ARGV[4]
+local answer, counter, keep = 'COMPLETED', KEYS[6], ARGV[4]
 if aborted and aborted ~= '' then
-  answer, counter, keep = 'ABORTED', KEYS[6], ARGV[5]
+  answer, counter, keep = 'ABORTED', KEYS[7], ARGV[5]
 end
 redis.call('HSET', claim, 'state', 'done')
 if not tonumber(redis.pcall('INCR', counter)) then
@@ -41,7 +42,7 @@ if not tonumber(redis.pcall('INCR', counter)) then
 end
 redis.call('EXPIRE', claim, keep)
 redis.call('EXPIRE', record, keep)
-for number = 8, #KEYS do
+for number = 9, #KEYS do
   redis.call('EXPIRE', KEYS[number], keep)
 end
 if kind(notifications) ~= 'list' then

@@ -1,6 +1,6 @@
 -- Ends a claim whose job is not done: back to the front of its queue, or out of the way for good.
 --
--- KEYS  claim, lease, working, record, jobs_failed, then what expires with the record
+-- KEYS  claim, lease, working, record, live settings, jobs_failed, then what expires with the record
 -- ARGV  prefix, unit, token, what has happened (drained, crashed, lapsed, unable), why in a sentence,
 --       how many failures are borne, or how often nobody need be able, seconds that the record of a failed job lives, updates channel,
 --       seconds after which an attempt counts as having gone well, seconds for which the job is kept
@@ -34,7 +34,10 @@ if happened == 'lapsed' and redis.call('EXISTS', lease) == 1 then
 end
 redis.call('DEL', lease)
 if kind(record) ~= 'hash' or redis.call('HEXISTS', record, 'url') == 0 then
-  redis.call('DEL', claim)
+  redis.call('DEL', claim, KEYS[5])
+  for number = 7, #KEYS do
+    redis.call('DEL', KEYS[number])
+  end
   redis.pcall('LREM', working, 0, unit)
   return 'GONE'
 end
@@ -57,13 +60,14 @@ local answer = 'QUEUED'
 if is_over then
   answer = 'DEAD'
   redis.call('HSET', claim, 'state', 'dead')
+  redis.call('DEL', KEYS[5])
   redis.call('HSET', record, 'failed', 'true')
-  if not tonumber(redis.pcall('INCR', KEYS[5])) then
-    redis.call('SET', KEYS[5], 1)
+  if not tonumber(redis.pcall('INCR', KEYS[6])) then
+    redis.call('SET', KEYS[6], 1)
   end
   redis.call('EXPIRE', claim, keep)
   redis.call('EXPIRE', record, keep)
-  for number = 6, #KEYS do
+  for number = 7, #KEYS do
     redis.call('EXPIRE', KEYS[number], keep)
   end
 else

@@ -1,3 +1,4 @@
+--!include _claim
 -- Takes the next job of some queues: out of its queue, into `working`, claimed and leased, in one step.
 --
 -- KEYS  working, token counter, queue...            in the order in which they are asked
@@ -8,10 +9,6 @@
 local working, counter = KEYS[1], KEYS[2]
 local prefix, owner, lease_ms, left, store = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
 local refused = {}
-
-local function kind(key)
-  return redis.call('TYPE', key)['ok']
-end
 
 local function refuse(entry, queue, reason)
   table.insert(refused, entry)
@@ -51,37 +48,15 @@ local function is_kept(unit)
     and (tonumber(words[2] or '') or 0) > tonumber(redis.call('TIME')[1])
 end
 
-local function clock()
-  local now = redis.call('TIME')
-  return now[1] .. '.' .. string.format('%06d', tonumber(now[2])),
-    tonumber(now[1]) * 1000 + math.floor(tonumber(now[2]) / 1000)
-end
-
--- Grows for ever, even over a database that was emptied: it is never behind the clock.
-local function next_token(ms)
-  local last = 0
-  if kind(counter) == 'string' then
-    last = tonumber(redis.call('GET', counter)) or 0
-  end
-  local token = string.format('%.0f', math.max(last + 1, ms))
-  redis.call('SET', counter, token)
-  return token
-end
-
 local function take(unit, queue)
   local claim, record = prefix .. 'amicrawl:claim:' .. unit, prefix .. unit
-  if kind(claim) ~= 'hash' then
-    redis.call('DEL', claim)
-  else
+  forget_earlier(prefix, unit)
+  if redis.call('EXISTS', claim) == 1 then
     -- An entry of ours that its owner has left behind. Others' entries stay.
     redis.call('LREM', working, 0, unit)
   end
-  local since, ms = clock()
-  local token = next_token(ms)
-  local attempt = (tonumber(redis.call('HGET', claim, 'attempt')) or 0) + 1
-  redis.call('HSET', claim, 'owner', owner, 'token', token, 'attempt', attempt, 'state', 'held',
-    'queue', queue, 'since', since)
-  redis.call('SET', prefix .. 'amicrawl:lease:' .. unit, token, 'PX', lease_ms)
+  local token, since = hold(claim, prefix .. 'amicrawl:lease:' .. unit, counter, owner, lease_ms,
+    'queue', queue, 'queued_at', redis.call('HGET', record, 'queued_at') or '')
   redis.call('LPUSH', working, unit)
   redis.call('HSET', record, 'started_at', since, 'pipeline_id', owner)
   return {refused, unit, token, redis.call('HGETALL', record), redis.call('HGETALL', claim)}

@@ -1,35 +1,15 @@
--- Takes one unit that nobody holds: a partition of a shared crawl, which waits in no queue.
+--!include _claim
+-- Takes one unit that is not held, out of any queue: the job that a crawl was begun for by hand.
 --
--- KEYS  claim, lease, token counter
--- ARGV  owner, lease in ms
--- Returns {token, claim as HGETALL}, or nil while somebody holds it.
-local claim, lease, counter = KEYS[1], KEYS[2], KEYS[3]
-local owner, lease_ms = ARGV[1], ARGV[2]
-
-local function kind(key)
-  return redis.call('TYPE', key)['ok']
-end
+-- KEYS  claim, lease, token counter, record
+-- ARGV  prefix, unit, owner, lease in ms
+-- Returns {token, claim as HGETALL}, or nil while it is held, or where it has ended.
+local claim, lease, counter, record = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 
 if redis.call('EXISTS', lease) == 1 then
   return false
 end
-if kind(claim) ~= 'hash' then
-  redis.call('DEL', claim)
-end
-if redis.call('HGET', claim, 'state') == 'done' then
-  return false
-end
-local now = redis.call('TIME')
-local ms = tonumber(now[1]) * 1000 + math.floor(tonumber(now[2]) / 1000)
-local last = 0
-if kind(counter) == 'string' then
-  last = tonumber(redis.call('GET', counter)) or 0
-end
-local token = string.format('%.0f', math.max(last + 1, ms))
-redis.call('SET', counter, token)
-local attempt = (tonumber(redis.call('HGET', claim, 'attempt')) or 0) + 1
-redis.call('HSET', claim, 'owner', owner, 'token', token, 'attempt', attempt, 'state', 'held',
-  'since', now[1] .. '.' .. string.format('%06d', tonumber(now[2])))
-redis.call('PERSIST', claim)
-redis.call('SET', lease, token, 'PX', lease_ms)
+forget_earlier(ARGV[1], ARGV[2])
+local queued_at = kind(record) == 'hash' and redis.call('HGET', record, 'queued_at') or ''
+local token = hold(claim, lease, counter, ARGV[3], ARGV[4], 'queued_at', queued_at)
 return {token, redis.call('HGETALL', claim)}
