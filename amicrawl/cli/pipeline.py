@@ -26,6 +26,7 @@ from amicrawl.jobs.connection import connect
 from amicrawl.jobs.pipeline_record import PipelineIdentity, tell_to_drain
 from amicrawl.jobs.place import opened_store
 from amicrawl.jobs.queue_order import queue_order
+from amicrawl.jobs.reaper import GRACE
 from amicrawl.jobs.shelf import path_of
 from amicrawl.jobs.supervisor import Mode, PipelineOptions, Supervisor
 from amicrawl.record.bucket import open_bucket
@@ -120,7 +121,7 @@ def pipeline(
         failures_borne=failures,
         # With a bucket everybody has its files.
         kept_for=timedelta(seconds=0 if bucket else keep_for),
-        grace=min(5.0, lease / 2),
+        grace=min(GRACE, lease / 2),
     )
     where = redis_settings(redis, prefix)
     workshop = _workshop(

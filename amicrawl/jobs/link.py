@@ -47,7 +47,8 @@ EVERY = 1.0
 
 _LISTEN = 0.2
 _RE_READ = 30.0
-_LONGEST_WAIT = 5.0
+_LONGEST_WAIT = 2.0
+"""Seconds between two tries while Redis does not answer: well below the reaper's `GRACE`."""
 _MOST_ENTRIES = 2000
 _MOST_TEXT = 4 * 1024**2
 _MOST_MESSAGES = 100
@@ -205,7 +206,8 @@ class Link:
     def _due(self) -> float:
         if not self._failures:
             return self._flushed_at + EVERY - _TOO_EARLY
-        return self._flushed_at + min(0.5 * 2.0 ** min(self._failures, 10), _LONGEST_WAIT)
+        longest = min(_LONGEST_WAIT, self._ttl / 8)
+        return self._flushed_at + min(0.25 * 2.0 ** min(self._failures, 10), longest)
 
     def _finish(self) -> None:
         """Flush until nothing is left, or it takes too long."""

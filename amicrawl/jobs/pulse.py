@@ -35,8 +35,14 @@ class Pulse:
         """When it was last known to have done so."""
 
     def looked(self, left: float, now: float) -> None:
-        """Take in that the lease is good for *left* seconds more."""
-        if self._left is not None and left > max(self._left - (now - self._at), 0.0) + _TOLERANCE:
+        """Take in that the lease is good for *left* seconds more, or that there is none (0).
+
+        After a time without a look, because Redis was away or this process stood still, the wait for a
+        renewal begins anew: the crawl may have been cut off, too, and tries again with pauses.
+        """
+        if self._left is None or now - self._at > self._ttl * PATIENCE:
+            self._begin_anew(now)
+        elif left > max(self._left - (now - self._at), 0.0) + _TOLERANCE:
             self.has_begun = True
             self.heard = now
         self._left, self._at = left, now
@@ -44,8 +50,12 @@ class Pulse:
     def could_not_look(self, now: float) -> None:
         """Take in that Redis did not answer: so the crawl may not have reached it either."""
         self._left = None
+        self._begin_anew(now)
+
+    def _begin_anew(self, now: float) -> None:
         self.heard = max(self.heard, now)
-        self._started = now if not self.has_begun else self._started
+        if not self.has_begun:
+            self._started = now
 
     def renewed(self, now: float) -> None:
         """Take in that the pipeline has renewed the lease in the place of the crawl."""

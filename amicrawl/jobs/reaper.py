@@ -20,7 +20,7 @@ from amicrawl.jobs.pipeline_record import remove_stale
 from amicrawl.jobs.reading import list_at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from amicrawl.jobs.connection import JobStore
 
@@ -28,8 +28,9 @@ logger = logging.getLogger(__name__)
 
 EVERY = 2.0
 """Seconds between two looks."""
-GRACE = 5.0
-"""Seconds that a lease has to have been out before its job is given to somebody else."""
+GRACE = 15.0
+"""Seconds that a lease has to have been out before its job is given to another pipeline: after an outage
+of Redis, a crawl needs a pause, a new connection and a round trip to have its lease again."""
 CLEARS_EVERY = 600.0
 """Seconds between two searches for records of dead pipelines and claims of no job."""
 
@@ -58,8 +59,11 @@ class Reaper:
         """Begin to count anew: Redis did not answer."""
         self._lapsed.clear()
 
-    def reap(self) -> dict[str, GivenBack]:
-        """Give back what its owner has left behind, if it is time to look; return what became of it."""
+    def reap(self, *, ours: Collection[str] = ()) -> dict[str, GivenBack]:
+        """Give back what its owner has left behind, if it is time to look; return what became of it.
+
+        *ours* are units whose crawls run here, and are watched by their pulse.
+        """
         now = self._clock()
         if now - self._looked < EVERY:
             return {}
@@ -68,7 +72,7 @@ class Reaper:
             self._cleared = now
             self._clear()
         found = {}
-        for claim in self._left_behind(now):
+        for claim in self._left_behind(now, ours):
             answer = self._claims.give_back(
                 claim.unit, claim.token, Happened.LAPSED, why=f"its owner {claim.owner[:100]} was gone"
             )
@@ -82,11 +86,11 @@ class Reaper:
             found[claim.unit] = answer
         return found
 
-    def _left_behind(self, now: float) -> list[Claim]:
+    def _left_behind(self, now: float, ours: Collection[str]) -> list[Claim]:
         units = [
             unit
             for unit in dict.fromkeys(list_at(self._store, self._store.keys.working))
-            if is_ident(unit)
+            if is_ident(unit) and unit not in ours
         ]
         lapsed: dict[tuple[str, int], float] = {}
         over = []

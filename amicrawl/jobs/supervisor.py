@@ -28,7 +28,7 @@ from amicrawl.jobs.lease import Claim, Claims, Refusal
 from amicrawl.jobs.pipeline_record import RUNNING, STOPPING, PipelineRecord, figures
 from amicrawl.jobs.place import STOP_FILE
 from amicrawl.jobs.pulse import STARTUP, Pulse
-from amicrawl.jobs.reaper import Reaper
+from amicrawl.jobs.reaper import GRACE, Reaper
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,7 +43,7 @@ TICK = 0.2
 """Seconds between two looks at the children."""
 SECOND = 1.0
 """Seconds between two of everything that Redis is asked."""
-LONGEST_PAUSE = 30.0
+LONGEST_PAUSE = 5.0
 """Seconds between two tries while Redis does not answer, at most."""
 HURRY = 15.0
 """Seconds that crawls have to seal their files after the second signal, before they are killed."""
@@ -87,7 +87,7 @@ class PipelineOptions:
     """Seconds that a crawl may take until it renews its lease itself."""
     on_signal: Mode = Mode.RELEASES
     """What the first signal brings about."""
-    grace: float = 5.0
+    grace: float = GRACE
     """Seconds that the leases of others have to be out."""
     failures_borne: int = 5
     kept_for: timedelta = timedelta(0)
@@ -194,7 +194,7 @@ class Supervisor:
                 self._asked = now
                 self._report()
                 self._look_after(now)
-                self._reaper.reap()
+                self._reaper.reap(ours=[each.ident for each in self.attempts if each.is_running])
             self._end(now)
             self._take(now)
         except (AmicrawlError, redis.RedisError, OSError) as error:
@@ -226,9 +226,10 @@ class Supervisor:
                 attempt.is_lost = True
                 attempt.kill("the job is somebody else's by now")
                 continue
+            # Without a claim, Redis was emptied: the crawl has as long to write it again.
+            attempt.pulse.looked(left.total_seconds(), now)
             if claim is not None:
                 self._checkpoint(attempt, now)
-                attempt.pulse.looked(left.total_seconds(), now)
                 if attempt.shipping is not None or attempt.pulse.is_our_turn(now):
                     self._claims.renew(attempt.ident, attempt.claim.token, ttl, beats=1)
                     attempt.pulse.renewed(now)

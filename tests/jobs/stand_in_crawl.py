@@ -34,7 +34,12 @@ def main(ident: str, directory: Path) -> int:
     pages = len(done.read_text().splitlines()) if done.exists() else 0
     try:
         while True:
-            if client.eval(RENEW, 3, *keys, token, LEASE, 1) == "LOST":
+            try:
+                answer = client.eval(RENEW, 3, *keys, token, LEASE, 1)
+            except (redis.ConnectionError, redis.TimeoutError):
+                time.sleep(0.2)
+                continue
+            if answer == "LOST":
                 return 6
             pages += 1
             with done.open("a") as file:

@@ -80,15 +80,30 @@ def test_until_a_crawl_renews_itself_the_pipeline_does_for_a_while() -> None:
     assert 60 < now <= 62
 
 
-def test_nobody_is_hung_because_redis_does_not_answer() -> None:
+@pytest.mark.parametrize("pause", [1, 5, 30])
+def test_no_crawl_is_taken_for_hung_because_redis_did_not_answer(pause: int) -> None:
+    """However long the last pause was between two tries to look."""
     pulse = Pulse(30, 0)
     pulse.looked(29.9, 2)
     assert pulse.has_begun
-    for second in range(3, 200):
+    for second in range(3, 200, pause):
         pulse.could_not_look(second)
-    pulse.looked(0, 201)
-    assert not pulse.is_hung(215)
-    assert pulse.is_hung(230)
+    pulse.looked(0, 230)
+    assert not pulse.is_hung(230)
+    pulse.looked(0, 250)
+    assert not pulse.is_hung(250)
+    pulse.looked(0, 253)
+    assert pulse.is_hung(253)
+
+
+def test_no_crawl_is_taken_for_hung_because_its_pipeline_stood_still() -> None:
+    pulse = Pulse(30, 0)
+    pulse.looked(29.9, 2)
+    pulse.looked(0, 90)
+    assert not pulse.is_hung(90)
+    starting = Pulse(30, 0, startup=60)
+    starting.looked(0, 90)
+    assert not starting.is_hung(90)
 
 
 @pytest.mark.parametrize(

@@ -391,3 +391,30 @@ def test_while_redis_is_away_crawls_go_on_and_what_there_is_to_tell_waits(
         os.kill(redis_server.pid, signal.SIGCONT)
     run.turn(ended(run, IDENTS[0]))
     assert raw(run.store).get("jobs_completed") == "1"
+
+
+def test_an_outage_longer_than_the_lease_counts_as_no_crash(
+    redis_server: RedisServer, run: Pipelines
+) -> None:
+    submit(run, IDENTS[0], "long")
+    options = PipelineOptions(failures_borne=1, slots=1)
+    first = run.start("one", options=options)
+    run.turn(lambda: first.attempts and first.attempts[0].pulse.has_begun)
+    [attempt] = first.attempts
+    os.kill(redis_server.pid, signal.SIGSTOP)
+    try:
+        # By then it waits for longer between two tries than a crawl may go without a renewal.
+        deadline = time.monotonic() + 60
+        while first._outage.failures < 3:
+            assert time.monotonic() < deadline
+            first.turn()
+            time.sleep(0.05)
+    finally:
+        os.kill(redis_server.pid, signal.SIGCONT)
+    pages = int(raw(run.store).hget(IDENTS[0], "items_downloaded"))
+    run.turn(lambda: not first.redis_is_away)
+    run.turn(lambda: int(raw(run.store).hget(IDENTS[0], "items_downloaded")) > pages + 3)
+    assert first.attempts == [attempt]
+    assert attempt.is_running
+    claim = raw(run.store).hgetall(run.store.keys.claim(IDENTS[0]))
+    assert (claim["attempt"], claim.get("failures", "0")) == ("1", "0")
