@@ -20,6 +20,15 @@ from amicrawl.cli.collection_steps import STEPS, source_of, take_steps
 from amicrawl.cli.detector_lines import detector_lines
 from amicrawl.cli.processes import Processes, as_many, to_be_continued
 from amicrawl.cli.progress_line import ProgressLine
+from amicrawl.cli.table import (
+    Crawl,
+    Flat,
+    SchemaName,
+    SchemaOption,
+    Segment,
+    Subset,
+    table_options,
+)
 from amicrawl.cli.terminal import counted, harmless, human_size
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, UsageError
@@ -61,6 +70,11 @@ def collection(
     post: Post = False,
     dir_root: DirRoot = None,
     patience: Patience = 600,
+    schema: SchemaOption = SchemaName.EOT,
+    flat: Flat = False,
+    crawl: Crawl = "",
+    segment: Segment = "",
+    subset: Subset = "",
 ) -> None:
     """Make everything that can be known of FILES, each read once, and go on where a run was broken off.
 
@@ -74,6 +88,7 @@ def collection(
     sources = archive_files(files)
     make_directory(out)
     settings = {COMPAT: compat.value, **({POST: "1"} if post else {})}
+    options = table_options(schema, flat=flat, crawl=crawl, segment=segment, subset=subset)
     steps = [name for name in STEPS if name in wanted]
     source = source_of(wanted)
     to_make = [name for name in PRODUCTS if name in wanted or (steps and name == source)]
@@ -89,7 +104,7 @@ def collection(
         screen.end()
         # What was lost is written down first: a step may fail, for want of room as any.
         _write_report(collected, out)
-        take_steps(steps, out, collected, source=source)
+        take_steps(steps, out, collected, source=source, options=options)
     _write_report(collected, out)
     _show_report(collected, out)
     if not collected.is_sound:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from amicrawl.cli.terminal import counted
 from amicrawl.index.collection.collecting import FAILED
 from amicrawl.index.collection.report import as_object
-from amicrawl.table.making import REJECTS_NAME
+from amicrawl.table.making import REJECTS_SUFFIX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -24,7 +24,10 @@ NAMES_SHOWN = 5
 LOSSES_SHOWN = 20
 """Losses of one file that are named."""
 
-_REASONS = {"rejects_by_reason": f" in table/{REJECTS_NAME}", "skipped_by_reason": " not in the summary"}
+_REASONS = {
+    "rejects_by_reason": f" in table{REJECTS_SUFFIX}",
+    "skipped_by_reason": " not in the summary",
+}
 """What tells why a step left lines out, and where those are."""
 
 

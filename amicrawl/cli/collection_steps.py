@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from amicrawl.index.collection.collecting import Collected
+    from amicrawl.table import TableOptions
+
+
+TABLE = "table"
 
 
 class Step(NamedTuple):
@@ -35,15 +39,15 @@ class Step(NamedTuple):
 
     result: str
     """What lies in the collection's directory when it has been taken."""
-    take: Callable[[Sequence[Path], Path], dict[str, Any]]
+    take: Callable[[Sequence[Path], Path, TableOptions], dict[str, Any]]
     """Makes the result of files, in order; returns what is to be said of it."""
 
 
-def make_table_of(files: Sequence[Path], out: Path) -> dict[str, Any]:
+def make_table_of(files: Sequence[Path], out: Path, options: TableOptions) -> dict[str, Any]:
     """Make the table of *files* in the directory *out*, in place of the one that is there."""
     new = out.with_name(out.name + OPEN_SUFFIX)
     _remove(new)
-    report = make_table(files, new, disk=Disk())
+    report = make_table(files, new, disk=Disk(), options=options)
     _remove(out)
     rename_durably(new, out, disk=Disk())
     said = asdict(report)
@@ -59,7 +63,7 @@ def _remove(directory: Path) -> None:
             shutil.rmtree(directory)
 
 
-def make_summary_of(files: Sequence[Path], out: Path) -> dict[str, Any]:
+def make_summary_of(files: Sequence[Path], out: Path, _options: TableOptions) -> dict[str, Any]:
     """Write the summary of *files* to *out*, so that it adds up with others; and as text beside it."""
     reading = read_counts([str(path) for path in files])
     today = datetime.now(tz=UTC).date()
@@ -76,7 +80,7 @@ def make_summary_of(files: Sequence[Path], out: Path) -> dict[str, Any]:
 
 
 STEPS: dict[str, Step] = {
-    "table": Step("table", make_table_of),
+    TABLE: Step("table", make_table_of),
     "summary": Step("summary.json", make_summary_of),
 }
 """The steps, by the name that they are asked for by, in the order in which they are taken."""
@@ -90,18 +94,30 @@ def source_of(wanted: Collection[str]) -> str:
     return "cdxj" if "cdxj" in wanted and "merged" not in wanted else "merged"
 
 
-def take_steps(names: Sequence[str], out: Path, collected: Collected, *, source: str) -> None:
-    """Take the steps *names* with the products *source*, and add to *collected* what is to be said."""
+def take_steps(
+    names: Sequence[str],
+    out: Path,
+    collected: Collected,
+    *,
+    source: str,
+    options: TableOptions,
+) -> None:
+    """Take the steps *names* with the products *source*, and add to *collected* what is to be said.
+
+    *options* are the table's.
+    """
     for name in names:
         made = [
             outcome.products[source]
             for _, outcome in sorted(collected.outcomes.items())
             if source in outcome.products
         ]
-        facts = [[one.file, one.size, (out / one.file).stat().st_mtime_ns] for one in made]
+        facts: list[Any] = [[one.file, one.size, (out / one.file).stat().st_mtime_ns] for one in made]
+        if name == TABLE:
+            facts.append([options.schema.name, options.place, options.flat])
         state = hashlib.sha256(json.dumps(facts).encode()).hexdigest()
         collected.steps[name] = _taken_before(name, state, out) or _take(
-            name, [out / one.file for one in made], state, out
+            name, [out / one.file for one in made], state, out, options
         )
 
 
@@ -127,10 +143,12 @@ def _facts(said: Any) -> dict[str, Any]:
     return facts
 
 
-def _take(name: str, files: Sequence[Path], state: str, out: Path) -> dict[str, Any]:
+def _take(
+    name: str, files: Sequence[Path], state: str, out: Path, options: TableOptions
+) -> dict[str, Any]:
     """Take a step; one that fails costs neither those behind it nor what was made of the files."""
     try:
-        said = STEPS[name].take(files, out / STEPS[name].result)
+        said = STEPS[name].take(files, out / STEPS[name].result, options)
     except AmicrawlError:
         raise
     except Exception as error:  # noqa: BLE001  # whatever it is, it costs this step only

@@ -16,7 +16,8 @@ from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode
 from amicrawl.index.lines.line_reader import files_in
 from amicrawl.table import SCHEMAS, Place, TableOptions, TableReport, make_table
-from amicrawl.table.making import REJECTS_NAME
+from amicrawl.table.making import REJECTS_SUFFIX, beside
+from amicrawl.table.partition import MONTH_PREFIX
 
 _TOLD_EVERY = 250_000
 _SUFFIXES = (".cdxj", ".cdxj.gz")
@@ -60,16 +61,12 @@ def table(
 ) -> None:
     """Turn CDXJ files into a table that DuckDB, pandas and Spark read: one row a capture.
 
-    A line that gives no row goes to `_rejects.txt` in the table's directory, behind the reason; the exit
-    code is then 5. Example: amicrawl table merged/ -o table/
+    A line that gives no row goes to `DIRECTORY.rejects.txt`, behind the reason; the exit code is then
+    5. Example: amicrawl table merged/ -o table/
     """
     files = files_in(inputs, suffixes=_SUFFIXES)
     make_directory(out)
-    options = TableOptions(
-        schema=SCHEMAS[schema.value],
-        place=Place(crawl or None, segment or None, subset or None),
-        flat=flat,
-    )
+    options = table_options(schema, flat=flat, crawl=crawl, segment=segment, subset=subset)
     if engine is Engine.SPARK:
         from amicrawl.table.spark import make_table_on_spark, session  # noqa: PLC0415  # an extra
 
@@ -86,18 +83,28 @@ def table(
         raise typer.Exit(ExitCode.DAMAGED)
 
 
+def table_options(
+    schema: SchemaName, *, flat: bool, crawl: str, segment: str, subset: str
+) -> TableOptions:
+    """Return the options of a table that a command was given."""
+    place = Place(crawl or None, segment or None, subset or None)
+    return TableOptions(schema=SCHEMAS[schema.value], place=place, flat=flat)
+
+
 def show(report: TableReport, out: Path) -> None:
     """Say what became of the lines."""
     files, lines = counted(report.files, "file"), counted(report.lines, "line")
     typer.echo(f"{counted(report.rows, 'row')} in {files} below {out}, of {lines}.")
     if report.rows_without_crawl:
         typer.echo(
-            f"In the default partition: {counted(report.rows_without_crawl, 'row')}. WARC file names "
-            f"({harmless(report.example_without_crawl or 'none given', limit=120)}) say no crawl there. "
-            "Say it with --crawl, --segment and --subset."
+            f"Filed by month, as crawl={MONTH_PREFIX}YYYY-MM: "
+            f"{counted(report.rows_without_crawl, 'row')}. WARC file names "
+            f"({harmless(report.example_without_crawl or 'none given', limit=120)}) name no crawl. "
+            "Name it with --crawl, --segment and --subset."
         )
+    rejects = beside(out, REJECTS_SUFFIX)
     for reason, count in sorted(report.rejects_by_reason.items(), key=lambda item: -item[1]):
-        typer.echo(f"{counted(count, 'line')} in {out / REJECTS_NAME}: {harmless(reason)}.", err=True)
+        typer.echo(f"{counted(count, 'line')} in {rejects}: {harmless(reason)}.", err=True)
     for damage in report.damaged:
         typer.echo(f"Damaged, and read up to there: {harmless(damage)}", err=True)
 

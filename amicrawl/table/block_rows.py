@@ -111,7 +111,7 @@ def _plain_rows(block: Block, fields: Fields, schema: TableSchema, place: Place)
     columns["warc_filename"] = columns["warc_filename"].dictionary_encode()
     columns |= {name: numbers(*fields.spans(name)) for name in _NUMBER_FIELDS}
     columns |= columns_of_urls(columns["url"])
-    columns |= places_of(columns["warc_filename"], place)
+    columns |= places_of(columns["warc_filename"], place, columns["fetch_time"])
     if "warc_record_id" in schema.columns.names:
         columns["warc_record_id"] = record_ids(fields.texts("warc_record_id").to_pylist())
     return rows_of_columns(columns, schema)

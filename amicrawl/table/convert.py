@@ -33,7 +33,7 @@ from amicrawl.table.line_faults import (
     number_of,
     status_of,
 )
-from amicrawl.table.partition import NOWHERE, Place, place_of
+from amicrawl.table.partition import DEFAULT_SUBSET, MONTH_PREFIX, NOWHERE, Place, place_of
 from amicrawl.table.url_columns import columns_of_urls, dictionary
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def _rows(lines: Sequence[bytes], schema: TableSchema, place: Place) -> pa.Recor
     }
     columns |= {column: _texts(objects, field) for column, field in schema.text_fields.items()}
     columns |= columns_of_urls(urls)
-    columns |= places_of(filenames, place)
+    columns |= places_of(filenames, place, columns["fetch_time"])
     if "warc_record_id" in schema.columns.names:
         columns["warc_record_id"] = record_ids([fields.get("recordid") for fields in objects])
     return rows_of_columns(columns, schema)
@@ -234,8 +234,13 @@ def numbers(spans: Spans, missing: NDArray[np.bool_] | None) -> pa.Array[Any]:
     return numbers_from(found)
 
 
-def places_of(filenames: pa.Array[Any], place: Place) -> dict[str, pa.Array[Any]]:
-    """Return crawl, segment and subset of each of *filenames*."""
+def places_of(
+    filenames: pa.Array[Any], place: Place, fetched: pa.Array[Any]
+) -> dict[str, pa.Array[Any]]:
+    """Return crawl, segment and subset of captures in *filenames* that were *fetched* then.
+
+    Only a segment can be null.
+    """
     spelled: Any = filenames if pa.types.is_dictionary(filenames.type) else filenames.dictionary_encode()
     known = [_place_of(name) for name in [*spelled.dictionary.to_pylist(), None]]
     if place != NOWHERE:
@@ -243,12 +248,26 @@ def places_of(filenames: pa.Array[Any], place: Place) -> dict[str, pa.Array[Any]
     which = numbers_of(spelled.indices)
     if (missing := missing_in(spelled.indices)) is not None:
         which = np.where(missing, len(known) - 1, which)
+    crawls, segments, subsets = zip(*known, strict=True)
     return {
-        name: dictionary(values, which)
-        for name, values in zip(
-            ("crawl", "warc_segment", "subset"), zip(*known, strict=True), strict=True
-        )
+        "crawl": _crawls(crawls, which, fetched),
+        "warc_segment": dictionary(segments, which),
+        "subset": dictionary([subset or DEFAULT_SUBSET for subset in subsets], which),
     }
+
+
+def _crawls(
+    known: Sequence[str | None], which: NDArray[np.integer[Any]], fetched: pa.Array[Any]
+) -> pa.Array[Any]:
+    """Return the crawls *known* at the places *which*; of captures without one, that of their month."""
+    unknown = np.array([crawl is None for crawl in known])[which]
+    if not unknown.any():
+        return dictionary(known, which)
+    months = numbers_of(fetched.view(pa.int64())).astype("M8[ms]").astype("M8[M]")[unknown]
+    each, places = np.unique(months, return_inverse=True)
+    both = which.astype(np.int64)
+    both[unknown] = len(known) + places
+    return dictionary([*known, *[f"{MONTH_PREFIX}{month}" for month in each]], both)
 
 
 @lru_cache(maxsize=32_768)

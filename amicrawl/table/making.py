@@ -1,29 +1,34 @@
 """From the CDXJ files of a collection to its table, on this machine.
 
 Every line becomes a row or a reject; which, and why, is counted, and rejects are kept in a file of their
-own, `_rejects.txt`: the reason, a tab, the line as it was. Rows come by `url_surtkey` and `fetch_time`
-within each crawl and subset. Files get their names when all are written; the report, `_table.json`,
-comes last, so a directory that has one is whole. Memory stays flat however many lines there are.
+own, `TABLE.rejects.txt`: the reason, a tab, the line as it was. Rows come by `url_surtkey` and
+`fetch_time` within each crawl and subset. Files get their names when all are written; the report,
+`TABLE.report.json`, comes last, so a table that has one is whole. Both are beside the table's directory:
+some readers, polars among them, take whatever is in a directory for Parquet. Memory stays flat however
+many lines there are.
 """
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import orjson
+import pyarrow as pa
 
 from amicrawl import __version__
 from amicrawl.disk import OPEN_SUFFIX, OutputFile, explained, remove_durably
 from amicrawl.errors import UsageError
 from amicrawl.index.claim import claimed
 from amicrawl.index.collector import collector_at_rest
+from amicrawl.index.lines.arrow_texts import numbers_of
 from amicrawl.index.steady_memory import steady_memory
 from amicrawl.table.block_rows import rows_of_block
 from amicrawl.table.line_sort import LineSort
 from amicrawl.table.ordering import NotInOrderError, blocks_in_order, last_in_order, sort_lines
-from amicrawl.table.partition import NOWHERE, Place
+from amicrawl.table.partition import MONTH_PREFIX, NOWHERE, Place
 from amicrawl.table.schema import EOT, SCHEMA_VERSION
 from amicrawl.table.suffixes import list_version
 from amicrawl.table.writer import FILE_ROWS, TableWriter, seal
@@ -33,16 +38,14 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from pathlib import Path
 
-    import pyarrow as pa
-
     from amicrawl.disk import Disk
     from amicrawl.errors import DamagedFileError
     from amicrawl.table.block_rows import BlockRows
     from amicrawl.table.convert import Reject
     from amicrawl.table.schema import TableSchema
 
-REJECTS_NAME = "_rejects.txt"
-REPORT_NAME = "_table.json"
+REJECTS_SUFFIX = ".rejects.txt"
+REPORT_SUFFIX = ".report.json"
 _MOST_SOURCES_NAMED = 200
 
 
@@ -71,7 +74,7 @@ class TableReport:
     files: int = 0
     """Parquet files that were written."""
     rows_without_crawl: int = 0
-    """Rows whose crawl or subset nothing tells; they lie in the default partition."""
+    """Rows whose crawl neither the caller nor the WARC file name says: they are filed by month."""
     example_without_crawl: str = ""
     """The WARC file name of the first of them."""
     rejects_by_reason: dict[str, int] = field(default_factory=dict)
@@ -96,12 +99,15 @@ class TableReport:
     def add_rows(self, rows: pa.RecordBatch) -> None:
         """Count *rows*."""
         self.rows += rows.num_rows
-        missing = rows["crawl"].null_count and rows.filter(rows["crawl"].is_null())
-        missing = missing or (rows["subset"].null_count and rows.filter(rows["subset"].is_null()))
-        if missing:
-            if not self.rows_without_crawl:
-                self.example_without_crawl = missing["warc_filename"][0].as_py() or ""
-            self.rows_without_crawl += missing.num_rows
+        crawls: Any = rows["crawl"]
+        if not pa.types.is_dictionary(crawls.type):
+            crawls = crawls.dictionary_encode()
+        by_month = np.array([name.startswith(MONTH_PREFIX) for name in crawls.dictionary.to_pylist()])
+        if by_month.any():
+            numbers = np.flatnonzero(by_month[numbers_of(crawls.indices)])
+            if len(numbers) and not self.rows_without_crawl:
+                self.example_without_crawl = rows["warc_filename"][int(numbers[0])].as_py() or ""
+            self.rows_without_crawl += len(numbers)
 
 
 def make_table(
@@ -170,7 +176,7 @@ class _Job(NamedTuple):
             metadata=file_metadata(self.options.schema, self.inputs),
             file_rows=self.options.file_rows,
         )
-        rejects = RejectsFile(self.out / REJECTS_NAME, disk=self.disk)
+        rejects = RejectsFile(beside(self.out, REJECTS_SUFFIX), disk=self.disk)
         try:
             with collector_at_rest(), steady_memory():
                 self._fill(writer, blocks, rejects=rejects, report=report, is_sure=is_sure)
@@ -219,7 +225,7 @@ def prepare(out: Path, *, disk: Disk) -> None:
         raise UsageError(
             f"{out} holds a table already ({present.name}). Remove it, or choose another directory."
         )
-    for path in (*begun, out / REPORT_NAME, out / REJECTS_NAME):
+    for path in (*begun, beside(out, REPORT_SUFFIX), beside(out, REJECTS_SUFFIX)):
         if path.exists():
             remove_durably(path, disk=disk)
 
@@ -240,13 +246,24 @@ def file_metadata(schema: TableSchema, inputs: Sequence[Path]) -> dict[str, str]
 
 
 def write_report(out: Path, report: TableReport, *, disk: Disk) -> None:
-    """Write `_table.json`, which says that the table is whole."""
-    file = OutputFile.replacing(out / REPORT_NAME, disk=disk)
+    """Write `TABLE.report.json`, which says that the table is whole."""
+    file = OutputFile.replacing(beside(out, REPORT_SUFFIX), disk=disk)
     try:
         file.write(orjson.dumps(asdict(report), option=orjson.OPT_INDENT_2) + b"\n")
         file.seal()
     finally:
         file.close()
+
+
+def beside(out: Path, suffix: str) -> Path:
+    """Return the path of the file beside the table *out* that has its name with *suffix* behind it.
+
+    A directory that is to lose its `.open` counts as the one that it becomes.
+    """
+    named = out if out.name not in ("", "..") else out.resolve()
+    if not named.name:
+        raise UsageError(f"{out} cannot be the directory of a table. Name one below it with -o.")
+    return named.with_name(named.name.removesuffix(OPEN_SUFFIX) + suffix)
 
 
 class RejectsFile:

@@ -4,8 +4,10 @@
     crawl-data/CC-NEWS/YYYY/MM/CC-NEWS-REST.warc.gz    its news: CC-NEWS-YYYY-MM, REST, news-warc
     */PROJECT/CC-SUPPLEMENTAL-*/segments/DIGITS/SUBSET/FILE
 
-What no pattern fits belongs nowhere, unless the caller says where. Rows are kept in directories named
-`crawl=.../subset=...` as Hive has them; a value becomes a name by percent-escapes.
+A capture that no pattern fits belongs to the crawl `captures-YYYY-MM`, by its month, and the subset
+`warc`, unless the caller names them. Rows are kept in directories named `crawl=.../subset=...` as Hive
+has them; a value becomes a name by percent-escapes. A value is never missing: of a directory with
+`__HIVE_DEFAULT_PARTITION__` alone, pyarrow and pandas cannot find the type, and Spark makes it void.
 """
 
 from __future__ import annotations
@@ -13,8 +15,11 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
-"""How Hive, Spark and DuckDB spell a value that is missing, in the name of a directory."""
+MONTH_PREFIX = "captures-"
+"""Begins the crawl of captures that nothing else names; behind it stands their month, `YYYY-MM`.
+
+With letters in front, no reader takes the value for a number or a date."""
+DEFAULT_SUBSET = "warc"
 
 _NAME = r"[^/\x00-\x1f]{1,80}"
 _SUBSETS = "warc|robotstxt|crawldiagnostics|wat|wet"
@@ -30,7 +35,7 @@ _PLAIN = re.compile(r"[^A-Za-z0-9_.~+ \-]")
 
 
 class Place(NamedTuple):
-    """Where a capture belongs; None where nothing tells."""
+    """Where a capture belongs; None where neither the caller nor the file name says it."""
 
     crawl: str | None = None
     segment: str | None = None
@@ -42,7 +47,7 @@ class Place(NamedTuple):
 
     def directory(self) -> str:
         """Return the path of its rows below the table's directory."""
-        return f"crawl={_escaped(self.crawl)}/subset={_escaped(self.subset)}"
+        return f"crawl={_escaped(self.crawl or '')}/subset={_escaped(self.subset or '')}"
 
 
 NOWHERE = Place()
@@ -60,8 +65,5 @@ def place_of(warc_filename: str | None) -> Place:
     return NOWHERE
 
 
-def _escaped(value: str | None) -> str:
-    # An empty value is a missing one in Hive's eyes too.
-    if not value:
-        return DEFAULT_PARTITION
+def _escaped(value: str) -> str:
     return _PLAIN.sub(lambda found: "".join(f"%{octet:02X}" for octet in found[0].encode()), value)

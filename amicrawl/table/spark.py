@@ -23,10 +23,11 @@ from amicrawl.errors import InputError, UsageError
 from amicrawl.table.block_rows import rows_of_block
 from amicrawl.table.convert import Reject
 from amicrawl.table.making import (
-    REJECTS_NAME,
+    REJECTS_SUFFIX,
     RejectsFile,
     TableOptions,
     TableReport,
+    beside,
     file_metadata,
     prepare,
     write_report,
@@ -256,7 +257,7 @@ def write_part(
 
 
 def _take_rejects(frame: DataFrame, out: Path, report: TableReport, *, disk: Disk) -> None:
-    rejects = RejectsFile(out / REJECTS_NAME, disk=disk)
+    rejects = RejectsFile(beside(out, REJECTS_SUFFIX), disk=disk)
     try:
         # One partition at a time comes to the driver.
         for row in frame.where(f"{REJECTED} IS NOT NULL").select(REJECTED, REASON).toLocalIterator():

@@ -432,7 +432,7 @@ def test_why_lines_are_not_in_table_or_summary_is_in_the_report(tmp_path: Path) 
         "1 file: 1 done, 0 done before, 0 damaged, 0 failed; 1 record",
         f"  cdxj: 1 entry, {(out / 'cdxj/x.warc.cdxj').stat().st_size} bytes",
         "  table: 1 line, 0 rows, 1 reject, 0 files",
-        f"    1 line in table/_rejects.txt: {reason}",
+        f"    1 line in table.rejects.txt: {reason}",
         "  summary: 0 captures, 1 skipped",
         "    1 line not in the summary: a time that is no date",
     ]

@@ -249,7 +249,7 @@ def test_each_line_of_the_index_is_a_row_of_the_table_or_a_reject(made: Made) ->
         for row in pq.ParquetFile(path).read().to_pylist():
             found[row["warc_filename"], row["warc_record_offset"], row["url"]] += 1
     assert found.total() == made.report["steps"]["table"]["rows"]
-    rejects = (made.out / "table" / "_rejects.txt").read_bytes().splitlines()
+    rejects = (made.out / "table.rejects.txt").read_bytes().splitlines()
     for reject in rejects:
         reason, _, line = reject.partition(b"\t")
         assert reason

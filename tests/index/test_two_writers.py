@@ -60,10 +60,10 @@ def test_what_is_told_of_a_table_is_told_of_this_one(tmp_path: Path) -> None:
     index, out = tmp_path / "x.cdxj", tmp_path / "table"
     index.write_text("no line\n")
     make_table([index], out, disk=QuickDisk())
-    assert (out / "_rejects.txt").exists()
+    assert out.with_name("table.rejects.txt").exists()
     index.write_text('org,a)/ 20240101000000 {"url": "http://a.org/", "status": "200"}\n')
     assert make_table([index], out, disk=QuickDisk()).rejects == 0
-    assert not (out / "_rejects.txt").exists()
+    assert not out.with_name("table.rejects.txt").exists()
 
 
 @pytest.mark.parametrize(

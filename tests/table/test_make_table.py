@@ -22,6 +22,7 @@ from amicrawl.errors import ExitCode, InputError, OutputError, UsageError
 from amicrawl.table import CCINDEX, EOT, Place, TableOptions, TableReport, make_table
 from amicrawl.table.convert import converted
 from amicrawl.table.line_faults import fault_of
+from amicrawl.table.making import REJECTS_SUFFIX, REPORT_SUFFIX, beside
 from amicrawl.table.partition import place_of
 from amicrawl.table.suffixes import list_version
 
@@ -201,16 +202,16 @@ def test_a_missing_offset_or_length_is_minus_one() -> None:
     assert (row["warc_record_offset"], row["warc_record_length"]) == (-1, -1)
 
 
-def test_rows_that_no_file_name_places_are_in_the_default_partition_and_reported(tmp_path: Path) -> None:
+def test_rows_that_no_file_name_places_are_filed_by_month_and_reported(tmp_path: Path) -> None:
     report, out = make(tmp_path, line(filename="my-crawl-00001.warc.gz"), line())
     assert (report.rows, report.rows_without_crawl) == (2, 1)
     assert report.example_without_crawl == "my-crawl-00001.warc.gz"
     assert [path.name for path in sorted(out.glob("crawl=*"))] == [
         "crawl=EOT-2012",
-        "crawl=__HIVE_DEFAULT_PARTITION__",
+        "crawl=captures-2013-02",
     ]
     found = ask(f"SELECT crawl, subset, warc_segment FROM '{out}/**/*.parquet' ORDER BY crawl")
-    assert found.fetchall() == [("EOT-2012", "warc", "IA-001"), (None, None, None)]
+    assert found.fetchall() == [("EOT-2012", "warc", "IA-001"), ("captures-2013-02", "warc", None)]
 
 
 def test_the_caller_can_say_where_rows_belong(tmp_path: Path) -> None:
@@ -291,10 +292,10 @@ def test_rejects_are_kept_with_their_reason_and_counted(tmp_path: Path) -> None:
     bad = [b"org,b)/ 2013 {}", b"org,a)/ 20130225012936 {\xff"]
     report, out = make(tmp_path, bad[0], line(), b"", b'!meta 0 {"format": "x"}', bad[1])
     assert (report.lines, report.rows, report.rejects, report.headers) == (5, 1, 2, 2)
-    kept = (out / "_rejects.txt").read_bytes().splitlines()
+    kept = beside(out, REJECTS_SUFFIX).read_bytes().splitlines()
     assert sorted(entry.partition(b"\t")[2] for entry in kept) == sorted(bad)
     assert sum(report.rejects_by_reason.values()) == 2
-    assert json.loads((out / "_table.json").read_bytes())["rejects"] == 2
+    assert json.loads(beside(out, REPORT_SUFFIX).read_bytes())["rejects"] == 2
 
 
 _pieces = st.one_of(
@@ -432,7 +433,7 @@ def test_a_table_that_cannot_be_finished_leaves_nothing_that_looks_whole(tmp_pat
     with pytest.raises(OutputError):
         make_table([source], tmp_path / "table", disk=FullDisk())
     assert not list((tmp_path / "table").rglob("*.parquet"))
-    assert not (tmp_path / "table" / "_table.json").exists()
+    assert not (tmp_path / "table.report.json").exists()
     assert make_table([source], tmp_path / "table", disk=Disk()).rows == 2
     assert not list((tmp_path / "table").rglob("*.open"))
 
@@ -450,8 +451,8 @@ def test_the_command_makes_a_table_and_says_what_it_left_out(tmp_path: Path) -> 
     result = CliRunner().invoke(app, ["table", str(tmp_path / "merged"), "-o", str(tmp_path / "table")])
     assert result.exit_code == ExitCode.DAMAGED
     assert "2 rows in 2 files" in result.output
-    assert "In the default partition: 1 row." in result.output
-    assert "_rejects.txt" in result.output
+    assert "Filed by month, as crawl=captures-YYYY-MM: 1 row." in result.output
+    assert "table.rejects.txt" in result.output
     (tmp_path / "empty").mkdir()
     nothing = CliRunner().invoke(app, ["table", str(tmp_path / "empty"), "-o", str(tmp_path / "t2")])
     assert isinstance(nothing.exception, InputError)

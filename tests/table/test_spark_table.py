@@ -19,7 +19,7 @@ import pytest
 from amicrawl.disk import Disk
 from amicrawl.table import CCINDEX, EOT, TableOptions, make_table
 from amicrawl.table.convert import converted
-from amicrawl.table.making import file_metadata
+from amicrawl.table.making import REJECTS_SUFFIX, REPORT_SUFFIX, beside, file_metadata
 from amicrawl.table.spark import LINE, REASON, REJECTED, rows_of_batches, with_rejects, write_part
 from amicrawl.table.writer import seal
 
@@ -70,14 +70,14 @@ def test_what_a_task_writes_is_what_the_local_engine_writes(tmp_path: Path) -> N
     source = tmp_path / "a.cdxj"
     source.write_bytes(b"\n".join(sorted(LINES)))
     make_table([source], tmp_path / "local", disk=Disk())
-    batches = rows_of_batches([pa.record_batch({LINE: pa.array(sorted(LINES[:400]), pa.binary())})])
-    rows = [batch.select(EOT.columns.names) for batch in batches]
+    batches = rows_of_batches([pa.record_batch({LINE: pa.array(sorted(LINES), pa.binary())})])
+    rows = [batch.filter(batch[REJECTED].is_null()).select(EOT.columns.names) for batch in batches]
     options, metadata = TableOptions(), file_metadata(EOT, [source])
     written: Any
     [written] = write_part(rows, tmp_path / "task", "part-00001-7", options=options, metadata=metadata)
     assert not list((tmp_path / "task").rglob("*.parquet"))
     seal([Path(path) for path in written["path"].to_pylist()], disk=Disk())
-    assert sum(written["rows"].to_pylist()) == 400
+    assert sum(written["rows"].to_pylist()) == len(LINES) - 5
     assert facts(tmp_path / "task") == facts(tmp_path / "local")
 
 
@@ -117,9 +117,11 @@ def test_the_table_over_spark_is_the_table_of_the_local_engine(tmp_path: Path) -
     assert rows_that_differ(entry, of_cc) == []
     assert rows_that_differ(elsewhere / "crawl=*", local) == []
     assert facts(elsewhere, ours=False)["described"] == facts(local)["described"]
-    rejects = [sorted((table / "_rejects.txt").read_bytes().split(b"\n")) for table in (here, local)]
+    rejects = [
+        sorted(beside(table, REJECTS_SUFFIX).read_bytes().split(b"\n")) for table in (here, local)
+    ]
     assert rejects[0] == rejects[1]
-    reports = [json.loads((table / "_table.json").read_bytes()) for table in (here, local)]
+    reports = [json.loads(beside(table, REPORT_SUFFIX).read_bytes()) for table in (here, local)]
     for name in ("rows", "rejects", "rejects_by_reason", "rows_without_crawl", "suffix_list"):
         assert reports[0][name] == reports[1][name], name
 
