@@ -44,7 +44,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return collected(tmp_path_factory.mktemp("foreign"))
 
 
-def in_words(kind: pa.DataType) -> str:
+def in_words(kind: Any) -> str:
     """Return the name that DuckDB has for *kind*; readers may put texts in a dictionary."""
     kind = kind.value_type if isinstance(kind, pa.DictionaryType) else kind
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
@@ -73,6 +73,7 @@ def test_a_table_of_our_own_crawl_opens_in_pandas(table: Path) -> None:
 
 
 def test_a_table_of_our_own_crawl_opens_in_pyarrow(table: Path) -> None:
+    opened: Any
     for opened in (pq.read_table(table), ds.dataset(table, partitioning="hive").to_table()):
         assert kinds(opened) == EXPECTED
         assert sorted(opened["crawl"].to_pylist()) == CRAWLS
