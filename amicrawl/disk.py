@@ -5,6 +5,9 @@ forced to disk too. Every OSError becomes an OutputError. After one the file is 
 keeps its `.open` name, and `repair` decides what of it counts. (A failed fsync may have dropped the very
 pages it was asked to write, and a second one would report success.)
 
+What is not a regular file is never replaced: a device or a FIFO is written to as it is, a symbolic link
+is followed, anything else is refused. `OutputFile` is the one place where that is decided.
+
 `Disk` is the list of calls that change anything; tests hand in one whose calls fail or stop coming.
 """
 
@@ -13,6 +16,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import stat
 import tempfile
 from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING
@@ -40,6 +44,10 @@ class Disk:
     def create(self, path: Path) -> int:
         """Open the new file *path* for writing and return its descriptor."""
         return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+
+    def open_special(self, path: Path) -> int:
+        """Open the device or FIFO *path* for writing and return its descriptor."""
+        return os.open(path, os.O_WRONLY | os.O_CLOEXEC)
 
     def write(self, descriptor: int, block: bytes | memoryview) -> int:
         """Write some of *block* and return how much."""
@@ -104,29 +112,59 @@ def pieces(octets: bytes | memoryview) -> Iterator[memoryview]:
         yield view[start : start + _PIECE]
 
 
+def is_special(path: Path) -> bool:
+    """Tell whether *path*, links followed, is a device or a FIFO, which is written to and not replaced.
+
+    OSError where that cannot be found out, or where it is neither that nor a place for a regular file.
+    """
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return False
+    if stat.S_ISDIR(mode) or stat.S_ISSOCK(mode) or stat.S_ISBLK(mode):
+        kinds = {stat.S_IFDIR: "directory", stat.S_IFSOCK: "socket", stat.S_IFBLK: "block device"}
+        raise OSError(errno.EINVAL, f"it is a {kinds[stat.S_IFMT(mode)]}")
+    return not stat.S_ISREG(mode)
+
+
+def _target(path: Path) -> Path:
+    """Return the name that is given to what is written to *path*; OSError as `is_special` has it."""
+    return path.resolve() if path.is_symlink() and not is_special(path) else path
+
+
 class OutputFile:
-    """A file being written, under its name with `.open` behind it, until `seal` gives it its own."""
+    """A file being written, under its name with `.open` behind it, until `seal` gives it its own.
+
+    A symbolic link is followed, so what is written is beside its target. A device or a FIFO is written
+    to at once: there is no `.open`, and sealing it closes it.
+    """
 
     def __init__(self, path: Path, *, disk: Disk, digest: hashlib._Hash | None = None) -> None:
         """Create `path`.open; OutputError where that fails, or where there is one.
 
         *digest* is given every byte that is written.
         """
-        self.path = path
         self._digest = digest
-        self.open_path = path.with_name(path.name + OPEN_SUFFIX)
         self._disk = disk
         self._size = 0
         self._name_is_durable = False
-        with explained(self.open_path, "created"):
-            self._descriptor = disk.create(self.open_path)
+        with explained(path, "created"):
+            self._is_special = is_special(path)
+            self.path = _target(path)
+        self.open_path = self.path.with_name(self.path.name + OPEN_SUFFIX)
+        with explained(path if self._is_special else self.open_path, "created"):
+            self._descriptor = (
+                disk.open_special(path) if self._is_special else disk.create(self.open_path)
+            )
 
     @classmethod
     def replacing(cls, path: Path, *, disk: Disk, digest: hashlib._Hash | None = None) -> Self:
         """Begin the next version of *path*, in place of one that was begun and given up."""
-        open_path = path.with_name(path.name + OPEN_SUFFIX)
+        with explained(path, "created"):
+            target = _target(path)
+        open_path = target.with_name(target.name + OPEN_SUFFIX)
         with explained(open_path, "removed"):
-            if open_path.exists():
+            if open_path.is_file() and not open_path.is_symlink():
                 disk.remove(open_path)
         return cls(path, disk=disk, digest=digest)
 
@@ -159,6 +197,8 @@ class OutputFile:
 
     def sync(self) -> None:
         """Force what was written to disk, and the first time the file's name too."""
+        if self._is_special:
+            return
         with explained(self.open_path, "forced to disk"):
             self._disk.sync(self._descriptor)
             if not self._name_is_durable:
@@ -166,7 +206,10 @@ class OutputFile:
                 self._name_is_durable = True
 
     def seal(self) -> None:
-        """Force it to disk, close it and give it its name, replacing what bears it."""
+        """Force it to disk, close it and give it its name, replacing the file that bears it."""
+        if self._is_special:
+            self.close()
+            return
         with explained(self.open_path, "forced to disk"):
             self._disk.sync(self._descriptor)
         self.check_name()
@@ -175,6 +218,8 @@ class OutputFile:
 
     def check_name(self) -> None:
         """Raise OutputError where its name is by now that of another file, which is half written."""
+        if self._is_special:
+            return
         try:
             is_own = os.path.samestat(self.open_path.stat(), os.fstat(self._descriptor))
         except FileNotFoundError:

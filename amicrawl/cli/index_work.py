@@ -82,7 +82,12 @@ class Whole:
     def parts(self) -> Path | None:
         """Where the indexes of single files wait to be merged, and a broken run is gone on with."""
         beside = next(
-            (out for out in (self.merge, self.zipnum, self.blocks) if out not in (None, STANDARD)), None
+            (
+                out
+                for out in (self.merge, self.zipnum, self.blocks)
+                if out not in (None, STANDARD) and (not out.exists() or out.is_file() or out.is_dir())
+            ),
+            None,
         )
         return beside.with_name(f"{beside.name}.parts") if beside is not None else None
 
