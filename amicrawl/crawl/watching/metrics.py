@@ -1,125 +1,139 @@
-"""What a crawl tells Prometheus: the metrics by name, and the text format 0.0.4 that carries them.
+"""What a crawl exposes to Prometheus: the metrics by name, read when a scrape asks for them.
 
-`METRICS` is the list that `docs/watching.md` repeats. A name, once it is there, keeps its meaning.
-Everything is read when somebody asks; all that is counted for it alone is how long fetches took.
+`METRICS` is the list that `docs/watching.md` repeats; a name keeps its meaning. Only the histogram of
+fetch durations is counted while the crawl runs; everything else is read from what is counted anyway.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from dataclasses import dataclass, field
-from itertools import accumulate
+import platform
 from typing import TYPE_CHECKING, NamedTuple
 
+import scrapy
+from prometheus_client import (
+    CollectorRegistry,
+    Histogram,
+    ProcessCollector,
+    disable_created_metrics,
+    generate_latest,
+)
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+from amicrawl import __version__
 from amicrawl.crawl.tally import CLASSES
+from amicrawl.crawl.watching.stopping import free_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
-    from amicrawl.crawl.tally import Tally
+    from amicrawl.crawl.run import Run
+    from amicrawl.record import CaptureItem
 
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
-"""Upper bounds of the histogram, in seconds; what took longer is in the last, unbounded one."""
-_BOUNDS_MS = tuple(int(bound * 1000) for bound in BUCKETS)
+"""Upper bounds of the histogram, in seconds; the last bucket has none."""
+_REASONS = ("file", "signal", "disk")
+"""Reasons for a pause that are exposed also while not in force, so that a graph has their lines."""
+_DURATION = "amicrawl_fetch_duration_seconds"
 
 
-class Metric(NamedTuple):
+class Listed(NamedTuple):
     """One line of the list: what a name stands for."""
 
     name: str
     kind: str
     """`counter`, `gauge` or `histogram`."""
     meaning: str
-
-
-class Sample(NamedTuple):
-    """One number, of the metric *name*, apart from its others by *labels*."""
-
-    name: str
-    value: float
-    labels: Mapping[str, str] = {}
-    suffix: str = ""
-    """What the name ends in besides, of a histogram: `_bucket`, `_sum`, `_count`."""
+    label: str = ""
+    """The label that tells its samples apart; empty where there is one sample."""
 
 
 METRICS = (
-    Metric("amicrawl_build_info", "gauge", "1; the versions are labels."),
-    Metric("amicrawl_fetches_total", "counter", "Rows of the index, by class."),
-    Metric("amicrawl_received_bytes_total", "counter", "Bytes of response heads and bodies."),
-    Metric("amicrawl_fetch_duration_seconds", "histogram", "From a fetch's start to its last byte."),
-    Metric("amicrawl_seeds_total", "counter", "Seeds that were read, and what became of them."),
-    Metric("amicrawl_urls", "gauge", "Rows of the frontier, by state."),
-    Metric("amicrawl_queued", "gauge", "Rows of the frontier that are still to be fetched."),
-    Metric("amicrawl_in_flight", "gauge", "Requests that are under way."),
-    Metric("amicrawl_inflight_limit", "gauge", "Requests that may be under way now."),
-    Metric("amicrawl_hosts_given_up", "gauge", "Hosts that are skipped because they never answered."),
-    Metric("amicrawl_paused", "gauge", "1 while the crawl is paused for the reason."),
-    Metric("amicrawl_stopping", "gauge", "1 while what is in flight is being waited for."),
-    Metric("amicrawl_warc_files_sealed_total", "counter", "Finished WARC files of this crawl."),
-    Metric("amicrawl_warc_bytes_sealed_total", "counter", "Bytes of finished WARC files of this crawl."),
-    Metric("amicrawl_output_free_bytes", "gauge", "Room left where the crawl is written to."),
-    Metric("process_start_time_seconds", "gauge", "When the process started, since 1970."),
-    Metric("process_cpu_seconds_total", "counter", "Processor time used, of user and system."),
-    Metric("process_resident_memory_bytes", "gauge", "Memory in use."),
-    Metric("process_open_fds", "gauge", "Open files and connections."),
-    Metric("process_max_fds", "gauge", "How many may be open."),
+    Listed("amicrawl_build_info", "gauge", "1; the versions are labels."),
+    Listed("amicrawl_fetches_total", "counter", "Rows of the index, by class.", "class"),
+    Listed("amicrawl_received_bytes_total", "counter", "Bytes of response heads and bodies."),
+    Listed(_DURATION, "histogram", "From a fetch's start to its last byte."),
+    Listed("amicrawl_seeds_total", "counter", "Seeds that were read, by what came of them.", "state"),
+    Listed("amicrawl_urls", "gauge", "Rows of the frontier, by state.", "state"),
+    Listed("amicrawl_queued", "gauge", "Rows of the frontier that are still to be fetched."),
+    Listed("amicrawl_in_flight", "gauge", "Requests that are under way."),
+    Listed("amicrawl_inflight_limit", "gauge", "Requests that may be under way now."),
+    Listed("amicrawl_hosts_given_up", "gauge", "Hosts that are skipped because they never responded."),
+    Listed("amicrawl_paused", "gauge", "1 while the crawl is paused for the reason.", "reason"),
+    Listed("amicrawl_stopping", "gauge", "1 while the crawl waits for what is in flight."),
+    Listed("amicrawl_warc_files_sealed_total", "counter", "Finished WARC files of this crawl."),
+    Listed("amicrawl_warc_bytes_sealed_total", "counter", "Bytes of finished WARC files of this crawl."),
+    Listed("amicrawl_output_free_bytes", "gauge", "Free space where the crawl is written to."),
 )
-"""Every metric there is, in the order they are told."""
+"""Every metric of ours. Those of the process (`process_...`) are prometheus_client's."""
 
 
-@dataclass(slots=True)
-class Durations:
-    """How long fetches took, in buckets."""
+class CrawlMetrics:
+    """The metrics of one crawl, in a registry of their own."""
 
-    counts: list[int] = field(default_factory=lambda: [0] * (len(BUCKETS) + 1))
-    """Fetches in each bucket alone, the unbounded one last."""
-    total_ms: int = 0
+    def __init__(self, run: Run, *, in_flight: Callable[[], int]) -> None:
+        """Read the numbers of *run*; *in_flight* counts the requests that are under way."""
+        disable_created_metrics()  # type: ignore[no-untyped-call]
+        self._run = run
+        self._in_flight = in_flight
+        self._registry = CollectorRegistry()
+        meaning = next(each.meaning for each in METRICS if each.name == _DURATION)
+        self._durations = Histogram(_DURATION, meaning, buckets=BUCKETS, registry=self._registry)
+        self._registry.register(self)
+        ProcessCollector(registry=self._registry)
 
-    def add(self, milliseconds: int) -> None:
-        """Count a fetch that took *milliseconds*."""
-        self.counts[bisect_left(_BOUNDS_MS, milliseconds)] += 1
-        self.total_ms += milliseconds
+    def count(self, item: CaptureItem) -> None:
+        """Count how long the fetch of *item* took, if a server was asked."""
+        if item.attempts:
+            self._durations.observe(item.capture.duration_ms / 1000)
 
-    def samples(self, name: str) -> Iterator[Sample]:
-        """Yield what the histogram *name* consists of; a bucket holds those below it, too."""
-        bounds = [*(f"{bound:g}" for bound in BUCKETS), "+Inf"]
-        for bound, count in zip(bounds, accumulate(self.counts), strict=True):
-            yield Sample(name, count, {"le": bound}, "_bucket")
-        yield Sample(name, self.total_ms / 1000, suffix="_sum")
-        yield Sample(name, sum(self.counts), suffix="_count")
+    def exposition(self) -> bytes:
+        """Return all metrics in the text format 0.0.4."""
+        return generate_latest(self._registry)
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield every metric but the histogram, as it is now."""
+        yield _build_info()
+        values = dict(self._values())
+        for name, kind, meaning, label in METRICS:
+            if name in values:
+                family = CounterMetricFamily if kind == "counter" else GaugeMetricFamily
+                metric = family(name, meaning, labels=[label] if label else [])
+                for each, number in values[name].items():
+                    metric.add_metric([each] if label else [], number)
+                yield metric
+
+    def _values(self) -> Iterator[tuple[str, Mapping[str, float]]]:
+        """Yield what each metric is now, by the value of its label; by "" where it has none."""
+        run, tally = self._run, self._run.tally
+        yield "amicrawl_fetches_total", {name: getattr(tally, name) for name in CLASSES}
+        yield "amicrawl_received_bytes_total", {"": tally.bytes_received}
+        states = ("read", "bad", "elsewhere", "known")
+        yield "amicrawl_seeds_total", {state: getattr(tally, f"seeds_{state}") for state in states}
+        if run.has_frontier:
+            counts = run.frontier.counts.items()
+            yield "amicrawl_urls", {status.name.lower(): count for status, count in counts}
+            yield "amicrawl_queued", {"": run.frontier.queued}
+        yield "amicrawl_in_flight", {"": self._in_flight()}
+        yield "amicrawl_inflight_limit", {"": run.limit.limit}
+        yield "amicrawl_hosts_given_up", {"": run.breaker.given_up}
+        reasons = dict.fromkeys([*_REASONS, *sorted(run.paused)])
+        yield "amicrawl_paused", {reason: int(reason in run.paused) for reason in reasons}
+        yield "amicrawl_stopping", {"": int(run.stopping)}
+        sizes = [file.size for file in run.sealed if file.name.endswith(".warc.gz")]
+        yield "amicrawl_warc_files_sealed_total", {"": len(sizes)}
+        yield "amicrawl_warc_bytes_sealed_total", {"": sum(sizes)}
+        free = free_bytes(run)
+        if free is not None:
+            yield "amicrawl_output_free_bytes", {"": free}
 
 
-def counts_told(tally: Tally) -> Iterator[Sample]:
-    """Yield what *tally* has counted."""
-    for name in CLASSES:
-        yield Sample("amicrawl_fetches_total", getattr(tally, name), {"class": name})
-    yield Sample("amicrawl_received_bytes_total", tally.bytes_received)
-    for state in ("read", "bad", "elsewhere", "known"):
-        yield Sample("amicrawl_seeds_total", getattr(tally, f"seeds_{state}"), {"state": state})
-
-
-def exposition(samples: Iterable[Sample]) -> bytes:
-    """Return *samples* in the text format 0.0.4, each below the help and the type of its metric.
-
-    Raises KeyError for a sample that is of none of `METRICS`.
-    """
-    by_name: dict[str, list[Sample]] = {metric.name: [] for metric in METRICS}
-    for sample in samples:
-        by_name[sample.name].append(sample)
-    lines = []
-    for name, kind, meaning in METRICS:
-        if by_name[name]:
-            lines += [f"# HELP {name} {meaning}", f"# TYPE {name} {kind}"]
-            lines += [_line(sample) for sample in by_name[name]]
-    return ("\n".join(lines) + "\n").encode()
-
-
-def _line(sample: Sample) -> str:
-    labels = ",".join(f'{name}="{_escaped(text)}"' for name, text in sample.labels.items())
-    value = f"{sample.value:d}" if isinstance(sample.value, int) else repr(sample.value)
-    return f"{sample.name}{sample.suffix}{f'{{{labels}}}' if labels else ''} {value}"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+def _build_info() -> Metric:
+    versions = {
+        "version": __version__,
+        "scrapy": scrapy.__version__,
+        "python": platform.python_version(),
+    }
+    info, _, meaning, _ = METRICS[0]
+    metric = GaugeMetricFamily(info, meaning, labels=list(versions))
+    metric.add_metric(list(versions.values()), 1)
+    return metric

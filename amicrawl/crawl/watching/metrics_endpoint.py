@@ -1,8 +1,9 @@
 """The metrics endpoint: `/metrics` for Prometheus and `/healthz`, answered by the crawl's event loop.
 
-It is no web server: a request head of 8 KiB at most, within 5 s, GET and HEAD, one answer a connection,
-sixteen connections at once, of which the oldest goes when one more comes. Whoever reaches it can read
-the numbers, so it listens where it is told and nowhere else, and says so where others can reach it.
+It takes a request head of at most 8 KiB within 5 s, GET or HEAD, one request a connection, and sixteen
+connections at once, of which the oldest is closed when one more is opened. What it serves is readable by
+everything that reaches its address. On a loopback address only a loopback `Host` is served: a page in a
+browser on this machine could otherwise read it by rebinding a name of its own (DNS rebinding).
 """
 
 from __future__ import annotations
@@ -10,38 +11,26 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
-import platform
-import resource
 import socket
 from ipaddress import ip_address
-from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-import scrapy
 from scrapy import signals
 from scrapy.exceptions import NotConfigured
 
-from amicrawl import __version__
 from amicrawl.crawl.run import Run, run_of
-from amicrawl.crawl.watching.metrics import CONTENT_TYPE, Durations, Sample, counts_told, exposition
-from amicrawl.crawl.watching.stopping import free_bytes
+from amicrawl.crawl.watching.metrics import CrawlMetrics
 from amicrawl.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from scrapy.crawler import Crawler
-
-    from amicrawl.record import CaptureItem
 
 logger = logging.getLogger(__name__)
 
+_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _HEAD_LIMIT = 8192
 _TIME_LIMIT = 5.0
 _MOST_CONNECTIONS = 16
-_REASONS = ("file", "signal", "disk")
-"""Reasons for a pause that are told while they are not in force, so that a graph has a line for them."""
 
 
 class MetricsEndpoint:
@@ -53,14 +42,15 @@ class MetricsEndpoint:
             raise NotConfigured
         self._crawler = crawler
         self._run = run
-        self._durations = Durations()
+        self._metrics = CrawlMetrics(run, in_flight=lambda: len(crawler.engine.downloader.active))
         self._socket = _bound(*parsed_address(run.config.metrics))
         self._server: asyncio.Server | None = None
         self._connections: dict[asyncio.StreamWriter, None] = {}
         """Those that are open, oldest first."""
         host, port = self._socket.getsockname()[:2]
+        self._is_loopback = _is_loopback(host)
         run.metrics_url = f"http://{f'[{host}]' if ':' in host else host}:{port}/metrics"
-        run.on_count.append(self._counted)
+        run.on_count.append(self._metrics.count)
         crawler.signals.connect(self._opened, signals.spider_opened)
         crawler.signals.connect(self._stopped, signals.engine_stopped)
 
@@ -68,10 +58,6 @@ class MetricsEndpoint:
     def from_crawler(cls, crawler: Crawler) -> Self:
         """Build it for *crawler*."""
         return cls(crawler, run_of(crawler))
-
-    def _counted(self, item: CaptureItem) -> None:
-        if item.attempts:
-            self._durations.add(item.capture.duration_ms)
 
     async def _opened(self) -> None:
         logger.info("Metrics are served at %s", self._run.metrics_url)
@@ -105,10 +91,12 @@ class MetricsEndpoint:
         """Return the whole response to the request that *head* begins; a body would not be read."""
         method, _, rest = head.partition(b" ")
         path = rest.partition(b" ")[0].partition(b"?")[0]
+        if not _serves(head, loopback=self._is_loopback):
+            return _response("421 Misdirected Request", b"Ask by the address, or as localhost.\n")
         if method not in (b"GET", b"HEAD"):
             return _response("405 Method Not Allowed", b"GET or HEAD\n", "Allow: GET, HEAD")
         if path == b"/metrics":
-            response = _response("200 OK", exposition(self.samples()), content_type=CONTENT_TYPE)
+            response = _response("200 OK", self._metrics.exposition(), content_type=_CONTENT_TYPE)
         elif path == b"/healthz":
             fault = self._run.fault
             status = "200 OK" if fault is None else "503 Service Unavailable"
@@ -117,30 +105,25 @@ class MetricsEndpoint:
             response = _response("404 Not Found", b"/metrics or /healthz\n")
         return response if method == b"GET" else response.partition(b"\r\n\r\n")[0] + b"\r\n\r\n"
 
-    def samples(self) -> Iterator[Sample]:
-        """Yield every number as it is now."""
-        run = self._run
-        versions = {"version": __version__, "scrapy": scrapy.__version__}
-        yield Sample("amicrawl_build_info", 1, {**versions, "python": platform.python_version()})
-        yield from counts_told(run.tally)
-        yield from self._durations.samples("amicrawl_fetch_duration_seconds")
-        if run.has_frontier:
-            for status, count in run.frontier.counts.items():
-                yield Sample("amicrawl_urls", count, {"state": status.name.lower()})
-            yield Sample("amicrawl_queued", run.frontier.queued)
-        sizes = [file.size for file in run.sealed if file.name.endswith(".warc.gz")]
-        yield Sample("amicrawl_warc_files_sealed_total", len(sizes))
-        yield Sample("amicrawl_warc_bytes_sealed_total", sum(sizes))
-        yield Sample("amicrawl_in_flight", len(self._crawler.engine.downloader.active))
-        yield Sample("amicrawl_inflight_limit", run.limit.limit)
-        yield Sample("amicrawl_hosts_given_up", run.breaker.given_up)
-        for reason in dict.fromkeys([*_REASONS, *sorted(run.paused)]):
-            yield Sample("amicrawl_paused", int(reason in run.paused), {"reason": reason})
-        yield Sample("amicrawl_stopping", int(run.stopping))
-        free = free_bytes(run)
-        if free is not None:
-            yield Sample("amicrawl_output_free_bytes", free)
-        yield from _process_told()
+
+def _serves(head: bytes, *, loopback: bool) -> bool:
+    """Tell whether the `Host` of the request in *head* is one that a server on such an address has."""
+    if not loopback:
+        return True
+    for line in head.split(b"\r\n")[1:]:
+        name, _, value = line.partition(b":")
+        if name.strip().lower() == b"host":
+            host = value.strip().decode("latin-1").rsplit(":", 1)[0].strip("[]").lower()
+            return host == "localhost" or _is_loopback(host)
+    # HTTP/1.0 has no Host; a browser always sends one.
+    return True
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def parsed_address(text: str) -> tuple[str, int]:
@@ -188,18 +171,3 @@ def _response(
         *fields,
     ]
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
-
-
-def _process_told() -> Iterator[Sample]:
-    """Yield what the system says of this process; less where there is no `/proc`."""
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    yield Sample("process_cpu_seconds_total", round(used.ru_utime + used.ru_stime, 3))
-    yield Sample("process_max_fds", resource.getrlimit(resource.RLIMIT_NOFILE)[0])
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        # Behind the name, which may hold blanks and brackets; fields of proc(5), the third comes first.
-        fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
-        boot = Path("/proc/stat").read_text().partition("btime ")[2].split()[0]
-        ticks = int(fields[19]) / os.sysconf("SC_CLK_TCK")
-        yield Sample("process_start_time_seconds", int(boot) + round(ticks, 2))
-        yield Sample("process_resident_memory_bytes", int(fields[21]) * os.sysconf("SC_PAGE_SIZE"))
-        yield Sample("process_open_fds", len(os.listdir("/proc/self/fd")))  # noqa: PTH208
