@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from amicrawl.report.counts import CDX_SUMMARY, Tally
+from amicrawl.report.counts import CDX_SUMMARY, Tally, drawn
 from amicrawl.report.groups import (
     MIME_GROUPS,
     MONTHS,
@@ -57,7 +57,7 @@ def summary_of(counts: Counts, *, hosts: int, samples: int) -> dict[str, Any]:
         "mimestatus": mime_status_grid(counts),
         "pathquery": path_query_grid(counts),
         "yearmonth": year_month_grid(counts),
-        "samples": [[sample.time, sample.url] for sample in counts.samples[:samples]],
+        "samples": [[sample.time, sample.url] for sample in drawn(counts.samples, size=samples)],
     }
 
 
@@ -78,7 +78,7 @@ def report_of(counts: Counts, *, samples: int) -> dict[str, Any]:
         "mimestatus": mime_status,
         "pathquery": path_query,
         "yearmonth": year_month,
-        "samples": [[sample.time, sample.url] for sample in counts.samples[:samples]],
+        "samples": [[sample.time, sample.url] for sample in drawn(counts.samples, size=samples)],
     }
 
 

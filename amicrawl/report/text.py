@@ -10,7 +10,7 @@ from __future__ import annotations
 from datetime import date
 from typing import TYPE_CHECKING
 
-from amicrawl.report.counts import CDX_SUMMARY, FACETS
+from amicrawl.report.counts import CDX_SUMMARY, FACETS, drawn
 from amicrawl.report.figures import (
     by_domain,
     by_tld,
@@ -89,12 +89,13 @@ def text_lines(
     yield ""
     yield from _hosts(counts, table, hosts, harmless)
     yield ""
-    shown = counts.samples[:samples]
+    shown = drawn(counts.samples, size=samples)
     if shown:
         yield f"Random Sample of {len(shown):,} OK HTML Mementos".center(_SAMPLES_WIDTH)
         yield " " + "─" * (_SAMPLES_WIDTH - 2)
         for sample in shown:
             yield f" * {replay}/{sample.time}/{harmless(sample.url)}"
+    if shown or counts.rules == CDX_SUMMARY:
         yield ""
     if beyond and counts.rules != CDX_SUMMARY:
         yield from _beyond(counts, table, harmless)
@@ -137,9 +138,9 @@ def _hosts(counts: Counts, table: _Tables, most: int, harmless: Callable[[str], 
     rows = [[harmless(host), f"{captures:,}"] for host, captures in top]
     rest = whole - len(top)
     others = counts.captures - sum(captures for _, captures in top)
-    footer = [f"OTHERS ({rest:,} Hosts)", f"{others:,}"] if rest > 0 else None
+    footer = [f"OTHERS ({rest:,} Hosts)", f"{others:,}"]
     title = f"Top {len(top):,} Out of {whole:,} Hosts"
-    yield from table.lines(title, ["Host", "Captures"], rows, footer)
+    yield from table.lines(title, ["Host", "Captures"], rows, footer, with_footer=rest > 0)
 
 
 def _beyond(counts: Counts, table: _Tables, harmless: Callable[[str], str]) -> Iterator[str]:
@@ -197,8 +198,9 @@ class _Tables:
             if any(row.values())
         ]
         sums = [f"{sum(row[column] for row in grid.values()):,}" for column in columns]
-        footer = ["TOTAL", *sums, f"{total:,}"] if len(rows) > 1 else None
-        yield from self.lines(title, [corner, *columns, "TOTAL"], rows, footer)
+        footer = ["TOTAL", *sums, f"{total:,}"]
+        header = [corner, *columns, "TOTAL"]
+        yield from self.lines(title, header, rows, footer, with_footer=len(rows) > 1)
 
     def lines(
         self,
@@ -206,10 +208,14 @@ class _Tables:
         header: Sequence[str] | None,
         rows: Sequence[Sequence[str]],
         footer: Sequence[str] | None = None,
+        *,
+        with_footer: bool = True,
     ) -> Iterator[str]:
-        """Yield a table under its *title*."""
-        every = [row for row in (header, *rows, footer) if row is not None]
-        widths = [max(map(len, column)) for column in zip(*every, strict=True)]
+        """Yield a table under its *title*; a *footer* that is not shown widens that of cdx-summary."""
+        every = [row for row in (header, *rows, footer if with_footer else None) if row is not None]
+        widths = _widths(every)
+        if self._left and footer is not None and not with_footer:
+            widths = _stretched(widths, sum(_widths([*every, footer])))
         rule = f" {'─' * (sum(widths) + len(widths) - 1)} "
         yield title if self._left else title.center(len(rule)).rstrip()
         yield rule
@@ -219,9 +225,25 @@ class _Tables:
         for row in rows:
             yield _row(row, widths)
         yield rule
-        if footer is not None:
+        if footer is not None and with_footer:
             yield _row(footer, widths)
             yield rule
+
+
+def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
+    """Return how wide each column of *rows* is."""
+    return [max(map(len, column)) for column in zip(*rows, strict=True)]
+
+
+def _stretched(widths: Sequence[int], total: int) -> list[int]:
+    """Return *widths* that add up to *total*, by shares, each rounded up, as rich does."""
+    stretched = []
+    shares, missing = sum(widths), total - sum(widths)
+    for width in widths:
+        more = -(-width * missing // shares) if shares else missing
+        stretched.append(width + more)
+        shares, missing = shares - width, missing - more
+    return stretched
 
 
 def _row(cells: Sequence[str], widths: Sequence[int]) -> str:

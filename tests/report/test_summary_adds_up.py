@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from datetime import date
 from itertools import pairwise
 from typing import Any
 
@@ -14,9 +16,12 @@ from report.summary_lines import CDX_LINES, GOOD_LINES, cdx11, counts_of
 
 from amicrawl.errors import UsageError
 from amicrawl.report.counts import CDX_SUMMARY, CORRECTED, Counts, added
-from amicrawl.report.counts_json import counts_from_json, counts_to_json
+from amicrawl.report.counts_json import counts_from_json, counts_to_json, report_to_json, summary_to_json
+from amicrawl.report.page.page import page_of
 from amicrawl.report.sketch import EXACT, Sketch
+from amicrawl.report.text import text_lines
 
+TODAY = date(2026, 1, 1)
 RULES = st.sampled_from([CORRECTED, CDX_SUMMARY])
 
 
@@ -53,6 +58,25 @@ def test_samples_of_many_parts_are_those_of_the_whole() -> None:
     assert len(whole.samples) == 100
     assert [s.url for s in whole.samples] == sorted(s.url for s in whole.samples)
     assert added(counts_of(*lines[n : n + 70]) for n in range(0, 1000, 70)) == whole
+
+
+def test_the_samples_shown_are_drawn_from_the_whole_collection() -> None:
+    lines = [cdx11(key=f"com,h{n:03d})/", url=f"http://h{n:03d}.com/") for n in range(1000)]
+    counts = counts_of(*lines)
+    hosts = r"https?://h(\d{3})\.com"
+
+    in_json = re.findall(hosts, str(json.loads(summary_to_json(counts))["samples"]))
+    in_report = re.findall(hosts, str(json.loads(report_to_json(counts))["samples"]))
+    page = page_of(counts, title="t")
+    in_page = re.findall(hosts, page[page.index("Sample of HTML pages") :])
+    text = "\n".join(text_lines(counts, today=TODAY, harmless=str))
+    in_text = re.findall(hosts, text[text.index("Random Sample of 10") :])
+
+    assert in_json == in_report == in_text == list(dict.fromkeys(in_page))
+    least = sorted(counts.samples, key=lambda sample: sample.rank)[:10]
+    assert in_json == sorted(sample.url[8:11] for sample in least)
+    # Ten numbers below 1,000 that are chance: some in each half.
+    assert in_json[0] < "500" < in_json[-1]
 
 
 def test_counts_by_different_rules_do_not_add_up() -> None:

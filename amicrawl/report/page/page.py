@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from amicrawl.report.counts import FACETS
+from amicrawl.report.counts import FACETS, drawn
 from amicrawl.report.figures import (
     by_domain,
     by_tld,
@@ -262,7 +262,7 @@ def _samples(counts: Counts, most: int, replay: str) -> Markup | None:
             ),
             f" ({shown_date(sample.time)})",
         )
-        for sample in counts.samples[:most]
+        for sample in drawn(counts.samples, size=most)
     ]
     if not items:
         return None
