@@ -70,6 +70,10 @@ COMMANDS: Mapping[str, Place] = {
         "Run jobs from Redis: claim them, crawl each as a child process, report, until told to stop.",
     ),
     "query": Place("query:query", "Ask the table at PATH the question NAME, or your own SQL."),
+    "recrawl": Place(
+        "recrawl:recrawl",
+        "Fetch again what is due of the crawl in DIR; what has not changed becomes a revisit record.",
+    ),
     "repair": Place(
         "repair:repair",
         "Seal what a killed crawl left in DIRECTORY: whole records are kept, torn ones moved aside.",

@@ -73,7 +73,7 @@ def crawl(
     if isinstance(target, Path):
         _begin_by_file(target, given, wanted, passed_on(settings), now=now)
     else:
-        _begin([target.spider], target.arguments | given, passed_on(settings))
+        begin([target.spider], target.arguments | given, passed_on(settings))
 
 
 def _begin_by_file(
@@ -88,7 +88,7 @@ def _begin_by_file(
         return
     if planned.run_id and planned.action is Action.CRAWL and "run_id" not in wanted:
         given["run_id"] = planned.run_id
-    _begin(_spider_line(path, crawl_file, planned, directory=directory), given, settings)
+    begin(_spider_line(path, crawl_file, planned, directory=directory), given, settings)
 
 
 def _as_arguments(settings: dict[str, str], arguments: dict[str, str]) -> dict[str, str]:
@@ -110,7 +110,7 @@ def _spider_line(path: Path, file: CrawlFile, planned: Plan, *, directory: Path)
     return [file.spider, "-a", f"config={path}"]
 
 
-def _begin(spider: list[str], arguments: dict[str, str], settings: list[str]) -> None:
+def begin(spider: list[str], arguments: dict[str, str], settings: list[str]) -> None:
     """Become the crawl by *spider*, a name and what follows it, with further *arguments*."""
     line = [sys.executable, "-P", "-m", "scrapy", "crawl", *spider]
     for name, value in arguments.items():

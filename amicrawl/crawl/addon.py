@@ -123,6 +123,7 @@ class ArchiveAddon(RunHolder):
         self.run = Run(config, config.identity or Identity.CANONICAL, errand)
         obeys = config.robots is not Robots.IGNORE or self.run.pacing.overrides.obey_somewhere
         settings.set("ROBOTSTXT_OBEY", obeys, "addon")
+        self.run.obeys = settings.getbool("ROBOTSTXT_OBEY")
         self.run.user_agent = _agent_in_force(settings, spider)
         self.run.part_of = _part_of(config, spider)
         self.run.credentials = read_credentials(config)

@@ -94,6 +94,7 @@ class Following:
         key_of: Callable[[str], UrlKey | Refused],
         starts: Iterable[str],
         widens: bool,
+        depth: str = "inf",
         max_urls: int = 0,
         max_host_urls: int = 0,
         detector: Soft404Detector | None = None,
@@ -103,8 +104,11 @@ class Following:
         """Which payloads are error pages; shared with the frontier."""
         self.counts: Counter[str] = Counter()
         """What became of the links: `offered`, `known`, and the rules that kept others out."""
-        self._key_of = key_of
-        self._starts = tuple(starts)
+        self.key_of = key_of
+        """Gives the key of a URL under the crawl's identity, or why it cannot be fetched."""
+        self.starts = tuple(starts)
+        self.depth = depth
+        """`inf`, or `shallow` for the start URLs and their requisites alone."""
         self._widens = widens
         self._max_urls = max_urls
         self._max_host_urls = max_host_urls
@@ -115,18 +119,24 @@ class Following:
         self.on_ignored: Callable[[str, str], None] | None = None
         """Who is told of every link that an ignore expression kept out, and of the expression."""
 
+    def looks_into(self, url: str, content_type: str, status: int) -> bool:
+        """Tell whether a response with *status* and *content_type* may lead to other URLs."""
+        return status in REDIRECTS or (
+            200 <= status < 300 and (is_read(url, content_type) or _is_packed_sitemap(url, content_type))
+        )
+
     def recall(self, partition: LivePartition) -> None:
         """Note where the start URLs redirect to, as far as *partition* knows from an earlier crawl."""
-        for start in self._starts:
+        for start in self.starts:
             url = start
             for _ in range(_LONGEST_CHAIN):
-                key = self._key_of(url)
+                key = self.key_of(url)
                 number = None if isinstance(key, Refused) else partition.find(*key)
                 reference = 0 if number is None else partition.get(number).redirect_ref
                 if not reference or isinstance(key, Refused):
                     break
                 target = text_of(partition.texts_at(reference)[0])
-                target_key = self._key_of(target)
+                target_key = self.key_of(target)
                 if isinstance(target_key, Refused) or target_key.host != key.host:
                     break
                 if self._widens:
@@ -195,9 +205,9 @@ class Following:
 
     def sitemaps(self, urls: Iterable[str]) -> Iterator[Offer]:
         """Yield the offers of the sitemaps *urls* that a robots.txt names, of hosts of this crawl."""
-        starts = {key.host for key in map(self._key_of, self._starts) if not isinstance(key, Refused)}
+        starts = {key.host for key in map(self.key_of, self.starts) if not isinstance(key, Refused)}
         for url in urls:
-            key = self._key_of(url)
+            key = self.key_of(url)
             if isinstance(key, Refused):
                 continue
             if key.host in starts or self.selection.is_on_site(url, hops=1):
@@ -285,7 +295,7 @@ class Following:
             if selected.by == "ignores" and self.on_ignored is not None:
                 self.on_ignored(url, selected.rule)
             return None
-        key = self._key_of(url)
+        key = self.key_of(url)
         if isinstance(key, Refused):
             return None
         extra: dict[str, object] = {nested: depth} if nested else {}
@@ -296,7 +306,7 @@ class Following:
 
     def _redirected(self, target: str, page: Page) -> Iterator[Offer]:
         """Yield the offer of the *target* of *page*, a redirect, unless the crawl does not take it."""
-        key = self._key_of(target)
+        key = self.key_of(target)
         hop = page.extra.get(CHAIN, 0)
         chain = hop + 1 if isinstance(hop, int) else 1
         if isinstance(key, Refused) or key == page.key:
@@ -323,15 +333,15 @@ class Following:
     def _as_offer(
         self, url: str, key: UrlKey, page: Page, *, source: Source, hops: int, extra: dict[str, object]
     ) -> Offer:
-        if len(self._starts) > 1 and self.selection.ignores.has_placeholders:
+        if len(self.starts) > 1 and self.selection.ignores.has_placeholders:
             extra[PRIMARY] = self._primary(page) or page.url
         # A page is only whole with its requisites: they come before the next pages of their host.
         priority = 1 if extra.get(REQUISITE) else 0
         return Offer(Seed(url), key, source, priority, hops, extra or None)
 
     def _primary(self, page: Page) -> str:
-        if len(self._starts) == 1:
-            return self._starts[0]
+        if len(self.starts) == 1:
+            return self.starts[0]
         known = page.extra.get(PRIMARY)
         return known if isinstance(known, str) else page.url if page.is_start else ""
 

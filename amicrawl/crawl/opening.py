@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from amicrawl.config import Identity
 from amicrawl.crawl.following import DEEPEST_PAGE
 from amicrawl.crawl.output import frontier_directory
-from amicrawl.crawl.resuming import Resumed, reconcile, resumed
+from amicrawl.crawl.policy import asked_again_at, changes, policy_of, read_policy, write_policy
+from amicrawl.crawl.resuming import Resumed, read_again, reconcile, resumed
 from amicrawl.disk import OutputFile, explained
 from amicrawl.errors import InputError, UsageError
-from amicrawl.frontier import DurableFrontier, LivePartition
+from amicrawl.frontier import Cause, DurableFrontier, LivePartition
 from amicrawl.frontier.admission import Admission
+from amicrawl.frontier.again import kept_out, make_due
 from amicrawl.frontier.revisits import Revisits
 from amicrawl.frontier.state import IDENTITY
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from amicrawl.crawl.run import Run
 
 _NOTE = "amicrawl-out"
@@ -51,6 +56,14 @@ def opened_frontier(run: Run) -> tuple[DurableFrontier, Resumed]:
     )
     run.identity = Identity(partition.state.meta[IDENTITY].decode("ascii"))
     following = run.following
+    before = read_policy(partition.directory)
+    policy = policy_of(
+        run.config,
+        obeys=run.obeys,
+        starts=None if following is None else following.starts,
+        depth="" if following is None else following.depth,
+    )
+    changed = changes(before, policy)
     mended = reconcile(
         partition,
         run.config.directory,
@@ -59,7 +72,9 @@ def opened_frontier(run: Run) -> tuple[DurableFrontier, Resumed]:
         ours=run.is_ours,
         following=following,
         reads=run.reads,
+        asked_again=asked_again_at(before),
     )
+    let_in = _let_in(partition, changed)
     frontier = DurableFrontier(
         partition,
         run.gates,
@@ -74,9 +89,33 @@ def opened_frontier(run: Run) -> tuple[DurableFrontier, Resumed]:
         admission=None if following is None else Admission(depth_cap=DEEPEST_PAGE),
         soft404=None if following is None else following.detector,
     )
+    pages = 0
     if following is not None:
         following.recall(partition)
-    return frontier, resumed(frontier, mended)
+        if "selection" in changed:
+            pages = read_again(frontier, run.config.directory, following, ours=run.is_ours)
+    frontier.flush()
+    write_policy(partition.directory, before, policy, asked_again=let_in > 0, disk=run.disk)
+    found = resumed(frontier, mended, recrawls=run.errand.recrawl_before is not None)
+    names = tuple(name for part in changed.values() for name in part)
+    return frontier, replace(found, changed=names, let_in=let_in, read_again=pages)
+
+
+def _let_in(partition: LivePartition, changed: Collection[str]) -> int:
+    """Make the rows due that the parts of the policy which have *changed* kept out; return how many.
+
+    Rows that the network kept from being fetched are due in any case: it may be there by now.
+    """
+    if partition.opened.is_new:
+        return 0
+    causes = {Cause.NETWORK}
+    if "address" in changed:
+        causes.add(Cause.ADDRESS)
+    if "selection" in changed:
+        causes.add(Cause.RULE)
+    rows = kept_out(partition, causes=causes, robots="robots" in changed)
+    make_due(partition, rows, hour=int(time.time() // 3600))
+    return len(rows)
 
 
 def _goes_on(run: Run) -> bool:

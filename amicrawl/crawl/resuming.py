@@ -18,14 +18,17 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from amicrawl.capture import Failure
 from amicrawl.crawl.answering import REDIRECTS
 from amicrawl.crawl.following import Page
-from amicrawl.frontier import DurableFrontier, Found, Offer, Outcome, Source, Status
+from amicrawl.frontier import Cause, DurableFrontier, Found, Offer, Outcome, Source, Status
 from amicrawl.frontier.revisits import Revisits
+from amicrawl.frontier.states import RESTING, WAITING
 from amicrawl.frontier.texts import offer_of
 from amicrawl.politeness import Gates, HostBreaker, InflightLimit
 from amicrawl.record import TABLE_NAME
@@ -34,7 +37,7 @@ from amicrawl.seed import Seed
 from amicrawl.urls import Refused, UrlKey, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator, Mapping
     from pathlib import Path
 
     from amicrawl.crawl.following import Following
@@ -46,6 +49,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _MS_PER_HOUR = 3_600_000
+CAPTURED = "captured"
+DENIED = "denied by robots.txt"
+WITHHELD_ADDRESS = "withheld for the address"
+"""Words for where URLs are, of which the end of a crawl has more to say."""
 _COLUMNS = [
     "url",
     "status",
@@ -57,12 +64,13 @@ _COLUMNS = [
     "last_modified",
     "unchanged",
     "final_url",
+    "content_type",
     "meta_json",
     "warc_file",
     "warc_offset",
 ]
 _SETTLED = frozenset({Status.CRAWLED, Status.GONE})
-_DONE = _SETTLED | {Status.EXCLUDED, Status.TRAPPED}
+_DONE = _SETTLED | {Status.EXCLUDED, Status.TRAPPED, Status.WITHHELD}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +91,16 @@ class Resumed:
     """URLs whose captures the frontier had not heard of."""
     lost: int = 0
     """URLs whose captures never arrived; they are pending again."""
+    changed: tuple[str, ...] = ()
+    """Settings that differ from those of the last crawl, as far as they keep URLs out."""
+    let_in: int = 0
+    """URLs that those had kept out, and that are pending now."""
+    standing: Mapping[str, int] = field(default_factory=dict)
+    """How many URLs are where, by words for the operator, where none is due; empty where some are."""
+    next_due: int = 0
+    """The hour since 1970 at which the first of those to be tried again is due; 0 for none."""
+    read_again: int = 0
+    """Archived pages that were read again for their links, since the crawl takes others now."""
 
     def sentence(self) -> str:
         """Say what was found, for the operator."""
@@ -98,6 +116,12 @@ class Resumed:
             text += f"; {self.settled_by_index:,} were captured without the frontier knowing"
         if self.lost:
             text += f"; the captures of {self.lost:,} never arrived, they are fetched again"
+        if self.changed:
+            text += f"\nchanged since the last crawl here: {', '.join(self.changed)}"
+        if self.let_in:
+            text += f"; {self.let_in:,} URLs that had been kept out are pending"
+        if self.read_again:
+            text += f"; {self.read_again:,} archived pages were read again for their links"
         return text
 
 
@@ -110,13 +134,15 @@ def reconcile(
     ours: Ours,
     following: Following | None = None,
     reads: bool = False,
+    asked_again: int = 0,
 ) -> Resumed:
     """Make *partition* agree with the index in *directory*, before a frontier is built on it.
 
     *lost_urls* are those whose rows were dropped from the index when it was repaired. *key_of* gives the
     key of a URL or a Refused, *ours* tells whether a host key belongs to this crawl. Where *following*
     links, the pages that the frontier has not heard of are read again for theirs. With *reads*, it is
-    callbacks that find them, and such pages are fetched again.
+    callbacks that find them, and such pages are fetched again. Failures before *asked_again*, Unix
+    milliseconds, settle nothing: the frontier may have been made to ask again since.
     """
     opened = partition.opened
     for note in opened.notes:
@@ -133,7 +159,7 @@ def reconcile(
         if isinstance(key, Refused):
             continue
         captured.add(key)
-        if reads:
+        if reads or (row["fetched_at"] < asked_again and not 200 <= row["status"] < 400):
             continue
         outcome = _outcome(row)
         seed = Seed(row["url"], meta_json=row["meta_json"] or "")
@@ -151,19 +177,79 @@ def reconcile(
     return Resumed(in_flight=frontier.lapsed, settled_by_index=settled, lost=lost)
 
 
-def resumed(frontier: DurableFrontier, mended: Resumed) -> Resumed:
-    """Return how *frontier* was found, given what was *mended* in it before."""
+def resumed(frontier: DurableFrontier, mended: Resumed, *, recrawls: bool) -> Resumed:
+    """Return how *frontier* was found, given what was *mended* in it before.
+
+    *recrawls* tells whether settled URLs are fetched again, too, once due.
+    """
     if frontier.partition.opened.is_new:
         return Resumed()
     counts = frontier.counts
+    standing = _standing(frontier) if not frontier.queued else {}
+    taken = WAITING | RESTING if recrawls else WAITING
     return replace(
         mended,
+        standing=standing,
+        next_due=_first_due(frontier, taken) if standing else 0,
         found=True,
         done=sum(counts[status] for status in _DONE),
         in_flight=mended.in_flight or frontier.lapsed,
         pending=frontier.queued,
         later=frontier.later,
     )
+
+
+def read_again(frontier: DurableFrontier, directory: Path, following: Following, *, ours: Ours) -> int:
+    """Offer what the archived pages of *frontier* lead to by the rules that hold now; return how many.
+
+    A page whose record is not in *directory* any more keeps the links that it had.
+    """
+    partition = frontier.partition
+    pages = 0
+    for row in _captures_since(directory, 0):
+        if not row["warc_file"] or not following.looks_into(
+            row["url"], row["content_type"], row["status"]
+        ):
+            continue
+        key = following.key_of(row["url"])
+        number = None if isinstance(key, Refused) else partition.find(*key)
+        if number is None or isinstance(key, Refused):
+            continue
+        item = stored(directory, row["warc_file"], row["warc_offset"])
+        # The payload that a revisit refers to has a row of its own.
+        if item is None or (item.is_revisit and row["status"] not in REDIRECTS):
+            continue
+        item.digest = row["digest"]
+        page = Page.of(offer_of(partition, partition.get(number), Revisits()))
+        following.hand_over(frontier, key, following.read_now(item, page), ours=ours)
+        pages += 1
+    return pages
+
+
+def _standing(frontier: DurableFrontier) -> dict[str, int]:
+    """Return how many rows are where, in the words of the end of a crawl."""
+    counts = frontier.counts
+    rows = frontier.partition.state.rows.view()
+    causes = rows["http_status"][rows["status"] == Status.WITHHELD]
+    found = {
+        CAPTURED: counts[Status.CRAWLED],
+        "gone": counts[Status.GONE],
+        "to be tried again": sum(counts[status] for status in WAITING),
+        DENIED: counts[Status.EXCLUDED],
+        WITHHELD_ADDRESS: int((causes == Cause.ADDRESS).sum()),
+        "withheld by a rule": int((causes == Cause.RULE).sum()),
+        "not fetchable": int((causes == Cause.UNFETCHABLE).sum()),
+        "taken for traps": counts[Status.TRAPPED],
+    }
+    return {words: number for words, number in found.items() if number}
+
+
+def _first_due(frontier: DurableFrontier, statuses: Collection[Status]) -> int:
+    """Return the earliest hour at which a row in one of *statuses* is due; 0 where there is none."""
+    rows = frontier.partition.state.rows.view()
+    dues = rows["next_due"][np.isin(rows["status"], [int(status) for status in statuses])]
+    dues = dues[dues > 0]
+    return int(dues.min()) if len(dues) else 0
 
 
 def _settle(frontier: DurableFrontier, key: UrlKey, seed: Seed, outcome: Outcome, hour: int) -> bool:

@@ -64,6 +64,8 @@ class Run:
     """What servers are told of who asks; empty where it is not known."""
     part_of = ""
     """What the crawl is called: its run, its job, or the crawl that several machines share."""
+    obeys = True
+    """Whether robots.txt counts, at whatever host."""
     strict = False
     """Whether a seed that could not be read makes the exit code 7."""
     opening_fault: AmicrawlError | None = None

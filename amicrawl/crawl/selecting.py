@@ -21,6 +21,7 @@ def make_following(run: Run, spider: Any) -> Following:
         make_selection(run.config, starts, depth=spider.depth),
         key_of=run.key_of,
         starts=starts,
+        depth=spider.depth,
         widens=not has_scope(run.config),
         max_urls=run.config.max_urls,
         max_host_urls=run.config.max_host_urls,

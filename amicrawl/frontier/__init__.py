@@ -21,10 +21,11 @@ if TYPE_CHECKING:
     from amicrawl.frontier.live import LivePartition, Opened
     from amicrawl.frontier.row import Dispatch, Found, Offer, Outcome, Settled, Source
     from amicrawl.frontier.shard import belongs, shard_of
-    from amicrawl.frontier.states import Event, Status
+    from amicrawl.frontier.states import Cause, Event, Status
 else:
     __getattr__ = lazy_exports(
         __name__,
+        Cause="states",
         Dispatch="row",
         DurableFrontier="durable",
         Event="states",
@@ -43,6 +44,7 @@ else:
     )
 
 __all__ = [
+    "Cause",
     "Dispatch",
     "DurableFrontier",
     "Event",

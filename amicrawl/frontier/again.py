@@ -1,7 +1,8 @@
 """Again: settled rows that are handed out once more before they are due, since somebody asks for them.
 
-Not by the rules of a recrawl, which are those of `revisits`: a capture turned out to be lost, or a crawl
-is given a seed that an earlier one over the same partition has settled.
+Not by the rules of a recrawl, which are those of `revisits`: a capture turned out to be lost, a crawl is
+given a seed that an earlier one over the same partition has settled, the configuration that kept rows
+out has changed, or the operator asks for it.
 """
 
 from __future__ import annotations
@@ -9,11 +10,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from amicrawl.frontier.annex import offered, offered_entries
 from amicrawl.frontier.places import place_of
-from amicrawl.frontier.states import WAITING, Status
+from amicrawl.frontier.states import WAITING, Cause, Status
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from amicrawl.frontier.appraisal import Appraisal
     from amicrawl.frontier.flights import Flights
     from amicrawl.frontier.live import LivePartition
@@ -21,6 +26,47 @@ if TYPE_CHECKING:
     from amicrawl.frontier.row import Offer
     from amicrawl.frontier.standings import Standings
     from amicrawl.urls import UrlKey
+
+
+def kept_out(partition: LivePartition, *, causes: Collection[Cause], robots: bool) -> np.ndarray:
+    """Return the numbers of the rows that *causes* keep out, and with *robots* those of robots.txt."""
+    rows = partition.state.rows.view()
+    statuses = rows["status"]
+    caused = np.isin(rows["http_status"], [int(cause) for cause in causes])
+    found = caused & np.isin(statuses, [int(Status.WITHHELD), *WAITING])
+    if robots:
+        found |= statuses == Status.EXCLUDED
+    return _present(partition, found)
+
+
+def failed(
+    partition: LivePartition, *, statuses: Collection[Status], http_statuses: Collection[int] = ()
+) -> np.ndarray:
+    """Return the numbers of the rows in one of *statuses*, or last answered by one of *http_statuses*.
+
+    Rows that are due anyway, or in flight, are left out.
+    """
+    rows = partition.state.rows.view()
+    found = np.isin(rows["status"], [int(status) for status in statuses])
+    found |= np.isin(rows["http_status"], list(http_statuses))
+    waits_for_nothing = np.isin(rows["status"], [*WAITING]) & (rows["next_due"] == 0)
+    return _present(partition, found & ~waits_for_nothing & (rows["status"] != Status.IN_FLIGHT))
+
+
+def make_due(partition: LivePartition, numbers: np.ndarray, *, hour: int) -> None:
+    """Have the rows *numbers*, none in flight, be due at *hour*; before a frontier is built on them.
+
+    What failed before does not count against them any more.
+    """
+    for number in numbers.tolist():
+        row = partition.get(number)
+        partition.put(number, row._replace(status=Status.SCHEDULED, next_due=hour, retry_count=0))
+
+
+def _present(partition: LivePartition, found: np.ndarray) -> np.ndarray:
+    numbers = np.flatnonzero(found)
+    removed = partition.state.removed
+    return numbers if not removed else numbers[~np.isin(numbers, list(removed))]
 
 
 class Again:

@@ -9,7 +9,7 @@
     no response               failed                  back after 1, 2, 4 ... hours
     the fifth busy or failed  exhausted               back after 2 weeks
     robots.txt                refused by robots       back after 1, 2 ... weeks
-    a rule of the crawl       refused                 not again
+    the crawl's configuration refused                 when that changes
     2xx with an error page    soft 404                back after 2, 4, 8 ... weeks, up to a year
 
 What an error page is `soft404` tells, if the frontier asks it. The pauses are those of `states.RETURNS`.
@@ -22,14 +22,26 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from amicrawl.capture import Failure
-from amicrawl.frontier.states import MANY, RETURNS, Event, Status, after
+from amicrawl.frontier.states import MANY, RETURNS, Cause, Event, Status, after
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from amicrawl.frontier.row import Outcome
     from amicrawl.frontier.url_row import UrlRow
 
 _NOT_NOW = frozenset({408, 425, 429})
-_NEVER = frozenset({Failure.REFUSED_BY_CRAWL, Failure.UNFETCHABLE_URL, Failure.ADDRESS_REFUSED})
+_WITHHELD: Mapping[Failure | None, Cause] = {
+    Failure.ADDRESS_REFUSED: Cause.ADDRESS,
+    Failure.REFUSED_BY_CRAWL: Cause.RULE,
+    Failure.UNFETCHABLE_URL: Cause.UNFETCHABLE,
+}
+_CAUSES: Mapping[Failure | None, Cause] = {
+    **_WITHHELD,
+    Failure.NAME_LOOKUP_FAILED: Cause.NETWORK,
+    Failure.NO_ROUTE: Cause.NETWORK,
+    Failure.PROXY: Cause.NETWORK,
+}
 _NO_ERRORS = frozenset({Event.REFUSED, Event.REFUSED_BY_ROBOTS, Event.SOFT_404})
 _MANY_SMALL = 0xFF
 _MANY_ERRORS = 0xFFFF
@@ -47,7 +59,7 @@ def event_of(outcome: Outcome, *, in_a_row: int) -> Event:
         event = _event_of_status(outcome)
     elif failure is Failure.ROBOTS_DENIED:
         event = Event.REFUSED_BY_ROBOTS
-    elif failure in _NEVER:
+    elif failure in _WITHHELD:
         event = Event.REFUSED
     else:
         event = Event.FAILED
@@ -86,7 +98,7 @@ def settled(row: UrlRow, event: Event, outcome: Outcome, hour: int) -> UrlRow:
     is_error = event not in _NO_ERRORS
     return row._replace(
         status=status,
-        http_status=outcome.status & 0xFFFF,
+        http_status=_CAUSES.get(outcome.failure, outcome.status & 0xFFFF),
         next_due=_back_at(event, in_a_row, outcome, hour),
         retry_count=in_a_row,
         error_count=min(row.error_count + is_error, _MANY_ERRORS),

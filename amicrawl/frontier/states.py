@@ -3,12 +3,14 @@
     offered -> SCHEDULED -- dispatched -> IN_FLIGHT -- captured, unchanged, redirected -> CRAWLED
                    ^                          |   |--- missing, withdrawn, exhausted,
                    |                          |   |    soft 404 ------------------------> GONE
-                   |-- released, lapsed, -----|   |--- refused, refused by robots ------> EXCLUDED
-                       postponed, busy, failed
+                   |-- released, lapsed, -----|   |--- refused by robots ---------------> EXCLUDED
+                       postponed, busy,           |--- refused -------------------------> WITHHELD
+                       failed
 
     CRAWLED, GONE, EXCLUDED -- fell due -> DUE -- dispatched -> IN_FLIGHT         TRAPPED
 
-`RETURNS` says after how long a settled row is due again. Nothing else in this program decides where a
+A WITHHELD row is due again when the configuration that kept it out changes (`again`). `RETURNS` says
+after how long any other settled row is due again. Nothing else in this program decides where a
 row stands; what a response or failure counts as is `outcomes.event_of`.
 """
 
@@ -42,9 +44,25 @@ class Status(IntEnum):
     GONE = 6
     """Not there, or out of reach for good as it seems; looked for again at its `next_due`."""
     EXCLUDED = 7
-    """The crawl decided against it: robots.txt, or a rule of its own."""
+    """robots.txt forbids it."""
     TRAPPED = 8
     """Taken for one of endlessly many, or one too many; never handed out."""
+    WITHHELD = 9
+    """Kept out by the configuration of the crawl: `http_status` is a `Cause`. Other software of the
+    format does not hand it out either."""
+
+
+class Cause(IntEnum):
+    """Why no server was asked, in the column `http_status` of a row; below every HTTP status."""
+
+    ADDRESS = 1
+    """WITHHELD: the address is private or otherwise special, and no setting permits it."""
+    RULE = 2
+    """WITHHELD: an ignore pattern, or another rule of the crawl."""
+    UNFETCHABLE = 3
+    """WITHHELD: it is not an HTTP URL; no configuration changes that."""
+    NETWORK = 4
+    """SCHEDULED: the name look-up failed, there was no route, or the proxy failed."""
 
 
 WAITING = frozenset({Status.DISCOVERED, Status.SCHEDULED, Status.READY, Status.DUE})
@@ -80,7 +98,7 @@ class Event(IntEnum):
     """Busy or failed too often in a row."""
     REFUSED_BY_ROBOTS = 13
     REFUSED = 14
-    """Left out by a rule of the crawl itself."""
+    """Kept out by the configuration of the crawl."""
     SOFT_404 = 15
     """Captured, and the capture is the page that its host shows for what is not there."""
 
@@ -98,7 +116,7 @@ _FROM_FLIGHT: Mapping[Event, Status] = {
     Event.FAILED: Status.SCHEDULED,
     Event.EXHAUSTED: Status.GONE,
     Event.REFUSED_BY_ROBOTS: Status.EXCLUDED,
-    Event.REFUSED: Status.EXCLUDED,
+    Event.REFUSED: Status.WITHHELD,
     Event.SOFT_404: Status.GONE,
 }
 

@@ -274,8 +274,10 @@ class PartitionHistory(RuleBasedStateMachine):
             wait, again = 1 << (row.failures - 1), outcome.failure is not Failure.REFUSED_BY_CRAWL
             if outcome.status in {404, 410}:
                 row.status = Status.GONE
-            elif outcome.failure in {Failure.ROBOTS_DENIED, Failure.REFUSED_BY_CRAWL}:
+            elif outcome.failure is Failure.ROBOTS_DENIED:
                 row.status = Status.EXCLUDED
+            elif outcome.failure is Failure.REFUSED_BY_CRAWL:
+                row.status = Status.WITHHELD
             elif row.failures >= MANY:
                 row.status = Status.GONE
             else:

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from amicrawl.capture import Failure
-from amicrawl.crawl.resuming import Resumed
+from amicrawl.crawl.resuming import CAPTURED, WITHHELD_ADDRESS, Resumed
 from amicrawl.crawl.tally import Tally
 from amicrawl.crawl.watching.progress import Progress
 
@@ -120,17 +120,29 @@ def test_of_a_list_that_was_not_read_to_its_end_the_rest_is_told() -> None:
 
 
 def test_what_comes_back_later_is_told_with_the_command_that_says_when() -> None:
-    said = Screen(later=1).close("finished")
+    said = Screen(later=1, tally=Tally(failed=1)).close("finished")
     assert said[1] == (
-        "1 URL to be tried again by the same command when due: `amicrawl frontier stats out` says when"
+        "1 URL to be tried again by the same command when due (`amicrawl frontier stats out` says "
+        "when), or now after `amicrawl frontier retry out`"
     )
 
 
-def test_a_recrawl_with_nothing_due_says_so() -> None:
-    nothing = Screen(errand=SimpleNamespace(recrawl_before=0)).close("finished")
-    assert nothing[1] == "nothing is due yet: `amicrawl frontier stats out` says when"
-    done = Screen(errand=SimpleNamespace(recrawl_before=0), tally=Tally(ok=1)).close("finished")
-    assert "nothing is due" not in "\n".join(done)
+def test_a_crawl_with_nothing_due_says_why_and_what_to_type() -> None:
+    found = Resumed(found=True, standing={CAPTURED: 2, WITHHELD_ADDRESS: 1}, next_due=480_000)
+    said = Screen(resumed=found).close("finished")[2:]
+    assert said[0] == (
+        "nothing to fetch now, the next URL is due at 2024-10-04 00:00 UTC; 3 URLs known here: "
+        "2 captured, 1 withheld for the address"
+    )
+    assert said[1].startswith("address-refused: AMICRAWL_ALLOW_PRIVATE")
+    assert said[2:4] == [
+        "to fetch what is captured again: `amicrawl recrawl out`",
+        "to have the others asked for again: `amicrawl frontier retry out`",
+    ]
+    early = Screen(resumed=found, errand=SimpleNamespace(recrawl_before=0)).close("finished")
+    assert "`amicrawl recrawl out --before 2100-01-01`" in early[4]
+    done = Screen(resumed=found, tally=Tally(ok=1)).close("finished")
+    assert "nothing" not in "\n".join(done)
 
 
 def test_why_no_answers_came_is_told_to_people_and_programs() -> None:

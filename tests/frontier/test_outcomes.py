@@ -7,12 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from amicrawl.capture import Failure
-from amicrawl.frontier import Event, Found, Outcome, Status
+from amicrawl.frontier import Cause, Event, Found, Outcome, Status
 from amicrawl.frontier.outcomes import event_of, settled
 from amicrawl.frontier.states import MANY
 from amicrawl.frontier.url_row import UrlRow
 
 HOUR = 470_000
+CAUSES = {
+    Failure.REFUSED_BY_CRAWL: Cause.RULE,
+    Failure.UNFETCHABLE_URL: Cause.UNFETCHABLE,
+    Failure.ADDRESS_REFUSED: Cause.ADDRESS,
+}
 FLYING = UrlRow(1, 2, Status.IN_FLIGHT, url_ref=1, first_seen=HOUR - 5)
 
 
@@ -40,9 +45,9 @@ FLYING = UrlRow(1, 2, Status.IN_FLIGHT, url_ref=1, first_seen=HOUR - 5)
         (Outcome(failure=Failure.CONNECTION_RESET), Event.FAILED, Status.SCHEDULED, 1),
         (Outcome(failure=Failure.HOST_SKIPPED), Event.FAILED, Status.SCHEDULED, 1),
         (Outcome(failure=Failure.ROBOTS_DENIED), Event.REFUSED_BY_ROBOTS, Status.EXCLUDED, 168),
-        (Outcome(failure=Failure.REFUSED_BY_CRAWL), Event.REFUSED, Status.EXCLUDED, None),
-        (Outcome(failure=Failure.UNFETCHABLE_URL), Event.REFUSED, Status.EXCLUDED, None),
-        (Outcome(failure=Failure.ADDRESS_REFUSED), Event.REFUSED, Status.EXCLUDED, None),
+        (Outcome(failure=Failure.REFUSED_BY_CRAWL), Event.REFUSED, Status.WITHHELD, None),
+        (Outcome(failure=Failure.UNFETCHABLE_URL), Event.REFUSED, Status.WITHHELD, None),
+        (Outcome(failure=Failure.ADDRESS_REFUSED), Event.REFUSED, Status.WITHHELD, None),
     ],
 )
 def test_what_an_outcome_does_to_a_row_the_first_time(
@@ -52,7 +57,9 @@ def test_what_an_outcome_does_to_a_row_the_first_time(
     row = settled(FLYING, event, outcome, HOUR)
     assert row.status == status
     assert row.next_due == (0 if pause is None else HOUR + pause)
-    assert row.http_status == outcome.status
+    assert row.http_status == (
+        outcome.status if outcome.failure is None else CAUSES.get(outcome.failure, 0)
+    )
 
 
 @pytest.mark.parametrize("outcome", [Outcome(503), Outcome(failure=Failure.CONNECT_TIMEOUT)])
@@ -86,6 +93,12 @@ def test_a_page_that_was_gone_and_answers_is_there_again() -> None:
     row = settled(FLYING, Event.MISSING, Outcome(404), HOUR)
     row = settled(row._replace(status=Status.IN_FLIGHT), Event.CAPTURED, Outcome(200), HOUR + 400)
     assert row.status == Status.CRAWLED
+
+
+def test_what_only_the_network_kept_from_being_fetched_is_told_from_what_a_server_did() -> None:
+    for failure in (Failure.NAME_LOOKUP_FAILED, Failure.NO_ROUTE, Failure.PROXY):
+        row = settled(FLYING, Event.FAILED, Outcome(failure=failure), HOUR)
+        assert (row.status, row.http_status) == (Status.SCHEDULED, Cause.NETWORK)
 
 
 @given(

@@ -61,5 +61,6 @@ def test_the_numbers_are_those_of_a_frontier_file() -> None:
         "GONE",
         "EXCLUDED",
         "TRAPPED",
+        "WITHHELD",
     ]
-    assert [int(status) for status in Status] == list(range(9))
+    assert [int(status) for status in Status] == list(range(10))

@@ -8,7 +8,7 @@ import numpy as np
 
 from amicrawl.cli.frontier.output import AnyPath, AtHour, hour_now, print_lines
 from amicrawl.cli.frontier.source import LiveSource, due_in_crawl, frontier_directory, opened
-from amicrawl.cli.frontier.words import hour_text, key_text, status_name
+from amicrawl.cli.frontier.words import CAUSES, hour_text, key_text, status_name
 from amicrawl.cli.json_answer import AsJson, json_text
 from amicrawl.cli.terminal import harmless, human_size
 from amicrawl.frontier.format.footer import RegionId
@@ -90,6 +90,10 @@ def stats(path: AnyPath, *, at: AtHour = 0, as_json: AsJson = False) -> None:
             status_name(number): count
             for number, count in zip(numbers.tolist(), counts.tolist(), strict=True)
         }
+        causes = source.url_column("http_status")[states == Status.WITHHELD]
+        facts["withheld"] = {
+            word: count for cause, (word, _) in CAUSES.items() if (count := int((causes == cause).sum()))
+        }
         if as_json:
             print_lines([json_text({"path": str(path), **facts})])
         else:
@@ -169,3 +173,5 @@ def _states(facts: dict[str, Any]) -> Iterator[str]:
         yield "  by status"
     for name, count in facts["by_status"].items():
         yield f"    {name:<15} {count}"
+    for word, count in facts["withheld"].items():
+        yield f"      {word:<13} {count}"

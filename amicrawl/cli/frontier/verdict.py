@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from amicrawl.cli.frontier.words import HOUR, hour_text, second_text
+from amicrawl.cli.frontier.words import CAUSES, HOUR, hour_text, second_text
 from amicrawl.cli.terminal import human_span
 from amicrawl.frontier.states import RESTING, WAITING, Status
 
@@ -61,7 +61,7 @@ def sentences(
 def _history(row: dict[str, Any]) -> Iterator[str]:
     if row["crawl_count"]:
         last = row["last_crawled_at"] or "at an unknown time"
-        answered = f", answered with {row['http_status']}" if row["http_status"] else ""
+        answered = f", answered with {row['http_status']}" if row["http_status"] >= 100 else ""
         yield f"It was crawled {_times(row['crawl_count'])}, last {last}{answered}."
     else:
         yield "It was never crawled."
@@ -81,6 +81,7 @@ def _times(count: int) -> str:
 _NEVER = {
     Status.IN_FLIGHT: "handed out and not settled; a crawl that opens the frontier takes it back",
     Status.TRAPPED: "taken for one of endlessly many, so it is never handed out",
+    Status.WITHHELD: "kept out by the crawl's configuration",
 }
 
 
@@ -89,6 +90,8 @@ def _due(row: dict[str, Any], now: int) -> tuple[bool, str]:
     state = f"It is {row['status_name']}"
     if status not in WAITING and status not in RESTING:
         why = _NEVER.get(status, "a state that nothing is known of, so it is not handed out")
+        if status == Status.WITHHELD and row["http_status"] in CAUSES:
+            why += f": {CAUSES[row['http_status']][1]}"
         return False, f"{state}: {why}."
     if due == 0:
         if status in WAITING:

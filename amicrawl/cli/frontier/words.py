@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from amicrawl.errors import UsageError
+from amicrawl.frontier.states import Cause
 
 HOUR = 3600
 
@@ -21,8 +22,20 @@ STATUSES = (
     "gone",
     "excluded_robots",
     "trapped",
+    "withheld",
 )
 """The names of the states, as other software prints them."""
+
+CAUSES = {
+    Cause.ADDRESS: ("address", "its address is private or special; AMICRAWL_ALLOW_PRIVATE permits it"),
+    Cause.RULE: ("rule", "an ignore pattern or another rule of the crawl keeps it out"),
+    Cause.UNFETCHABLE: ("not fetchable", "it is not an HTTP URL, and no setting changes that"),
+    Cause.NETWORK: (
+        "network",
+        "its name was not looked up or no way led to it; the next crawl asks again",
+    ),
+}
+"""Why no server was asked for a row, in a word and in a sentence, by its `http_status`."""
 
 SOURCES = ("seed", "link", "sitemap", "redirect", "manual")
 HOST_FLAGS = ("trap suspect", "robots.txt missing", "dead", "grouping overridden")

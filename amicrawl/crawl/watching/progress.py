@@ -15,7 +15,15 @@ from scrapy import signals
 from scrapy.exceptions import NotConfigured
 
 from amicrawl.crawl.run import Run, run_of
-from amicrawl.crawl.watching.screen import Moment, counted, reasons, report, status_line, summary
+from amicrawl.crawl.watching.screen import (
+    Moment,
+    counted,
+    nothing_due,
+    reasons,
+    report,
+    status_line,
+    summary,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -125,13 +133,21 @@ class Progress:
             )
             if beside and not self._crawler.settings.get("JOBDIR"):
                 note += f"of them {beside:,} in Scrapy's queue alone, which lasts only with JOBDIR\n"
-        when = f"`amicrawl frontier stats {run.config.directory}` says when"
-        if run.later:
+        where = str(run.config.directory)
+        if run.later and run.tally.rows:
             note += (
-                f"{counted(run.later, 'URL')} to be tried again by the same command when due: {when}\n"
+                f"{counted(run.later, 'URL')} to be tried again by the same command when due "
+                f"(`amicrawl frontier stats {where}` says when), or now after "
+                f"`amicrawl frontier retry {where}`\n"
             )
-        if reason == "finished" and not run.tally.rows and run.errand.recrawl_before is not None:
-            note += f"nothing is due yet: {when}\n"
+        found = run.resumed
+        if reason == "finished" and not run.tally.rows and found.standing:
+            note += nothing_due(
+                found.standing,
+                directory=where,
+                next_due=found.next_due,
+                recrawls=run.errand.recrawl_before is not None,
+            )
         return note + reasons(self._failures)
 
     def _has_unread_seeds(self) -> bool:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from amicrawl.capture import Failure
+from amicrawl.crawl.resuming import CAPTURED, DENIED, WITHHELD_ADDRESS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -120,6 +122,31 @@ def reasons(failures: Mapping[str, int], *, most: int = 5) -> str:
     rest = [f"{sum(number for _, number in ordered[most:]):,} others"] if len(ordered) > most else []
     hint = _HINT if Failure.ADDRESS_REFUSED in failures else ""
     return f"no answer: {', '.join(told + rest)}\n{hint}"
+
+
+def nothing_due(standing: Mapping[str, int], *, directory: str, next_due: int, recrawls: bool) -> str:
+    """Return why a crawl had nothing to fetch and what to type, in lines.
+
+    *standing* is that of `Resumed`; *next_due* is the hour since 1970 at which the first URL is due that
+    this kind of crawl takes, 0 for none.
+    """
+    known = counted(sum(standing.values()), "URL")
+    parts = ", ".join(f"{number:,} {words}" for words, number in standing.items())
+    if next_due:
+        moment = datetime.fromtimestamp(next_due * 3600, UTC).strftime("%Y-%m-%d %H:%M UTC")
+        lines = [f"nothing to fetch now, the next URL is due at {moment}; {known} known here: {parts}"]
+    else:
+        lines = [f"nothing to fetch: all {known} known here are settled: {parts}"]
+    if WITHHELD_ADDRESS in standing:
+        lines.append(_HINT.rstrip())
+    if DENIED in standing:
+        lines.append("denied by robots.txt: AMICRAWL_ROBOTS=ignore has them fetched all the same")
+    if CAPTURED in standing:
+        early = " --before 2100-01-01" if recrawls else ""
+        lines.append(f"to fetch what is captured again: `amicrawl recrawl {directory}{early}`")
+    if standing.keys() - {CAPTURED}:
+        lines.append(f"to have the others asked for again: `amicrawl frontier retry {directory}`")
+    return "\n".join(lines) + "\n"
 
 
 def counted(number: int, word: str) -> str:

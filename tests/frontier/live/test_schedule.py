@@ -148,7 +148,7 @@ def test_a_row_that_a_rule_left_out_never_comes_back(crawl: Crawl) -> None:
     crawl.clock.hour += 10 * YEAR
     frontier = crawl.recrawl()
     assert (frontier.next(0.0), frontier.later, frontier.queued) == (None, 0, 0)
-    assert frontier.counts[Status.EXCLUDED] == 1
+    assert frontier.counts[Status.WITHHELD] == 1
 
 
 @pytest.mark.parametrize("clean", [True, False])

@@ -1,0 +1,34 @@
+"""`amicrawl recrawl`: fetch again what is due of an earlier crawl, and store what has changed."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from amicrawl.cli.crawl import Arguments, Settings, begin
+from amicrawl.cli.name_value import pairs, passed_on
+
+Directory = Annotated[str, typer.Argument(metavar="DIR", help="The output directory of a crawl.")]
+Before = Annotated[
+    str,
+    typer.Option(
+        "--before",
+        metavar="DATE",
+        help="Also what is due until then, as in 2027-01-31; a far date takes every URL.",
+        show_default="now",
+    ),
+]
+
+
+def recrawl(
+    directory: Directory, *, before: Before = "", settings: Settings = None, arguments: Arguments = None
+) -> None:
+    """Fetch again what is due of the crawl in DIR; what has not changed becomes a revisit record.
+
+    Example: amicrawl recrawl ami-out --before 2100-01-01
+
+    This is `scrapy crawl recrawl`. When a URL is due follows from how often its page was found changed.
+    """
+    given = {"dir": directory, **({"before": before} if before else {})}
+    begin(["recrawl"], given | pairs(arguments or [], option="-a"), passed_on(settings))

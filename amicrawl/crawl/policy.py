@@ -1,0 +1,133 @@
+"""Policy: the settings that keep URLs out, compared with those of the last crawl into the directory.
+
+    address     which addresses may be dialled       rows withheld for their address are due again
+    robots      whether robots.txt decides           rows excluded by robots.txt are due again
+    selection   which links are taken                archived pages are read again for their links
+
+`frontier/policy.json` holds what was in force last. It is written once what a change asks for is in the
+journal of the frontier, and before the first request, so that a crawl that is killed neither forgets a
+change nor takes one for made.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from amicrawl.config import PREFIX
+from amicrawl.disk import OutputFile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from amicrawl.config import CrawlConfig
+    from amicrawl.disk import Disk
+
+FILE_NAME = "policy.json"
+ASKED_AGAIN = "asked_again"
+"""When rows were last made due before their time, in Unix milliseconds: what the index says of failures
+before that is out of date."""
+
+_ADDRESS = ("allow_private", "proxy")
+_SELECTION = (
+    *(
+        "surts",
+        "hosts",
+        "domains",
+        "include",
+        "exclude",
+        "max_hops",
+        "requisites",
+        "requisites_off_site",
+    ),
+    *("links_off_site", "ignore_sets", "ignores", "max_urls", "max_host_urls"),
+)
+
+Policy = dict[str, dict[str, Any]]
+"""Values by setting or argument, by the part of the policy that they are of."""
+
+
+def policy_of(
+    config: CrawlConfig, *, obeys: bool, starts: Iterable[str] | None = None, depth: str = ""
+) -> Policy:
+    """Return what *config* keeps out; *obeys* tells whether robots.txt counts anywhere.
+
+    *starts* and *depth* are those of a crawl that follows links; None for any other.
+    """
+    values = config.model_dump(mode="json", include={*_ADDRESS, *_SELECTION, "robots", "host_overrides"})
+    overrides = {
+        host: each["robots"] for host, each in config.host_overrides.items() if "robots" in each
+    }
+    # A proxy may be given with its password.
+    values["proxy"] = hashlib.sha256(config.proxy.encode()).hexdigest() if config.proxy else ""
+    policy: Policy = {
+        "address": {name: values[name] for name in _ADDRESS},
+        "robots": {"robots": values["robots"], "host_overrides": overrides, "obey": obeys},
+    }
+    if starts is not None:
+        given = {"start URLs": sorted(starts), "depth": depth}
+        policy["selection"] = {name: values[name] for name in _SELECTION} | given
+    return policy
+
+
+def changes(before: Mapping[str, Any], now: Policy) -> dict[str, list[str]]:
+    """Return the names of the settings that differ between *before* and *now*, by part."""
+    found = {}
+    for part, values in now.items():
+        known = before.get(part)
+        if isinstance(known, dict):
+            names = [name for name, value in values.items() if known.get(name, value) != value]
+            if names:
+                found[part] = [_shown(name) for name in names]
+    return found
+
+
+def read_policy(frontier: Path) -> dict[str, Any]:
+    """Return what was in force last at the directory *frontier*; empty where that is not known."""
+    try:
+        known = orjson.loads((frontier / FILE_NAME).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return known if isinstance(known, dict) else {}
+
+
+def write_policy(
+    frontier: Path,
+    before: Mapping[str, Any],
+    now: Policy | None = None,
+    *,
+    asked_again: bool,
+    disk: Disk,
+) -> None:
+    """Write down that *now* is in force; with *asked_again*, that rows were made due at this moment."""
+    known = {**before, **(now or {})}
+    if asked_again:
+        known[ASKED_AGAIN] = int(time.time() * 1000)
+    if known == before:
+        return
+    file = OutputFile.replacing(frontier / FILE_NAME, disk=disk)
+    try:
+        file.write(orjson.dumps(known, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+        file.seal()
+    finally:
+        file.close()
+
+
+def asked_again_at(known: Mapping[str, Any]) -> int:
+    """Return when rows were last made due before their time, in Unix milliseconds; 0 for never."""
+    moment = known.get(ASKED_AGAIN, 0)
+    return moment if isinstance(moment, int) else 0
+
+
+def _shown(name: str) -> str:
+    return (
+        "ROBOTSTXT_OBEY"
+        if name == "obey"
+        else name
+        if " " in name or name == "depth"
+        else (PREFIX + name.upper())
+    )

@@ -1,0 +1,244 @@
+"""A command that is run again: a changed policy takes effect on what it had kept out.
+
+Where nothing is due, a sentence says why and what to type.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from archive_reading import rows
+from crawl_processes import end
+from loopback import (
+    PROJECT,
+    RawServer,
+    command,
+    crawl,
+    crawl_site,
+    environment,
+    page,
+    recrawl,
+    write_lines,
+)
+
+from amicrawl.disk import DirectoryLock
+from amicrawl.errors import ExitCode
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FAR = "before=2100-01-01"
+NO_PRIVATE = {"AMICRAWL_ALLOW_PRIVATE": ""}
+
+
+def path_of(head: bytes) -> str:
+    return head.split(b" ")[1].decode()
+
+
+def fetched(server: RawServer) -> list[str]:
+    return [path_of(head) for head in server.requests]
+
+
+def frontier(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """Run `amicrawl frontier`."""
+    return subprocess.run(
+        [sys.executable, "-m", "amicrawl.cli", "frontier", *map(str, arguments)],
+        cwd=PROJECT,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+def linked(head: bytes) -> bytes:
+    """A chain of four pages."""
+    number = int(path_of(head).strip("/") or 0)
+    link = f'<a href="/{number + 1}">next</a>' if number < 3 else ""
+    return page(f"<html>{link}</html>".encode(), "Content-Type: text/html")
+
+
+def denying(head: bytes) -> bytes:
+    if path_of(head) == "/robots.txt":
+        return page(b"User-agent: *\nDisallow: /\n", "Content-Type: text/plain")
+    return page(b"a page")
+
+
+def test_urls_that_the_address_guard_kept_out_are_fetched_once_it_lets_them_pass(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with RawServer(lambda _: page(b"here")) as server:
+        seeds = write_lines(tmp_path / "seeds.txt", [f"{server.url}/{n}" for n in range(3)])
+        refused = crawl(seeds, out, settings=NO_PRIVATE)
+        assert "3 address-refused" in refused.stderr
+        assert not server.requests
+        stats = frontier("stats", out).stdout
+        assert re.search(r"withheld +3", stats)
+        assert "excluded_robots" not in stats
+        assert "AMICRAWL_ALLOW_PRIVATE" in frontier("explain", out, f"{server.url}/1").stdout
+        again = crawl(seeds, out)
+        assert again.returncode == ExitCode.DONE
+        assert sorted(fetched(server)) == ["/0", "/1", "/2"]
+
+
+def test_a_recrawl_without_the_permission_for_private_addresses_ends_nothing_for_ever(
+    tmp_path: Path,
+) -> None:
+    out = tmp_path / "out"
+    with RawServer(lambda _: page(b"here")) as server:
+        seeds = write_lines(tmp_path / "seeds.txt", [f"{server.url}/{n}" for n in range(3)])
+        crawl(seeds, out)
+        recrawl(out, arguments=[FAR], settings=NO_PRIVATE)
+        assert re.search(r"withheld +3", frontier("stats", out).stdout)
+        before = len(server.requests)
+        done = recrawl(out, arguments=[FAR])
+        assert len(server.requests) == before + 3, done.stderr
+        assert [row["unchanged"] for row in rows(out) if row["status"]] == [False] * 3 + [True] * 3
+
+
+def test_what_is_kept_out_stays_so_as_long_as_nothing_has_changed(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with RawServer(lambda _: page(b"here")) as server:
+        seeds = write_lines(tmp_path / "seeds.txt", [f"{server.url}/"])
+        crawl(seeds, out, settings=NO_PRIVATE)
+        again = crawl(seeds, out, settings=NO_PRIVATE)
+    assert len(rows(out)) == 1
+    assert "1 withheld" in again.stderr
+    assert "AMICRAWL_ALLOW_PRIVATE" in again.stderr
+
+
+def test_urls_that_robots_txt_denied_are_fetched_once_it_is_to_be_ignored(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    obey = {"AMICRAWL_ROBOTS": "obey"}
+    with RawServer(denying) as server:
+        seeds = write_lines(tmp_path / "seeds.txt", [f"{server.url}/a", f"{server.url}/b"])
+        crawl(seeds, out, settings=obey)
+        assert fetched(server) == ["/robots.txt"]
+        again = crawl(seeds, out, settings=obey)
+        assert "2 denied by robots.txt" in again.stderr
+        assert "AMICRAWL_ROBOTS" in again.stderr
+        crawl(seeds, out)
+        assert sorted(fetched(server)) == ["/a", "/b", "/robots.txt"]
+
+
+def test_a_crawl_limited_in_depth_goes_deeper_when_it_is_run_without_the_limit(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with RawServer(linked) as server:
+        limited = crawl_site(server.url, out, settings={"AMICRAWL_MAX_HOPS": "1"})
+        assert limited.returncode == ExitCode.DONE, limited.stderr
+        assert sorted(fetched(server)) == ["/", "/1"]
+        again = crawl_site(server.url, out)
+        assert again.returncode == ExitCode.DONE
+        assert sorted(fetched(server)) == ["/", "/1", "/2", "/3"]
+        assert "AMICRAWL_MAX_HOPS" in again.stderr
+
+
+def test_a_finished_crawl_that_is_run_again_says_what_it_knows_and_how_to_ask_again(
+    tmp_path: Path,
+) -> None:
+    out = tmp_path / "out"
+    with RawServer(linked) as server:
+        crawl_site(server.url, out)
+        again = crawl_site(server.url, out)
+    assert again.returncode == ExitCode.DONE
+    assert "nothing to fetch: all 4 URLs known here are settled: 4 captured" in again.stderr
+    assert f"amicrawl recrawl {out}" in again.stderr
+    assert "retry" not in again.stderr
+
+
+def test_what_was_let_in_is_not_kept_out_again_by_a_kill(tmp_path: Path) -> None:
+    out, may_answer = tmp_path / "out", threading.Event()
+
+    def answer(_: bytes) -> bytes:
+        may_answer.wait(60)
+        return page(b"here")
+
+    with RawServer(answer) as server:
+        seeds = write_lines(tmp_path / "seeds.txt", [f"{server.url}/{n}" for n in range(3)])
+        crawl(seeds, out, settings=NO_PRIVATE)
+        process = subprocess.Popen(command(seeds, out), cwd=PROJECT, env=environment())
+        try:
+            while not server.requests:
+                time.sleep(0.05)
+        finally:
+            end(process)
+        may_answer.set()
+        assert crawl(seeds, out).returncode == ExitCode.DONE
+    assert sorted(row["url"].rsplit("/", 1)[1] for row in rows(out) if row["status"] == 200) == [
+        "0",
+        "1",
+        "2",
+    ]
+
+
+def test_a_url_that_did_not_answer_is_asked_again_by_name(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    broken = True
+
+    def answer(head: bytes) -> bytes:
+        if path_of(head) == "/busy" and broken:
+            return page(b"later", status="503 Service Unavailable")
+        return page(b"here")
+
+    with RawServer(answer) as server:
+        seeds = write_lines(tmp_path / "seeds.txt", [f"{server.url}/busy", f"{server.url}/fine"])
+        first = crawl(seeds, out)
+        assert f"amicrawl frontier retry {out}" in first.stderr
+        broken = False
+        assert crawl(seeds, out).returncode == ExitCode.DONE
+        assert fetched(server).count("/busy") == 1
+        told = frontier("retry", out)
+        assert told.returncode == ExitCode.DONE, told.stderr
+        assert "1 URL is due now" in told.stdout
+        crawl(seeds, out)
+        assert fetched(server).count("/busy") == 2
+        assert fetched(server).count("/fine") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--status", "404"], ["/gone"]),
+        (["--status", "crawled"], ["/fine"]),
+        (["--host", "localhost"], []),
+        (["--host", "127.0.0.1"], ["/busy", "/gone"]),
+        (["--status", "gone", "--status", "503"], ["/busy", "/gone"]),
+    ],
+)
+def test_what_is_asked_again_is_chosen_by_status_and_host(
+    tmp_path: Path, arguments: list[str], expected: list[str]
+) -> None:
+    out = tmp_path / "out"
+    answers = {
+        "/busy": page(b"later", status="503 Service Unavailable"),
+        "/gone": page(b"no", status="404 Not Found"),
+        "/fine": page(b"here"),
+    }
+    with RawServer(lambda head: answers[path_of(head)]) as server:
+        seeds = write_lines(tmp_path / "seeds.txt", [f"{server.url}{path}" for path in answers])
+        crawl(seeds, out)
+        server.requests.clear()
+        told = frontier("retry", out, *arguments)
+        assert told.returncode == ExitCode.DONE, told.stderr
+        crawl(seeds, out)
+        assert sorted(fetched(server)) == expected
+
+
+def test_nothing_is_asked_again_behind_the_back_of_a_crawl_that_runs(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with RawServer(lambda _: page(b"here")) as server:
+        crawl(write_lines(tmp_path / "seeds.txt", [server.url]), out)
+    lock = DirectoryLock(out / "frontier")
+    try:
+        refused = frontier("retry", out)
+    finally:
+        lock.release()
+    assert refused.returncode == ExitCode.USAGE
+    assert "Another crawl is writing" in refused.stderr
+    assert frontier("retry", out, "--status", "lost").returncode == ExitCode.USAGE
