@@ -11,23 +11,23 @@ The list is the one that the installed `publicsuffixlist` package carries; nothi
 from __future__ import annotations
 
 import re
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from publicsuffixlist import PSLFILE
+from publicsuffixlist import PSLFILE, PublicSuffixList
 
-from amicrawl.urls.suffix import Rules
+from amicrawl.urls.suffix import covered_by_rules, exceptions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import TextIO
 
 LONGEST_LABEL = 63
 """Octets of a label that DNS allows; a domain whose own label is longer is none."""
 
+_LABELS = 16
+"""More than any rule has; further labels in front do not matter."""
 _VERSION = re.compile(r"//\s*VERSION:\s*(\S{1,64})")
-_END_OF_REGISTRIES = "===END ICANN DOMAINS==="
 _LINES_AT_THE_TOP = 40
 
 
@@ -51,8 +51,8 @@ class Suffixes(NamedTuple):
 
 def suffixes_of(labels: Sequence[str]) -> Suffixes:
     """Return the suffixes and domains of the host with *labels*: lower case, ASCII, not an address."""
-    of_registries, all_ = _rules()
-    registry, private = _applied(of_registries, labels), _applied(all_, labels)
+    labels = labels[-_LABELS:]
+    registry, private = (_applied(each, labels) for each in _lists())
     if private.suffix is None or "." not in private.suffix:
         private = registry
     return Suffixes(registry, private)
@@ -69,36 +69,26 @@ def list_version() -> str:
 
 
 @cache
-def _rules() -> tuple[Rules, Rules]:
-    """Return the rules of the first section, and all of them."""
-    with Path(PSLFILE).open(encoding="utf-8") as lines:
-        first = Rules.read(iter(partial(_line_of_registries, lines), ""))
-        rest = Rules.read(lines)
-    return first, Rules(
-        first.exact | rest.exact,
-        first.wildcards | rest.wildcards,
-        first.exceptions | rest.exceptions,
-        max(first.depth, rest.depth),
-    )
+def _lists() -> tuple[PublicSuffixList, PublicSuffixList]:
+    """Return the first section of the list, and all of it."""
+    whole = PublicSuffixList(accept_unknown=False)
+    return PublicSuffixList(accept_unknown=False, only_icann=True), whole
 
 
-def _line_of_registries(lines: TextIO) -> str:
-    """Return the next of *lines*; an empty text at the end of the first section."""
-    line = lines.readline()
-    return "" if _END_OF_REGISTRIES in line else line
+@cache
+def _exceptions() -> tuple[str, ...]:
+    return tuple(f".{name}" for name in exceptions())
 
 
-def _applied(rules: Rules, labels: Sequence[str]) -> SuffixAndDomain:
-    listed, name = 0, ""
-    for count, label in enumerate(reversed(labels[-rules.depth - 1 :]), 1):
-        parent, name = name, f"{label}.{name}" if name else label
-        if name in rules.exceptions:
-            return SuffixAndDomain(name, name)
-        if name in rules.exact or (parent and parent in rules.wildcards):
-            listed = count
-    if not listed:
+def _applied(rules: PublicSuffixList, labels: Sequence[str]) -> SuffixAndDomain:
+    host = ".".join(labels)
+    if f".{host}".endswith(_exceptions()):
+        name = next(name for name in exceptions() if f".{host}".endswith(f".{name}"))
+        return SuffixAndDomain(name, name)
+    suffix = rules.publicsuffix(covered_by_rules(host))
+    if suffix is None:
         return NOTHING
-    suffix = ".".join(labels[-listed:])
+    listed = suffix.count(".") + 1
     if len(labels) <= listed or not 0 < len(labels[-listed - 1]) <= LONGEST_LABEL:
         return SuffixAndDomain(suffix, None)
     return SuffixAndDomain(suffix, f"{labels[-listed - 1]}.{suffix}")
