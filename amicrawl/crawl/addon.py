@@ -19,6 +19,7 @@ from scrapy.downloadermiddlewares.redirect import RedirectMiddleware
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.exceptions import NotConfigured
 from scrapy.settings import SETTINGS_PRIORITIES
+from scrapy.utils.reactor import is_asyncio_reactor_installed, is_reactor_installed
 
 from amicrawl import __version__
 from amicrawl.config import PREFIX, CrawlConfig, Identity, LogFormat, Robots
@@ -27,6 +28,7 @@ from amicrawl.crawl.closing import Closing
 from amicrawl.crawl.credentials import read_credentials
 from amicrawl.crawl.decoding import TolerantDecodingMiddleware
 from amicrawl.crawl.errand import Errand, reads_responses
+from amicrawl.crawl.guest.settings import set_for_guest
 from amicrawl.crawl.keeping import Keeping
 from amicrawl.crawl.looking import only_looks
 from amicrawl.crawl.pipelines import CapturesPipeline, WarcPipeline
@@ -44,6 +46,7 @@ from amicrawl.crawl.watching.metrics_endpoint import MetricsEndpoint
 from amicrawl.crawl.watching.progress import Progress
 from amicrawl.crawl.watching.stopping import StopConditions
 from amicrawl.crawl.watching.telling import Telling
+from amicrawl.errors import UsageError
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -52,6 +55,10 @@ if TYPE_CHECKING:
 _UVLOOP = "uvloop.Loop"
 _REACTOR = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
 _HANDLER = "amicrawl.crawl.handler.WireHandler"
+_NEEDS_ASYNCIO = (
+    "The add-on archives on asyncio, and the Twisted reactor of this process is another one. Leave "
+    f"TWISTED_REACTOR as it is by default, or install {_REACTOR} before anything else imports a reactor."
+)
 
 # Each line is a measured or a safety choice; docs/settings.md gives the reasons.
 _DEFAULTS: dict[str, object] = {
@@ -87,8 +94,8 @@ class ArchiveAddon(RunHolder):
 
     @classmethod
     def update_pre_crawler_settings(cls, settings: BaseSettings) -> None:
-        """Choose the event loop, which is installed before any crawler exists."""
-        if find_spec("uvloop") is not None:
+        """Choose the event loop, which may be installed before any crawler exists."""
+        if find_spec("uvloop") is not None and not is_reactor_installed() and not _loop_runs():
             settings.set("ASYNCIO_EVENT_LOOP", _UVLOOP, "addon")
             _make_way_for_uvloop(settings)
         if settings.get(PREFIX + "LOG_FORMAT") == LogFormat.JSON:
@@ -100,15 +107,24 @@ class ArchiveAddon(RunHolder):
         Raises UsageError for an `AMICRAWL_*` setting that cannot be followed, and NotConfigured for
         Scrapy's commands that look at a page and do not archive it.
         """
-        given = _with_job_directory(_with_scrapy_pace(settings), self._crawler)
-        config = CrawlConfig.from_settings(given)
-        dress(config.log_format)
+        _take_the_loop_there_is(settings)
+        is_guest = not hasattr(self._crawler.spidercls, "reads_responses")
+        given = dict(settings) if is_guest else _with_scrapy_pace(settings)
+        config = CrawlConfig.from_settings(_with_job_directory(given, self._crawler))
+        if not is_guest or config.log_format is LogFormat.JSON:
+            dress(config.log_format)
         if only_looks(self._crawler):
+            if is_guest:
+                raise NotConfigured
             for name in ("TELNETCONSOLE_ENABLED", "REMOTE_CONTROL_ENABLED"):
                 settings.set(name, _DEFAULTS[name], "addon")
             settings.set("USER_AGENT", _user_agent(config), "addon")
             _leave_out_switched(settings)
             raise NotConfigured
+        if is_guest:
+            set_for_guest(settings, config)
+            self.run = self._make_run(config, settings)
+            return
         for name, value in _DEFAULTS.items():
             settings.set(name, value, "addon")
         settings.set("USER_AGENT", _user_agent(config), "addon")
@@ -117,18 +133,38 @@ class ArchiveAddon(RunHolder):
         if not reads_responses(self._crawler):
             trim_to_archiving(settings, config.headers)
         _leave_out_switched(settings)
-        spider = self._crawler.spider
-        # What shard it is, is known before the frontier is opened, which may have links to give back.
-        errand = Errand.of(spider, job_directory=str(settings.get("JOBDIR") or ""))
-        self.run = Run(config, config.identity or Identity.CANONICAL, errand)
+        self.run = self._make_run(config, settings)
         obeys = config.robots is not Robots.IGNORE or self.run.pacing.overrides.obey_somewhere
         settings.set("ROBOTSTXT_OBEY", obeys, "addon")
         self.run.obeys = settings.getbool("ROBOTSTXT_OBEY")
-        self.run.user_agent = _agent_in_force(settings, spider)
-        self.run.part_of = _part_of(config, spider)
-        self.run.credentials = read_credentials(config)
-        if getattr(spider, "follows_links", False):
-            self.run.following = make_following(self.run, spider)
+        if getattr(self._crawler.spider, "follows_links", False):
+            self.run.following = make_following(self.run, self._crawler.spider)
+
+    def _make_run(self, config: CrawlConfig, settings: BaseSettings) -> Run:
+        spider = self._crawler.spider
+        # What shard it is, is known before the frontier is opened, which may have links to give back.
+        errand = Errand.of(spider, job_directory=str(settings.get("JOBDIR") or ""))
+        run = Run(config, config.identity or Identity.CANONICAL, errand)
+        run.user_agent = _agent_in_force(settings, spider)
+        run.part_of = _part_of(config, spider)
+        run.credentials = read_credentials(config)
+        return run
+
+
+def _take_the_loop_there_is(settings: BaseSettings) -> None:
+    """Accept any loop of asyncio's that is installed by now, and refuse a reactor that has none.
+
+    A script that runs a crawler inside its own reactor has chosen the loop before.
+    """
+    if not settings.getbool("TWISTED_REACTOR_ENABLED"):
+        return
+    if is_reactor_installed():
+        if not is_asyncio_reactor_installed():
+            raise UsageError(_NEEDS_ASYNCIO)
+        if (settings.getpriority("ASYNCIO_EVENT_LOOP") or 0) <= SETTINGS_PRIORITIES["addon"]:
+            settings.set("ASYNCIO_EVENT_LOOP", None, "addon")
+    elif settings["TWISTED_REACTOR"] != _REACTOR:
+        raise UsageError(_NEEDS_ASYNCIO)
 
 
 def _make_way_for_uvloop(settings: BaseSettings) -> None:

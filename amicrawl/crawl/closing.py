@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 from scrapy import signals
 
+from amicrawl.crawl import internals
 from amicrawl.crawl.run import Run, run_of
 
 if TYPE_CHECKING:
@@ -39,15 +40,23 @@ class Closing:
         # that is reached then; after an ordinary end it finds everything done.
         from twisted.internet import reactor  # noqa: PLC0415  # importing it earlier would install one
 
+        if self._run.errand.is_guest:
+            self._run.on_pause = self._crawler.engine.pause
+            self._run.on_wake = self._go_on
         cast("Any", reactor).addSystemEventTrigger("before", "shutdown", self._seal_at_once)
         self._watch()
+
+    def _go_on(self) -> None:
+        """Have Scrapy's own scheduler asked again."""
+        self._crawler.engine.unpause()
+        internals.wake(self._crawler)
 
     def _watch(self) -> None:
         """Look whether the crawl was asked to stop (Scrapy sends no signal for it), or must."""
         self._timer = asyncio.get_running_loop().call_later(_LOOK_EVERY, self._watch)
         if self._run.recorder.fault is not None and not self._run.stopping:
             self.end_early("output_failed")
-        elif self._is_closing():
+        elif not self._run.errand.is_guest and self._is_closing():
             self._bound_the_drain()
 
     def end_early(self, reason: str) -> None:
@@ -59,8 +68,7 @@ class Closing:
         self._closing = asyncio.ensure_future(closing)
 
     def _is_closing(self) -> bool:
-        slot = getattr(self._crawler.engine, "_slot", None)
-        return not self._crawler.crawling or (slot is not None and slot.closing is not None)
+        return internals.is_closing(self._crawler)
 
     def _bound_the_drain(self) -> None:
         now = self._run.clock()

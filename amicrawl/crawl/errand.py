@@ -21,6 +21,8 @@ class Errand:
     """The arguments of the crawl, as they were given."""
     resumes: bool = False
     """Whether known URLs are done; otherwise a spider that asks for one again gets it."""
+    is_guest: bool = False
+    """Whether the spider is a project's own, and keeps Scrapy's machinery."""
     reads: bool = False
     """Whether the spider reads what was fetched."""
     job_directory: str = ""
@@ -40,6 +42,7 @@ class Errand:
         return cls(
             asked=dict(getattr(spider, "asked", {})),
             resumes=bool(getattr(spider, "resumes", False)),
+            is_guest=not hasattr(type(spider), "reads_responses"),
             reads=bool(getattr(spider, "reads_responses", True)),
             job_directory=job_directory,
             fresh=bool(getattr(spider, "fresh", False)),

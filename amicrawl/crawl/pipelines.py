@@ -11,7 +11,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
-from amicrawl.crawl.run import Run, run_of
+from amicrawl.crawl.internals import check
+from amicrawl.crawl.run import run_of
 from amicrawl.errors import AmicrawlError
 from amicrawl.record import CaptureItem
 
@@ -24,13 +25,14 @@ if TYPE_CHECKING:
 class CapturePipeline:
     """A pipeline with a stage on the writer thread; subclass it to put a step of one's own between."""
 
-    def __init__(self, run: Run) -> None:
-        self.run = run
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self.run = run_of(crawler)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         """Build it for *crawler*."""
-        return cls(run_of(crawler))
+        return cls(crawler)
 
     def stage(self) -> Stage:
         """Return the stage; called once, when the spider opens."""
@@ -39,6 +41,7 @@ class CapturePipeline:
     def open_spider(self) -> None:
         """Attach the stage. Raises OutputError where the output cannot be written."""
         try:
+            check(self._crawler)
             self.run.recorder.attach(self.stage())
         except AmicrawlError as fault:
             self.run.opening_fault = fault
@@ -61,7 +64,8 @@ class WarcPipeline(CapturePipeline):
 
     def stage(self) -> Stage:
         """Return the writer of WARC files; the frontier beside them is opened, too."""
-        assert self.run.frontier is not None
+        if not self.run.errand.is_guest:
+            assert self.run.frontier is not None
         return self.run.output.archive.warc
 
 

@@ -6,11 +6,13 @@ exchange is written down again from its parts, and the record says by whom it wa
 
 from __future__ import annotations
 
+import zlib
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
+import brotli
 from scrapy.utils.misc import load_object
 
 from amicrawl.capture import BytesBody, Capture
@@ -28,8 +30,12 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Headers, Response
 
-# These describe the body on the wire; the body at hand has been decoded, and its length is known.
+# These describe the body on the wire; the length of the body at hand is known, and mostly it is decoded.
 _OF_THE_WIRE = frozenset({b"transfer-encoding", b"content-encoding", b"content-length"})
+_MAGIC = {b"gzip": b"\x1f\x8b", b"x-gzip": b"\x1f\x8b", b"zstd": b"\x28\xb5\x2f\xfd"}
+"""What a body begins with that has the coding."""
+_LOOK = 1024
+"""Bytes of a body that are tried for a coding without such a beginning."""
 
 
 class ForeignResponses:
@@ -77,27 +83,74 @@ class ForeignResponses:
             ticket.outcome = Outcome(status=response.status)
 
 
-def reconstruct(request: Request, response: Response, *, by: str, now: datetime) -> Capture:
-    """Return the capture that *request* and *response* come nearest to; *now* is its end, UTC."""
-    latency = timedelta(seconds=float(request.meta.get("download_latency") or 0))
-    started = now - latency
-    started = started.replace(microsecond=started.microsecond // 1000 * 1000)
-    target = urlsplit(request.url)
-    path = (target.path or "/") + (f"?{target.query}" if target.query else "")
-    request_line = f"{request.method} {path} HTTP/1.1\r\nHost: {target.netloc}\r\n"
+def reconstruct(
+    request: Request, response: Response, *, by: str, now: datetime, began: datetime | None = None
+) -> Capture:
+    """Return the capture that *request* and *response* come nearest to.
+
+    It is kept under the URL of the response, which another one may have led the handler *by* to. Its end
+    is *now*, UTC; it began at *began*, or as long before as Scrapy measured.
+    """
+    if began is None:
+        began = now - timedelta(seconds=float(request.meta.get("download_latency") or 0))
+    started = began.replace(microsecond=began.microsecond // 1000 * 1000)
+    leave_out = _OF_THE_WIRE - ({b"content-encoding"} if _is_encoded(response) else set())
+    url = response.url.partition("#")[0]
     return Capture(
-        url=request.url,
+        url=url,
         started=started,
-        duration_ms=(now - started) // timedelta(milliseconds=1),
-        request=_ascii(request_line) + _field_lines(request.headers) + b"\r\n" + request.body,
+        duration_ms=max(0, (now - started) // timedelta(milliseconds=1)),
+        request=_request_head(request.method, url)
+        + _field_lines(request.headers)
+        + b"\r\n"
+        + request.body,
         head=_ascii(f"HTTP/1.1 {response.status} {_phrase(response.status)}\r\n")
-        + _field_lines(response.headers, leave_out=_OF_THE_WIRE)
+        + _field_lines(response.headers, leave_out=leave_out)
         + b"Content-Length: %d\r\n\r\n" % len(response.body),
         body=BytesBody(response.body),
         status=response.status,
         ip_address=str(response.ip_address) if response.ip_address else None,
         reconstructed_by=by,
     )
+
+
+def reconstructed_hop(url: str, status: int, target: str, *, by: str, now: datetime) -> Capture:
+    """Return the capture of a redirect from *url* to *target* that a handler followed by itself."""
+    return Capture(
+        url=url.partition("#")[0],
+        started=now.replace(microsecond=now.microsecond // 1000 * 1000),
+        duration_ms=0,
+        request=_request_head("GET", url) + b"\r\n",
+        head=_ascii(
+            f"HTTP/1.1 {status} {_phrase(status)}\r\nLocation: {target}\r\nContent-Length: 0\r\n\r\n"
+        ),
+        status=status,
+        reconstructed_by=by,
+    )
+
+
+def _request_head(method: str, url: str) -> bytes:
+    target = urlsplit(url)
+    path = (target.path or "/") + (f"?{target.query}" if target.query else "")
+    return _ascii(f"{method} {path} HTTP/1.1\r\nHost: {target.netloc.rpartition('@')[2]}\r\n")
+
+
+def _is_encoded(response: Response) -> bool:
+    """Tell whether the body of *response* still has the content coding that its header names."""
+    coding = (response.headers.get(b"Content-Encoding") or b"").strip().lower()
+    begins = _MAGIC.get(coding)
+    if begins is not None:
+        return response.body.startswith(begins)
+    try:
+        if coding == b"br":
+            brotli.Decompressor().process(response.body[:_LOOK])
+        elif coding == b"deflate":
+            zlib.decompressobj().decompress(response.body[:_LOOK], _LOOK)
+        else:
+            return False
+    except (brotli.error, zlib.error):
+        return False
+    return True
 
 
 def _field_lines(headers: Headers, *, leave_out: frozenset[bytes] = frozenset()) -> bytes:

@@ -76,6 +76,8 @@ class Run:
     """The same for what may be left out; it keeps nobody waiting."""
     may_write: Callable[[], bool] = staticmethod(lambda: True)
     """Tells whether the directory is this crawl's to write to at the moment."""
+    on_pause: Callable[[], None] | None = None
+    """What has Scrapy's own scheduler asked for nothing more; None where ours pauses by itself."""
     on_end: Callable[[str], None] | None = None
     """What closes the crawl for a reason; `Closing` puts itself here."""
 
@@ -207,6 +209,8 @@ class Run:
     def pause(self, reason: str) -> None:
         """Start nothing new until every reason is gone; what is in flight comes to its end."""
         self._paused |= {reason}
+        if self.on_pause is not None:
+            self.on_pause()
 
     def resume(self, reason: str) -> None:
         """Take *reason* back; where it was the last, the crawl goes on at once."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Self
 from scrapy.core.scheduler import BaseScheduler, Scheduler
 from scrapy.utils.misc import build_from_crawler
 
+from amicrawl.crawl import internals
 from amicrawl.crawl.carried import META_JSON
 from amicrawl.crawl.holding import keepsake_of, request_of, words_of
 from amicrawl.crawl.parking import Parking
@@ -142,8 +143,7 @@ class FrontierScheduler(BaseScheduler):
         Scrapy tells nobody of that. It looks for the next request right after, and by then the request
         is none of those in progress; there is no public way to those.
         """
-        slot = getattr(self._crawler.engine, "_slot", None)
-        self._run.reading.end(getattr(slot, "inprogress", ()))
+        self._run.reading.end(internals.requests_in_progress(self._crawler))
 
     def _offer(self, request: Request, key: UrlKey, words: Mapping[str, object]) -> bool:
         meta = request.meta
@@ -247,13 +247,8 @@ class FrontierScheduler(BaseScheduler):
             self._timer = None
 
     def wake(self) -> None:
-        """Let the engine ask again.
-
-        There is no public way: without the private one, its heartbeat of 5 s has to do.
-        """
-        slot = getattr(self._crawler.engine, "_slot", None)
-        if slot is not None:
-            slot.nextcall.schedule()
+        """Let the engine ask again."""
+        internals.wake(self._crawler)
 
     def _count(self, what: str) -> None:
         self._crawler.stats.inc_value(f"amicrawl/frontier/{what}")

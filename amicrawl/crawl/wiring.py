@@ -12,10 +12,11 @@ from amicrawl.fetch.resolver import Resolver
 from amicrawl.fetch.second_opinion import SecondOpinion, servers_of
 
 if TYPE_CHECKING:
-    from amicrawl.config import CrawlConfig
+    from amicrawl.config import CrawlConfig, TlsPolicy
     from amicrawl.politeness.timeouts import AdaptiveTimeout
 
 _OTHER_FILES = 256
+_NO_CAP = 1 << 62
 
 
 def make_resolver(config: CrawlConfig) -> Resolver:
@@ -42,8 +43,7 @@ def make_wire(
         max_header=config.max_header,
         max_body=config.max_body,
         spool_above=config.spool_above,
-        # Beside the output where that exists: the same disk has to hold the record anyway.
-        spool_dir=config.directory if config.directory.is_dir() else Path(tempfile.gettempdir()),
+        spool_dir=_spool_directory(config),
     )
     return Wire(
         limits,
@@ -52,6 +52,25 @@ def make_wire(
         resolver=resolver,
         patience=patience,
     )
+
+
+def make_guest_wire(config: CrawlConfig, *, tls: TlsPolicy, resolver: Resolver) -> Wire:
+    """Return a fetcher for a guest: with the address guard, and no cap that Scrapy has not."""
+    _allow_open_files(2 * config.inflight_max + _OTHER_FILES)
+    limits = Limits(
+        connect_timeout=config.connect_timeout,
+        min_rate=0,
+        max_header=config.max_header,
+        max_body=_NO_CAP,
+        spool_above=config.spool_above,
+        spool_dir=_spool_directory(config),
+    )
+    return Wire(limits, guard=Guard(config.allow_private), tls=tls, resolver=resolver)
+
+
+def _spool_directory(config: CrawlConfig) -> Path:
+    # Beside the output where that exists: the same disk has to hold the record anyway.
+    return config.directory if config.directory.is_dir() else Path(tempfile.gettempdir())
 
 
 def _allow_open_files(count: int) -> None:

@@ -17,6 +17,7 @@ class PoliteSpider(Spider):
     """Asks *port* on several loopback addresses; writes the sitemaps it is told of to *told*."""
 
     name = "polite"
+    reads_responses = False
     custom_settings = {  # noqa: RUF012  # Scrapy's own form
         "AMICRAWL_ROBOTS": "obey-but-fetch-requisites",
         "AMICRAWL_HOST_OVERRIDES": {
@@ -41,9 +42,6 @@ class PoliteSpider(Spider):
             )
         for page in range(4):
             yield Request(f"http://127.0.0.5:{self.port}/free/{page}")
-
-    def parse(self, response: Any) -> None:
-        """Want nothing of a page."""
 
     def _note(self, sitemaps: list[str]) -> None:
         with self.told.open("a") as file:

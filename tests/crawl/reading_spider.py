@@ -30,7 +30,6 @@ class ReadingSpider(Spider):
         self.start_urls = [f"{site}/"]
         self.notes = Path(notes)
         self.dies_in = dies_in
-        self.shared: list[str] = []
         self.noted = 0
         self.all_else = asyncio.Event()
 
@@ -52,7 +51,6 @@ class ReadingSpider(Spider):
                 self.parse_thing,
                 errback=self.missed,
                 cb_kwargs={"labels": {"list": number, "of": [thing]}},
-                meta={"seen": self.shared},
                 headers={"Accept": "text/x-thing"},
             )
 
@@ -61,7 +59,6 @@ class ReadingSpider(Spider):
         self.note(
             url=response.url,
             labels=labels,
-            is_shared=response.meta["seen"] is self.shared,
             hops=response.meta.get("redirect_times", 0),
             depth=response.meta["depth"],
         )

@@ -118,10 +118,6 @@ def test_a_third_run_asks_for_its_start_and_for_nothing_that_is_done(runs: list[
     assert runs[2].asked == Counter({"/": 1})
 
 
-def test_what_callbacks_share_is_shared_as_long_as_their_process_lives(runs: list[Ran]) -> None:
-    assert all(item["is_shared"] for item in runs[0].noted + runs[1].noted if "url" in item)
-
-
 def test_errbacks_hear_once_of_what_is_over_and_never_of_what_is_tried_again(runs: list[Ran]) -> None:
     assert runs[0].asked[SILENT] == 2
     missed = sorted((item["missed"], item["why"]) for item in runs[0].noted if "missed" in item)

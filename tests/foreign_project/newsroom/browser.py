@@ -13,7 +13,7 @@ class BrowserHandler(BaseDownloadHandler):
         return HtmlResponse(
             request.url,
             status=203,
-            headers={"Content-Type": "text/html", "X-Rendered": ["one", "two"], "Content-Encoding": "gzip"},
+            headers={"Content-Type": "text/html", "X-Rendered": ["one", "two"]},
             body=b"<html><title>rendered</title></html>",
             request=request,
         )

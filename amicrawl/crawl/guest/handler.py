@@ -1,0 +1,173 @@
+"""The download handler of guests: a request becomes an exchange on the wire, kept before it is read.
+
+What Scrapy's own handler would have shown the spider, this one does: what was cut is data loss or a
+timeout, what is too large is cancelled, and a whole response comes as it was sent. The archive has what
+came in every case, marked where it was cut.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from scrapy.core.downloader.handlers.base import BaseDownloadHandler
+from scrapy.exceptions import DownloadCancelledError, DownloadFailedError, UnsupportedURLSchemeError
+
+from amicrawl.capture import Truncation
+from amicrawl.config import TlsPolicy
+from amicrawl.crawl.answering import final_url
+from amicrawl.crawl.carried import META_JSON
+from amicrawl.crawl.guest.responses import failure_of, headers_of, response_of
+from amicrawl.crawl.run import run_of
+from amicrawl.crawl.wiring import make_guest_wire
+from amicrawl.errors import AmicrawlError
+from amicrawl.fetch import WireRequest
+from amicrawl.record import CaptureItem
+from amicrawl.seed import Seed
+from amicrawl.urls import Refused, fetchable
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+    from amicrawl.capture import Capture
+    from amicrawl.urls import Fetchable
+
+logger = logging.getLogger(__name__)
+
+_NOT_OURS = frozenset({b"Proxy-Authorization", b"Content-Length"})
+"""Fields of a request that say something of the connection, or follow from the body."""
+
+
+class GuestHandler(BaseDownloadHandler):
+    """Fetches http and https as Scrapy's handler does, and has every exchange recorded."""
+
+    lazy = True
+
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
+        settings = crawler.settings
+        self._run = run_of(crawler)
+        verify = settings.getbool("DOWNLOAD_VERIFY_CERTIFICATES")
+        self._wire = make_guest_wire(
+            self._run.config,
+            tls=TlsPolicy.VERIFY if verify else TlsPolicy.RECORD,
+            resolver=self._run.resolver,
+        )
+        self._timeout = settings.getfloat("DOWNLOAD_TIMEOUT")
+        self._max_size = settings.getint("DOWNLOAD_MAXSIZE")
+        self._warn_size = settings.getint("DOWNLOAD_WARNSIZE")
+        self._fails_on_data_loss = settings.getbool("DOWNLOAD_FAIL_ON_DATALOSS")
+        self._data_loss_was_said = False
+
+    async def download_request(self, request: Request) -> Response:
+        """Fetch, record, and only then respond; raises Scrapy's download exceptions."""
+        target = fetchable(request.url)
+        if isinstance(target, Refused):
+            raise UnsupportedURLSchemeError(f"{request.url!r} cannot be fetched: {target.reason}")
+        try:
+            capture = await self._wire.fetch(self._asked(request, target))
+        except AmicrawlError as error:
+            raise DownloadFailedError(str(error)) from error
+        try:
+            await self._keep(request, capture)
+            return self._respond(request, capture)
+        finally:
+            capture.body.close()
+
+    async def close(self) -> None:
+        """End what is still under way."""
+        await self._wire.close()
+
+    def _asked(self, request: Request, target: Fetchable) -> WireRequest:
+        meta = request.meta
+        fields: list[tuple[bytes, bytes]] = [(b"Host", _authority(target))]
+        for name, values in request.headers.items():
+            if name == b"Host" and values:
+                fields[0] = (name, values[-1])
+            elif name not in _NOT_OURS:
+                fields += [(name, value) for value in values or ()]
+        secret = [
+            field
+            for field in self._run.credentials.fields_for(target)
+            if field[0] not in request.headers
+        ]
+        if request.body or request.method == "POST":
+            fields.append((b"Content-Length", b"%d" % len(request.body)))
+        return WireRequest(
+            url=request.url.partition("#")[0],
+            wire_url=target.wire_url,
+            method=request.method,
+            fields=fields + secret,
+            body=request.body,
+            timeout=float(meta.get("download_timeout") or self._timeout),
+            proxy=_proxy_of(request) or self._run.credentials.proxy,
+            hidden=frozenset(name.lower() for name, _ in secret),
+        )
+
+    async def _keep(self, request: Request, capture: Capture) -> None:
+        """Record *capture*. Raises DownloadFailedError where the output fails, which ends the crawl."""
+        item = CaptureItem(
+            capture=capture,
+            seed=Seed(capture.url, meta_json=str(request.meta.get(META_JSON, ""))),
+            attempts=int(request.meta.get("retry_times", 0)) + 1,
+            final_url=final_url(capture),
+        )
+        try:
+            await self._run.record(item)
+        except AmicrawlError:
+            raise DownloadFailedError("the output of the crawl failed") from None
+
+    def _respond(self, request: Request, capture: Capture) -> Response:
+        if capture.ttfb_ms is not None:
+            request.meta["download_latency"] = capture.ttfb_ms / 1000
+        flags = self._flags(request, capture)
+        headers = headers_of(capture.fields)
+        self._check_size(request, headers.get(b"Content-Length"), len(capture.body))
+        body = b"".join(capture.payload()) if request.method != "HEAD" else b""
+        return response_of(capture, headers=headers, body=body, flags=flags)
+
+    def _flags(self, request: Request, capture: Capture) -> list[str]:
+        """Return the flags of the response; raises for a capture that is not one by Scrapy's rules."""
+        failure = failure_of(capture)
+        if failure is None:
+            return []
+        if capture.failure is not None or capture.truncated is not Truncation.DISCONNECT:
+            raise failure
+        if not request.meta.get("download_fail_on_dataloss", self._fails_on_data_loss):
+            return ["dataloss"]
+        if not self._data_loss_was_said:
+            self._data_loss_was_said = True
+            logger.warning(
+                "Got data loss in %s. If you want to process broken responses set the setting "
+                "DOWNLOAD_FAIL_ON_DATALOSS = False -- This message won't be shown in further requests",
+                request.url,
+            )
+        raise failure
+
+    def _check_size(self, request: Request, announced: bytes | None, received: int) -> None:
+        """Warn of a response that is large; raise DownloadCancelledError for one that is too large."""
+        most: Any = request.meta.get("download_maxsize", self._max_size)
+        warn: Any = request.meta.get("download_warnsize", self._warn_size)
+        expected = int(announced) if announced is not None and announced.isdigit() else 0
+        size, verb = (expected, "Expected to receive") if expected else (received, "Received")
+        message = f"{verb} {size} bytes which is larger than download %s size (%s) in request {request}."
+        if most and size > most:
+            logger.warning("%s", message % ("max", most))
+            raise DownloadCancelledError(message % ("max", most))
+        if warn and size > warn:
+            logger.warning("%s", message % ("warn", warn))
+
+
+def _proxy_of(request: Request) -> str:
+    """Return the proxy of *request*, with its password; empty for none."""
+    proxy: str = request.meta.get("proxy") or ""
+    if proxy and "://" not in proxy:
+        proxy = f"http://{proxy}"
+    return proxy
+
+
+def _authority(target: Fetchable) -> bytes:
+    host = target.host if target.port is None else f"{target.host}:{target.port}"
+    return host.encode("ascii")

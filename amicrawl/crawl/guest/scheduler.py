@@ -1,0 +1,233 @@
+"""Scrapy's scheduler with a `JOBDIR` that survives a kill.
+
+Scrapy writes its queues to disk and names them in a file when the crawl ends; one that is killed leaves
+that file unwritten, and what was in flight is in no queue. So each request that Scrapy can write to disk
+is also in a journal, from the moment it is enqueued until the callback of its response is through, and
+what that yielded is in the journal, too. The next crawl takes the queues as they are where the last one
+ended in order, and else makes them anew from the journal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import pickle
+import shutil
+import sqlite3
+from enum import IntEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from scrapy.core.scheduler import Scheduler
+from scrapy.dupefilters import RFPDupeFilter
+from scrapy.utils.job import job_dir
+from scrapy.utils.request import request_from_dict
+
+from amicrawl.crawl.internals import requests_in_progress
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import BinaryIO
+
+    from scrapy import Request
+    from scrapy.spiders import Spider
+    from twisted.internet.defer import Deferred
+
+logger = logging.getLogger(__name__)
+
+_JOURNAL = "requests.sqlite"
+_NUMBER = "_amicrawl_number"
+"""The key in `meta` under which a request in a queue on disk knows its place in the journal."""
+_WRITE_EVERY = 0.05
+
+
+class KeptScheduler(Scheduler):
+    """Keeps Scrapy's queues, order, duplicate filter and statistics; adds the journal."""
+
+    def open(self, spider: Spider) -> Deferred[None] | None:
+        """Open the queues, or make them anew from the journal where the last crawl was killed."""
+        directory = job_dir(self._crawler.settings)
+        assert directory is not None
+        assert self.dqdir is not None
+        self._journal = Journal(Path(directory) / _JOURNAL)
+        self._taken: dict[Request, int] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        if self._journal.state is State.OPEN:
+            shutil.rmtree(self.dqdir)
+            Path(self.dqdir).mkdir()
+        opened = super().open(spider)
+        if isinstance(self.df, RFPDupeFilter) and self.df.file is not None:
+            self.df.file = _HeldBack(self.df.file)  # type: ignore[assignment]
+        if self._journal.state is State.OPEN:
+            self._restore()
+        elif self._journal.state is State.NEW:
+            self._take_over()
+        self._write()
+        return opened
+
+    def close(self, reason: str) -> Deferred[None] | None:
+        """Close the queues; the journal then says the same."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._forget_what_is_through()
+        closed = super().close(reason)
+        self._journal.close()
+        return closed
+
+    def enqueue_request(self, request: Request) -> bool:
+        """Enqueue as Scrapy does."""
+        # One that a spider made of the meta of another has that one's number.
+        request.meta.pop(_NUMBER, None)
+        return super().enqueue_request(request)
+
+    def next_request(self) -> Request | None:
+        """Return the next request as Scrapy does."""
+        self._forget_what_is_through()
+        request = super().next_request()
+        if request is not None and (number := request.meta.pop(_NUMBER, None)) is not None:
+            self._taken[request] = number
+        return request
+
+    def _dqpush(self, request: Request) -> bool:
+        """Write *request* to its queue and to the journal; False where it cannot be written."""
+        request.meta[_NUMBER] = self._journal.next_number
+        try:
+            is_written = super()._dqpush(request)
+        finally:
+            del request.meta[_NUMBER]
+        if is_written:
+            self._journal.add(request, self.spider)
+        return is_written
+
+    def _restore(self) -> None:
+        """Put what is in the journal back into the queues, under its number there."""
+        assert self.dqs is not None
+        for number, written in self._journal:
+            try:
+                # As Scrapy does: whoever can write into a `JOBDIR` has its crawls run what they like.
+                request = request_from_dict(pickle.loads(written), spider=self.spider)  # noqa: S301
+            except (ValueError, AttributeError, ImportError, pickle.UnpicklingError) as error:
+                logger.warning("A request of the crawl before cannot be made again: %s", error)
+                self._journal.remove(number)
+                continue
+            if not request.dont_filter:
+                self.df.request_seen(request)
+            request.meta[_NUMBER] = number
+            self.dqs.push(request)
+        if len(self.dqs):
+            logger.info("Resuming a crawl that was killed: %d requests were left.", len(self.dqs))
+
+    def _take_over(self) -> None:
+        """Write what Scrapy's queues hold of a crawl without the add-on into the journal."""
+        assert self.dqs is not None
+        for request in reversed(list(iter(self.dqs.pop, None))):
+            self._dqpush(request)
+
+    def _forget_what_is_through(self) -> None:
+        """Take out of the journal what is not in progress any more.
+
+        Scrapy does not say when a callback is through. It asks for the next request right after.
+        """
+        if self._taken:
+            progress = requests_in_progress(self._crawler)
+            for request in [each for each in self._taken if each not in progress]:
+                self._journal.remove(self._taken.pop(request))
+
+    def _write(self) -> None:
+        """Have the journal on disk, and then the fingerprints of what is in it."""
+        self._timer = asyncio.get_running_loop().call_later(_WRITE_EVERY, self._write)
+        self._journal.write()
+        if isinstance(self.df, RFPDupeFilter) and self.df.file is not None:
+            self.df.file.flush()
+
+    @property
+    def _crawler(self) -> Any:
+        assert self.crawler is not None
+        return self.crawler
+
+
+class State(IntEnum):
+    """How a crawl left its journal."""
+
+    NEW = 0
+    OPEN = 1
+    CLOSED = 2
+
+
+class Journal:
+    """Requests that are not done, by number, in a database that a kill leaves whole."""
+
+    def __init__(self, path: Path) -> None:
+        self._database = sqlite3.connect(path, isolation_level=None)
+        self._database.executescript(
+            "PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF;"
+            "CREATE TABLE IF NOT EXISTS requests (number INTEGER PRIMARY KEY, request BLOB NOT NULL)"
+        )
+        (state,) = self._database.execute("PRAGMA user_version").fetchone()
+        self.state = State(state)
+        """How the crawl before left it."""
+        self._database.execute(f"PRAGMA user_version={State.OPEN:d}")
+        (last,) = self._database.execute("SELECT max(number) FROM requests").fetchone()
+        self.next_number = (last or 0) + 1
+        self._added: dict[int, bytes] = {}
+        self._removed: list[int] = []
+
+    def __iter__(self) -> Iterator[tuple[int, bytes]]:
+        """Yield the number and the pickled words of what is left of the crawl before, oldest first."""
+        yield from self._database.execute("SELECT number, request FROM requests ORDER BY number")
+
+    def add(self, request: Request, spider: Spider) -> None:
+        """Add *request*, which Scrapy has found to be one that can be written."""
+        self._added[self.next_number] = pickle.dumps(request.to_dict(spider=spider), protocol=4)
+        self.next_number += 1
+
+    def remove(self, number: int) -> None:
+        """Remove the request of that *number*, which is done."""
+        if self._added.pop(number, None) is None:
+            self._removed.append(number)
+
+    def write(self) -> None:
+        """Hand what was added and removed to the system, in one transaction."""
+        if not self._added and not self._removed:
+            return
+        self._database.execute("BEGIN")
+        self._database.executemany("INSERT INTO requests VALUES (?, ?)", self._added.items())
+        self._database.executemany(
+            "DELETE FROM requests WHERE number = ?", ((number,) for number in self._removed)
+        )
+        self._database.execute("COMMIT")
+        self._added.clear()
+        self._removed.clear()
+
+    def close(self) -> None:
+        """Write the rest, and that the crawl ended in order."""
+        self.write()
+        self._database.execute(f"PRAGMA user_version={State.CLOSED:d}")
+        self._database.close()
+
+
+class _HeldBack:
+    """The file of a duplicate filter, written when `flush` says so and not before.
+
+    A fingerprint that is on disk before its request would keep that from ever being asked for.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._held: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        """Hold *data* back."""
+        self._held.append(data)
+
+    def flush(self) -> None:
+        """Write what was held back."""
+        if self._held:
+            self._file.write(b"".join(self._held))
+            self._held.clear()
+            self._file.flush()
+
+    def close(self) -> None:
+        """Write what was held back, and close the file."""
+        self.flush()
+        self._file.close()

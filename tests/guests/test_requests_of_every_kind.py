@@ -1,0 +1,29 @@
+"""Whatever a spider asks for, it gets what it would have got without the line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from guests.guest_runs import both
+from loopback import page
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def answer(head: bytes) -> bytes:
+    if head.split(b" ")[1] == b"/silent":
+        return b""
+    return page(b"ok " + head.split(b" ")[0], "Content-Type: text/plain")
+
+
+@pytest.mark.parametrize("kind", ["post", "form", "lambda", "errback"])
+def test_a_crawl_does_not_end_while_a_request_runs(tmp_path: Path, kind: str) -> None:
+    settings = {"DOWNLOAD_DELAY": "0.05", "RETRY_TIMES": "2"}
+    plain, archived = both("forms.py", answer, tmp_path, arguments={"kind": kind}, settings=settings)
+    assert len(plain.items) >= 1
+    assert "'finish_reason': 'finished'" in archived.log
+    if kind == "errback":
+        assert plain.items == [{"missed": plain.items[0]["missed"], "times": 2}]
+        assert archived.log.count("Retrying <GET") == plain.log.count("Retrying <GET") == 2
