@@ -48,6 +48,10 @@ bench: environment-dev ## Measure pages per CPU second beside other crawlers [PA
 	@.ci/system-packages wget
 	$(BIN)/python -m benchmarks $(if $(PAGES),--pages $(PAGES)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
+.PHONY: docs
+docs: environment-dev ## Build the documentation as a site in build/site, and check its links
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+
 .PHONY: screenshots
 screenshots: environment-dev ## Draw the pages of the dashboard into docs/screenshots
 	@.ci/system-packages chromium redis-server
