@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import time
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -16,12 +15,13 @@ import typer
 from amicrawl.cli.json_answer import AsJson
 from amicrawl.cli.redis_options import PrefixOption, RedisOption, job_store
 from amicrawl.cli.terminal import aligned, harmless, human_size, human_span
-from amicrawl.jobs.pipeline_record import pipelines
+from amicrawl.jobs.pipeline_record import is_silent, pipelines, redis_now
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _TEXTS = ("nickname", "status", "hostname", "version")
+_SILENT = "silent"
 _COUNTS = {"running": "running", "slots": "slots", "free_bytes": "disk_available", "reported": "ts"}
 _HEADING = ("name", "status", "jobs", "load", "free", "reported", "key")
 _UNKNOWN = "?"
@@ -31,9 +31,13 @@ _MOST = 10**18
 def list_pipelines(
     *, as_json: AsJson = False, redis: RedisOption = None, prefix: PrefixOption = None
 ) -> None:
-    """List the pipelines: name, status, slots in use, load, free disk, when it last reported."""
+    """List the pipelines: name, status, slots in use, load, free disk, when it last reported.
+
+    One that has not reported for 15 seconds is `silent`: it was killed, or cannot reach Redis.
+    """
     store = job_store(redis, prefix)
-    found = [_facts(fields) for fields in pipelines(store)]
+    now = redis_now(store)
+    found = [_facts(fields, now) for fields in pipelines(store)]
     store.close()
     if as_json:
         for facts in found:
@@ -42,19 +46,19 @@ def list_pipelines(
     if not found:
         typer.echo("None.")
         return
-    now = int(time.time())
     right = (False, False, True, True, True, True, False)
-    for line in aligned([_HEADING, *(_row(facts, now) for facts in found)], right=right):
+    for line in aligned([_HEADING, *(_row(facts, int(now)) for facts in found)], right=right):
         typer.echo(line)
 
 
-def _facts(fields: Mapping[str, str]) -> dict[str, Any]:
+def _facts(fields: Mapping[str, str], now: float) -> dict[str, Any]:
     """Return what a record says, its figures as numbers; None for what is none."""
     return {
         "key": fields.get("id", ""),
         **{name: fields.get(name, "") for name in _TEXTS},
         **{name: _count(fields.get(field, "")) for name, field in _COUNTS.items()},
         "load": _load(fields.get("load_average_1m", "")),
+        "silent": is_silent(fields, now),
     }
 
 
@@ -75,8 +79,8 @@ def _row(facts: Mapping[str, Any], now: int) -> tuple[str, ...]:
     jobs = [_UNKNOWN if facts[name] is None else str(facts[name]) for name in ("running", "slots")]
     return (
         harmless(facts["nickname"], limit=40),
-        harmless(facts["status"], limit=20),
-        "/".join(jobs),
+        _SILENT if facts["silent"] else harmless(facts["status"], limit=20),
+        f"?/{jobs[1]}" if facts["silent"] else "/".join(jobs),
         _UNKNOWN if load is None else f"{load:.2f}",
         _UNKNOWN if free is None else human_size(free),
         # Its clock may be ahead of ours.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
     from amicrawl.dashboard.hosts import Hosts
     from amicrawl.dashboard.users import Users
     from amicrawl.jobs.connection import JobStore
+
+
+AWAY_AFTER = 15.0
+"""Seconds without an answer of Redis after which the dashboard counts as unhealthy."""
 
 
 def site_of(store: JobStore, *, users: Users | None, archives: Path | None) -> Site:
@@ -65,7 +70,8 @@ def application(site: Site, *, hosts: Hosts) -> ASGIApp:
         routes=[*routes(OPERATIONS, site), Route(f"{PREFIX}/{{rest:path}}", _nowhere), *pages.routes()],
         exception_handlers={HTTPException: refused, 500: broken},
     )
-    return Guard(app, hosts=hosts)
+    hub = site.hub
+    return Guard(app, hosts=hosts, is_healthy=lambda: time.monotonic() - hub.answered_at < AWAY_AFTER)
 
 
 async def _nowhere(_request: Request) -> Response:

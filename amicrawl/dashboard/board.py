@@ -17,6 +17,7 @@ from amicrawl.dashboard.texts import plain
 from amicrawl.dashboard.views import detail_view, entry_view, ignores_view, job_view, job_views
 from amicrawl.jobs import letters, lookup, reading
 from amicrawl.jobs.ident import is_ident
+from amicrawl.jobs.pipeline_record import redis_now
 from amicrawl.jobs.record import ENDED
 from amicrawl.jobs.watching import Watch
 
@@ -145,7 +146,7 @@ class Board:
         records = self._watch.pipelines(self._found(fresh=True).pipelines)
         working = self.running()
         seen = dict(zip(working, self._watch.jobs(working, facts=()), strict=True))
-        now = time.time()
+        now = redis_now(self._store)
         found = [
             pipeline_view(key, record, jobs=seen, prefix=self._store.keys.prefix, now=now)
             for key, record in records.items()

@@ -54,6 +54,8 @@ class Hub:
         self._numbers = line_numbers()
         self._overview_at = 0.0
         self._away = ""
+        self.answered_at = float("-inf")
+        """When, by `time.monotonic`, Redis last answered."""
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="dashboard-hub", daemon=True)
         self.epoch = secrets.token_hex(4)
@@ -106,6 +108,7 @@ class Hub:
                 if updates is None:
                     updates = self._watch.updates()
                 self._read(updates.until(time.monotonic() + EVERY))
+                self.answered_at = time.monotonic()
             except AmicrawlError as error:
                 self._say_away(str(error))
                 if updates is not None:

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from amicrawl.dashboard.texts import plain
-from amicrawl.jobs.pipeline_record import DRAIN_FIELD
+from amicrawl.jobs.pipeline_record import DRAIN_FIELD, is_silent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -14,15 +14,16 @@ if TYPE_CHECKING:
     from amicrawl.dashboard.shapes import Pipeline
     from amicrawl.jobs.watching import Seen
 
-STALE_AFTER = 300.0
-"""Seconds without a report after which a pipeline is shown as gone."""
 _SHORT = 300
 
 
 def pipeline_view(
     key: str, record: Mapping[str, str], *, jobs: Mapping[str, Seen], prefix: str, now: float
 ) -> Pipeline:
-    """Return the pipeline whose *record* lies at *key*, with those of *jobs* that it runs."""
+    """Return the pipeline whose *record* lies at *key*, with those of *jobs* that it runs.
+
+    *now* is by the clock of Redis, in Unix seconds.
+    """
     ts = _number(record.get("ts"))
     return {
         "id": plain(key.removeprefix(prefix), limit=_SHORT),
@@ -35,7 +36,7 @@ def pipeline_view(
         "status": plain(record.get("status", ""), limit=_SHORT),
         "draining": bool(record.get(DRAIN_FIELD)) or record.get("status") == "Stopping",
         "ts": ts,
-        "is_stale": ts is None or now - ts > STALE_AFTER,
+        "is_stale": is_silent(record, now),
         "load": [_number(record.get(f"load_average_{n}m")) for n in (1, 5, 15)],
         "mem_usage": _number(record.get("mem_usage")),
         "mem_available": _whole(record.get("mem_available")),

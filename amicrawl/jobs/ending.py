@@ -59,14 +59,14 @@ class Ending:
             )
         attempt.inbox.taken()
 
-    def told(self, attempt: Attempt) -> bool:
-        """Tell how *attempt* ended; return whether it was a crash."""
+    def told(self, attempt: Attempt) -> Verdict | None:
+        """Tell how *attempt* ended; return how that is judged, or None where the job is another's."""
         [(claim, _)] = self._claims.look([attempt.ident])
         if claim is not None and claim.token != attempt.claim.token:
             attempt.is_lost = True
         if attempt.is_lost:
             logger.warning("Job %s is somebody else's by now; nothing is told of its end", attempt.ident)
-            return False
+            return None
         record = hash_at(self._store, self._store.keys.job(attempt.ident))
         if not record.get("url") and self._restored(attempt):
             record = hash_at(self._store, self._store.keys.job(attempt.ident))
@@ -75,7 +75,7 @@ class Ending:
             self._finish(attempt, judged)
         else:
             self._give_back(attempt, judged)
-        return judged in {Verdict.CRASHED, Verdict.UNABLE}
+        return judged
 
     def _finish(self, attempt: Attempt, judged: Verdict) -> None:
         ident, claim = attempt.ident, attempt.claim

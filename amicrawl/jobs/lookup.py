@@ -9,6 +9,7 @@ from amicrawl.errors import InputError
 from amicrawl.jobs import letters, reading
 from amicrawl.jobs.ident import checked_ident, is_ident
 from amicrawl.jobs.limits import LONGEST_PATTERN
+from amicrawl.jobs.pipeline_record import is_silent
 from amicrawl.jobs.record import JobRecord
 
 if TYPE_CHECKING:
@@ -20,8 +21,6 @@ LARGEST_CONFIG = 1 << 20
 """Bytes of a crawl file."""
 LARGEST_LIST = 4 << 20
 """Bytes of a list of URLs that is kept in Redis."""
-ALIVE = 300
-"""Seconds since its last report after which a pipeline counts as gone."""
 
 _DECISIVE = ("url", "started_at", "finished_at", "aborted", "failed")
 _PIPELINE = re.compile(r"pipeline:[0-9a-f]{1,64}")
@@ -141,16 +140,11 @@ def pipelines(store: JobStore) -> dict[str, dict[str, str]]:
 
 def live_nicknames(store: JobStore, now: float) -> list[str]:
     """Return the nicknames of pipelines that have reported of late; *now* in Unix seconds."""
-    names = set()
-    for fields in pipelines(store).values():
-        ts, name = fields.get("ts", ""), fields.get("nickname", "")[:_LONGEST_NICKNAME]
-        if (
-            name.isprintable()
-            and re.fullmatch(r"[0-9]{1,12}(\.[0-9]*)?", ts)
-            and now - float(ts) < ALIVE
-        ):
-            names.add(name)
-    return sorted(names)
+    found = pipelines(store).values()
+    names = {
+        fields.get("nickname", "")[:_LONGEST_NICKNAME] for fields in found if not is_silent(fields, now)
+    }
+    return sorted(name for name in names if name.isprintable())
 
 
 def only_idents(store: JobStore, key: str, found: Sequence[str]) -> list[str]:

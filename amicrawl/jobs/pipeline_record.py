@@ -26,6 +26,7 @@ from amicrawl.errors import InputError, UsageError
 from amicrawl.jobs.reading import hashes_at
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from amicrawl.jobs.connection import JobStore
@@ -35,10 +36,13 @@ STOPPING = "Stopping"
 DRAIN_FIELD = "amicrawl_drain"
 DRAINS = ("release", "finish")
 """What a pipeline may be told: to give its jobs back, or to run them to their end."""
+SILENT_AFTER = 15.0
+"""Seconds without a report, by the clock of Redis, after which a pipeline counts as gone."""
 STALE_AFTER = 86_400
 """Seconds after its last report, by the clock of Redis, that a dead pipeline's record is removed."""
 
 _HASH = re.compile(r"[0-9a-f]{32}")
+_MOMENT = re.compile(r"[0-9]{1,12}(\.[0-9]{0,9})?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +92,8 @@ class PipelineRecord:
     def __init__(self, store: JobStore, identity: PipelineIdentity, *, store_id: str = "") -> None:
         self._store = store
         self.key = store.keys.pipeline(identity.hash)
+        self._clock_is_off = 0.0
+        """By how many seconds the clock of Redis was ahead when it last answered."""
         self._told = {
             "id": self.key,
             "hostname": identity.hostname,
@@ -104,12 +110,13 @@ class PipelineRecord:
     ) -> str:
         """Say that the pipeline lives; return what it was told to do: nothing, or one of `DRAINS`.
 
-        *now* is in Unix seconds; *measured* comes from `figures`.
+        *now* is in Unix seconds, and corrected by the clock of Redis from the second report on, since
+        clocks may differ by more than `SILENT_AFTER`. *measured* comes from `figures`.
         """
         fields: dict[Any, str] = {
             **self._told,
             **measured,
-            "ts": str(int(now)),
+            "ts": str(int(now + self._clock_is_off)),
             "status": status,
             "slots": str(slots),
             "running": str(running),
@@ -120,8 +127,11 @@ class PipelineRecord:
             pipe.sadd(keys.pipelines, self.key)
             pipe.publish(keys.pipeline_updates, self.key)
             pipe.hget(self.key, DRAIN_FIELD)
+            pipe.time()
             # A key of a wrong type, `pipelines` as a list for one, must not keep us from work.
-            told = pipe.execute(raise_on_error=False)[-1]
+            *_, told, moment = pipe.execute(raise_on_error=False)
+        if isinstance(moment, tuple):
+            self._clock_is_off = moment[0] + moment[1] / 1e6 - now
         return told if told in DRAINS else ""
 
     def unregister(self) -> None:
@@ -132,6 +142,19 @@ class PipelineRecord:
             pipe.srem(keys.pipelines, self.key)
             pipe.publish(keys.pipeline_updates, self.key)
             pipe.execute(raise_on_error=False)
+
+
+def redis_now(store: JobStore) -> float:
+    """Return the time by the clock of Redis, in Unix seconds; raises RedisUnavailable."""
+    with store.answering():
+        seconds, microseconds = store.client.time()
+    return float(seconds) + float(microseconds) / 1e6
+
+
+def is_silent(fields: Mapping[str, str], now: float) -> bool:
+    """Tell whether the pipeline with the record *fields* is silent; *now* is `redis_now`."""
+    ts = fields.get("ts", "")
+    return not _MOMENT.fullmatch(ts) or now - float(ts) > SILENT_AFTER
 
 
 def remove_stale(store: JobStore) -> list[str]:

@@ -2,6 +2,7 @@
 
     DATA/.amicrawl-store      a UUID: pipelines that find the same one share the directory
     DATA/STOP                 made or touched: the pipeline takes no more jobs, and ends
+    DATA/alive                touched once a second by what works here, for a probe that looks at its age
     DATA/BASE/                the crawl directory of a job; BASE is SLUG-YYYYMMDD-HHMMSS-IDENT, five
                               characters of the ident
     DATA/BASE/fence.json      {"unit": ..., "token": ...}: the claim under which it may be written to
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 STORE_MARK = ".amicrawl-store"
 STOP_FILE = "STOP"
+ALIVE_FILE = "alive"
 FENCE = "fence.json"
 CONSOLE = "console.log"
 
@@ -113,6 +115,12 @@ def fenced(directory: Path) -> int:
     except (OSError, ValueError, KeyError, TypeError):
         return 0
     return token if isinstance(token, int) else 0
+
+
+def show_life(data: Path) -> None:
+    """Touch the file that says that what works in *data* lives; a disk that refuses is not its fault."""
+    with contextlib.suppress(OSError):
+        (data / ALIVE_FILE).touch()
 
 
 def _read_mark(mark: Path) -> str | None:

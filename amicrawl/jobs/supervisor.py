@@ -26,9 +26,10 @@ from amicrawl.jobs.ending import Ending
 from amicrawl.jobs.inbox import Inbox
 from amicrawl.jobs.lease import Claim, Claims, Refusal
 from amicrawl.jobs.pipeline_record import RUNNING, STOPPING, PipelineRecord, figures
-from amicrawl.jobs.place import STOP_FILE
+from amicrawl.jobs.place import STOP_FILE, show_life
 from amicrawl.jobs.pulse import STARTUP, Pulse
 from amicrawl.jobs.reaper import GRACE, Reaper
+from amicrawl.jobs.verdict import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,6 +50,8 @@ HURRY = 15.0
 """Seconds that crawls have to seal their files after the second signal, before they are killed."""
 LONGEST_REST = 60.0
 """Seconds for which no job is taken after crashes, at most."""
+UNABLE_TO_BEGIN = 3
+"""Different jobs in a row that cannot begin here, after which no job is taken for a while."""
 
 _INBOX_ROOM = 2000
 
@@ -134,8 +137,10 @@ class Supervisor:
         self._reaper = Reaper(store, self._claims, grace=options.grace, clock=clock)
         self._outage = _Outage()
         self._asked = float("-inf")
+        self._shown = float("-inf")
         self._takes_from = float("-inf")
         self._crashes = 0
+        self._unable: set[str] = set()
         self._stop_mark = _touched(workshop.data / STOP_FILE)
         self._hurry_since: float | None = None
         self._is_full = False
@@ -178,6 +183,9 @@ class Supervisor:
     def turn(self) -> None:
         """Do what there is to do now."""
         now = self._clock()
+        if now - self._shown >= SECOND:
+            self._shown = now
+            show_life(self._workshop.data)
         self._act_on_signals()
         for attempt in self.attempts:
             attempt.poll(self._workshop)
@@ -246,21 +254,29 @@ class Supervisor:
     def _end(self, now: float) -> None:
         for attempt in [attempt for attempt in self.attempts if attempt.has_ended]:
             try:
-                crashed = self._ending.told(attempt)
+                judged = self._ending.told(attempt)
             except redis.ResponseError as error:
                 # Its keys are something else than ours. The lease runs out; no other job waits for that.
                 where = self._store.keys.job(attempt.ident)
                 letters.put(self._store, where=where, why=f"its end cannot be told: {error}")
-                crashed = True
-            self._freed(attempt, now, crashed=crashed)
+                judged = Verdict.CRASHED
+            self._freed(attempt, now, judged)
 
-    def _freed(self, attempt: Attempt, now: float, *, crashed: bool) -> None:
-        """Take *attempt* out of its slot; after a crash no job is taken for a while."""
+    def _freed(self, attempt: Attempt, now: float, judged: Verdict | None) -> None:
+        """Take *attempt* out of its slot; after a crash no job is taken for a while.
+
+        One that cannot begin is itself put off by the script that takes it back. Where several cannot,
+        one after the other, it is this machine that cannot begin any.
+        """
         self.attempts.remove(attempt)
-        if crashed:
+        if judged is Verdict.UNABLE:
+            self._unable.add(attempt.ident)
+        elif judged is not None:
+            self._unable.clear()
+        if judged is Verdict.CRASHED or len(self._unable) >= UNABLE_TO_BEGIN:
             self._crashes += 1
             self._takes_from = now + min(2.0 ** min(self._crashes, 10) / 2, LONGEST_REST)
-        elif not attempt.is_lost:
+        elif judged is not None:
             self._crashes = 0
 
     def _take(self, now: float) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import socket
+import time
 from typing import TYPE_CHECKING
 
+import httpx
 import pytest
 from dashboard_asking import Asking
 
@@ -66,6 +68,26 @@ def test_bound_to_all_addresses_any_address_is_ours_and_any_name_is_not() -> Non
     assert hosts.allows("192.0.2.7:8650")
     assert hosts.allows("[2001:db8::7]")
     assert not hosts.allows("rebound.example")
+
+
+def health(url: str) -> tuple[int, str]:
+    """Ask as a kubelet does, which knows no name of the dashboard's."""
+    answer = httpx.get(f"{url}/healthz", headers={"Host": "10.9.8.7:8650"}, timeout=30, trust_env=False)
+    return answer.status_code, answer.text
+
+
+def test_a_probe_learns_whether_redis_answers_and_nothing_else(
+    running: Running, redis_server: RedisServer
+) -> None:
+    deadline = time.monotonic() + 30
+    while health(running.url)[0] != 200:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert health(running.url) == (200, "ok\n")
+    with socket.create_server(("127.0.0.1", 0)) as nothing:
+        port = nothing.getsockname()[1]
+    with serve_in_thread(f"redis://127.0.0.1:{port}/0") as cut_off:
+        assert health(cut_off.url) == (503, "Redis does not answer\n")
 
 
 @pytest.mark.parametrize(

@@ -112,6 +112,34 @@ def test_a_nickname_that_is_none_is_refused(nickname: str) -> None:
         queue_order(nickname)
 
 
+def test_a_job_for_ftp_waits_where_it_is_for_a_pipeline_of_archivebot(store: JobStore) -> None:
+    queue(store, IDENTS[0])
+    queue(store, IDENTS[1])
+    raw(store).hset(IDENTS[0], "url", "ftp://files.example/pub/")
+    claim = Claims(store).reserve(["pending"], OWNER)
+    assert claim is not None
+    assert claim.unit == IDENTS[1]
+    assert Claims(store).reserve(["pending"], OWNER) is None
+    assert raw(store).lrange("pending", 0, -1) == [IDENTS[0]]
+
+
+def test_a_job_that_could_not_begin_is_passed_over_until_its_time(store: JobStore) -> None:
+    claims = Claims(store)
+    queue(store, IDENTS[0])
+    queue(store, IDENTS[1])
+    claim = claims.reserve(["pending"], OWNER)
+    assert claim is not None
+    assert claims.give_back(IDENTS[0], claim.token, Happened.UNABLE) is GivenBack.QUEUED
+    other = claims.reserve(["pending"], OWNER)
+    assert other is not None
+    assert other.unit == IDENTS[1]
+    assert claims.reserve(["pending"], OWNER) is None
+    raw(store).hincrby(store.keys.claim(IDENTS[0]), "not_before", -60)
+    again = claims.reserve(["pending"], OWNER)
+    assert again is not None
+    assert again.unit == IDENTS[0]
+
+
 def test_what_is_no_job_is_taken_out_of_the_queue_and_told(store: JobStore) -> None:
     queue(store, IDENTS[0])
     raw(store).hset(IDENTS[1], "heartbeat", 3)
@@ -363,6 +391,8 @@ class Owners(RuleBasedStateMachine):
             assert answer is GivenBack.HELD
             return
         assert answer is GivenBack.QUEUED
+        # It may be taken again at once, by the clock of this test.
+        raw(self.store).hset(self.store.keys.claim(ident), "not_before", 0)
         self.old.add((ident, self.held.pop(ident)))
         self.lapsed.discard(ident)
 

@@ -6,10 +6,18 @@ import json
 import time
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from typer.testing import CliRunner
 
 from amicrawl.cli import app
-from amicrawl.jobs.pipeline_record import RUNNING, PipelineIdentity, PipelineRecord
+from amicrawl.jobs.pipeline_record import (
+    RUNNING,
+    PipelineIdentity,
+    PipelineRecord,
+    is_silent,
+    pipelines,
+    redis_now,
+)
 
 if TYPE_CHECKING:
     from redis_server import RedisServer
@@ -38,10 +46,27 @@ def test_pipelines_are_listed_in_columns_that_people_read(
     head, *lines = listed(redis_server)
     assert head.split() == ["name", "status", "jobs", "load", "free", "reported", "key"]
     assert [line.split() for line in lines] == [
-        ["a-longer-name", "Running", "1/2", "0.96", "56.3", "GiB", "7", "min", "ago", keys[1]],
+        ["a-longer-name", "silent", "?/2", "0.96", "56.3", "GiB", "7", "min", "ago", keys[1]],
         ["anna", "Running", "1/2", "0.96", "56.3", "GiB", lines[1].split()[6], "s", "ago", keys[0]],
     ]
-    assert len({line.index("Running") for line in lines}) == 1
+    assert lines[0].index("silent") == lines[1].index("Running")
+
+
+@pytest.mark.parametrize(("ago", "silent"), [(10, False), (17, True)])
+def test_a_pipeline_that_has_not_reported_for_15_seconds_is_silent(
+    redis_server: RedisServer, store: JobStore, ago: int, silent: bool
+) -> None:
+    report(store, "anna", ago=ago)
+    (line,) = listed(redis_server, "--json")
+    assert json.loads(line)["silent"] is silent
+
+
+def test_a_pipeline_whose_clock_is_wrong_is_not_silent(store: JobStore) -> None:
+    record = PipelineRecord(store, PipelineIdentity("anna", "anna.example", 7, "anna"))
+    for moment in (time.time() - 3600, time.time() - 3599):
+        record.report(RUNNING, moment, FIGURES, slots=2, running=1)
+    (fields,) = pipelines(store)
+    assert not is_silent(fields, redis_now(store))
 
 
 def test_pipelines_are_listed_as_objects(redis_server: RedisServer, store: JobStore) -> None:
@@ -50,6 +75,7 @@ def test_pipelines_are_listed_as_objects(redis_server: RedisServer, store: JobSt
     (line,) = listed(redis_server, "--json")
     told = json.loads(line)
     assert (told["nickname"], told["status"], told["key"]) == ("anna", "Running", key)
+    assert told["silent"] is False
     assert (told["running"], told["slots"], told["load"]) == (1, 2, 0.956)
     assert told["free_bytes"] == int(56.3 * 1024**3)
     assert time.time() - 60 < told["reported"] <= time.time()
@@ -63,6 +89,6 @@ def test_a_record_that_holds_anything_is_shown_with_question_marks(
     wrong |= {"ts": "9" * 400, "status": "\x1b[2J", "nickname": "\u202e"}
     store.client.hset(key, mapping=dict[Any, Any](wrong))
     (_, line) = listed(redis_server)
-    assert line.split()[:6] == ["\\u202e", "\\x1b[2J", "?/?", "?", "?", "?"]
+    assert line.split()[:6] == ["\\u202e", "silent", "?/?", "?", "?", "?"]
     (told,) = map(json.loads, listed(redis_server, "--json"))
     assert {told[name] for name in ("running", "slots", "load", "free_bytes", "reported")} == {None}

@@ -295,6 +295,22 @@ def test_a_worker_that_was_cut_off_regains_its_lease_if_nobody_took_over(store: 
     assert store.client.get(share.keys.lease(0)) == str(one.token)
 
 
+def test_a_lease_that_ran_out_is_left_to_its_owner_for_a_while(store: JobStore) -> None:
+    """After an outage of Redis all of them have run out, and no crawl is dead."""
+    share, long = shared(store, partitions=1), timedelta(hours=1)
+    one = taken(share)
+    store.client.delete(share.keys.lease(0))
+    assert share.take("other", data=HERE, grace=long) == Nothing("none", held=1)
+    assert share.tick(0, one.token, idle=False).lease == "regained"
+    assert "lapsed_at" not in store.client.hgetall(share.keys.claim(0))
+    store.client.delete(share.keys.lease(0))
+    share.take("other", data=HERE, grace=long)
+    store.client.hincrby(share.keys.claim(0), "lapsed_at", -3_600_000)
+    two = share.take("other", data=HERE, grace=long)
+    assert isinstance(two, Taken)
+    assert two.lapsed
+
+
 def test_a_crawl_that_hangs_is_not_held_by_the_worker_around_it(store: JobStore) -> None:
     share = shared(store, partitions=1)
     one = taken(share)

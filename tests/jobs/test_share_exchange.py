@@ -292,6 +292,25 @@ def test_a_letter_whose_answer_was_lost_is_read_again_and_the_others_are_not(
     assert store.client.xlen(share.keys.links(number)) == 0
 
 
+def test_a_lease_that_ran_out_while_redis_was_away_is_regained_with_letters_on_their_way(
+    share: Share, store: JobStore, tmp_path: Path
+) -> None:
+    """There is one worker only: no other has the partition, however long the outage."""
+    crawl = Crawl(share, tmp_path / "a")
+    crawl.exchange.begin()
+    letter = crawl.until(BUSY, lambda news: bool(news.letters)).letters[0]
+    crawl.outbox.append(1 - crawl.taken.number, [link("x")])
+    crawl.outbox.flush()
+    lease = share.keys.lease(crawl.taken.number)
+    store.client.delete(lease)
+    news = crawl.round(Standing(idle=False, has_room=True, kept=(letter.name,)))
+    assert news.told.is_ours
+    assert not crawl.exchange.lost
+    assert store.client.get(lease) == str(crawl.taken.token)
+    assert crawl.outbox.is_empty
+    assert store.client.xlen(share.keys.links(crawl.taken.number)) == 0
+
+
 def test_redis_away_and_back_again_loses_nothing(share: Share, store: JobStore, tmp_path: Path) -> None:
     crawl = Crawl(share, tmp_path / "a")
     crawl.exchange.begin()

@@ -161,6 +161,14 @@ def test_jobs_are_run_and_their_ends_told(run: Pipelines) -> None:
     run.turn(lambda: not supervisor.attempts)
 
 
+def test_a_pipeline_that_turns_touches_a_file_for_those_who_watch_it(run: Pipelines) -> None:
+    supervisor = run.start()
+    supervisor.turn()
+    alive = run.directory / "data" / "alive"
+    os.utime(alive, (0, 0))
+    run.turn(lambda: alive.stat().st_mtime > 0)
+
+
 def test_a_pipelines_record_has_every_field_of_archivebot(run: Pipelines) -> None:
     supervisor = run.start("some-name")
     listener = raw(run.store).pubsub(ignore_subscribe_messages=True)
@@ -280,6 +288,26 @@ def test_a_job_waits_until_its_last_owner_has_let_go_of_the_directory(run: Pipel
         assert "Another crawl is writing" in raw(run.store).hget(claim, "why")
     run.turn(ended(run, IDENTS[0]))
     assert raw(run.store).get("jobs_completed") == "1"
+
+
+def test_a_job_that_cannot_begin_does_not_hold_up_the_others(run: Pipelines) -> None:
+    """Its last owner stands still, with the directory; the pipeline beside it has a slot to spare."""
+    submit(run, IDENTS[0], "long")
+    first = run.start("one")
+    run.turn(lambda: raw(run.store).hget(IDENTS[0], "items_downloaded"))
+    first.signalled()
+    first.run()
+    run.all.clear()
+    [directory] = (path for path in (run.directory / "data").iterdir() if path.is_dir())
+    with DirectoryLock(directory):
+        for ident in IDENTS[1:4]:
+            submit(run, ident)
+        run.start("two", options=PipelineOptions(slots=1))
+        run.turn(ended(run, *IDENTS[1:4]))
+        claim = raw(run.store).hgetall(run.store.keys.claim(IDENTS[0]))
+        assert 1 <= int(claim["unable"]) < 10, "it is tried again, with longer and longer pauses"
+    raw(run.store).hset(IDENTS[0], "note", "")
+    run.turn(ended(run, IDENTS[0]))
 
 
 def test_a_machine_without_room_fails_no_job(run: Pipelines) -> None:

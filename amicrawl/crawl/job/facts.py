@@ -75,10 +75,11 @@ class Facts:
         """Tell everything again: Redis has forgotten it."""
         self._told.clear()
 
-    def current(self, figures: Figures, *, is_last: bool = False) -> dict[str, str]:
+    def current(self, figures: Figures | None, *, own: Figures, is_last: bool = False) -> dict[str, str]:
         """Return the facts that have changed since the last call, given the *figures* of the job.
 
-        The last time, everything is looked at.
+        *figures* is None until what earlier attempts left is counted. *own* are those of this process;
+        rates come from them: the others arrive all at once. The last time, everything is looked at.
         """
         now = self._clock()
         if is_last:
@@ -87,7 +88,7 @@ class Facts:
         if self._is_due("ignores", now, _IGNORES_EVERY):
             told["ignores"] = self._ignores()
         told["files"] = self._files()
-        if self._is_due("history", now, _MINUTE):
+        if figures is not None and self._is_due("history", now, _MINUTE):
             self._history.append(self._point(figures))
             told["history"] = list(self._history)
         changed = {}
@@ -97,7 +98,7 @@ class Facts:
                 self._told[name] = text
                 self._revisions[name] += 1
                 changed[name] = text.decode()
-        changed["now"] = orjson.dumps(self._now(figures, now)).decode()
+        changed["now"] = orjson.dumps(self._now(own, now)).decode()
         return changed
 
     def _is_due(self, name: str, now: float, every: float) -> bool:
@@ -106,7 +107,7 @@ class Facts:
         self._due[name] = now + every
         return True
 
-    def _now(self, figures: Figures, now: float) -> dict[str, Any]:
+    def _now(self, own: Figures, now: float) -> dict[str, Any]:
         run, orders, claim = self._run, self._orders, self._claim
         frontier = run.frontier if run.has_frontier else None
         return {
@@ -119,7 +120,7 @@ class Facts:
             "paused_by": sorted(run.paused),
             "finish_reason": run.finish_reason or None,
             "elapsed": round(now - self._began, 1),
-            "rates": self._rate(figures, now),
+            "rates": self._rate(own, now),
             "waiting": frontier.queued if frontier else 0,
             "in_flight": frontier.in_flight if frontier else 0,
             "later": run.later if frontier else 0,
@@ -140,9 +141,9 @@ class Facts:
             "directory": _shown(str(run.config.directory.absolute())),
         }
 
-    def _rate(self, figures: Figures, now: float) -> dict[str, float]:
+    def _rate(self, own: Figures, now: float) -> dict[str, float]:
         """Return how much a second has come of late."""
-        seen = (now, figures.items_downloaded, figures.bytes_downloaded, figures.error_count)
+        seen = (now, own.items_downloaded, own.bytes_downloaded, own.error_count)
         rates = self._rates
         rates.append(seen)
         while len(rates) > 2 and now - rates[1][0] >= _RATE_OVER:

@@ -194,7 +194,7 @@ class JobLink:
     def _fed(self, *, is_last: bool = False) -> Fed:
         """Return what is to be told now, as it stands."""
         figures: dict[str, str | int] = {}
-        total = self._new
+        total: Figures | None = None
         if self._found is not None:
             total = self._found.plus(self._new)
             run = self._run
@@ -202,7 +202,7 @@ class JobLink:
             figures = total.as_fields(waiting=waiting)
         if self._aborted:
             figures["aborted"] = "true"
-        return Fed(figures, self._facts.current(total, is_last=is_last))
+        return Fed(figures, self._facts.current(total, own=self._new, is_last=is_last))
 
     def _told(self, answer: Answer) -> None:
         """Take *answer* over to the event loop; on the thread of the link."""

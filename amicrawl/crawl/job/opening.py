@@ -132,6 +132,8 @@ def _claimed(store: JobStore, unit: str, ttl: timedelta, directory: Path) -> Job
         return _remembered(store, remembered, ttl)
     if not copy.record:
         return Job(store, copy, Claim(unit, 0), ttl, 0.0, by_hand=True)
+    if copy.record["url"].lower().startswith("ftp:"):
+        raise UsageError(f"The job {unit} is for FTP, which only ArchiveBot's pipelines fetch.")
     if copy.record.get("finished_at"):
         raise UsageError(f"The job {unit} has ended. Submit it again to have it crawled again.")
     renewed = steady_clock()

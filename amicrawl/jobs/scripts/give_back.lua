@@ -78,11 +78,16 @@ else
   if kind(prefix .. queue) ~= 'list' and kind(prefix .. queue) ~= 'none' then
     queue = 'pending'
   end
-  local kept_until = 0
+  local kept_until, not_before = 0, 0
+  if happened == 'unable' then
+    -- Others have their turn before it is tried again, sooner or later by how often that was.
+    not_before = tonumber(redis.call('TIME')[1]) + math.min(2 ^ math.min(unable, 10), 60)
+  end
   if happened == 'drained' or happened == 'crashed' then
     kept_until = tonumber(redis.call('TIME')[1]) + tonumber(ARGV[10])
   end
-  redis.call('HSET', claim, 'state', 'queued', 'kept_until', string.format('%.0f', kept_until))
+  redis.call('HSET', claim, 'state', 'queued', 'kept_until', string.format('%.0f', kept_until),
+    'not_before', string.format('%.0f', not_before))
   -- The right end is taken from: it is next.
   redis.call('RPUSH', prefix .. queue, unit)
   redis.call('HDEL', record, 'started_at', 'pipeline_id')

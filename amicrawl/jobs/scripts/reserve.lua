@@ -37,15 +37,21 @@ local function objection(unit)
   return nil
 end
 
--- Whether those who have what was crawled of a unit on disk are to go on with it, for a while yet.
-local function is_kept(unit)
+-- Whether a job is left where it is: an FTP site, which only ArchiveBot's pipelines fetch; one that could not
+-- begin a moment ago; or one with which those who have it on disk are to go on, for a while yet.
+local function is_passed_over(unit)
+  local url = redis.call('HGET', prefix .. unit, 'url')
+  if string.sub(string.lower(url), 1, 4) == 'ftp:' then
+    return true
+  end
   local claim = prefix .. 'amicrawl:claim:' .. unit
   if kind(claim) ~= 'hash' then
     return false
   end
-  local words = redis.call('HMGET', claim, 'store', 'kept_until', 'state')
-  return words[3] == 'queued' and words[1] ~= store
-    and (tonumber(words[2] or '') or 0) > tonumber(redis.call('TIME')[1])
+  local words = redis.call('HMGET', claim, 'store', 'kept_until', 'state', 'not_before')
+  local now = tonumber(redis.call('TIME')[1])
+  return words[3] == 'queued' and ((tonumber(words[4] or '') or 0) > now
+    or (words[1] ~= store and (tonumber(words[2] or '') or 0) > now))
 end
 
 local function take(unit, queue)
@@ -74,7 +80,7 @@ for number = 3, #KEYS do
     local wrong = objection(unit)
     if wrong then
       refuse(string.sub(unit, 1, 200), name, wrong)
-    elseif is_kept(unit) then
+    elseif is_passed_over(unit) then
       table.insert(kept, unit)
     else
       found = unit

@@ -9,4 +9,5 @@ if ARGV[3] == '1' and mine[2] == ARGV[1] then
   return 'lapsed'
 end
 redis.call('SET', KEYS[2], ARGV[1], 'PX', ARGV[2])
+redis.call('HDEL', KEYS[1], 'lapsed_at')
 return 'held'

@@ -1,6 +1,6 @@
 -- Hands out letters of an inbox; those that the owner before had read and not acknowledged come first.
--- KEYS: lease, links    ARGV: token, letters at most, read behind this one (`0`: all; `>`: the next)
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then return {'lost'} end
+-- KEYS: claim, links    ARGV: token, letters at most, read behind this one (`0`: all; `>`: the next)
+if redis.call('HGET', KEYS[1], 'token') ~= ARGV[1] then return {'lost'} end
 if redis.call('XLEN', KEYS[2]) == 0 then return {'letters', {}} end
 local made = redis.pcall('XGROUP', 'CREATE', KEYS[2], 'owner', '0', 'MKSTREAM')
 if type(made) == 'table' and made.err and not string.find(made.err, 'BUSYGROUP', 1, true) then return made end

@@ -4,7 +4,7 @@
 --       then number of the recipient and letter, again and again
 local me, token, cap = tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4])
 if me >= 0 then
-  if redis.call('GET', KEYS[5 + 3 * me]) ~= token then return {'lost'} end
+  if redis.call('HGET', KEYS[4 + 3 * me], 'token') ~= token then return {'lost'} end
 elseif redis.call('HGET', KEYS[1], 'seeding') ~= token then
   return {'lost'}
 end

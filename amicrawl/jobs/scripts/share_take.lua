@@ -1,9 +1,10 @@
 -- Gives a worker a partition that is ready, with a lease and a fencing token.
 -- A partition whose lease has run out is ready again first, or failed after too many attempts.
 -- KEYS: record, hungry, token counter, then claim, lease and links of every partition
--- ARGV: partitions, owner, lease in ms, store, place, attempts at most
+-- ARGV: partitions, owner, lease in ms, store, place, attempts at most, grace in ms that a lease that has run
+-- out is left to its owner, counted from the first look (after an outage of Redis all have run out)
 local partitions, owner, ttl = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
-local store, place, most = ARGV[4], ARGV[5], tonumber(ARGV[6])
+local store, place, most, grace = ARGV[4], ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7])
 local now = redis.call('TIME')
 local ms = now[1] * 1000 + math.floor(now[2] / 1000)
 
@@ -16,20 +17,24 @@ local best, best_rank, best_turn = nil, nil, nil
 local failed, away, leased, held = 0, 0, 0, {}
 for i = 0, partitions - 1 do
   local claim = KEYS[4 + 3 * i]
-  local c = redis.call('HMGET', claim, 'state', 'store', 'place', 'turn', 'attempt', 'owner')
+  local c = redis.call('HMGET', claim, 'state', 'store', 'place', 'turn', 'attempt', 'owner', 'lapsed_at')
   local standing, home, shipped = c[1] or 'ready', c[2] or '', c[3] or ''
   local turn, attempt = tonumber(c[4]) or 0, tonumber(c[5]) or 0
   if standing == 'held' then
     if redis.call('EXISTS', KEYS[5 + 3 * i]) == 1 then
       leased = leased + 1
       held[c[6] or ''] = (held[c[6] or ''] or 0) + 1
+      if c[7] then redis.call('HDEL', claim, 'lapsed_at') end
+    elseif ms - (tonumber(c[7] or '') or ms) < grace then
+      leased = leased + 1
+      if not c[7] then redis.call('HSET', claim, 'lapsed_at', ms) end
     else
       attempt = attempt + 1
       standing = 'ready'
       turn = redis.call('HINCRBY', KEYS[1], 'turns', 1)
       if attempt >= most then standing = 'failed' end
       redis.call('HSET', claim, 'state', standing, 'attempt', attempt, 'turn', turn, 'lapsed', '1')
-      redis.call('HDEL', claim, 'token', 'owner', 'idle', 'giving')
+      redis.call('HDEL', claim, 'token', 'owner', 'idle', 'giving', 'lapsed_at')
     end
   end
   if standing == 'failed' or standing == 'limit' then

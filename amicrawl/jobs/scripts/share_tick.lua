@@ -12,6 +12,7 @@ if mine[1] ~= token then return {'lost'} end
 local held = redis.call('GET', lease)
 if held and held ~= token then return {'lost'} end
 redis.call('SET', lease, token, 'PX', ttl)
+redis.call('HDEL', claim, 'lapsed_at')
 local answer = held and 'renewed' or 'regained'
 if redis.call('HEXISTS', KEYS[1], 'state') == 0 then return {'gone'} end
 

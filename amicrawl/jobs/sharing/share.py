@@ -15,7 +15,8 @@ of those holds a letter and the seeds have all been given. That is looked at in 
 says idle, so a letter under way is always seen: it is in an outbox, whose partition is not idle, or in
 an inbox.
 
-Times are those of Redis. A worker without its lease cannot send, receive or acknowledge.
+Times are those of Redis. A worker whose partition was taken over cannot send, receive or acknowledge.
+One whose lease merely ran out, in an outage of Redis for example, can, and `tick` regains it.
 """
 
 from __future__ import annotations
@@ -144,12 +145,22 @@ class Share:
             raise InputError(f"There is no shared crawl {name!r} in Redis at {store.where}.")
         return cls(store, ShareRecord.parse(name, fields))
 
-    def take(self, owner: str, *, ttl: timedelta = LEASE, data: str, place: str = "") -> Taken | Nothing:
+    def take(
+        self,
+        owner: str,
+        *,
+        ttl: timedelta = LEASE,
+        data: str,
+        place: str = "",
+        grace: timedelta = timedelta(0),
+    ) -> Taken | Nothing:
         """Take a partition for *owner*, which has the data directory with the UUID *data*.
 
-        *place*: where this worker can fetch from what was shipped; empty for nowhere.
+        *place*: where this worker can fetch from what was shipped; empty for nowhere. *grace*: how long
+        a partition whose lease ran out is left to its owner, from the first time that this is seen.
         """
-        answer = self._run("share_take", owner, _ms(ttl), data, place, ATTEMPTS)
+        grace_ms = int(grace.total_seconds() * 1000)
+        answer = self._run("share_take", owner, _ms(ttl), data, place, ATTEMPTS, grace_ms)
         if answer[0] != "taken":
             return Nothing(answer[0], *map(int, answer[1:]))
         _, number, token, attempt, before, fetch, lapsed, version = answer
@@ -207,7 +218,7 @@ class Share:
     def send(
         self, sender: int, token: int | str, letters: Sequence[tuple[int, str]]
     ) -> list[str] | None:
-        """Put *letters* into inboxes; return for each `taken`, `full` or `out`, or None without a lease.
+        """Put *letters* into inboxes; return for each `taken`, `full` or `out`, or None if taken over.
 
         The *sender* -1 is whoever gives the seeds.
         """
@@ -218,14 +229,14 @@ class Share:
     def receive(
         self, number: int, token: int, *, most: int, after: str
     ) -> list[tuple[str, dict[str, str]]] | None:
-        """Return letters of the inbox with their numbers, not acknowledged yet. None: the lease is lost.
+        """Return letters of the inbox with their numbers, not acknowledged yet. None: it was taken over.
 
         *after*: NEXT for those that nobody has been handed yet; or else those that somebody has, and
         that are not acknowledged, behind the letter of that name (`0` for all).
         """
         answer = self._script(
             "share_receive",
-            [self.keys.lease(number), self.keys.links(number)],
+            [self.keys.claim(number), self.keys.links(number)],
             [token, most, after],
         )
         if answer[0] == "lost":
@@ -234,9 +245,9 @@ class Share:
         return [(entry, _pairs(fields or [])) for entry, fields in answer[1]]
 
     def acknowledge(self, number: int, token: int, letters: Sequence[str]) -> bool:
-        """Take *letters* out of the inbox for good; False where the lease is lost."""
+        """Take *letters* out of the inbox for good; False where the partition was taken over."""
         answer = self._script(
-            "share_acknowledge", [self.keys.lease(number), self.keys.links(number)], [token, *letters]
+            "share_acknowledge", [self.keys.claim(number), self.keys.links(number)], [token, *letters]
         )
         return bool(answer[0] == "done")
 

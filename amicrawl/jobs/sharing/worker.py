@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING
 from amicrawl.disk import DirectoryLock, Disk, OutputFile, explained, rename_durably
 from amicrawl.errors import AmicrawlError, ExitCode, UsageError
 from amicrawl.jobs.connection import RedisUnavailable
-from amicrawl.jobs.place import opened_store, raise_fence
+from amicrawl.jobs.place import opened_store, raise_fence, show_life
+from amicrawl.jobs.reaper import GRACE
 from amicrawl.jobs.sharing.share import LEASE, Ended, Held, Nothing, Taken
 from amicrawl.jobs.sharing.share_record import directory_of, unit_of
 
@@ -85,6 +86,7 @@ class Worker:
     )
 
     def __post_init__(self) -> None:
+        self._grace = min(timedelta(seconds=GRACE), self.ttl / 2)
         self._held: list[_Slot] = []
         self._stopping = 0
         self._trouble = ""
@@ -124,7 +126,11 @@ class Worker:
                 process.wait()
 
     def _work(self) -> ExitCode:
+        shown = float("-inf")
         while True:
+            if self.clock() - shown >= 1:
+                shown = self.clock()
+                show_life(self.data)
             for slot in list(self._held):
                 self._look_after(slot)
             if self._stopping and not self._held:
@@ -139,7 +145,9 @@ class Worker:
         while len(self._held) < self.slots:
             try:
                 place = self.share.record.place if self.shipper is not None else ""
-                taken = self.share.take(self.owner, ttl=self.ttl, data=self._store, place=place)
+                taken = self.share.take(
+                    self.owner, ttl=self.ttl, data=self._store, place=place, grace=self._grace
+                )
             except AmicrawlError as error:
                 self._troubled(error)
                 return None
@@ -207,6 +215,7 @@ class Worker:
         try:
             held = self.share.hold(slot.taken.number, slot.taken.token, ttl=self.ttl, running=running)
         except AmicrawlError as error:
+            slot.lapsed_at = None
             self._troubled(error)
             return
         slot.held_at = now
