@@ -17,15 +17,21 @@ if TYPE_CHECKING:
 _STATUS_LINE = re.compile(rb"(?i:http(?:/[0-9.]*)?|icy)[ \t]+([0-9]{3})(?![0-9])")
 _BLANK = b" \t\r"
 _EMPTY_LINES = re.compile(rb"[\r\n]*")
+_BLANK_LINE = re.compile(rb"\n\r*\n")
 
 
 def end_of_head(data: bytes | bytearray, start: int = 0) -> int | None:
-    """Return the offset behind the first blank line of *data* from *start* on, or None."""
+    """Return the offset behind the first blank line of *data* from *start* on, or None.
+
+    A line that ends in CR CR LF, as text written twice through a Windows library does, counts as blank.
+    """
     crlf = data.find(b"\n\r\n", start)
     bare = data.find(b"\n\n", start, len(data) if crlf < 0 else crlf + 1)
-    if bare >= 0:
-        return bare + 2
-    return crlf + 3 if crlf >= 0 else None
+    end = bare + 2 if bare >= 0 else crlf + 3 if crlf >= 0 else None
+    if data.find(b"\n\r\r", start, len(data) if end is None else end) >= 0:
+        blank = _BLANK_LINE.search(data, start)
+        return blank.end() if blank else None
+    return end
 
 
 def final_head(head: bytes) -> bytes:

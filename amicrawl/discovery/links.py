@@ -69,6 +69,7 @@ _LINE_BREAKS = str.maketrans("", "", "\t\n\r")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _WEB = re.compile(r"[hH][tT][tT][pP][sS]?:")
 _COMPLETE = re.compile(r"[hH][tT][tT][pP][sS]?://[^/?]")
+_SURPLUS_SLASHES = re.compile(r"((?:[hH][tT][tT][pP][sS]?:)?//)/+")
 _BEYOND_ASCII = re.compile("[^\x00-\x7f]+")
 _PLAIN = re.compile(r"(?:[hH][tT][tT][pP][sS]?://|[/?.])[!-\"$-\[\]-~]*+\Z")
 """A reference that is already as browsers read it; most are."""
@@ -201,6 +202,9 @@ def _resolved(
     gathered: dict[tuple[str, Kind], str], base: str, charset: str, limits: Limits
 ) -> Iterator[Link]:
     for (reference, kind), where in gathered.items():
+        if surplus := _SURPLUS_SLASHES.match(reference):
+            # Two slashes or more begin a host (WHATWG URL, "special authority ignore slashes state").
+            reference = surplus[1] + reference[surplus.end() :]  # noqa: PLW2901
         if _WEB.match(reference) and not _COMPLETE.match(reference):
             reference = _with_slashes(reference, base)  # noqa: PLW2901
         if charset != UTF_8 and not reference.isascii():

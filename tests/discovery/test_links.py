@@ -35,6 +35,24 @@ def test_a_link_is_a_tuple_of_url_kind_and_place() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("reference", "url"),
+    [
+        ("///host/p", "https://host/p"),
+        ("////host/p?///q", "https://host/p?///q"),
+        ("http:///host/p", "http://host/p"),
+        ("HTTPS:////host///p", "HTTPS://host///p"),
+        (r"\\\host\p", "https://host/p"),
+        ("///", None),
+        ("http:///", None),
+    ],
+)
+def test_two_slashes_or_more_begin_a_host(reference: str, url: str | None) -> None:
+    payload = f'<a href="{reference}">'.encode()
+    links = extract(payload, url="https://page.org/a/", content_type="text/html")
+    assert [link.url for link in links] == ([url] if url else [])
+
+
 def test_a_url_is_given_once_a_kind() -> None:
     payload = b"<a href=x.png><img src=x.png><a href=/start/x.png><img src='x.png#a'>"
     assert [tuple(link)[:2] for link in extract(payload, url=HERE, content_type="text/html")] == [

@@ -17,6 +17,7 @@ from amicrawl.index.lines.cdxj import Compat, IndexOptions, parse_cdxj, timestam
 from amicrawl.index.reading.records import Broken, read_records
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 SITE = "http://www.example.org"
@@ -166,6 +167,46 @@ def test_a_status_keeps_its_three_digits(compat: Compat, tmp_path: Path) -> None
     path.write_bytes(packed(warc("response", f"{SITE}{first}", http(first=first)) for first in firsts))
     lines = map(parse_cdxj, lines_of(path, IndexOptions(compat=compat)))
     assert [line.fields.get("status") for line in lines] == ["000", "099", "200", None]
+
+
+@pytest.mark.parametrize("first", ["HTTPX/1.1 200 OK", "SPDY/3 200 x", "ICY 200 OK", "HTTP 200"])
+def test_a_status_of_another_protocol_counts_too(first: str, tmp_path: Path) -> None:
+    path = tmp_path / "test.warc.gz"
+    path.write_bytes(packed([warc("response", block=http(first=first))]))
+    [line] = map(parse_cdxj, lines_of(path, IndexOptions()))
+    assert line.fields["status"] == "200"
+
+
+PLAIN = warc("response", block=http())
+
+
+@pytest.mark.parametrize("pack", [packed, b"".join])
+@pytest.mark.parametrize(
+    "odd",
+    [
+        PLAIN.replace(b"WARC/1.0", b"warc/1.0"),
+        PLAIN.replace(b"WARC/1.0", b"Warc/1.1"),
+        PLAIN.replace(b"Content-Length: ", b"Content-Length:\r\n "),
+        PLAIN.replace(b"Content-Length: ", b"content-length: \r\n\t"),
+        PLAIN.replace(b"WARC-Type: ", b"WARC-Type:\r\n "),
+        PLAIN.replace(b"WARC-Target-URI: ", b"WARC-Target-URI:\r\n "),
+        PLAIN.replace(b"\r\n\r\nHTTP", b"\r\n\r\r\nHTTP"),
+        b"\r\r\n".join(PLAIN.split(b"\r\n", 8)),
+        warc("response", block=http().replace(b"\r\n", b"\r\r\n")),
+    ],
+    ids=["warc", "Warc", "length", "content-length", "type", "URI", "blank line", "all lines", "HTTP"],
+)
+def test_odd_heads_give_the_lines_of_cdxj_indexer(
+    odd: bytes, pack: Callable[[list[bytes]], bytes], tmp_path: Path
+) -> None:
+    """The tool gives the line of the plain record for each but a folded type, which it does not know."""
+    path = tmp_path / "test.warc"
+    path.write_bytes(pack([PLAIN, odd, PLAIN]))
+    records = read_records(path, on_broken=lambda _: None)
+    found = index_lines(records, "x", options=IndexOptions(), on_broken=unexpected)
+    lines = list(map(parse_cdxj, found))
+    usual = {"url": f"{SITE}/", "status": "200", "digest": f"sha1:{HELLO}"}
+    assert [{name: line.fields.get(name) for name in usual} for line in lines] == [usual] * 3
 
 
 def test_a_record_that_is_not_packed_counts_without_the_lines_that_close_it(tmp_path: Path) -> None:

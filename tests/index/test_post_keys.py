@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from index.archive_files import exchange, http, packed, unexpected, warc
+from index.archive_files import exchange, gzip_member, http, packed, unexpected, warc
 
 from amicrawl.index.indexing import index_lines
 from amicrawl.index.lines.cdxj import Compat, IndexOptions, parse_cdxj
@@ -108,6 +108,33 @@ def test_method_and_body_are_part_of_the_key(
     assert found == f"org,example)/{key}"
     assert (fields["requestBody"], fields["method"]) == (query, method)
     assert (*fields,)[-3:] == ("filename", "requestBody", "method")
+
+
+ZIPPED = gzip_member(b"a=1&b=2")
+
+
+@pytest.mark.parametrize(
+    ("fields", "body", "query"),
+    [
+        ({"Transfer_Encoding": "chunked"}, b"7\r\na=1&b=2\r\n0\r\n\r\n", "&a=1&b=2"),
+        ({"Transfer_Encoding": "chunked", "Content_Length": "3"}, b"7\r\na=1&b=2\r\n0\r\n\r\n", "&a=1"),
+        ({"Transfer_Encoding": "chunked"}, b"a=1&b=2", "&a=1&b=2"),
+        ({"Content_Encoding": "gzip", "Content_Length": str(len(ZIPPED))}, ZIPPED, "&a=1&b=2"),
+    ],
+    ids=["chunked", "chunked and shorter", "not chunked after all", "compressed"],
+)
+def test_a_body_counts_without_its_codings_and_for_pywb_as_it_was_sent(
+    fields: dict[str, str], body: bytes, query: str, tmp_path: Path
+) -> None:
+    request = http(body, first="POST /f HTTP/1.1", Content_Type=FORM, **fields)
+    response, _ = exchange("http://example.org/f")
+    concurrent = "<urn:uuid:00000000-0000-4000-8000-000000000001>"
+    records = [response, warc("request", "http://example.org/f", request, WARC_Concurrent_To=concurrent)]
+    found, _ = line_of(tmp_path / "post.warc.gz", records, Compat.CDXJ_INDEXER)
+    assert found == f"org,example)/f?__wb_method=post{query}"
+    if "Content_Length" not in fields:
+        found, _ = line_of(tmp_path / "post.warc.gz", records, Compat.PYWB)
+        assert found == "org,example)/f?__wb_method=post"
 
 
 @pytest.mark.parametrize(

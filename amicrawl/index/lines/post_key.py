@@ -68,7 +68,9 @@ def _query(request: Record, *, pywb: bool) -> str:
             return ""
     elif pywb:
         return ""
-    body = request.body[: max(0, length)]
+    # One tool reads the body as it was sent, the other without its codings where it has them.
+    body = request.body if pywb else request.content() or request.body
+    body = body[: max(0, length)]
     if pywb and length <= 0:
         return ""
     content_type = (request.http_field(b"content-type") or b"").decode("latin-1")

@@ -165,7 +165,7 @@ class _Reader(PieceBuffer):
             head, block_start = self._head(start)
             if head is None:
                 if self._fault is None:
-                    begun = self._bytes(start, start + 5) == b"WARC/"
+                    begun = self._bytes(start, start + 5).upper() == b"WARC/"
                     reason = "the header of a record is cut" if begun else "no record begins here"
                     self._tell(self._offset(start), reason)
                 found_next = self._next_record(start + 1)
@@ -183,7 +183,7 @@ class _Reader(PieceBuffer):
         """Return the header that begins at *start*, and where the block does."""
         self._have(start + 5)
         begin = self._bytes(start, start + 16)
-        if begin.startswith(b"WARC/"):
+        if begin[:5].upper() == b"WARC/":
             searched = start
             while (end := end_of_head(self._data, self._index(searched))) is None:
                 searched = max(start, self._end() - 3)

@@ -15,8 +15,8 @@ HEAD_LIMIT = 1 << 20
 ARC_LINE_LIMIT = 1 << 16
 """Bytes that the line may have which is an ARC record's header."""
 
-WARC_BEGIN = re.compile(rb"WARC/[0-9]+\.[0-9]+[ \t]*\r?\n")
-NEXT_WARC = re.compile(rb"WARC/[0-9]+\.[0-9]+\r?\n[A-Za-z][A-Za-z0-9-]*:")
+WARC_BEGIN = re.compile(rb"(?i:WARC)/[0-9]+\.[0-9]+[ \t]*\r*\n")
+NEXT_WARC = re.compile(rb"(?i:WARC)/[0-9]+\.[0-9]+\r*\n[A-Za-z][A-Za-z0-9-]*:")
 """How a record begins, strictly enough to be told in the midst of other bytes."""
 _ARC_LINE = (
     rb"[A-Za-z][A-Za-z0-9+.-]*:\S[^\n]{0,8192} (?:[0-9]{1,3}(?:\.[0-9]{1,3}){3}|[0-9A-Fa-f:]+|-) "
@@ -98,11 +98,11 @@ def warc_head(raw: bytes) -> Head | None:
     if raw.startswith(_USUAL) and (fields := _usual_fields(text)) is not None:
         return Head(text[:8], fields, _length(fields.get("content-length", "")), "")
     first, *lines = text.split("\n")
-    if not first.startswith("WARC/"):
+    if first[:5].upper() != "WARC/":
         return None
     fields = _fields(lines)
     version = first.strip()
-    strange = "" if first.endswith("\r") else "its first line does not end in CRLF"
+    strange = "" if first[-2:-1] != "\r" == first[-1:] else "its first line does not end in CRLF"
     if not version.startswith(("WARC/1.0", "WARC/1.1", "WARC/0.1")):
         strange = f"its version is {version[:20]}"
     return Head(version, fields, _length(fields.get("content-length", "")), strange)
@@ -144,7 +144,8 @@ def _fields(lines: list[str]) -> dict[str, str]:
         name, colon, value = line.partition(":")
         if line[:1] in (" ", "\t"):
             if last:
-                fields[last] = f"{fields[last]} {line.strip()}"
+                # The whole value may be on the second line, of a length and a type as well.
+                fields[last] = f"{fields[last]} {line.strip()}".strip()
         elif colon:
             last = name.strip().lower()
             if last in fields:

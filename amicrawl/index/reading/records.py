@@ -44,6 +44,8 @@ _KNOWN = {name.encode(): name for name in RECORD_TYPES}
 _HTTP_TYPES = frozenset(("response", "revisit", "request"))
 _USUAL_TYPE = re.compile(rb"\r\nWARC-Type: ([a-z]+)\r\n")
 _USUAL_STATUS = re.compile(rb"HTTP/1\.[01] ([2-5][0-9]{2})(?![0-9])")
+_OTHER_STATUS = re.compile(rb"[A-Za-z][A-Za-z0-9]{0,15}/[0-9.]{1,8}[ \t]+([0-9]{3})(?![0-9])")
+"""A status line as of `HTTPX/1.1` or `SPDY/3`; indexers of others read it by its blanks."""
 _T = TypeVar("_T")
 
 
@@ -177,12 +179,12 @@ class Record:
             end = end_of_head(block)
             return 0, len(block) if end is None else end, int(usual[1])
         while (end := end_of_head(block, start)) is not None:
-            status = status_of(block[start:end])
+            status = _status(block[start:end])
             if status is None or not is_interim(status) or end >= len(block):
                 return start, end, status
             start = end
         # A header that has no end is all header; behind an interim one, what follows has none.
-        return (start, start, status) if start else (0, len(block), status_of(block))
+        return (start, start, status) if start else (0, len(block), _status(block))
 
     @_Lazy
     def http_head(self) -> bytes:
@@ -252,6 +254,14 @@ class Record:
         from amicrawl.discovery.coding import decoded  # noqa: PLC0415
 
         return decoded([self.payload], codings, limit=limit)
+
+
+def _status(head: bytes) -> int | None:
+    """Return the status code in *head*; that of a protocol that HTTP does not know counts, too."""
+    status = status_of(head)
+    if status is None and (other := _OTHER_STATUS.match(head)) is not None:
+        return int(other[1])
+    return status
 
 
 @cache
