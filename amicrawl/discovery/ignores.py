@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from amicrawl.discovery.expression import RE2, Expression, searchable
+from amicrawl.discovery.expression import Expression, searchable, searching
 from amicrawl.discovery.named import ignore_set
 from amicrawl.errors import UsageError
 from amicrawl.urls import Refused, fetchable
@@ -40,8 +40,7 @@ class Ignored(NamedTuple):
 class IgnoreSet:
     """The ignore expressions of one crawl. For one thread."""
 
-    def __init__(self, *, re2: Any | None = RE2) -> None:
-        self._re2 = re2
+    def __init__(self) -> None:
         self.added = 0
         """How many expressions were added so far, those that were removed since included."""
         self._sources: dict[str, str] = {}
@@ -52,9 +51,9 @@ class IgnoreSet:
         self._batches: list[tuple[Callable[[str], object] | None, list[Expression]]] | None = None
 
     @classmethod
-    def of_sets(cls, *names: str, re2: Any | None = RE2) -> IgnoreSet:
+    def of_sets(cls, *names: str) -> IgnoreSet:
         """Return the shipped sets *names* together; raises UsageError for one that is not there."""
-        ignores = cls(re2=re2)
+        ignores = cls()
         for name in names:
             ignores.add_set(name)
         return ignores
@@ -84,11 +83,11 @@ class IgnoreSet:
         if expression in self._sources:
             return
         if any(placeholder in expression for placeholder in _PLACEHOLDERS):
-            _filled(expression, _SAMPLE, self._re2)
+            _filled(expression, _SAMPLE)
             self._with_placeholder.append(expression)
             self._filled.clear()
         else:
-            self._static[expression] = Expression(expression, re2=self._re2)
+            self._static[expression] = Expression(expression)
             self._batches = None
         self._sources[expression] = source
         self._hits[expression] = 0
@@ -140,22 +139,20 @@ class IgnoreSet:
     def _batched(self) -> list[tuple[Callable[[str], object] | None, list[Expression]]]:
         """Sort the expressions into batches, each with one search that says whether any can hold.
 
-        Most URLs are in none. RE2 tells that for all of its expressions in one go; `re` only for
-        literal ones, where it beats looking for each.
+        Most URLs are in none. RE2 tells that for all of its expressions in one go; literal ones come
+        first, since they are reported first.
         """
-        literal = [expression for expression in self._static.values() if expression.is_literal]
-        others = [expression for expression in self._static.values() if not expression.is_literal]
+        literal = [expression for expression in self._static.values() if expression.literal]
+        others = [expression for expression in self._static.values() if not expression.literal]
         for_re2 = [expression for expression in others if expression.engine == "re2"]
-        for_re = [expression for expression in others if expression.engine == "re"]
+        for_regex = [expression for expression in others if expression.engine == "regex"]
         batches: list[tuple[Callable[[str], object] | None, list[Expression]]] = []
-        if literal:
-            any_in = re.compile("|".join(re.escape(expression.literal) for expression in literal)).search
-            batches.append((any_in, literal))
-        if for_re2:
-            joined = "|".join(f"(?:{expression.text})" for expression in for_re2)
-            batches.append((_joined(joined, self._re2), for_re2))
-        if for_re:
-            batches.append((None, for_re))
+        for some in (literal, for_re2):
+            if some:
+                joined = "|".join(f"(?:{expression.text})" for expression in some)
+                batches.append((searching(joined), some))
+        if for_regex:
+            batches.append((None, for_regex))
         return batches
 
     def _for_primary(self, primary: str) -> list[tuple[str, Expression]]:
@@ -164,7 +161,7 @@ class IgnoreSet:
             filled = []
             for expression in self._with_placeholder:
                 try:
-                    filled.append((expression, _filled(expression, primary, self._re2)))
+                    filled.append((expression, _filled(expression, primary)))
                 except UsageError:  # the start URL is too long to be part of an expression
                     continue
             self._filled[primary] = filled
@@ -175,23 +172,11 @@ class IgnoreSet:
         return filled
 
 
-def _filled(expression: str, primary: str, re2: Any | None) -> Expression:
+def _filled(expression: str, primary: str) -> Expression:
     """Return *expression* with *primary* in the place of its placeholders."""
     found = fetchable(primary)
     url = searchable(primary) if isinstance(found, Refused) else found.url
     netloc = "" if isinstance(found, Refused) else found.wire_url.partition("://")[2].partition("/")[0]
     url_placeholder, netloc_placeholder = _PLACEHOLDERS
     text = expression.replace(url_placeholder, re.escape(url))
-    return Expression(text.replace(netloc_placeholder, re.escape(netloc)), re2=re2)
-
-
-def _joined(expressions: str, re2: Any) -> Callable[[str], object] | None:
-    """Return a search for any of *expressions*, or None if they are too many to be one."""
-    options = re2.Options()
-    options.log_errors = False
-    options.max_mem = 64 << 20
-    try:
-        search: Callable[[str], object] = re2.compile(expressions, options).search
-    except re2.error:
-        return None
-    return search
+    return Expression(text.replace(netloc_placeholder, re.escape(netloc)))

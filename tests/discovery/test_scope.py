@@ -170,7 +170,7 @@ def test_surt_prefixes_are_read_as_crawlers_write_them(written: str, url: str, t
         {"hosts": frozenset({""})},
         {"domains": frozenset({"a b"})},
         {"include": ("(",)},
-        {"exclude": ("(a+)+b(?=c)",)},
+        {"exclude": ("(?=c",)},
     ],
 )
 def test_a_rule_that_can_mean_nothing_is_refused(rules: dict[str, object]) -> None:
