@@ -18,6 +18,7 @@ from amicrawl.crawl.addresses import AddressPace
 from amicrawl.crawl.overrides import Overrides
 from amicrawl.politeness import Gates, HostPace, PaceRules
 from amicrawl.politeness.bandwidth import Bandwidth
+from amicrawl.politeness.pace import is_busy
 from amicrawl.politeness.timeouts import AdaptiveTimeout
 
 if TYPE_CHECKING:
@@ -103,10 +104,13 @@ class Pacing:
                 ticket.host,
                 outcome.status,
                 now=now,
+                started=ticket.started,
                 latency=outcome.latency_ms / 1000,
                 retry_after=outcome.retry_after,
             )
             opens = max(started + pace.interval, pace.until)
+            if outcome.status:
+                self.gates.probe(ticket.host, on=is_busy(outcome.status))
         if self.bandwidth is not None:
             self.bandwidth.spend(ticket.host, ticket.received, now, expected=ticket.expected)
             opens = max(opens, self.bandwidth.host_opens_at(ticket.host))

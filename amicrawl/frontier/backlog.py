@@ -33,6 +33,13 @@ class Run:
         self._at += 1
         return number
 
+    def take_last(self) -> int | None:
+        """Take out the number of the last row, if there is one."""
+        if self._at == self._end:
+            return None
+        self._end -= 1
+        return int(self._numbers[self._end])
+
 
 class Backlog:
     """Rows that wait, by host; nothing is added once it is made."""

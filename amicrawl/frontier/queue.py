@@ -159,7 +159,10 @@ class Queue:
         return lane
 
     def _take_row(self, lane: Lane, *, skip: bool) -> Taken:
-        place = lane.pop(self._place_of)
+        if self._moves is None and self._gates.is_probed(lane.host):
+            place = lane.pop_far(self._place_of)
+        else:
+            place = lane.pop(self._place_of)
         if self._moves is not None:
             self._moves.taken(number_at(place))
             lane.shed(self._moves)

@@ -99,6 +99,15 @@ class Lane:
         self._draw(place_of)
         return head
 
+    def pop_far(self, place_of: Callable[[int], int | None]) -> int:
+        """Take out the place of a row from the far end, in constant time; there must be a row."""
+        number = None if self._run is None else self._run.take_last()
+        place = None if number is None else place_of(number)
+        if place is not None:
+            return place
+        # The last leaf of a heap: one of its later places, and the rest stays a heap.
+        return self._places.pop() if self._places else self.pop(place_of)
+
     def _draw(self, place_of: Callable[[int], int | None]) -> None:
         assert self._run is not None
         number, head = self._run.take(), None

@@ -81,6 +81,7 @@ class Gates:
         """Draws the seconds that each start adds to the delay of all hosts; None for none."""
         self._sweep_at = _SWEEP_FROM
         self._listener: EndListener | None = None
+        self._probed: set[int] = set()
 
     def __len__(self) -> int:
         """Return how many gates are held in memory."""
@@ -94,6 +95,21 @@ class Gates:
     def delay_of(self, host: int) -> float:
         """Return the seconds between two requests to *host*."""
         return self._delays.get(host, self._delay)
+
+    def probe(self, host: int, *, on: bool) -> None:
+        """Have the next row of *host* come from the far end of its queue, or in its turn again.
+
+        For a host whose last response was an error: whether another part of it answers tells an
+        overloaded host from a few URLs that fail.
+        """
+        if on:
+            self._probed.add(host)
+        else:
+            self._probed.discard(host)
+
+    def is_probed(self, host: int) -> bool:
+        """Tell whether the next row of *host* is to come from the far end of its queue."""
+        return host in self._probed
 
     def started(self, host: int) -> float:
         """Return when the latest request to *host* started; minus infinity where that was long ago."""

@@ -7,6 +7,12 @@ It is the longest of
     a multiple of the latency   smoothed: a quarter of it is the last answer; with a ceiling of its own
     the back-off                doubled by 429 and 5xx, from a second on; decays with other answers
 
+Back-off is for a host that is overloaded. Responses to requests that were under way at the same time
+double it once. A 5xx whose neighbours succeed is the fault of its URL: as long as fewer than a quarter
+of the recent responses are errors, the next response that is none ends the back-off; the queue of the
+host helps to find out by taking a row from its far end after an error (`Gates.probe`). A 429 says that
+the host is asked too often, whatever its neighbours say.
+
 Apart from these, Retry-After names a moment before which the host is not asked at all.
 
 Every request that reaches the host is told here: pages, robots.txt, redirects and media alike. A fetch
@@ -30,6 +36,13 @@ if TYPE_CHECKING:
 _USUAL_CAPACITY = 100_000
 _LEAST_BACK_OFF = 1.0
 """Seconds from which the first back-off is doubled, however short the delay is."""
+_WEIGHT = 1 / 32
+"""What one response counts for in the share of errors."""
+_OVERLOADED = 0.25
+"""The share of errors from which on a host is overloaded, and not some of its URLs at fault. Nine errors
+in a row reach it, or twenty responses of which half are errors."""
+_FORGOTTEN = 0.004
+"""The share of errors below which there were none."""
 
 
 class PaceState(NamedTuple):
@@ -41,6 +54,12 @@ class PaceState(NamedTuple):
     """Smoothed latency of its answers."""
     back_off: float = 0.0
     """The interval that its errors have led to."""
+    errors: float = 0.0
+    """The share of errors among its recent responses, 0 to 1; an answer counts for a 32nd."""
+    is_limited: bool = False
+    """Whether the back-off is due to a 429."""
+    stepped: float = -inf
+    """The moment of the response that lengthened the back-off last."""
 
 
 class Pace(NamedTuple):
@@ -83,29 +102,40 @@ class PaceRules:
         by_latency = min(self.latency_factor * state.latency, self.latency_ceiling)
         return max(self.delay, state.crawl_delay, by_latency, state.back_off)
 
-    def after(self, state: PaceState, status: int, *, latency: float = 0.0) -> PaceState:
+    def after(
+        self, state: PaceState, status: int, *, latency: float = 0.0, lengthens: bool = True
+    ) -> PaceState:
         """Return the state after an answer with *status* (0 where none came), *latency* seconds late.
+
+        *lengthens* is False for an error that belongs to the one before: it was under way already.
 
         What the state says but the interval does not show is dropped from it: a back-off that another
         rule exceeds, and a latency too short to matter. So the next latency is taken as it comes.
         """
         if not status:
             return state
-        crawl_delay, smoothed, back_off = state
+        crawl_delay, smoothed, back_off, errors, is_limited, _ = state
         if is_busy(status):
-            back_off = max(self.interval(state), _LEAST_BACK_OFF) * self.back_off_factor
-        elif back_off:
-            back_off -= max(self.narrow, self.decay * back_off)
+            errors += (1 - errors) * _WEIGHT
+            is_limited = is_limited or status == 429
+            if lengthens:
+                back_off = max(self.interval(state), _LEAST_BACK_OFF) * self.back_off_factor
+        else:
+            errors = errors * (1 - _WEIGHT) if errors > _FORGOTTEN else 0.0
+            if is_limited or errors >= _OVERLOADED:
+                back_off -= max(self.narrow, self.decay * back_off)
+            else:
+                back_off = 0.0
         back_off = min(back_off, self.back_off_ceiling)
         if self.latency_factor and latency > 0:
             # Beyond the ceiling all latencies are alike; one that hung must not count for an hour.
             sample = min(latency, self.latency_ceiling / self.latency_factor)
             smoothed = (3 * smoothed + sample) / 4 if smoothed else sample
         if back_off <= max(self.delay, crawl_delay):
-            back_off = 0.0
+            back_off, is_limited = 0.0, False
         if self.latency_factor * smoothed <= self.delay:
             smoothed = 0.0
-        return PaceState(crawl_delay, smoothed, back_off)
+        return PaceState(crawl_delay, smoothed, back_off, errors, is_limited, state.stepped)
 
 
 def is_busy(status: int) -> bool:
@@ -153,16 +183,28 @@ class HostPace:
         return rules.delay if state is None else rules.interval(state)
 
     def answered(
-        self, host: int, status: int, *, now: float, latency: float = 0.0, retry_after: float = 0.0
+        self,
+        host: int,
+        status: int,
+        *,
+        now: float,
+        started: float = inf,
+        latency: float = 0.0,
+        retry_after: float = 0.0,
     ) -> Pace:
         """Note what a request to *host* brought, at *now*, and return its pace from then on.
 
-        *status* is 0 where no answer came. *latency* is the seconds from the start to the first byte, 0
-        where unknown; *retry_after* the seconds that the answer asks for, believed with an error only.
+        *status* is 0 where no answer came. *started* is when the request was sent. *latency* is the
+        seconds from there to the first byte, 0 where unknown; *retry_after* the seconds that the answer
+        asks for, believed with an error only.
         """
         rules = self._rules_of.get(host, self.rules)
         state = self._states.get(host, _USUAL)
-        state = self._keep(host, rules.after(state, status, latency=latency))
+        lengthens = is_busy(status) and started > state.stepped
+        state = rules.after(state, status, latency=latency, lengthens=lengthens)
+        if lengthens:
+            state = state._replace(stepped=now)
+        state = self._keep(host, state)
         until = -inf
         if retry_after > 0 and is_busy(status):
             until = now + min(retry_after, rules.retry_after_cap)
@@ -186,7 +228,7 @@ class HostPace:
 
     def _keep(self, host: int, state: PaceState) -> PaceState:
         states = self._states
-        if state == _USUAL:
+        if not any(state[:4]):
             if host in states:
                 del states[host]
             return state

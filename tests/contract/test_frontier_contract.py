@@ -107,6 +107,21 @@ def test_rows_of_a_host_come_by_priority_and_then_in_the_order_of_offers(make: M
     assert [path for _, path in fetch_all(world, 0.0)] == [5, 1, 4, 0, 3, 2]
 
 
+def test_a_host_that_is_probed_gives_a_row_of_its_far_end_and_each_row_once(make: Make) -> None:
+    world = make(delay=0.0)
+    for path in range(100):
+        world.frontier.offer(offer(1, path))
+    first = fetch(world, 0.0)
+    world.gates.probe(1, on=True)
+    far = [fetch(world, 0.0) for _ in range(2)]
+    world.gates.probe(1, on=False)
+    near = fetch(world, 0.0)
+    assert (first.path, near.path) == (0, 1)
+    assert all(key.path >= 50 for key in far)
+    rest = fetch_all(world, 0.0)
+    assert sorted(key.path for key in [first, *far, near, *rest]) == list(range(100))
+
+
 def test_a_host_is_asked_again_only_after_its_delay(make: Make) -> None:
     world = make(delay=2.0)
     for path in range(3):

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from itertools import count
 
-from amicrawl.frontier.places import order_of, place
+import numpy as np
+
+from amicrawl.frontier.backlog import Run
+from amicrawl.frontier.places import number_at, order_of, place
 from amicrawl.frontier.rotation import Lane, Rotation
 
 NUMBERS = count(1)
@@ -47,6 +50,19 @@ def test_a_lane_filed_again_goes_to_the_end_of_the_line() -> None:
         order.append(each.host)
         rotation.ready(each)
     assert order == [1, 2, 3, 1, 2, 3, 1]
+
+
+def test_rows_are_taken_from_both_ends_of_a_lane_each_once() -> None:
+    made = Lane(1)
+    made.follow(Run(np.arange(10), 0, 10), lambda number: place(order_of(0), number, number))
+    for number in (20, 21):
+        made.push(place(order_of(0), number, number))
+    far, order = [3, 4, 9, 11], list[int]()
+    while made:
+        pop = made.pop_far if len(order) in far else made.pop
+        order.append(number_at(pop(lambda number: place(order_of(0), number, number))))
+    assert order[:6] == [0, 1, 2, 9, 8, 3]
+    assert sorted(order) == [*range(10), 20, 21]
 
 
 def test_greater_priority_at_the_head_comes_first() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from math import inf, nan
 
 import pytest
@@ -52,14 +53,19 @@ def test_the_longest_counts(state: PaceState, interval: float) -> None:
         (PaceState(back_off=200.0), 503, 0.0, PaceState(back_off=300.0)),
         (PaceState(crawl_delay=10.0), 503, 0.0, PaceState(crawl_delay=10.0, back_off=20.0)),
         (PaceState(latency=2.0), 503, 0.0, PaceState(latency=2.0, back_off=8.0)),
-        # Other answers take an eighth from the back-off, a tenth of a second at least.
-        (PaceState(back_off=80.0), 200, 0.0, PaceState(back_off=70.0)),
-        (PaceState(back_off=80.0), 404, 0.0, PaceState(back_off=70.0)),
-        (PaceState(back_off=80.0), 428, 0.0, PaceState(back_off=70.0)),
-        (PaceState(back_off=80.0), 430, 0.0, PaceState(back_off=70.0)),
-        (PaceState(back_off=80.0), 600, 0.0, PaceState(back_off=70.0)),
-        (PaceState(back_off=1.1), 200, 0.0, PaceState()),
-        (PaceState(crawl_delay=70.0, back_off=80.0), 301, 0.0, PaceState(crawl_delay=70.0)),
+        # Of a host most of whose answers are errors, other answers take an eighth from the back-off, a
+        # tenth of a second at least; so they do of one that says 429.
+        (PaceState(back_off=80.0, errors=0.5), 200, 0.0, PaceState(back_off=70.0)),
+        (PaceState(back_off=80.0, errors=0.5), 404, 0.0, PaceState(back_off=70.0)),
+        (PaceState(back_off=80.0, errors=0.5), 428, 0.0, PaceState(back_off=70.0)),
+        (PaceState(back_off=80.0, errors=0.5), 430, 0.0, PaceState(back_off=70.0)),
+        (PaceState(back_off=80.0, errors=0.5), 600, 0.0, PaceState(back_off=70.0)),
+        (PaceState(back_off=1.1, errors=0.5), 200, 0.0, PaceState()),
+        (PaceState(crawl_delay=70.0, back_off=80.0, errors=0.5), 301, 0.0, PaceState(crawl_delay=70.0)),
+        (PaceState(back_off=80.0, is_limited=True), 200, 0.0, PaceState(back_off=70.0)),
+        # Of any other, they end it: the URL was at fault, and not the host.
+        (PaceState(back_off=80.0), 200, 0.0, PaceState()),
+        (PaceState(back_off=80.0, errors=0.2), 404, 0.0, PaceState()),
         # No answer says nothing.
         (PaceState(back_off=80.0), 0, 5.0, PaceState(back_off=80.0)),
         (PaceState(), 0, 5.0, PaceState()),
@@ -78,17 +84,50 @@ def test_the_longest_counts(state: PaceState, interval: float) -> None:
 def test_what_follows_from_an_answer(
     state: PaceState, status: int, latency: float, after: PaceState
 ) -> None:
-    assert RULES.after(state, status, latency=latency) == after
+    # What it remembers of errors besides has claims of its own.
+    assert RULES.after(state, status, latency=latency)[:3] == after[:3]
 
 
 def test_errors_in_a_row_double_the_interval_and_answers_bring_it_back() -> None:
     pace = HostPace(PaceRules())
     assert told(pace, *[(503, 0.0)] * 10) == [2, 4, 8, 16, 32, 64, 128, 256, 300, 300]
-    back = told(pace, *[(200, 0.0)] * 60)
+    back = told(pace, *[(200, 0.0)] * 150)
     assert back == sorted(back, reverse=True)
-    assert back[:2] == [262.5, 229.6875]
-    assert back[-1] == 1.0
+    assert back[:3] == [262.5, 229.6875, 1.0]
     assert len(pace) == 0
+
+
+def test_errors_of_requests_under_way_together_lengthen_the_interval_once() -> None:
+    pace = HostPace(PaceRules())
+    together = [pace.answered(HOST, 503, started=1.0 + n / 10, now=2.0 + n / 10) for n in range(10)]
+    assert {each.interval for each in together} == {2.0}
+    assert pace.answered(HOST, 503, started=4.0, now=4.1).interval == 4.0
+
+
+@pytest.mark.parametrize("bad", [{*range(600, 610)}, {*range(0, 6800, 680)}])
+def test_ten_urls_that_always_fail_cost_a_host_of_thousands_a_bounded_share_of_its_time(
+    bad: set[int],
+) -> None:
+    """Taken in turn, and after an error from the far end, as the queue does."""
+    pace, rows, elapsed, far = HostPace(PaceRules(delay=0.01)), deque(range(6800)), 0.0, False
+    while rows:
+        row = rows.pop() if far else rows.popleft()
+        far = row in bad
+        elapsed += pace.answered(HOST, 503 if far else 200, started=elapsed, now=elapsed).interval
+    assert elapsed < 1.5 * 6800 * 0.01
+
+
+def test_a_host_that_answers_nothing_but_errors_is_asked_ever_more_rarely_and_not_forgiven_soon() -> (
+    None
+):
+    pace = HostPace(PaceRules())
+    told(pace, *[(503, 0.0)] * 40)
+    assert told(pace, *[(200, 0.0)] * 5)[-1] > 150
+
+
+def test_a_host_that_fails_every_second_time_is_asked_more_rarely_after_a_while() -> None:
+    pace = HostPace(PaceRules())
+    assert told(pace, *[(503, 0.0), (200, 0.0)] * 60)[-1] > 100
 
 
 def test_a_host_with_a_limit_is_asked_close_to_it() -> None:
@@ -213,5 +252,9 @@ def test_enough_answers_bring_every_host_back_to_its_usual_pace(back_off: float,
     rules = PaceRules(delay=delay)
     state = PaceState(back_off=back_off)
     for _ in range(60):
+        state = rules.after(state, 200)
+    assert state == PaceState()
+    state = PaceState(back_off=back_off, errors=1.0, is_limited=True)
+    for _ in range(200):
         state = rules.after(state, 200)
     assert state == PaceState()

@@ -294,9 +294,9 @@ def test_no_host_is_asked_earlier_than_its_pace_allows_and_none_is_starved() -> 
         assert crawl.waits > 10_000
         # Who has to wait is woken when its turn has come, and not to go back to sleep.
         assert crawl.waits < 1.1 * crawl.watch.starts
-        # What deviates is remembered, and nothing else.
+        # What deviates is remembered, and who has failed of late.
         slowed = [key for key in crawl.hosts if crawl.pace.interval(key) > RULES.delay]
-        assert len(crawl.pace) == len(slowed) < HOSTS
+        assert len(slowed) <= len(crawl.pace) < HOSTS
     finally:
         crawl.world.close()
 

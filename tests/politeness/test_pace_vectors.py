@@ -51,7 +51,8 @@ def rules_of(config: dict[str, Any]) -> PaceRules:
 
 def waits(rules: PaceRules, line: dict[str, Any]) -> float:
     """Return the seconds until the host may be asked again."""
-    state = PaceState(line["crawl_delay_ds"] / 10, back_off=line["adaptive_ms"] / 1000)
+    # The reference takes every error for one of a host that is overloaded.
+    state = PaceState(line["crawl_delay_ds"] / 10, back_off=line["adaptive_ms"] / 1000, errors=1.0)
     interval = rules.interval(rules.after(state, line["status"]))
     asked = line["retry_after_ds"] / 10
     return max(interval, HostPace(rules).answered(1, line["status"], retry_after=asked, now=0.0).until)
