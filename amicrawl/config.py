@@ -103,6 +103,14 @@ class Dedup(StrEnum):
     """That one, and those of this crawl."""
 
 
+class Direct(StrEnum):
+    """Whether rows that no callback reads are visited without Scrapy's engine."""
+
+    AUTO = "auto"
+    """Where nothing but the crawl's own components is in the way."""
+    NEVER = "never"
+
+
 def _networks(value: object) -> object:
     """Read a comma-separated string or a sequence as networks; host bits may be set."""
     if isinstance(value, str):
@@ -164,6 +172,9 @@ class CrawlConfig(BaseModel, frozen=True, extra="forbid"):
     """Which fields a request of a list crawl carries."""
     identity: Identity | None = None
     """What makes two URLs one; None: the spider's own choice (`seeds`: exact, others: canonical)."""
+
+    direct: Direct = Direct.AUTO
+    """Whether rows that no callback reads are visited without Scrapy's engine between them."""
 
     delay: float = Field(default=1.0, ge=0)
     """Least time between the starts of two requests to a host key."""

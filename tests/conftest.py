@@ -2,6 +2,7 @@
 
 import signal
 
+import pytest
 from hypothesis import settings
 
 # A shell that starts the tests in the background has them, and all that they start, ignore Ctrl-C. Some
@@ -17,3 +18,9 @@ settings.load_profile("house")
 def pytest_make_parametrize_id(val: object) -> str | None:
     """Name packed parameters alike in every process: gzip puts the time into what it packs."""
     return "gzip" if isinstance(val, bytes) and val.startswith(b"\x1f\x8b") else None
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--roads", action="store_true", help="run every crawl test of tests/crawl by both roads"
+    )

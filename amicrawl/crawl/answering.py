@@ -16,14 +16,11 @@ from scrapy.http import Headers, Response
 from scrapy.responsetypes import responsetypes
 
 from amicrawl.capture import Failure, Truncation
-from amicrawl.urls import resolve
 
 if TYPE_CHECKING:
     from scrapy import Request
 
     from amicrawl.capture import Capture
-
-REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 _EXCEPTIONS: dict[Failure, type[Exception]] = {
     Failure.NAME_NOT_FOUND: CannotResolveHostError,
@@ -36,7 +33,7 @@ _EXCEPTIONS: dict[Failure, type[Exception]] = {
 }
 
 
-def exception_of(capture: Capture) -> Exception:
+def failure_of(capture: Capture) -> Exception:
     """Return Scrapy's exception for a *capture* without a response."""
     kind = _EXCEPTIONS.get(capture.failure or Failure.OTHER, DownloadFailedError)
     return kind(f"{capture.failure}: {capture.failure_detail}")
@@ -68,14 +65,6 @@ def response_of(request: Request, capture: Capture, *, max_size: int) -> Respons
         ip_address=ip_address(capture.ip_address) if capture.ip_address else None,
         protocol=capture.protocol,
     )
-
-
-def final_url(capture: Capture) -> str:
-    """Return where the exchange led: the target of a redirect, else the URL itself; empty for none."""
-    if capture.failure is not None:
-        return ""
-    location = capture.header(b"location") if capture.status in REDIRECTS else None
-    return resolve(capture.url, location) if location else capture.url
 
 
 def _body_up_to(limit: int, capture: Capture) -> tuple[bytes, list[str]]:

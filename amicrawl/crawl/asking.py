@@ -1,4 +1,4 @@
-"""From a Scrapy request to the request that goes over the wire."""
+"""What goes over the wire: for a Scrapy request, and for a row that needs none."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
     from amicrawl.crawl.credentials import Credentials
+    from amicrawl.frontier import Dispatch
     from amicrawl.seed import Seed
     from amicrawl.urls import Fetchable
 
@@ -56,11 +57,9 @@ def wire_request(
         fields += [(name, value) for name, values in request.headers.items() for value in values or ()]
     if seed is not None:
         fields += _conditions(seed)
-    secret: Fields = []
+    hidden: frozenset[bytes] = frozenset()
     if credentials is not None:
-        own = {name.lower() for name, _ in fields}
-        secret = [field for field in credentials.fields_for(target) if field[0].lower() not in own]
-        fields += secret
+        fields, hidden = _with_secrets(fields, credentials, target)
     if request.body:
         fields.append((b"Content-Length", b"%d" % len(request.body)))
     asked = request.meta.get("download_timeout")
@@ -72,8 +71,47 @@ def wire_request(
         body=request.body,
         timeout=min(float(asked), timeout) if asked else timeout,
         proxy=request.meta.get("proxy") or (credentials.proxy if credentials is not None else ""),
-        hidden=frozenset(name.lower() for name, _ in secret),
+        hidden=hidden,
     )
+
+
+class RowRequests:
+    """What goes over the wire for rows that are visited without Scrapy."""
+
+    def __init__(self, defaults: Sequence[tuple[bytes, bytes]], credentials: Credentials) -> None:
+        """*defaults* and *credentials* are those of `wire_request`."""
+        self._defaults = tuple(defaults)
+        self._credentials = credentials
+        self._is_secretive = bool(credentials.auth or credentials.cookies)
+
+    def __call__(self, dispatch: Dispatch) -> WireRequest | Refused:
+        """Return what is sent for the row *dispatch*, or why nothing can be."""
+        seed = dispatch.offer.seed
+        target = fetchable(seed.url)
+        if isinstance(target, Refused):
+            return target
+        fields = [(b"Host", _authority(target)), *self._defaults]
+        if seed.etag or seed.last_modified:
+            fields += _conditions(seed)
+        hidden: frozenset[bytes] = frozenset()
+        if self._is_secretive:
+            fields, hidden = _with_secrets(fields, self._credentials, target)
+        return WireRequest(
+            url=target.url,
+            wire_url=target.wire_url,
+            fields=fields,
+            proxy=self._credentials.proxy,
+            hidden=hidden,
+        )
+
+
+def _with_secrets(
+    fields: Fields, credentials: Credentials, target: Fetchable
+) -> tuple[Fields, frozenset[bytes]]:
+    """Return *fields* and what *credentials* add for *target*, and the names of the latter."""
+    own = {name.lower() for name, _ in fields}
+    secret = [field for field in credentials.fields_for(target) if field[0].lower() not in own]
+    return [*fields, *secret], frozenset(name.lower() for name, _ in secret)
 
 
 def _authority(target: Fetchable) -> bytes:

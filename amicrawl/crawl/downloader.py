@@ -29,7 +29,6 @@ from amicrawl.crawl.ticket import (
     NotYet,
     RefusedByRobots,
     Stopped,
-    Ticket,
     TryAgainLater,
     ticket_of,
 )
@@ -40,6 +39,8 @@ from amicrawl.frontier import Outcome
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from twisted.internet.defer import Deferred
+
+    from amicrawl.crawl.visit import Ticket
 
 
 class ArchiveDownloader:

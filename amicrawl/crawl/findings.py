@@ -1,4 +1,4 @@
-"""From a capture to what the frontier is told of it."""
+"""What a capture means: where it leads, and the outcome that the frontier is given. Pure."""
 
 from __future__ import annotations
 
@@ -7,12 +7,23 @@ from typing import TYPE_CHECKING
 from amicrawl.frontier import Found, Outcome
 from amicrawl.politeness import retry_after_seconds
 from amicrawl.record import unix_ms, validators_of
+from amicrawl.urls import resolve
 
 if TYPE_CHECKING:
     from amicrawl.capture import Capture
     from amicrawl.record import CaptureItem
 
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
 _LONGEST_WAIT = 7 * 24 * 3600
+
+
+def final_url(capture: Capture) -> str:
+    """Return where the exchange led: the target of a redirect, else the URL itself; empty for none."""
+    if capture.failure is not None:
+        return ""
+    location = capture.header(b"location") if capture.status in REDIRECTS else None
+    return resolve(capture.url, location) if location else capture.url
 
 
 def evidence(capture: Capture) -> Outcome:

@@ -15,8 +15,8 @@ import logging
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
-from amicrawl.crawl.answering import REDIRECTS
 from amicrawl.crawl.carried import CHAIN, GROWTH, PRIMARY, REQUISITE, SITEMAP
+from amicrawl.crawl.findings import REDIRECTS
 from amicrawl.discovery import Kind, Limits, extract, is_read
 from amicrawl.discovery.coding import decoded
 from amicrawl.frontier import Offer, Source

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from scrapy import Spider
 
-    from amicrawl.crawl.ticket import Ticket
+    from amicrawl.crawl.visit import Ticket
     from amicrawl.frontier import Dispatch
 
 logger = logging.getLogger(__name__)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from amicrawl.capture import Capture
     from amicrawl.config import CrawlConfig
-    from amicrawl.crawl.ticket import Ticket
+    from amicrawl.crawl.visit import Ticket
     from amicrawl.politeness import HostBreaker
     from amicrawl.urls import Refused, UrlKey
 
@@ -62,6 +62,22 @@ class Pacing:
         """Return the moment from which anything may be released; it may be long past."""
         return -inf if self.bandwidth is None else self.bandwidth.total_opens_at()
 
+    def enter(self, ticket: Ticket, now: float) -> None:
+        """Enter the gate of the host of *ticket* for a request that must go ahead, whatever it says."""
+        assert ticket.host is not None
+        self.gates.start(ticket.host, now)
+        ticket.started, ticket.entered = now, True
+
+    def withdraw(self, ticket: Ticket) -> None:
+        """Take back that *ticket* entered a gate: no server is asked. It still has to end."""
+        if ticket.host is not None:
+            self.gates.withdraw(ticket.host, ticket.started)
+
+    def keep_shut(self, ticket: Ticket, until: float) -> None:
+        """Keep the host of *ticket* shut until the moment *until*."""
+        if ticket.host is not None:
+            self.gates.keep_shut(ticket.host, until)
+
     def admit(self, ticket: Ticket, url: str, now: float) -> bool:
         """Let the request for *url* go; False where it is not its turn at its address.
 
@@ -71,8 +87,9 @@ class Pacing:
         if self.addresses is not None:
             address = self.addresses.address_of(url)
             if address is not None:
+                assert ticket.host is not None
                 if not self.addresses.enter(address, ticket.host, now):
-                    self.gates.withdraw(ticket.host, ticket.started)
+                    self.withdraw(ticket)
                     return False
                 ticket.entered = True
         if self.bandwidth is not None:
@@ -85,6 +102,8 @@ class Pacing:
         Told before a connection is dialled and before the request is sent: connecting can take longer
         than the delay, and a server that cannot be reached is to be called no more often than others.
         """
+        if ticket.host is None:
+            return
         self.gates.put_off(ticket.host, now)
         if self.addresses is not None and (address := self.addresses.address_of(url)) is not None:
             self.addresses.start(address, now)
@@ -97,11 +116,13 @@ class Pacing:
 
     def left(self, ticket: Ticket, now: float) -> None:
         """Keep the host of *ticket*, which is over, shut as long as what came of it suggests."""
-        outcome, opens = ticket.outcome, -inf
+        outcome, opens, host = ticket.outcome, -inf, ticket.host
+        if host is None:
+            return
         if outcome is not None:
-            started = self.gates.started(ticket.host)
+            started = self.gates.started(host)
             pace = self.pace.answered(
-                ticket.host,
+                host,
                 outcome.status,
                 now=now,
                 started=ticket.started,
@@ -110,12 +131,12 @@ class Pacing:
             )
             opens = max(started + pace.interval, pace.until)
             if outcome.status:
-                self.gates.probe(ticket.host, on=is_busy(outcome.status))
+                self.gates.probe(host, on=is_busy(outcome.status))
         if self.bandwidth is not None:
-            self.bandwidth.spend(ticket.host, ticket.received, now, expected=ticket.expected)
-            opens = max(opens, self.bandwidth.host_opens_at(ticket.host))
+            self.bandwidth.spend(host, ticket.received, now, expected=ticket.expected)
+            opens = max(opens, self.bandwidth.host_opens_at(host))
         if opens > now:
-            self.gates.keep_shut(ticket.host, opens)
+            self.gates.keep_shut(host, opens)
 
 
 def pace_rules(config: CrawlConfig) -> PaceRules:

@@ -54,7 +54,12 @@ class CapturePipeline:
         return item
 
     async def close_spider(self) -> None:
-        """Seal the files, all stages in their order; what keeps it from that is the run's fault."""
+        """Seal the files, all stages in their order; what keeps it from that is the run's fault.
+
+        What the dispatcher has under way is waited for: Scrapy's engine knows nothing of it.
+        """
+        if self.run.dispatcher is not None:
+            await self.run.dispatcher.drain()
         with suppress(AmicrawlError):
             await self.run.recorder.seal()
 

@@ -16,15 +16,18 @@ from typing import TYPE_CHECKING, Self
 from scrapy.exceptions import IgnoreRequest
 
 from amicrawl.crawl.run import Run, run_of
-from amicrawl.crawl.ticket import TICKET, NotYet, Ticket, ticket_of
+from amicrawl.crawl.ticket import TICKET, exception_of, ticket_of
+from amicrawl.crawl.visit import NO_TURN, Ticket
 from amicrawl.fetch.resolver import Unresolved
 from amicrawl.urls import Refused, fetchable
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from scrapy import Request
     from scrapy.crawler import Crawler
 
-    from amicrawl.crawl.addresses import AddressPace
+    from amicrawl.crawl.visit import Decision
 
 TAKES_TURN = "amicrawl_takes_turn"
 """The `Request.meta` key of a request whose sender knows what to do when it is too early (`NotYet`)."""
@@ -51,51 +54,48 @@ class PolitenessMiddleware:
         Raises IgnoreRequest for a host given up, and NotYet where its address has another host's turn.
         """
         run, ticket = self._run, ticket_of(request)
-        if ticket is not None and ticket.entered:
-            return
-        if ticket is not None:
-            host = ticket.host
-        else:
+        if ticket is None:
             key = run.key_of(request.url)
             if isinstance(key, Refused):
                 return
-            host = key.host
-            if run.breaker.is_open(host):
+            if run.breaker.is_open(key.host):
                 raise IgnoreRequest("the host had not answered before and was given up")
-        addresses = run.pacing.addresses
-        # With a proxy the address is the proxy's, and of the host's nothing is known here.
-        if addresses is not None and not request.meta.get("proxy"):
-            await self._take_turn(addresses, request, host, ticket)
-        if ticket is None:
-            now = run.clock()
-            run.gates.start(host, now)
-            request.meta[TICKET] = Ticket(host, started=now, entered=True)
+            ticket = Ticket(key.host)
+        decision = await self.admit(request.url, ticket, request.meta)
+        if decision is not None:
+            self._crawler.stats.inc_value("amicrawl/addresses/waits")
+            raise exception_of(decision)
+        if ticket_of(request) is None:
+            run.pacing.enter(ticket, run.clock())
+            request.meta[TICKET] = ticket
 
-    async def _take_turn(
-        self, addresses: AddressPace, request: Request, host: int, ticket: Ticket | None
-    ) -> None:
-        """Have *request* start at its address; raises NotYet where it can wait and must."""
-        run = self._run
-        is_row = ticket is not None and ticket.dispatch is not None
+    async def admit(
+        self, url: str, ticket: Ticket | None, words: Mapping[str, object]
+    ) -> Decision | None:
+        """Have the request for *url* take its turn at its address, or return why it cannot yet."""
+        addresses = self._run.pacing.addresses
+        # With a proxy the address is the proxy's, and of the host's nothing is known here.
+        if ticket is None or ticket.entered or addresses is None or words.get("proxy"):
+            return None
         # A hop of robots.txt goes ahead: from the beginning it would only come here again.
-        may_wait = is_row or (request.meta.get(TAKES_TURN) and "redirect_times" not in request.meta)
-        address = addresses.address_of(request.url)
+        takes_turn = words.get(TAKES_TURN) and "redirect_times" not in words
+        may_wait = ticket.dispatch is not None or takes_turn
+        address = addresses.address_of(url)
         if address is None and may_wait:
-            address = await self._look_up(request.url)
+            address = await self._look_up(url)
         if address is None:
-            return
-        now = run.clock()
+            return None
+        now, host = self._run.clock(), ticket.host
+        assert host is not None
         if not may_wait:
             addresses.start(address, now)
-            return
-        addresses.learn(request.url, address)
+            return None
+        addresses.learn(url, address)
         if not addresses.enter(address, host, now):
-            if ticket is not None:
-                run.gates.withdraw(host, ticket.started)
-            self._crawler.stats.inc_value("amicrawl/addresses/waits")
-            raise NotYet("its address has the turn of another host")
-        if ticket is not None:
-            ticket.entered = True
+            self._run.pacing.withdraw(ticket)
+            return NO_TURN
+        ticket.entered = True
+        return None
 
     async def _look_up(self, url: str) -> str | None:
         """Return an address of the host of *url*; None where there is none, as the fetch will tell."""

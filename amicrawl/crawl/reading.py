@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from scrapy import Request
 
     from amicrawl.crawl.holding import Keepsake
-    from amicrawl.crawl.ticket import Ticket
+    from amicrawl.crawl.visit import Ticket
     from amicrawl.urls import UrlKey
 
 

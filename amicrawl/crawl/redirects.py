@@ -15,8 +15,8 @@ from scrapy.downloadermiddlewares.redirect import RedirectMiddleware
 from scrapy.exceptions import IgnoreRequest
 from scrapy.spidermiddlewares.referer import RefererMiddleware
 
-from amicrawl.crawl.answering import REDIRECTS
 from amicrawl.crawl.carried import META_JSON
+from amicrawl.crawl.findings import REDIRECTS
 from amicrawl.crawl.holding import fields_of
 from amicrawl.crawl.run import run_of
 from amicrawl.crawl.ticket import ticket_of

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from amicrawl.capture import Failure
-from amicrawl.crawl.answering import REDIRECTS
+from amicrawl.crawl.findings import REDIRECTS
 from amicrawl.crawl.following import Page
 from amicrawl.frontier import Cause, DurableFrontier, Found, Offer, Outcome, Source, Status
 from amicrawl.frontier.revisits import Revisits

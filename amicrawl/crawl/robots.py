@@ -39,7 +39,8 @@ from amicrawl.crawl.carried import REQUISITE
 from amicrawl.crawl.output import frontier_directory
 from amicrawl.crawl.politeness import TAKES_TURN
 from amicrawl.crawl.run import Run, run_of
-from amicrawl.crawl.ticket import NotYet, RefusedByRobots, Stopped, ticket_of
+from amicrawl.crawl.ticket import NotYet, Stopped, exception_of, ticket_of
+from amicrawl.crawl.visit import Course, Decision, Ticket
 from amicrawl.disk import OutputFile
 from amicrawl.errors import AmicrawlError
 from amicrawl.politeness.robots_policy import (
@@ -55,6 +56,7 @@ from amicrawl.politeness.robots_policy import (
 from amicrawl.urls import Refused, fetchable
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from scrapy.crawler import Crawler
@@ -102,53 +104,73 @@ class RobotsMiddleware:
 
     async def process_request(self, request: Request) -> None:
         """Let *request* pass. Raises RefusedByRobots, or NotYet for a row that comes back later."""
-        origin = robots_url(request.url)
-        if request.meta.get("dont_obey_robotstxt") or isinstance(origin, Refused):
-            return
-        policy = self._policy_for(request)
+        decision = await self.admit(request.url, ticket_of(request), request.meta)
+        if decision is not None:
+            raise exception_of(decision)
+
+    async def admit(
+        self, url: str, ticket: Ticket | None, words: Mapping[str, object]
+    ) -> Decision | None:
+        """Return why *url* is not asked for, or not now; None where it may be.
+
+        *words* are the `meta` of a request, or those of a row.
+        """
+        origin = robots_url(url)
+        if words.get("dont_obey_robotstxt") or isinstance(origin, Refused):
+            return None
+        policy = self._policy_for(url)
         if policy is Robots.IGNORE:
-            return
+            return None
         verdict = self._known.find(origin, now=time.time())
         asked = verdict is None
         if verdict is None:
-            verdict = await self._ask(origin, request)
+            try:
+                verdict = await self._ask(origin, ticket)
+            except (NotYet, Stopped) as early:
+                return self._give_back(ticket, str(early))
         if self._met.get(origin) != verdict.expires:
-            self._heed(origin, verdict, request)
-        bound = is_bound(policy, is_requisite=bool(request.meta.get(REQUISITE)))
-        allowed = verdict.allows(request.url) if bound else True
-        if allowed is None:
-            self._come_back(request, until=verdict.expires)
-        elif not allowed:
-            self._crawler.stats.inc_value("amicrawl/robots/refused")
-            raise RefusedByRobots(verdict.reason)
-        elif asked and self._spaces_requests(request):
+            self._heed(origin, verdict, url)
+        bound = is_bound(policy, is_requisite=bool(words.get(REQUISITE)))
+        refused = self._refusal(verdict, url, ticket) if bound else None
+        if refused is None and asked and _is_row(ticket) and self._spaces_requests(ticket):
             # robots.txt was a request to this host; the page is the next one, and waits for its turn.
-            self._come_back(request, until=None)
+            return Decision(Course.AGAIN_NOW, "robots.txt was asked for first")
+        return refused
 
-    def _policy_for(self, request: Request) -> Robots:
-        """Return what robots.txt decides at the host of *request*."""
+    def _refusal(self, verdict: RobotsVerdict, url: str, ticket: Ticket | None) -> Decision | None:
+        """Return what follows from *verdict* for *url*; None where it allows it."""
+        allowed = verdict.allows(url)
+        if allowed is None:
+            return self._wait(ticket, until=verdict.expires)
+        if allowed:
+            return None
+        self._crawler.stats.inc_value("amicrawl/robots/refused")
+        return Decision(Course.GIVEN_UP, verdict.reason, Failure.ROBOTS_DENIED)
+
+    def _policy_for(self, url: str) -> Robots:
+        """Return what robots.txt decides at the host of *url*."""
         overrides = self._run.pacing.overrides
         if not overrides.has_robots:
             return self._policy
-        target = fetchable(request.url)
+        target = fetchable(url)
         host = "" if isinstance(target, Refused) else target.host
         return overrides.robots_of(host, self._policy)
 
-    def _heed(self, origin: str, verdict: RobotsVerdict, request: Request) -> None:
+    def _heed(self, origin: str, verdict: RobotsVerdict, url: str) -> None:
         """Do what is done once for an origin, whether its robots.txt was asked for now or known."""
         is_first = origin not in self._met
         self._met.pop(origin, None)
         self._met[origin] = verdict.expires
         if len(self._met) > _MOST_MET:
             del self._met[next(iter(self._met))]
-        self._slow_down(verdict, request)
+        self._slow_down(verdict, url)
         told = self._run.on_sitemaps
         if is_first and told is not None and verdict.rules is not None and verdict.rules.sitemaps:
             told(list(verdict.rules.sitemaps))
 
-    def _spaces_requests(self, request: Request) -> bool:
-        ticket = ticket_of(request)
-        return ticket is not None and self._run.gates.delay_of(ticket.host) > 0
+    def _spaces_requests(self, ticket: Ticket | None) -> bool:
+        host = None if ticket is None else ticket.host
+        return host is not None and self._run.gates.delay_of(host) > 0
 
     @property
     def _known(self) -> RobotsCache:
@@ -156,45 +178,31 @@ class RobotsMiddleware:
             self._cache = _read(frontier_directory(self._run.config) / _FILE, agent=self._agent)
         return self._cache
 
-    def _come_back(self, request: Request, *, until: float | None) -> None:
-        """Give the row of *request* back, and keep its host's gate shut *until* then (Unix seconds)."""
-        ticket = ticket_of(request)
-        is_row = ticket is not None and ticket.dispatch is not None
-        if until is None:
-            if is_row:
-                raise NotYet("robots.txt was asked for first")
-            return
+    def _wait(self, ticket: Ticket | None, *, until: float) -> Decision:
+        """Keep the host shut *until* then (Unix seconds), when robots.txt is asked for again."""
         if ticket is not None:
-            wait = max(until - time.time(), 0.0)
-            self._run.gates.keep_shut(ticket.host, self._run.clock() + wait)
-        if is_row:
+            self._run.pacing.keep_shut(ticket, self._run.clock() + max(until - time.time(), 0.0))
+        if _is_row(ticket):
             self._crawler.stats.inc_value("amicrawl/robots/waits")
-            raise NotYet("robots.txt is unreachable, to be asked again")
-        raise RefusedByRobots("robots.txt is unreachable")
+            return Decision(Course.AGAIN_NOW, "robots.txt is unreachable, to be asked again")
+        return Decision(Course.GIVEN_UP, "robots.txt is unreachable", Failure.ROBOTS_DENIED)
 
-    async def _ask(self, origin: str, request: Request) -> RobotsVerdict:
+    async def _ask(self, origin: str, ticket: Ticket | None) -> RobotsVerdict:
         """Return what the robots.txt at *origin* says, asking for it once however many want to know."""
         task = self._asking.get(origin)
         if task is None:
-            ticket = ticket_of(request)
             had_turn = ticket is not None and ticket.entered
             task = self._asking[origin] = asyncio.ensure_future(self._fetch(origin, had_turn=had_turn))
             task.add_done_callback(lambda _: self._asking.pop(origin, None))
-        try:
-            return await asyncio.shield(task)
-        except NotYet:
-            self._give_back(request)
-            raise
+        return await asyncio.shield(task)
 
-    def _give_back(self, request: Request) -> None:
-        """Have *request*, for which not even robots.txt was asked for, go as if it had not been sent.
-
-        Raises RefusedByRobots for what nobody would send again.
-        """
-        ticket = ticket_of(request)
+    def _give_back(self, ticket: Ticket | None, reason: str) -> Decision:
+        """Have a row, for which not even robots.txt was asked for, go as if it had not been sent."""
         if ticket is None or ticket.dispatch is None:
-            raise RefusedByRobots("robots.txt could not be asked for yet")
-        self._run.gates.withdraw(ticket.host, ticket.started)
+            reason = "robots.txt could not be asked for yet"
+            return Decision(Course.GIVEN_UP, reason, Failure.ROBOTS_DENIED)
+        self._run.pacing.withdraw(ticket)
+        return Decision(Course.AGAIN_NOW, reason)
 
     async def _fetch(self, origin: str, *, had_turn: bool) -> RobotsVerdict:
         """Ask for the robots.txt at *origin*; raises NotYet where its address has another host's turn.
@@ -255,16 +263,16 @@ class RobotsMiddleware:
         self._known.keep(origin, verdict)
         return verdict
 
-    def _slow_down(self, verdict: RobotsVerdict, request: Request) -> None:
-        """Have the host of *request* asked no faster than its robots.txt wishes, up to the cap."""
+    def _slow_down(self, verdict: RobotsVerdict, url: str) -> None:
+        """Have the host of *url* asked no faster than its robots.txt wishes, up to the cap."""
         delay = honoured_delay(verdict.rules, cap=self._run.config.max_crawl_delay)
-        key = self._run.key_of(request.url)
+        key = self._run.key_of(url)
         if isinstance(key, Refused) or not delay.seconds:
             return
         if delay.is_capped:
             logger.warning(
                 "robots.txt of %s asks for a longer delay than AMICRAWL_MAX_CRAWL_DELAY: %g s are kept.",
-                ascii(robots_url(request.url)),
+                ascii(robots_url(url)),
                 delay.seconds,
             )
         self._run.gates.set_delay(key.host, delay.seconds)
@@ -282,6 +290,10 @@ class RobotsMiddleware:
                 file.seal()
             finally:
                 file.close()
+
+
+def _is_row(ticket: Ticket | None) -> bool:
+    return ticket is not None and ticket.dispatch is not None
 
 
 def _read(path: Path, *, agent: str) -> RobotsCache:

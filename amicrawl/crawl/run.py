@@ -15,6 +15,7 @@ from amicrawl.capture import Capture, Failure
 from amicrawl.crawl.credentials import Credentials
 from amicrawl.crawl.errand import Errand
 from amicrawl.crawl.following import Page
+from amicrawl.crawl.links import SiteLinks
 from amicrawl.crawl.opening import check_directory, opened_frontier
 from amicrawl.crawl.output import Output
 from amicrawl.crawl.pacing import Pacing, pace_rules
@@ -22,25 +23,27 @@ from amicrawl.crawl.reading import Reading
 from amicrawl.crawl.recorder import Recorder
 from amicrawl.crawl.resuming import Resumed
 from amicrawl.crawl.tally import Tally
+from amicrawl.crawl.visit import Underway, Visit
 from amicrawl.crawl.watching.stops import LIMITS
-from amicrawl.crawl.wiring import make_resolver
+from amicrawl.crawl.wiring import make_resolver, make_wire
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, ExitCode, UsageError
-from amicrawl.frontier import DurableFrontier, Offer, Outcome, Settled, Source, judge
+from amicrawl.frontier import DurableFrontier, Offer, Settled, Source
 from amicrawl.politeness import HostBreaker, InflightLimit
 from amicrawl.record import CaptureItem
 from amicrawl.urls import Refused, UrlKey, fetchable, url_key
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from scrapy import Request
     from scrapy.crawler import Crawler
 
     from amicrawl.config import CrawlConfig, Identity
+    from amicrawl.crawl.dispatcher import Dispatcher
     from amicrawl.crawl.following import Following
-    from amicrawl.crawl.ticket import Ticket
+    from amicrawl.crawl.visit import Exchanger, Links, Rule, Ticket
+    from amicrawl.fetch import Wire, WireRequest
     from amicrawl.fetch.resolver import Resolver
     from amicrawl.frontier import Dispatch
     from amicrawl.record import SealedFile
@@ -115,8 +118,10 @@ class Run:
         """The rows whose answers callbacks are reading."""
         self.on_sitemaps: Callable[[list[str]], None] | None = None
         """Who is told of the sitemaps that a robots.txt names, once for each origin; None for nobody."""
-        self.tasks: set[asyncio.Task[object]] = set()
-        """The tasks that wait for an exchange on the wire."""
+        self.underway = Underway()
+        """The exchanges on the wire."""
+        self.dispatcher: Dispatcher | None = None
+        """What visits rows directly; None where they go by Scrapy's engine."""
         self.elsewhere: Callable[[list[Offer]], Awaitable[list[Offer]]] | None = None
         """Who keeps what belongs to other partitions, and returns the rest; None: nobody does."""
         self.on_wake: Callable[[], None] | None = None
@@ -134,6 +139,53 @@ class Run:
     def resolver(self) -> Resolver:
         """What looks host names up, for everything that fetches."""
         return make_resolver(self.config)
+
+    @cached_property
+    def wire(self) -> Wire:
+        """What requests go over; made when the first is sent."""
+        return make_wire(self.config, resolver=self.resolver, patience=self.pacing.answer_timeout)
+
+    @cached_property
+    def site_links(self) -> SiteLinks | None:
+        """What takes the links of pages; None in a crawl that follows none."""
+        if self.following is None:
+            return None
+        elsewhere = lambda: self.elsewhere  # noqa: E731
+        return SiteLinks(self.following, self.frontier, ours=self.is_ours, elsewhere=elsewhere)
+
+    @cached_property
+    def visit(self) -> Visit:
+        """What visits URLs for Scrapy's engine, whose middlewares have the rules."""
+        return self.make_visit(links=self.site_links)
+
+    def make_visit(
+        self,
+        *,
+        links: Links | None,
+        wire: Exchanger | None = None,
+        rules: Sequence[Rule] = (),
+        request_of: Callable[[Dispatch], WireRequest | Refused] | None = None,
+    ) -> Visit:
+        """Return what visits URLs, over *wire* in place of the run's own.
+
+        *rules* and *request_of* are for rows that are visited whole.
+        """
+        return Visit(
+            self.frontier,
+            self.pacing,
+            wire or self.wire,
+            keep=self.record,
+            keep_unasked=self.record_unasked,
+            fail=self.fail,
+            breaker=self.breaker,
+            limit=self.limit,
+            underway=self.underway,
+            clock=self.clock,
+            rules=rules,
+            request_of=request_of,
+            refusal_of=self.refusal_of,
+            links=links,
+        )
 
     @cached_property
     def output(self) -> Output:
@@ -307,18 +359,13 @@ class Run:
         """Return why the crawl does not take a row that waited any more; empty where it does."""
         return "" if self.following is None else self.following.refusal_of(Page.of(dispatch.offer))
 
-    async def pass_over(self, dispatch: Dispatch, why: str = "") -> None:
-        """Settle a row without asking anybody: *why*, or else since its host was given up."""
-        failure = Failure.REFUSED_BY_CRAWL if why else Failure.HOST_SKIPPED
-        why = why or "the host had not answered before and was given up"
-        await self.record_unasked(dispatch.offer.seed, failure, why)
-        self.frontier.settle(dispatch.key, Outcome(status=0, failure=failure), self.clock())
-        self.reading.keepsakes.pop(dispatch.key, None)
+    def fail(self, fault: AmicrawlError) -> None:
+        """Have the crawl end for *fault*, unless it fails already."""
+        self.recorder.fault = self.recorder.fault or fault
 
     def abort(self) -> None:
         """End every exchange that is still under way; their rows go back to the frontier."""
-        for task in self.tasks:
-            task.cancel()
+        self.underway.abort()
 
     def finish(self, reason: str) -> None:
         """Write down how the crawl ended, once its files are sealed."""
@@ -344,38 +391,23 @@ class Run:
             frontier.partition.abandon()
 
     def leave(self, ticket: Ticket, *, read_as: Request | None = None) -> None:
-        """Take back *ticket*: open the gate, and tell the frontier what came of its row.
+        """Take back *ticket*, which a request of Scrapy's engine brought.
 
-        A row without an outcome goes back to be handed out again; one whose answer a callback is to
-        read, as that of the request *read_as*, is settled when it was read.
+        A row whose answer a callback is to read, as that of the request *read_as*, is settled when it
+        was read.
         """
-        now = self.clock()
-        self.pacing.left(ticket, now)
-        if ticket.dispatch is None:
-            if ticket.outcome is not None:
-                judge(ticket.host, ticket.outcome, attempt=1, breaker=self.breaker, limit=self.limit)
-            self.gates.end(ticket.host, now)
-            return
-        if ticket.outcome is None:
-            self.frontier.release(ticket.dispatch.key, now)
-            return
-        if read_as is not None and not self.frontier.will_retry(ticket.dispatch, ticket.outcome):
-            self.frontier.land(ticket.dispatch.key, now)
+        if read_as is not None and ticket.dispatch is not None and self.visit.land(ticket):
             self.reading.begin(read_as, ticket)
             return
-        if ticket.offers and self.following is not None:
-            # Before the page is settled: a page that is done has given what it leads to.
-            self.following.hand_over(
-                self.frontier, ticket.dispatch.key, ticket.offers, ours=self.is_ours
-            )
-        self._settle(ticket)
+        self._forget(ticket, self.visit.leave(ticket))
 
     def _settle(self, ticket: Ticket) -> None:
-        assert ticket.dispatch is not None
-        assert ticket.outcome is not None
-        key = ticket.dispatch.key
-        if self.frontier.settle(key, ticket.outcome, self.clock()) is Settled.DONE:
-            self.reading.keepsakes.pop(key, None)
+        self._forget(ticket, self.visit.settle(ticket))
+
+    def _forget(self, ticket: Ticket, settled: Settled | None) -> None:
+        """Drop what callbacks share by the row of *ticket*, once that is settled."""
+        if settled is Settled.DONE and ticket.dispatch is not None:
+            self.reading.keepsakes.pop(ticket.dispatch.key, None)
 
 
 class RunHolder:

@@ -9,6 +9,8 @@ moment at which something may: Scrapy by itself would look again only every 5 s.
 from __future__ import annotations
 
 import asyncio
+import logging
+from collections import deque
 from typing import TYPE_CHECKING, Self
 
 from scrapy.core.scheduler import BaseScheduler, Scheduler
@@ -16,10 +18,13 @@ from scrapy.utils.misc import build_from_crawler
 
 from amicrawl.crawl import internals
 from amicrawl.crawl.carried import META_JSON
+from amicrawl.crawl.direct import Announcements, direct_visit, is_plain, obstacle
+from amicrawl.crawl.dispatcher import Dispatcher
 from amicrawl.crawl.holding import keepsake_of, request_of, words_of
 from amicrawl.crawl.parking import Parking
 from amicrawl.crawl.run import Run, run_of
-from amicrawl.crawl.ticket import NOTHING_MORE, TICKET, Ticket, ticket_of
+from amicrawl.crawl.ticket import NOTHING_MORE, TICKET, ticket_of
+from amicrawl.crawl.visit import Ticket
 from amicrawl.frontier import Source
 from amicrawl.seed import Seed
 from amicrawl.urls import Refused
@@ -32,7 +37,11 @@ if TYPE_CHECKING:
     from scrapy.spiders import Spider
     from twisted.internet.defer import Deferred
 
+    from amicrawl.crawl.visit import Decision
+    from amicrawl.frontier import Dispatch
     from amicrawl.urls import UrlKey
+
+logger = logging.getLogger(__name__)
 
 _SKIPS_PER_PASS = 200
 
@@ -49,7 +58,11 @@ class FrontierScheduler(BaseScheduler):
         self._beside_may_hold = True
         self._spider: Spider | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._passing_over: set[asyncio.Task[None]] = set()
+        self._passing_over: set[asyncio.Task[Decision]] = set()
+        self._is_asked = False
+        """Whether the engine has come for a request: all of Scrapy's components are there by then."""
+        self._read: deque[Request] = deque()
+        """Requests for rows that the dispatcher was given and callbacks read."""
         run.on_wake = self.wake
 
     @classmethod
@@ -66,6 +79,8 @@ class FrontierScheduler(BaseScheduler):
         """Put what is parked back into the queue beside, which may be kept on disk, and close it."""
         self._disarm()
         self._run.reading.end()
+        for read in self._read:
+            self._run.leave(self._ticket_of(read))
         for request in self._parking.drain():
             del request.meta[TICKET]
             # It has passed the duplicate filter once, which would take it for a duplicate now.
@@ -73,11 +88,16 @@ class FrontierScheduler(BaseScheduler):
         return self._beside.close(reason)
 
     def has_pending_requests(self) -> bool:
-        """Tell whether anything is queued, waiting for a gate, or in flight."""
+        """Tell whether anything is queued, waiting for a gate, or in flight.
+
+        In flight is also what has left the downloader and is still on its way to the engine: it may be
+        a redirect, whose target is not here yet.
+        """
         return (
             self._run.frontier.has_pending()
             or len(self._parking) > 0
             or self._beside.has_pending_requests()
+            or bool(internals.requests_in_progress(self._crawler))
         )
 
     def enqueue_request(self, request: Request) -> bool:
@@ -118,11 +138,16 @@ class FrontierScheduler(BaseScheduler):
         is to end: Scrapy takes a moment to hear of that.
         """
         self._settle_what_was_read()
+        if not self._is_asked:
+            self._is_asked = True
+            self._begin_direct()
         if self._run.stopping or self._run.paused or not self._run.may_write():
             self._disarm()
             return None
         now = self._run.clock()
         pacing = self._run.pacing
+        if self._read:
+            return self._read.popleft()
         if pacing.opens_at() > now:
             self._arm(now)
             return None
@@ -158,28 +183,68 @@ class FrontierScheduler(BaseScheduler):
             extra=words or None,
         )
 
+    def _begin_direct(self) -> None:
+        """Have rows visited directly from now on, where nothing is in the way."""
+        run, crawler = self._run, self._crawler
+        if against := obstacle(crawler, run):
+            logger.debug("Every URL goes by Scrapy's engine: %s.", against)
+            return
+        run.dispatcher = Dispatcher(
+            run.frontier,
+            run.pacing,
+            direct_visit(crawler, run),
+            clock=run.clock,
+            may_start=self._may_start,
+            hand_over=self._hand_over,
+            on_idle=lambda: internals.wake(crawler),
+            on_visited=Announcements(crawler).visited,
+        )
+        run.dispatcher.start()
+
+    def _may_start(self) -> bool:
+        """Tell whether the crawl may start something, by its own word and by that of the engine."""
+        run, engine = self._run, self._crawler.engine
+        if run.stopping or run.paused or engine.paused or internals.is_closing(self._crawler):
+            return False
+        return run.may_write()
+
+    def _hand_over(self, dispatch: Dispatch, now: float) -> bool:
+        """Put a row that a callback reads where the engine finds it; False for any other."""
+        if dispatch.skip or is_plain(dispatch):
+            return False
+        request = self._admitted(dispatch, now)
+        if request is not None:
+            self._read.append(request)
+            internals.wake(self._crawler)
+        return True
+
     def _from_frontier(self, now: float) -> Request | None:
+        if self._run.dispatcher is not None:
+            return None
         for _ in range(_SKIPS_PER_PASS):
             dispatch = self._run.frontier.next(now)
             if dispatch is None:
                 return None
-            against = "" if dispatch.skip else self._run.refusal_of(dispatch)
-            if not dispatch.skip and not against:
-                ticket = Ticket(dispatch.key[0], dispatch, now)
-                if self._run.pacing.admit(ticket, dispatch.offer.seed.url, now):
-                    keepsake = self._run.reading.keepsakes.get(dispatch.key)
-                    return request_of(dispatch, ticket, spider=self._spider, keepsake=keepsake)
-                self._wait_for_turn(ticket)
-                continue
-            if against:
-                # Nobody is asked: the next row of the host need not wait on its account.
-                self._run.gates.withdraw(dispatch.key[0], now)
-            task = asyncio.ensure_future(self._run.pass_over(dispatch, against))
-            self._passing_over.add(task)
-            task.add_done_callback(self._passed_over)
+            request = self._admitted(dispatch, now)
+            if request is not None:
+                return request
         return None
 
-    def _passed_over(self, task: asyncio.Task[None]) -> None:
+    def _admitted(self, dispatch: Dispatch, now: float) -> Request | None:
+        """Return the request for a row that may start at *now*; None for one that does not."""
+        ticket = Ticket(dispatch.key[0], dispatch, now)
+        if dispatch.skip or self._run.refusal_of(dispatch):
+            task = asyncio.ensure_future(self._run.visit.visit(ticket))
+            self._passing_over.add(task)
+            task.add_done_callback(self._passed_over)
+        elif self._run.pacing.admit(ticket, dispatch.offer.seed.url, now):
+            keepsake = self._run.reading.keepsakes.get(dispatch.key)
+            return request_of(dispatch, ticket, spider=self._spider, keepsake=keepsake)
+        else:
+            self._wait_for_turn(ticket)
+        return None
+
+    def _passed_over(self, task: asyncio.Task[Decision]) -> None:
         self._passing_over.discard(task)
         if not task.cancelled() and task.exception() is None:
             self.wake()
@@ -214,11 +279,11 @@ class FrontierScheduler(BaseScheduler):
 
     def _admit_beside(self, request: Request, now: float) -> bool:
         """Let *request*, whose host's gate was entered, go; or have it wait for its address."""
-        ticket = ticket_of(request)
-        assert ticket is not None
+        ticket = self._ticket_of(request)
         ticket.started = now
         if self._run.pacing.admit(ticket, request.url, now):
             return True
+        assert ticket.host is not None
         self._parking.put_back(ticket.host, request)
         self._wait_for_turn(ticket)
         return False
@@ -230,7 +295,7 @@ class FrontierScheduler(BaseScheduler):
         moments = [
             moment
             for moment in (
-                run.frontier.next_moment(now),
+                None if run.dispatcher is not None else run.frontier.next_moment(now),
                 self._parking.next_moment(),
                 None if addresses is None else addresses.next_moment(),
             )
@@ -247,8 +312,16 @@ class FrontierScheduler(BaseScheduler):
             self._timer = None
 
     def wake(self) -> None:
-        """Let the engine ask again."""
+        """Look again for what may start; something has changed."""
+        if self._run.dispatcher is not None:
+            self._run.dispatcher.wake()
         internals.wake(self._crawler)
+
+    @staticmethod
+    def _ticket_of(request: Request) -> Ticket:
+        ticket = ticket_of(request)
+        assert ticket is not None
+        return ticket
 
     def _count(self, what: str) -> None:
         self._crawler.stats.inc_value(f"amicrawl/frontier/{what}")

@@ -24,6 +24,14 @@ class Signaller:
         # The tables of the dispatcher go by the identity of the sender, and of `Any` for every sender.
         self._senders = (id(crawler.signals.sender), id(dispatcher.Any))
 
+    def is_heard(self, signals: frozenset[object]) -> bool:
+        """Tell whether any component listens to one of *signals*."""
+        for sender in self._senders:
+            listeners = dispatcher.connections.get(sender, _NOTHING)
+            if dispatcher.Any in listeners or not signals.isdisjoint(listeners):
+                return True
+        return False
+
     def send(self, signal: object, **told: Any) -> None:
         """Send *signal* to those who listen, as `SignalManager.send_catch_log` does."""
         for sender in self._senders:

@@ -184,7 +184,7 @@ def _take_over(directory: Path, disk: Disk) -> tuple[DirectoryLock, Repaired, in
 
 def warcinfo_fields(config: CrawlConfig) -> dict[str, str]:
     """Return what every warcinfo record says of a crawl by *config*, and what it sets otherwise."""
-    told = {"out", "operator", *UNTOLD}
+    told = {"out", "operator", "direct", *UNTOLD}
     settings = config.model_dump(mode="json", exclude=told, exclude_defaults=True)
     return {
         "software": f"amicrawl/{__version__}",

@@ -18,7 +18,8 @@ from scrapy.spiders import CrawlSpider, Rule
 
 from amicrawl.crawl.carried import META_JSON
 from amicrawl.crawl.holding import keepsake_of, request_of, words_of
-from amicrawl.crawl.ticket import TICKET, Ticket
+from amicrawl.crawl.ticket import TICKET
+from amicrawl.crawl.visit import Ticket
 from amicrawl.frontier import Dispatch, Offer, Source
 from amicrawl.seed import Seed
 from amicrawl.urls import UrlKey

@@ -11,7 +11,7 @@ from amicrawl.config import CrawlConfig, Identity, Robots
 from amicrawl.crawl.addresses import AddressPace
 from amicrawl.crawl.overrides import Overrides
 from amicrawl.crawl.pacing import Pacing
-from amicrawl.crawl.ticket import Ticket
+from amicrawl.crawl.visit import Ticket
 from amicrawl.errors import UsageError
 from amicrawl.politeness import Gates, HostBreaker
 from amicrawl.urls import Refused, url_key
@@ -111,7 +111,7 @@ def test_a_row_that_is_early_holds_its_host_and_costs_it_no_delay() -> None:
     rules.gates.watch(lambda host, _: told.append(host))
     tickets = [Ticket(host, started=100.0) for host in (A, B, C)]
     for ticket in tickets:
-        rules.gates.start(ticket.host, 100.0)
+        rules.enter(ticket, 100.0)
     addresses = rules.addresses
     assert addresses is not None
     for name in ("a", "b", "c"):

@@ -15,8 +15,8 @@ from scrapy.exceptions import DownloadCancelledError, DownloadFailedError, Unsup
 
 from amicrawl.capture import Truncation
 from amicrawl.config import TlsPolicy
-from amicrawl.crawl.answering import final_url
 from amicrawl.crawl.carried import META_JSON
+from amicrawl.crawl.findings import final_url
 from amicrawl.crawl.guest.responses import failure_of, headers_of, response_of
 from amicrawl.crawl.run import run_of
 from amicrawl.crawl.wiring import make_guest_wire

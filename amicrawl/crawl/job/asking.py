@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from amicrawl.capture import Truncation
 from amicrawl.config import PREFIX, CrawlConfig
-from amicrawl.crawl.answering import REDIRECTS, final_url
+from amicrawl.crawl.findings import REDIRECTS, final_url
 from amicrawl.crawl.wiring import make_resolver, make_wire
 from amicrawl.crawlfile import read_crawl_file
 from amicrawl.disk import Disk, OutputFile

@@ -1,0 +1,186 @@
+"""The direct road: whether rows may be visited without Scrapy's engine, and by which rules.
+
+They may where all that is on Scrapy's road is ours, in its own form: the downloader, its middlewares and
+handlers, the item pipelines. Then the middlewares' rules and the pipelines' stages do the same on both
+roads. With anything else in between, rows take Scrapy's whole road.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from scrapy import Request, signals
+from scrapy.utils.misc import load_object
+
+from amicrawl.config import Direct
+from amicrawl.crawl.answering import bare_response
+from amicrawl.crawl.asking import RowRequests, default_fields
+from amicrawl.crawl.carried import CARRIED_NUMBERS, PRIMARY
+from amicrawl.crawl.downloader import ArchiveDownloader
+from amicrawl.crawl.errand import reads_responses
+from amicrawl.crawl.handler import WireHandler
+from amicrawl.crawl.links import RedirectLinks
+from amicrawl.crawl.pipelines import CapturePipeline
+from amicrawl.crawl.politeness import PolitenessMiddleware
+from amicrawl.crawl.redirects import AsFoundRedirectMiddleware
+from amicrawl.crawl.robots import RobotsMiddleware
+from amicrawl.crawl.signalling import Signaller
+from amicrawl.crawl.visit import DONE, NO_TURN, Course
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+    from amicrawl.capture import Capture
+    from amicrawl.crawl.run import Run
+    from amicrawl.crawl.visit import Decision, Exchanger, Links, Rule, Ticket, Visit
+    from amicrawl.fetch import WireRequest
+    from amicrawl.frontier import Dispatch
+
+logger = logging.getLogger(__name__)
+
+_RULES = frozenset({RobotsMiddleware, PolitenessMiddleware})
+_OURS = frozenset({*_RULES, AsFoundRedirectMiddleware})
+_WORDS = CARRIED_NUMBERS | {
+    PRIMARY, "depth", "redirect_reasons", "redirect_ttl", "redirect_urls", "verbatim_url"
+}  # fmt: skip
+"""What a row may say and still be visited directly: nothing of who reads it, or of what is sent."""
+
+
+def obstacle(crawler: Crawler, run: Run) -> str:
+    """Return what keeps the rows of *crawler* from being visited directly; empty for nothing.
+
+    To be asked when the engine is there.
+    """
+    return next(_obstacles(crawler, run), "")
+
+
+def _obstacles(crawler: Crawler, run: Run) -> Iterator[str]:
+    if run.config.direct is Direct.NEVER:
+        yield "AMICRAWL_DIRECT is never"
+    if reads_responses(crawler):
+        yield "the spider reads responses"
+    if hasattr(crawler.spider, "handle_httpstatus_list"):
+        yield "the spider has a handle_httpstatus_list"
+    downloader: object = crawler.engine.downloader
+    if type(downloader) is not ArchiveDownloader:
+        yield f"the downloader is {_name(downloader)}"
+        return
+    handlers = crawler.settings.getwithbase("DOWNLOAD_HANDLERS")
+    for scheme in ("http", "https"):
+        if load_object(handlers[scheme]) is not WireHandler:
+            yield f"the download handler for {scheme} is {handlers[scheme]}"
+    for middleware in downloader.middleware.middlewares:
+        if type(middleware) not in _OURS:
+            yield f"{_name(middleware)} is among the downloader middlewares"
+    for pipeline in crawler.engine.scraper.itemproc.middlewares:
+        if not isinstance(pipeline, CapturePipeline):
+            yield f"{_name(pipeline)} is among the item pipelines"
+
+
+def is_plain(dispatch: Dispatch) -> bool:
+    """Tell whether no callback reads the row *dispatch*, and its request is like any other."""
+    extra = dispatch.offer.extra
+    return not extra or extra.keys() <= _WORDS
+
+
+def direct_visit(crawler: Crawler, run: Run) -> Visit:
+    """Return what visits rows directly, by the rules of the middlewares in their order."""
+    downloader: Any = crawler.engine.downloader
+    middlewares = downloader.middleware.middlewares
+    rules: list[Rule] = [each for each in middlewares if type(each) in _RULES]
+    links: Links | None = run.site_links
+    redirects = next((each for each in middlewares if type(each) is AsFoundRedirectMiddleware), None)
+    if links is None and redirects is not None:
+        links = RedirectLinks(
+            run.frontier,
+            key_of=run.key_of,
+            ours=run.is_ours,
+            count=crawler.stats.inc_value,
+            most=redirects.max_redirect_times,
+            priority=redirects.priority_adjust,
+        )
+    return run.make_visit(
+        links=links,
+        rules=rules,
+        request_of=RowRequests(default_fields(crawler.settings), run.credentials),
+        wire=ObservedWire(crawler, run.wire),
+    )
+
+
+class ObservedWire:
+    """A wire that sends the signals which Scrapy sends around a download, where a component listens."""
+
+    def __init__(self, crawler: Crawler, wire: Exchanger) -> None:
+        self._crawler = crawler
+        self._wire = wire
+        self._signals = Signaller(crawler)
+
+    async def fetch(self, request: WireRequest, *, departs: Callable[[], None]) -> Capture:
+        """Carry out *request*, as any wire does."""
+        if not self._signals.is_heard(_AROUND_A_DOWNLOAD):
+            return await self._wire.fetch(request, departs=departs)
+        send, spider, asked = self._signals.send, self._crawler.spider, _request(request.url)
+        send(signals.request_reached_downloader, request=asked, spider=spider)
+        try:
+            capture = await self._wire.fetch(request, departs=departs)
+            if capture.failure is None:
+                response = _response(asked, capture)
+                send(signals.response_downloaded, response=response, request=asked, spider=spider)
+            return capture
+        finally:
+            send(signals.request_left_downloader, request=asked, spider=spider)
+
+
+class Announcements:
+    """What Scrapy's components learn of rows that were visited directly: figures, signals, log lines."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self._signals = Signaller(crawler)
+
+    def visited(self, ticket: Ticket, decision: Decision) -> None:
+        """Announce that the row of *ticket* was visited, with *decision*."""
+        if decision is NO_TURN:
+            self._crawler.stats.inc_value("amicrawl/addresses/waits")
+        elif decision is DONE and ticket.capture is not None:
+            if self._signals.is_heard(_AFTER_A_DOWNLOAD):
+                request = _request(ticket.capture.url)
+                response = _response(request, ticket.capture)
+                self._signals.send(
+                    signals.response_received,
+                    response=response,
+                    request=request,
+                    spider=self._crawler.spider,
+                )
+        elif decision.course is Course.GIVEN_UP and ticket.dispatch is not None:
+            url = ticket.dispatch.offer.seed.url
+            logger.debug("Error downloading <GET %s>: %s", url, decision.reason)
+
+
+_AROUND_A_DOWNLOAD = frozenset(
+    {
+        signals.request_reached_downloader,
+        signals.response_downloaded,
+        signals.request_left_downloader,
+    }
+)
+_AFTER_A_DOWNLOAD = frozenset({signals.response_received})
+
+
+def _request(url: str) -> Request:
+    return Request(url, meta={"verbatim_url": True})
+
+
+def _response(request: Request, capture: Capture) -> Response:
+    """Return a response that only says its status, as a spider that reads none gets on Scrapy's road."""
+    response = bare_response(request, capture)
+    response.request = request
+    return response
+
+
+def _name(component: Any) -> str:
+    return f"{type(component).__module__}.{type(component).__qualname__}"

@@ -1,0 +1,113 @@
+"""What a page leads to: the links of a site, or the target of a redirect in a crawl of a list."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from amicrawl.crawl.carried import CHAIN
+from amicrawl.crawl.findings import REDIRECTS
+from amicrawl.crawl.following import Page
+from amicrawl.frontier import Offer, Source
+from amicrawl.seed import Seed
+from amicrawl.urls import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from amicrawl.crawl.following import Following
+    from amicrawl.frontier import DurableFrontier
+    from amicrawl.record import CaptureItem
+    from amicrawl.urls import UrlKey
+
+    Elsewhere = Callable[[list[Offer]], Awaitable[list[Offer]]]
+
+
+class SiteLinks:
+    """The links of pages, as far as *following* takes them."""
+
+    def __init__(
+        self,
+        following: Following,
+        frontier: DurableFrontier,
+        *,
+        ours: Callable[[int], bool],
+        elsewhere: Callable[[], Elsewhere | None],
+    ) -> None:
+        """*ours* tells which host keys belong to this partition; *elsewhere* what keeps other offers."""
+        self._following = following
+        self._frontier = frontier
+        self._ours = ours
+        self._elsewhere = elsewhere
+
+    async def read(self, item: CaptureItem, offer: Offer) -> list[Offer]:
+        """Return what the capture of the row *offer* leads to.
+
+        What belongs to other partitions is on disk by then: a page that is done has given what it leads
+        to. Raises OutputError where that fails.
+        """
+        offers = await self._following.read(item, Page.of(offer))
+        elsewhere = self._elsewhere() if offers else None
+        return offers if elsewhere is None else await elsewhere(offers)
+
+    def hand_over(self, page: UrlKey, offers: Sequence[Offer]) -> None:
+        """Offer what the row at *page* leads to, within the limits of the crawl."""
+        self._following.hand_over(self._frontier, page, list(offers), ours=self._ours)
+
+
+class RedirectLinks:
+    """The targets of redirects, each asked for as the server wrote it; nothing else of a page."""
+
+    def __init__(
+        self,
+        frontier: DurableFrontier,
+        *,
+        key_of: Callable[[str], UrlKey | Refused],
+        ours: Callable[[int], bool],
+        count: Callable[[str], None],
+        most: int,
+        priority: int,
+    ) -> None:
+        """Follow *most* redirects in a row, each *priority* ahead of what led to it.
+
+        *count* is given the name of a statistic.
+        """
+        self._frontier = frontier
+        self._key_of = key_of
+        self._ours = ours
+        self._count = count
+        self._most = most
+        self._priority = priority
+
+    async def read(self, item: CaptureItem, offer: Offer) -> list[Offer]:
+        """Return the offer of the target, if the row *offer* is redirected to what can be fetched."""
+        key = self._key_of(item.final_url) if item.capture.status in REDIRECTS else None
+        if key is None or isinstance(key, Refused):
+            # `javascript:`, `file:`, no host: the row that names such a target is all there is to say.
+            return []
+        hops = (offer.extra or {}).get(CHAIN, 0)
+        chain = hops + 1 if isinstance(hops, int) else 1
+        if chain > self._most:
+            self._count("amicrawl/redirects/chain_too_long")
+            return []
+        # What the producer knows of a seed belongs to every hop that it leads to; its digest does not.
+        seed = Seed(item.final_url, meta_json=offer.seed.meta_json)
+        return [
+            Offer(
+                seed=seed,
+                key=key,
+                source=Source.REDIRECT,
+                priority=int(offer.priority) + self._priority,
+                hops=chain,
+                extra={CHAIN: chain},
+            )
+        ]
+
+    def hand_over(self, page: UrlKey, offers: Sequence[Offer]) -> None:  # noqa: ARG002  # a list has no ranks
+        """Offer the target."""
+        for offer in offers:
+            if not self._ours(offer.key.host):
+                self._count("amicrawl/redirects/other_shard")
+            elif self._frontier.offer(offer):
+                self._count("amicrawl/frontier/enqueued")
+            else:
+                self._count("amicrawl/frontier/known")

@@ -1,0 +1,361 @@
+"""Visit: the life of one URL, from the moment its host may be asked to its settled row.
+
+    admit      the turn of its address, then the crawl's rules in their order (robots.txt, politeness)
+    exchange   the request goes over the wire, and comes back as a `Capture`
+    judge      whether that is the last word on the URL, or it is tried again
+    keep       record and row of the index, on disk
+    follow     what it leads to, offered before it is done
+    settle     the gate of its host opens, and the frontier learns the outcome
+
+Scrapy has no part in it. A row that no callback reads takes the whole way in one call. A request of
+Scrapy's engine was admitted by its middlewares and is settled when it has left the downloader; between
+the two it takes the same way, and brings its `asked` along.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import TYPE_CHECKING, Protocol
+
+from amicrawl.capture import Failure
+from amicrawl.crawl.findings import REDIRECTS, evidence, final_url, outcome_of
+from amicrawl.errors import AmicrawlError
+from amicrawl.frontier import Outcome, Settled, judge
+from amicrawl.record import CaptureItem
+from amicrawl.urls import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+    from amicrawl.capture import Capture
+    from amicrawl.crawl.pacing import Pacing
+    from amicrawl.fetch import WireRequest
+    from amicrawl.frontier import Dispatch, DurableFrontier, Offer
+    from amicrawl.politeness import HostBreaker, InflightLimit
+    from amicrawl.seed import Seed
+    from amicrawl.urls import UrlKey
+
+logger = logging.getLogger(__name__)
+
+_NO_WORDS: Mapping[str, object] = {}
+
+
+class Course(Enum):
+    """What becomes of a URL after a visit."""
+
+    DONE = "done"
+    """A response came, and is kept."""
+    AGAIN_NOW = "again now"
+    """It goes back to the frontier as if it had not been handed out; the attempt does not count."""
+    AGAIN_LATER = "again later"
+    """The attempt failed; the frontier hands it out again after a pause."""
+    GIVEN_UP = "given up"
+    """No further attempt is made; why stands in its row of the index."""
+    NOT_OURS = "not ours"
+    """A rule of the crawl leaves it out; why stands in its row of the index."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What becomes of a URL, and why."""
+
+    course: Course
+    reason: str = ""
+    failure: Failure | None = None
+    """The failure that its row of the index gets, where no server was asked; None for none."""
+
+
+DONE = Decision(Course.DONE)
+STOPPED = Decision(Course.AGAIN_NOW, "the crawl was stopped")
+OUTPUT_FAILED = Decision(Course.AGAIN_NOW, "the output failed")
+NO_TURN = Decision(Course.AGAIN_NOW, "its address has the turn of another host")
+
+
+@dataclass(slots=True, eq=False)
+class Ticket:
+    """One permission to ask one host, and what a visit finds out."""
+
+    host: int | None
+    """The host key whose gate was entered; None where none was."""
+    dispatch: Dispatch | None = None
+    """The frontier's row; None for requests that the frontier does not hold."""
+    started: float = float("-inf")
+    """The moment at which the gate was entered, on the clock of the crawl."""
+    entered: bool = False
+    """Whether it has had its turn at its address, or needs none."""
+    expected: float = 0.0
+    """Bytes that were charged for it before its answer came."""
+    received: int = 0
+    """Bytes that its answer had."""
+    asked: WireRequest | Refused | None = None
+    """What goes over the wire for a request of Scrapy's engine; None for a row visited whole."""
+    seed: Seed | None = None
+    """What the producer of the URL knows of it, where there is no row."""
+    attempt: int = 1
+    """The number of this attempt, where there is no row."""
+    capture: Capture | None = None
+    """What the exchange brought."""
+    outcome: Outcome | None = None
+    """What the frontier learns; None while, or where, nothing was fetched."""
+    redirect_to: str = ""
+    """Where the answer points, resolved and as found; empty where it is no redirect."""
+    offers: list[Offer] = field(default_factory=list)
+    """What the page leads to, as far as this crawl takes it."""
+
+
+class Rule(Protocol):
+    """What may keep a request from being sent: the part of a downloader middleware that decides."""
+
+    async def admit(self, url: str, ticket: Ticket, words: Mapping[str, object]) -> Decision | None:
+        """Return why *url* is not asked for now; None where it is. *words* are those of its row."""
+
+
+class Exchanger(Protocol):
+    """What carries a request out."""
+
+    async def fetch(self, request: WireRequest, *, departs: Callable[[], None]) -> Capture:
+        """Return what was sent and received; *departs* is called just before a server is asked."""
+
+
+class Links(Protocol):
+    """What finds and takes what a page leads to."""
+
+    async def read(self, item: CaptureItem, offer: Offer) -> list[Offer]:
+        """Return what the capture of the row *offer* leads to, as far as this crawl takes it."""
+
+    def hand_over(self, page: UrlKey, offers: Sequence[Offer]) -> None:
+        """Offer what the row at *page* leads to, before that is settled."""
+
+
+class Underway:
+    """The exchanges that are under way, and the end of all of them."""
+
+    def __init__(self) -> None:
+        self.tasks: set[asyncio.Task[object]] = set()
+        """The tasks that wait for an exchange."""
+        self.aborted = False
+
+    def abort(self) -> None:
+        """End every exchange that is still under way; their rows go back to the frontier."""
+        self.aborted = True
+        for task in self.tasks:
+            task.cancel()
+
+
+class Visit:
+    """Visits URLs, any number at a time; it keeps nothing of them."""
+
+    def __init__(
+        self,
+        frontier: DurableFrontier,
+        pacing: Pacing,
+        wire: Exchanger,
+        *,
+        keep: Callable[[CaptureItem], Awaitable[None]],
+        keep_unasked: Callable[[Seed, Failure, str], Awaitable[None]],
+        fail: Callable[[AmicrawlError], None],
+        breaker: HostBreaker,
+        limit: InflightLimit,
+        underway: Underway,
+        clock: Callable[[], float],
+        rules: Sequence[Rule] = (),
+        request_of: Callable[[Dispatch], WireRequest | Refused] | None = None,
+        refusal_of: Callable[[Dispatch], str] = lambda _: "",
+        links: Links | None = None,
+    ) -> None:
+        """*keep* stores a capture and its row, *keep_unasked* the row of a URL that was not asked for.
+
+        *fail* is given what makes the crawl fail. *rules*, *request_of* (what goes over the wire for a
+        row) and *refusal_of* (why the crawl does not take a row any more) are for rows that are visited
+        whole. *links* is None where what pages lead to is not taken here.
+        """
+        self._frontier = frontier
+        self._pacing = pacing
+        self._wire = wire
+        self._keep = keep
+        self._keep_unasked = keep_unasked
+        self._fail = fail
+        self._breaker = breaker
+        self._limit = limit
+        self._underway = underway
+        self._clock = clock
+        self._rules = rules
+        self._request_of = request_of
+        self._refusal_of = refusal_of
+        self._links = links
+
+    async def visit(self, ticket: Ticket) -> Decision:
+        """Visit the URL of *ticket*, and return what becomes of it.
+
+        A ticket without `asked` is a row, and takes the whole way: it is settled when this returns, and
+        nothing is raised. Otherwise the caller gets its `capture`, closes the body, and calls `leave`.
+        """
+        if ticket.asked is not None:
+            return await self._fetch(ticket, ticket.asked)
+        try:
+            return await self._visit_row(ticket)
+        finally:
+            if ticket.capture is not None:
+                ticket.capture.body.close()
+            self.leave(ticket)
+
+    async def _visit_row(self, ticket: Ticket) -> Decision:
+        dispatch = ticket.dispatch
+        assert dispatch is not None
+        try:
+            decision = await self._admit(ticket, dispatch)
+            if decision is None:
+                assert self._request_of is not None
+                decision = await self._fetch(ticket, self._request_of(dispatch))
+        except AmicrawlError as fault:
+            self._fail(fault)
+            return OUTPUT_FAILED
+        except Exception as error:
+            logger.exception("A URL could not be visited: %s", ascii(dispatch.offer.seed.url))
+            reason = f"{type(error).__name__}: {error}"
+            decision = Decision(Course.NOT_OURS, reason, Failure.REFUSED_BY_CRAWL)
+        if decision.failure is not None and ticket.outcome is None:
+            await self._refuse(ticket, dispatch.offer.seed, decision)
+        return decision
+
+    async def _admit(self, ticket: Ticket, dispatch: Dispatch) -> Decision | None:
+        """Return why *dispatch* is not asked for now, or None where it is."""
+        if dispatch.skip:
+            reason = "the host had not answered before and was given up"
+            return Decision(Course.GIVEN_UP, reason, Failure.HOST_SKIPPED)
+        if reason := self._refusal_of(dispatch):
+            # No server is asked: the next row of the host need not wait on its account.
+            self._pacing.withdraw(ticket)
+            return Decision(Course.NOT_OURS, reason, Failure.REFUSED_BY_CRAWL)
+        url = dispatch.offer.seed.url
+        if not self._pacing.admit(ticket, url, self._clock()):
+            return NO_TURN
+        words = dispatch.offer.extra or _NO_WORDS
+        for rule in self._rules:
+            decision = await rule.admit(url, ticket, words)
+            if decision is not None:
+                return decision
+        return None
+
+    async def _fetch(self, ticket: Ticket, asked: WireRequest | Refused) -> Decision:
+        """Exchange, judge, keep and follow."""
+        dispatch = ticket.dispatch
+        if isinstance(asked, Refused):
+            decision = Decision(Course.GIVEN_UP, asked.reason, Failure.UNFETCHABLE_URL)
+            await self._refuse(ticket, _seed_of(ticket), decision)
+            return decision
+        capture = ticket.capture = await self._exchange(ticket, asked)
+        if capture is None:
+            return STOPPED
+        outcome = evidence(capture)
+        if dispatch is not None and self._frontier.will_retry(dispatch, outcome):
+            ticket.outcome = outcome
+            return Decision(Course.AGAIN_LATER, str(capture.failure))
+        item = CaptureItem(
+            capture=capture,
+            seed=_seed_of(ticket),
+            attempts=ticket.attempt if dispatch is None else dispatch.attempt,
+            final_url=final_url(capture),
+        )
+        try:
+            await self._keep(item)
+            ticket.outcome = outcome_of(item)
+            if capture.status in REDIRECTS:
+                ticket.redirect_to = item.final_url
+            if self._links is not None and dispatch is not None and capture.failure is None:
+                await self._follow(self._links, ticket, item, dispatch.offer)
+        except AmicrawlError as fault:
+            # A row whose page is not kept, or whose links are not, is as good as not fetched.
+            self._fail(fault)
+            ticket.outcome, ticket.offers = None, []
+            return OUTPUT_FAILED
+        if capture.failure is not None:
+            return Decision(Course.GIVEN_UP, f"{capture.failure}: {capture.failure_detail}")
+        return DONE
+
+    async def _exchange(self, ticket: Ticket, asked: WireRequest) -> Capture | None:
+        """Return what the wire brought; None where the crawl ended before it did."""
+        pacing, clock, tasks = self._pacing, self._clock, self._underway.tasks
+        task = asyncio.current_task()
+        assert task is not None
+        tasks.add(task)
+        try:
+            capture = await self._wire.fetch(
+                asked, departs=lambda: pacing.departs(ticket, asked.url, clock())
+            )
+        except asyncio.CancelledError:
+            if self._underway.aborted:
+                return None
+            raise
+        finally:
+            tasks.discard(task)
+        pacing.arrived(ticket, capture, url=asked.url, proxied=bool(asked.proxy))
+        return capture
+
+    async def _refuse(self, ticket: Ticket, seed: Seed, decision: Decision) -> None:
+        """Give a URL that no server was asked for its row in the index."""
+        assert decision.failure is not None
+        try:
+            await self._keep_unasked(seed, decision.failure, decision.reason)
+        except AmicrawlError as fault:
+            self._fail(fault)
+            return
+        ticket.outcome = Outcome(status=0, failure=decision.failure)
+
+    async def _follow(self, links: Links, ticket: Ticket, item: CaptureItem, offer: Offer) -> None:
+        """Note on *ticket* what the page leads to."""
+        ticket.offers = await links.read(item, offer)
+        if ticket.offers and ticket.redirect_to and ticket.outcome is not None:
+            ticket.outcome = replace(ticket.outcome, redirect=ticket.redirect_to)
+
+    def leave(self, ticket: Ticket) -> Settled | None:
+        """Take *ticket* back, which is over: open the gate of its host, and settle its row.
+
+        A row without an outcome goes back to be handed out again; then, and where there is no row, the
+        result is None.
+        """
+        now, dispatch = self._clock(), ticket.dispatch
+        if dispatch is None or not dispatch.skip:
+            self._pacing.left(ticket, now)
+        if dispatch is not None:
+            if ticket.outcome is not None:
+                return self.settle(ticket)
+            self._frontier.release(dispatch.key, now)
+        elif ticket.host is not None:
+            if ticket.outcome is not None:
+                judge(ticket.host, ticket.outcome, attempt=1, breaker=self._breaker, limit=self._limit)
+            self._pacing.gates.end(ticket.host, now)
+        return None
+
+    def land(self, ticket: Ticket) -> bool:
+        """Open the gate for a row whose answer a callback is to read, and which is settled afterwards.
+
+        Where no further attempt follows, that is; else False, and nothing changes.
+        """
+        assert ticket.dispatch is not None
+        if ticket.outcome is None or self._frontier.will_retry(ticket.dispatch, ticket.outcome):
+            return False
+        now = self._clock()
+        self._pacing.left(ticket, now)
+        self._frontier.land(ticket.dispatch.key, now)
+        return True
+
+    def settle(self, ticket: Ticket) -> Settled:
+        """Tell the frontier the outcome of *ticket*, a row that was fetched, and what it leads to."""
+        assert ticket.dispatch is not None
+        assert ticket.outcome is not None
+        key = ticket.dispatch.key
+        if ticket.offers and self._links is not None:
+            # Before the page is settled: a page that is done has given what it leads to.
+            self._links.hand_over(key, ticket.offers)
+        return self._frontier.settle(key, ticket.outcome, self._clock())
+
+
+def _seed_of(ticket: Ticket) -> Seed:
+    if ticket.dispatch is not None:
+        return ticket.dispatch.offer.seed
+    assert ticket.seed is not None
+    return ticket.seed
