@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from amicrawl.capture import Failure
 from amicrawl.disk import OPEN_SUFFIX, DirectoryLock
 from amicrawl.errors import DamagedFileError, InputError, UsageError
+from amicrawl.parquet import ParquetTable
 from amicrawl.record.crawl_json import FILE_NAME, SIZE_LIMIT
 from amicrawl.record.rows import NAMES, read_rows
 from amicrawl.record.sealed import TABLE_NAME
@@ -127,11 +127,11 @@ def _add_table(facts: CrawlFacts, path: Path, *, rows: int) -> None:
                 f"{path} is no Parquet file. Give a capture index, a WARC file or a directory."
             )
     try:
-        with pq.ParquetFile(path, pre_buffer=False) as table:
-            missing = _missing(table.schema_arrow)
+        with ParquetTable(path, str(path)) as table:
+            missing = _missing(table.schema)
             if missing:
                 raise InputError(f"{path} is no capture index: it lacks {missing}. Give one that is.")
-            facts.rows += table.metadata.num_rows
+            facts.rows += table.rows
             _add_counts(facts, table)
             _add_captures(facts, table, rows)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
@@ -174,8 +174,8 @@ def _missing(schema: pa.Schema) -> str:
     )
 
 
-def _add_counts(facts: CrawlFacts, table: pq.ParquetFile) -> None:
-    for batch in table.iter_batches(_BATCH, columns=list(_COUNTED), use_threads=False):
+def _add_counts(facts: CrawlFacts, table: ParquetTable) -> None:
+    for batch in table.batches(_COUNTED, rows=_BATCH):
         counts: Any = pc.value_counts(batch.column("status").fill_null(0))
         for each in counts.to_pylist():
             facts.statuses[each["values"]] += each["counts"]
@@ -186,18 +186,13 @@ def _add_counts(facts: CrawlFacts, table: pq.ParquetFile) -> None:
         facts.skipped += sum(_is_skipped(error or "") for error in errors)
 
 
-def _add_captures(facts: CrawlFacts, table: pq.ParquetFile, rows: int) -> None:
-    size = max(1, min(rows, _SHOWN_BATCH))
-    # Group by group: of those behind the rows that are shown, nothing is read.
-    for group in range(table.num_row_groups):
+def _add_captures(facts: CrawlFacts, table: ParquetTable, rows: int) -> None:
+    if not rows:
+        return
+    for batch in table.batches(SHOWN, rows=min(rows, _SHOWN_BATCH)):
+        facts.captures += batch.slice(0, rows - len(facts.captures)).to_pylist()
         if len(facts.captures) >= rows:
             return
-        for batch in table.iter_batches(
-            size, row_groups=[group], columns=list(SHOWN), use_threads=False
-        ):
-            facts.captures += batch.slice(0, rows - len(facts.captures)).to_pylist()
-            if len(facts.captures) >= rows:
-                return
 
 
 def _is_held(directory: Path) -> bool:

@@ -327,12 +327,14 @@ def _captures_since(directory: Path, hour: int) -> Iterator[dict[str, Any]]:
     table = directory / TABLE_NAME
     if not table.exists():
         return
-    # Where pandas is installed, this imports it, which takes longer than the rest of a start.
-    import pyarrow.dataset as ds  # noqa: PLC0415
+    since = hour * _MS_PER_HOUR
+    from amicrawl.record.table import opened_index  # noqa: PLC0415  # dear to load, and seldom needed
 
-    since = ds.field("fetched_at") >= hour * _MS_PER_HOUR
-    for batch in ds.dataset(table, format="parquet").to_batches(columns=_COLUMNS, filter=since):
-        yield from batch.to_pylist()
+    with opened_index(table) as opened:
+        for batch in opened.batches(_COLUMNS, groups=opened.groups_reaching("fetched_at", since)):
+            rows: Any = batch
+            late = np.flatnonzero(rows["fetched_at"].to_numpy(zero_copy_only=False) >= since)
+            yield from rows.take(late).to_pylist()
 
 
 def _outcome(row: dict[str, Any]) -> Outcome:

@@ -135,10 +135,12 @@ def _named_by(table: Path) -> Iterator[str]:
     """Yield the WARC files that the index *table* counts on, some of them more than once."""
     # Loaded for a job that is taken over: it takes 50 MB, of which a pipeline that waits has no use.
     import pyarrow.compute as pc  # noqa: PLC0415
-    import pyarrow.parquet as pq  # noqa: PLC0415
 
-    for batch in pq.ParquetFile(table).iter_batches(columns=["warc_file"]):
-        yield from filter(None, pc.unique(batch.column(0)).to_pylist())
+    from amicrawl.record.table import opened_index  # noqa: PLC0415
+
+    with opened_index(table) as opened:
+        for batch in opened.batches(["warc_file"]):
+            yield from filter(None, pc.unique(batch.column(0)).to_pylist())
 
 
 def _leave_room(directory: Path, manifest: Manifest, *, disk: Disk) -> None:

@@ -14,11 +14,13 @@ import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from amicrawl.disk import OutputFile, explained, remove_durably
 from amicrawl.errors import DamagedFileError, InputError
+from amicrawl.parquet import ParquetTable
 from amicrawl.record.captures import CAPTURES
 from amicrawl.record.columns import column_of
 from amicrawl.record.parquet_sink import Sink
@@ -69,8 +71,8 @@ def take_in_journals(directory: Path, *, disk: Disk) -> SealedFile:
     paths = journals(directory)
     path = directory / TABLE_NAME
     if not paths and path.exists():
-        with _opened(path) as earlier:
-            return described(path, records=earlier.metadata.num_rows)
+        with opened_index(path) as earlier:
+            return described(path, records=earlier.rows)
     rows = (row for path in paths for row in read_rows(path, on_damage=refuse))
     table = write_table(directory, ((row.values, row.size) for row in rows), disk=disk)
     remove_taken_in(directory, disk=disk)
@@ -83,11 +85,15 @@ def offsets_in_table(directory: Path, warc_files: Collection[str]) -> dict[str, 
     path = directory / TABLE_NAME
     if not offsets or not path.exists():
         return offsets
-    with _blamed_on(path):
-        columns = ["warc_file", "warc_offset"]
-        found = pq.read_table(path, columns=columns, filters=[("warc_file", "in", list(offsets))])
-        for row in found.to_pylist():
-            offsets[row["warc_file"]].add(row["warc_offset"])
+    with opened_index(path) as table, _blamed_on(path):
+        for batch in table.batches(["warc_file", "warc_offset"]):
+            # Nearly all rows are of other files, mostly of one: its name is looked at once.
+            rows: Any = batch
+            names = rows["warc_file"].dictionary_encode()
+            for code, name in enumerate(names.dictionary.to_pylist()):
+                if name in offsets:
+                    same = np.flatnonzero(names.indices.to_numpy(zero_copy_only=False) == code)
+                    offsets[name].update(rows["warc_offset"].take(pa.array(same)).to_pylist())
     return offsets
 
 
@@ -138,18 +144,17 @@ class _TableWriter:
 
     def copy(self, path: Path) -> None:
         """Take the rows of the table *path*, row group by row group."""
-        with _opened(path) as table:
-            unknown = set(table.schema_arrow.names) - set(CAPTURES.names)
+        with opened_index(path) as table:
+            unknown = set(table.schema.names) - set(CAPTURES.names)
             if unknown:
                 raise InputError(
                     f"{path} has columns that are not known here ({', '.join(sorted(unknown))}). "
                     "Move it away, or use the version that wrote it, and start again."
                 )
-            for index in range(table.num_row_groups):
-                with _blamed_on(path):
-                    group = _conformed(table.read_row_group(index))
-                self._writer.write_table(group, row_group_size=ROW_GROUP_ROWS)
-                self._count += group.num_rows
+            with _blamed_on(path):
+                for batch in table.batches(table.schema.names, rows=_BATCH_ROWS * 5):
+                    self._hold(_conformed(batch), batch.nbytes)
+            self._end_group()
 
     def add(self, rows: Iterable[tuple[RowTuple, int]]) -> None:
         """Take *rows*, each with its size in bytes."""
@@ -179,8 +184,11 @@ class _TableWriter:
     def _take(self, rows: list[RowTuple], size: int) -> None:
         columns = zip(*rows, strict=True)
         arrays = [column_of(column, field.type) for column, field in zip(columns, CAPTURES, strict=True)]
-        self._batches.append(pa.RecordBatch.from_arrays(arrays, schema=CAPTURES))
-        self._group_rows += len(rows)
+        self._hold(pa.RecordBatch.from_arrays(arrays, schema=CAPTURES), size)
+
+    def _hold(self, batch: pa.RecordBatch, size: int) -> None:
+        self._batches.append(batch)
+        self._group_rows += batch.num_rows
         self._group_bytes += size
         if self._group_rows >= ROW_GROUP_ROWS or self._group_bytes >= ROW_GROUP_BYTES:
             self._end_group()
@@ -194,9 +202,20 @@ class _TableWriter:
         self._batches, self._group_rows, self._group_bytes = [], 0, 0
 
 
-def _opened(path: Path) -> pq.ParquetFile:
+def opened_index(path: Path) -> ParquetTable:
+    """Open the `captures.parquet` at *path*, whose columns are of their types.
+
+    Raises DamagedFileError where it cannot be read or is another table, InputError where it is absurd.
+    """
     with _blamed_on(path):
-        return pq.ParquetFile(path)
+        table = ParquetTable(path, str(path))
+    for known in table.schema:
+        if known.name in CAPTURES.names and known.type != CAPTURES.field(known.name).type:
+            table.close()
+            wanted = CAPTURES.field(known.name).type
+            reason = f"no capture index, as its column {known.name} is {known.type} and not {wanted}"
+            raise DamagedFileError(path, 0, f"{reason}; move it away and start again")
+    return table
 
 
 @contextmanager
@@ -209,17 +228,17 @@ def _blamed_on(path: Path) -> Iterator[None]:
         raise DamagedFileError(path, 0, reason) from error
 
 
-def _conformed(table: pa.Table) -> pa.Table:
-    """Return *table* with the columns of `CAPTURES`: what is missing becomes empty or zero."""
+def _conformed(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return *batch* with the columns of `CAPTURES`: what is missing becomes empty or zero."""
     columns = []
     for field in CAPTURES:
         empty = column_of([_empty_value(field)], field.type)[0]
-        if field.name not in table.schema.names:
-            columns.append(pa.repeat(empty, table.num_rows))
+        if field.name not in batch.schema.names:
+            columns.append(pa.repeat(empty, batch.num_rows))
             continue
-        column = table[field.name].cast(field.type)
+        column = batch.column(field.name)
         columns.append(column if field.nullable else column.fill_null(empty))
-    return pa.table(columns, schema=CAPTURES)
+    return pa.RecordBatch.from_arrays(columns, schema=CAPTURES)
 
 
 def _empty_value(field: pa.Field[Any]) -> str | int | bool | None:
@@ -239,6 +258,6 @@ def _last_taken_in(directory: Path) -> int:
     path = directory / TABLE_NAME
     if not path.exists():
         return -1
-    with _opened(path) as table:
-        value = (table.metadata.metadata or {}).get(_LAST_JOURNAL, b"-1")
+    with opened_index(path) as table:
+        value = table.metadata.get(_LAST_JOURNAL, b"-1")
     return int(value) if re.fullmatch(rb"-?\d{1,12}", value) else -1

@@ -60,7 +60,9 @@ def _groups(connection: duckdb.DuckDBPyConnection, file: Path) -> list[tuple[Any
     if not is_parquet(file):
         raise InputError(f"--quick is for index tables, and {file} is none. Leave it away for others.")
     with opened_table(file) as table:
-        missing = [name for name in NARROW_COLUMNS if name not in table.schema_arrow.names]
+        missing = [name for name in NARROW_COLUMNS if name not in table.schema.names]
+        if not missing:
+            table.check(NARROW_COLUMNS)
     if missing:
         raise InputError(
             f"{file} has no column {missing[0]}: --quick is for index tables. Leave it away for others."

@@ -14,9 +14,9 @@ from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from amicrawl.errors import DamagedFileError, InputError
+from amicrawl.parquet import ParquetTable
 from amicrawl.report.arrow_columns import coded_of, known_of, numbers_of, seconds_of, texts_of
 from amicrawl.report.batch import Batch
 from amicrawl.report.cdx_batches import Lines
@@ -72,13 +72,11 @@ _DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 """The value, in the name of a directory, of what is missing."""
 
 
-def opened_table(path: Path) -> pq.ParquetFile:
+def opened_table(path: Path) -> ParquetTable:
     """Open *path*; InputError where it cannot be read, DamagedFileError where it is no Parquet file."""
     try:
         # Text whose values repeat comes as codes into a dictionary, which is how it lies in the file.
-        names = pq.read_schema(path).names
-        repeating = [name for name in (*_REPEATING, "content_type") if name in names]
-        return pq.ParquetFile(path, read_dictionary=repeating)
+        return ParquetTable(path, str(path), dictionaries=(*_REPEATING, "content_type"))
     except pa.ArrowInvalid as error:
         raise DamagedFileError(path, 0, f"not a readable Parquet file ({error})") from error
     except OSError as error:
@@ -88,7 +86,7 @@ def opened_table(path: Path) -> pq.ParquetFile:
 def table_lines(path: Path) -> Iterator[Lines]:
     """Yield the captures of the table *path* in their order."""
     with opened_table(path) as table:
-        names = set(table.schema_arrow.names)
+        names = set(table.schema.names)
         if names >= CAPTURES_COLUMNS and TABLE_COLUMN not in names:
             read: Callable[[pa.RecordBatch, dict[str, str]], Lines] = _of_captures
             columns = [name for name in _CAPTURES if name in names]
@@ -103,7 +101,7 @@ def table_lines(path: Path) -> Iterator[Lines]:
             )
         partitions = partitions_of(path)
         try:
-            for rows in table.iter_batches(batch_size=_ROWS, columns=columns):
+            for rows in table.batches(columns, rows=_ROWS, threads=True):
                 if rows.num_rows:
                     yield read(rows, partitions)
         except (pa.ArrowException, OSError) as error:

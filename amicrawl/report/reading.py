@@ -31,6 +31,7 @@ from amicrawl.report.counting import counted
 from amicrawl.report.counts import CORRECTED, Counts
 from amicrawl.report.counts_json import counts_from_json
 from amicrawl.report.layout import layout_named
+from amicrawl.seed.packing import gunzipped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -282,7 +283,7 @@ def _pieces(stream: BinaryIO) -> Iterator[bytes]:
     """Yield *stream* unpacked, piece by piece, so that a fault takes nothing that came before."""
     block = stream.read(_PIECE)
     if block.startswith(_GZIP):
-        yield from _members(block, stream)
+        yield from gunzipped(chain([block], iter(partial(stream.read, _PIECE), b"")))
     elif block.startswith(_BZIP2):
         unpacked = bz2.BZ2File(_Rejoined(block, stream))
         while piece := unpacked.read1(_PIECE):
@@ -291,24 +292,6 @@ def _pieces(stream: BinaryIO) -> Iterator[bytes]:
         while block:
             yield block
             block = stream.read(_BLOCK)
-
-
-def _members(block: bytes, stream: BinaryIO) -> Iterator[bytes]:
-    """Yield what the gzip members of *block* and the rest of *stream* hold."""
-    inflater = isal_zlib.decompressobj(wbits=31)
-    within = False
-    while block:
-        within = True
-        if piece := inflater.decompress(block):
-            yield piece
-        block = b""
-        if inflater.eof:
-            # Some writers pad the end with zeros.
-            block = inflater.unused_data.lstrip(b"\0")
-            inflater, within = isal_zlib.decompressobj(wbits=31), False
-        block = block or stream.read(_PIECE)
-    if within:
-        raise EOFError("the last gzip member is cut")
 
 
 def _loaded(path: Path, text: bytes, *, rules: str) -> Counts:

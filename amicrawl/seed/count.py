@@ -23,9 +23,12 @@ def count_entries(source: str, seed_format: SeedFormat) -> int | None:
     try:
         with opened(source, fetch=None, stdin=None) as file:
             if seed_format is SeedFormat.PARQUET:
-                import pyarrow.parquet as pq  # noqa: PLC0415  # dear to load, and seldom needed
+                from amicrawl.parquet import ParquetTable  # noqa: PLC0415  # dear to load, seldom needed
 
-                return pq.ParquetFile(file.path).metadata.num_rows if file.path else None
+                if file.path is None:
+                    return None
+                with ParquetTable(file.path, source) as table:
+                    return table.rows
             return _lines(file.blocks)
     except (InputError, OSError, ValueError):
         return None

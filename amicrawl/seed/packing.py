@@ -50,7 +50,7 @@ def packing_of(head: bytes) -> Packing | None:
 def unpacked(blocks: Iterable[bytes], packing: Packing, *, name: str) -> Iterator[bytes]:
     """Yield what *blocks* hold; *name* is what the source is called in an InputError."""
     try:
-        yield from _gunzipped(blocks) if packing is Packing.GZIP else _unzstd(blocks)
+        yield from gunzipped(blocks) if packing is Packing.GZIP else _unzstd(blocks)
     except (isal_zlib.error, zstandard.ZstdError) as error:  # type: ignore[misc]  # the stub has an instance
         raise InputError(
             f"{name} is damaged: its {packing} data does not unpack ({error}). Get a whole copy of it."
@@ -61,7 +61,7 @@ def unpacked(blocks: Iterable[bytes], packing: Packing, *, name: str) -> Iterato
         ) from error
 
 
-def _gunzipped(blocks: Iterable[bytes]) -> Iterator[bytes]:
+def gunzipped(blocks: Iterable[bytes]) -> Iterator[bytes]:
     """Yield what the gzip members in *blocks* hold; raise EOFError where the last one has no end."""
     member = None
     for block in blocks:

@@ -5,27 +5,29 @@ Of a table, `url`, `digest`, `etag` and `last_modified` are read; the other colu
 told by their names (`is_bulk`), are not carried along: they may be most of the file. `captures.py` says
 what becomes of an earlier crawl.
 
-Rows are read a thousand at a time, page by page, and only in the columns that are needed.
+Rows are read a thousand at a time, or fewer where they are large (`amicrawl.parquet`), and only in the
+columns that are needed.
 """
 
 from __future__ import annotations
 
-import os
 import tempfile
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from amicrawl.errors import InputError, OutputError
+from amicrawl.parquet import ParquetTable
 from amicrawl.seed.captures import captures_columns, seed_of_capture
 from amicrawl.seed.fault import NotASeedError, excerpt, printable
 from amicrawl.seed.fields import CONDITIONAL, conditionals, meta_json, url_of
+from amicrawl.seed.lines import MAX_LINE
 from amicrawl.seed.seed import Seed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from amicrawl.seed.fault import FaultLog
     from amicrawl.seed.fields import Flaw
@@ -37,8 +39,6 @@ MAX_SPOOLED = 64 * 1024**3
 """Bytes that are put aside on disk of a table that comes packed or through a pipe: its index is last."""
 
 _ROWS = 1024
-_PAGE_BUFFER = 64 * 1024
-_READ_WHOLE = 4 * 1024**2
 _BULK = frozenset(
     (
         *("body", "content", "data", "header", "headers", "html", "markdown", "payload"),
@@ -77,9 +77,10 @@ def read_parquet(source: Source, faults: FaultLog) -> Generator[Seed, None, None
 
     try:
         with _table(source) as table:
-            columns, seed_of = _chosen(source.name, table.schema_arrow)
+            columns, seed_of = _chosen(source.name, table.schema)
             for number, row in enumerate(_rows(table, columns), 1):
                 try:
+                    _check_size(row)
                     seed = seed_of(row, flaw)
                 except NotASeedError as reason:
                     faults.skip(source.name, number, str(reason))
@@ -91,6 +92,8 @@ def read_parquet(source: Source, faults: FaultLog) -> Generator[Seed, None, None
         )
         damage.__cause__ = error
         faults.end_early(source.name, number + 1, damage)
+    except InputError as error:
+        faults.end_early(source.name, number + 1, error)
 
 
 def _chosen(name: str, schema: pa.Schema) -> tuple[list[str], Callable[[Row, Flaw], Seed]]:
@@ -103,6 +106,11 @@ def _chosen(name: str, schema: pa.Schema) -> tuple[list[str], Callable[[Row, Fla
     if captures:
         return captures, seed_of_capture
     return [column for column in texts if column in _KNOWN or not is_bulk(column)], _seed_of_row
+
+
+def _check_size(row: Row) -> None:
+    if sum(len(value) for value in row.values() if type(value) is str) > MAX_LINE:
+        raise NotASeedError(f"the row has more than {MAX_LINE} characters")
 
 
 _KNOWN = ("url", *CONDITIONAL)
@@ -127,15 +135,12 @@ def _is_text(kind: pa.DataType) -> bool:
     return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
 
 
-def _rows(table: pq.ParquetFile, columns: Sequence[str]) -> Iterator[dict[str, object]]:
-    # Group by group, for a batch must not fail for what is wrong with the group behind it.
-    for group in range(table.num_row_groups):
-        batches = table.iter_batches(_ROWS, row_groups=[group], columns=list(columns), use_threads=False)
-        for batch in batches:
-            names = batch.schema.names
-            values = [_values(column) for column in batch.columns]
-            for row in zip(*values, strict=True):
-                yield dict(zip(names, row, strict=True))
+def _rows(table: ParquetTable, columns: Sequence[str]) -> Iterator[dict[str, object]]:
+    for batch in table.batches(columns, rows=_ROWS):
+        names = batch.schema.names
+        values = [_values(column) for column in batch.columns]
+        for row in zip(*values, strict=True):
+            yield dict(zip(names, row, strict=True))
 
 
 def _values(column: pa.Array[Any]) -> list[object]:
@@ -153,21 +158,16 @@ def _value(scalar: pa.Scalar[Any]) -> object:
 
 
 @contextmanager
-def _table(source: Source) -> Iterator[pq.ParquetFile]:
+def _table(source: Source) -> Iterator[ParquetTable]:
     """Open the table in *source*, from where it lies or from a copy on disk."""
     with ExitStack() as stack:
+        file: Path | BinaryIO
         if source.path is not None:
-            file: pa.NativeFile | BinaryIO = stack.enter_context(pa.OSFile(str(source.path), "rb"))
+            file = source.path
         else:
-            spool = stack.enter_context(tempfile.TemporaryFile())
-            _spool(source, spool)
-            file = spool
-        size = file.seek(0, os.SEEK_END)
-        # A row group may be the whole file, so the columns of a large file are read page by page. Not so
-        # those of a small one: what a damaged page says of its size would be allocated, up to 2 GiB.
-        buffer_size = _PAGE_BUFFER if size > _READ_WHOLE else 0
-        table = pq.ParquetFile(file, buffer_size=buffer_size, pre_buffer=False)
-        yield stack.enter_context(closing(table))
+            file = stack.enter_context(tempfile.TemporaryFile())
+            _spool(source, file)
+        yield stack.enter_context(ParquetTable(file, source.name))
 
 
 def _spool(source: Source, file: BinaryIO) -> None:

@@ -26,6 +26,7 @@ import duckdb
 import pyarrow as pa
 
 from amicrawl.errors import InputError, OutputError, UsageError
+from amicrawl.parquet import ParquetTable
 from amicrawl.table.questions import CAPTURES, TABLE, Question, macros, macros_used, quoted
 from amicrawl.table.ranking import ranking_of_file, ranking_of_table
 from amicrawl.table.statements import refuse_writing, statements_of
@@ -40,6 +41,8 @@ _Result = TypeVar("_Result")
 BATCH_ROWS = 10_000
 """Rows that an answer is read in at a time."""
 
+_CHECKED = 64 << 20
+"""Bytes of the largest file whose pages are looked at before the engine reads them."""
 _SIGNS = {TABLE: "url_surtkey", CAPTURES: "warc_file"}
 """The column by which each kind of table is known."""
 
@@ -76,6 +79,8 @@ class QueryTable:
         self.path = path
         self._restricted = restricted
         self._files = table_files(path)
+        for file in self._files:
+            _check_size(file)
         self._kept = ExitStack()
         try:
             self._engine = _engine(self._kept, restricted=restricted)
@@ -253,6 +258,14 @@ def table_files(path: Path) -> list[Path]:
             "that amicrawl table wrote, a captures.parquet, or a directory with either."
         )
     return files
+
+
+def _check_size(file: Path) -> None:
+    """Raise InputError where a small *file* stands for so much that the engine would fill memory."""
+    with _reading(file):
+        if file.stat().st_size <= _CHECKED:
+            with ParquetTable(file, str(file)) as table:
+                table.check()
 
 
 def _counts(path: Path) -> bool:

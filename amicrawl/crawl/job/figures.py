@@ -16,13 +16,13 @@ yet, so it counts once it is settled; and content coding is not undone.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from amicrawl.capture import Failure, Truncation
+from amicrawl.parquet import ParquetTable
 
 if TYPE_CHECKING:
     from amicrawl.record import CaptureItem
@@ -76,10 +76,10 @@ class Figures:
         return {**told, "items_queued": self.items_downloaded + waiting}
 
 
-def figures_in(index: IO[bytes]) -> Figures:
+def figures_in(index: BinaryIO) -> Figures:
     """Return the figures of an index, `captures.parquet`; reads all of it, some columns only."""
     found = Figures()
-    for batch in pq.ParquetFile(index).iter_batches(batch_size=65_536, columns=_COLUMNS):
+    for batch in ParquetTable(index, "captures.parquet").batches(_COLUMNS):
         kinds = batch.column("error")
         # The details of an error are worth nothing here, and nearly all are different.
         failure = pc.list_element(pc.split_pattern(kinds, ":", max_splits=1), 0)

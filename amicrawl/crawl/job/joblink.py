@@ -34,7 +34,7 @@ from amicrawl.record import TABLE_NAME
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from typing import IO
+    from typing import BinaryIO
 
     from scrapy.crawler import Crawler
 
@@ -139,7 +139,7 @@ class JobLink:
         """Count the rows of the index as it is now, on a thread."""
         try:
             # Opened before anything is added to it; the crawl replaces it as a whole when it ends.
-            table: IO[bytes] = (self._run.config.directory / TABLE_NAME).open("rb")
+            table: BinaryIO = (self._run.config.directory / TABLE_NAME).open("rb")
         except (OSError, AmicrawlError):
             self._found = Figures()
             return

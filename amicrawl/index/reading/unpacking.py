@@ -129,9 +129,11 @@ class _Zstd:
 
     def take_dictionary(self, frame: bytes) -> None:
         if frame.startswith(ZSTD_MAGIC):
-            frame = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW).decompress(
-                frame, max_output_size=_LONGEST_DICTIONARY
-            )
+            # In a stream: `decompress` heeds no limit where the frame says how long its content is.
+            opener = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
+            frame = opener.stream_reader(frame).read(_LONGEST_DICTIONARY + 1)
+            if len(frame) > _LONGEST_DICTIONARY:
+                raise ValueError(f"it unpacks to more than {_LONGEST_DICTIONARY >> 20} MiB")
         self._decompressor = zstandard.ZstdDecompressor(
             dict_data=zstandard.ZstdCompressionDict(frame), max_window_size=_ZSTD_WINDOW
         )

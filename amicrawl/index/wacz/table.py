@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from amicrawl.errors import InputError
+from amicrawl.parquet import ParquetTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +27,8 @@ def pages_in_table(table: Path) -> Callable[[Record], bool]:
     if not table.is_file():
         raise InputError(f"{table} is no file. Name the captures.parquet of a crawl.")
     try:
-        missing = set(_COLUMNS) - set(pq.read_schema(table).names)
+        with ParquetTable(table, str(table)) as opened:
+            missing = set(_COLUMNS) - set(opened.schema.names)
     except (OSError, pa.ArrowException) as error:
         raise InputError(f"{table} cannot be read as a capture index: {error}") from error
     if missing:
@@ -44,11 +45,15 @@ def pages_in_table(table: Path) -> Callable[[Record], bool]:
 
 
 def _offsets(table: Path, name: str) -> frozenset[int]:
-    wanted = (
+    wanted: Any = (
         (pc.field("warc_file") == name) & (pc.field("status") == 200) & (pc.field("truncated") == "")
     )
+    offsets = set[object]()
     try:
-        rows = pq.read_table(table, columns=["warc_offset"], filters=wanted)
+        with ParquetTable(table, str(table)) as opened:
+            for batch in opened.batches(_COLUMNS):
+                rows: Any = batch
+                offsets.update(rows.filter(wanted)["warc_offset"].to_pylist())
     except (OSError, pa.ArrowException) as error:
         raise InputError(f"{table} cannot be read as a capture index: {error}") from error
-    return frozenset(offset for offset in rows.column("warc_offset").to_pylist() if offset is not None)
+    return frozenset(offset for offset in offsets if isinstance(offset, int))

@@ -1,0 +1,46 @@
+"""Archives of some kilobytes that stand for gigabytes."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+import zstandard
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+GIB = 1 << 30
+RECORD = (
+    b"WARC/1.1\r\nWARC-Type: response\r\n"
+    b"WARC-Record-ID: <urn:uuid:00000000-0000-4000-8000-000000000000>\r\n"
+    b"WARC-Date: 2026-01-01T00:00:00Z\r\nWARC-Target-URI: http://127.0.0.1/\r\n"
+    b"Content-Type: application/http;msgtype=response\r\nContent-Length: %d\r\n\r\n%b\r\n\r\n"
+)
+PAGE = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n%b"
+
+
+def record(body: bytes = b"<p>A page.</p>") -> bytes:
+    """Return a WARC record, not packed, of a response with *body*."""
+    block = PAGE % body
+    return RECORD % (len(block), block)
+
+
+def zeros(size: int) -> bytes:
+    """Return a frame of zstd that says that it holds *size* zeros, and does; 4 bytes for 128 KiB."""
+    count = -(-size // 0x20000)
+    blocks = [
+        struct.pack("<I", 0x20000 << 3 | 1 << 1 | (number == count - 1))[:3] + b"\0"
+        for number in range(count)
+    ]
+    return b"\x28\xb5\x2f\xfd" + b"\xa0" + struct.pack("<I", count * 0x20000) + b"".join(blocks)
+
+
+def dictionary_of_gigabytes() -> bytes:
+    """Return a `.warc.zst` whose dictionary unpacks to 4 GB."""
+    frame = zeros(4 * GIB - (1 << 20))
+    return b"\x5d\x2a\x4d\x18" + struct.pack("<I", len(frame)) + frame + zstandard.compress(record())
+
+
+ARCHIVES: dict[str, Callable[[], bytes]] = {"dictionary.warc.zst": dictionary_of_gigabytes}
+"""What each file holds, by its name."""

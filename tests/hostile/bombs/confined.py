@@ -1,0 +1,157 @@
+"""Commands run in children with little memory and time: 2 GiB of addresses, seconds of a processor.
+
+One process loads what commands need, once, and forks for each of them; so a run takes what the command
+takes and not what Python takes to start.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import threading
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+ADDRESSES = 2 << 30
+"""Bytes that a child may map."""
+SECONDS = 20
+"""Of a processor, that a child may use; one that waits is given five times as long."""
+MEMORY = 1 << 30
+"""Bytes that a child may have had in memory."""
+
+_LOADED = (
+    "pyarrow.compute",
+    "pyarrow.parquet",
+    "duckdb",
+    "zstandard",
+    "lxml.etree",
+    "amicrawl.cli",
+    "amicrawl.cli.archive_files",
+    "amicrawl.cli.crawl",
+    "amicrawl.cli.index",
+    "amicrawl.cli.inspect",
+    "amicrawl.cli.query",
+    "amicrawl.cli.summary",
+    "amicrawl.cli.table",
+    "amicrawl.report.reading",
+    "amicrawl.crawl.addon",
+    "amicrawl.crawl.seedlist",
+    "scrapy.cmdline",
+    "scrapy.crawler",
+)
+
+
+class Ended(NamedTuple):
+    """How a child ended."""
+
+    code: int
+    """Its exit code; negative for a signal."""
+    memory: int
+    """Bytes that it had in memory at most."""
+    seconds: float
+    """Of a processor."""
+    output: str
+    errors: str
+
+    def is_orderly(self) -> bool:
+        """Whether it ended by itself, within its memory, and without a traceback."""
+        return self.code >= 0 and self.memory < MEMORY and "Traceback" not in self.errors
+
+
+class Confinement:
+    """Runs commands, one after the other. A context manager."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def run(self, arguments: Sequence[str | Path], *, where: Path, program: str = "amicrawl") -> Ended:
+        """Run *program* (amicrawl, scrapy, or `module:function` to call) with *arguments* in *where*."""
+        asked = {"program": program, "arguments": [str(each) for each in arguments], "where": str(where)}
+        assert self._process.stdin
+        assert self._process.stdout
+        self._process.stdin.write(json.dumps(asked) + "\n")
+        self._process.stdin.flush()
+        return Ended(*json.loads(self._process.stdout.readline()))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._process.communicate()
+
+
+def _program(name: str) -> Callable[[], object]:
+    if name == "amicrawl":
+        return import_module("amicrawl.cli").main  # type: ignore[no-any-return]
+    if name == "scrapy":
+        os.environ["SCRAPY_SETTINGS_MODULE"] = "amicrawl.settings"
+        return import_module("scrapy.cmdline").execute  # type: ignore[no-any-return]
+    module, _, function = name.partition(":")
+    return getattr(import_module(module), function)  # type: ignore[no-any-return]
+
+
+def _be(asked: dict[str, object], out: Path, err: Path) -> None:
+    """Be the child; does not return."""
+    os.setsid()
+    for path, descriptor in ((Path(os.devnull), 0), (out, 1), (err, 2)):
+        os.dup2(os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC), descriptor)
+    os.chdir(str(asked["where"]))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_AS, (ADDRESSES, ADDRESSES))
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS + 1))
+    faulthandler.enable(2)
+    sys.argv = [str(asked["program"]), *asked["arguments"]]  # type: ignore[misc]
+    sys.stdin = open(0)  # noqa: SIM115
+    code = 0
+    try:
+        _program(str(asked["program"]))()
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:  # noqa: BLE001
+        import_module("traceback").print_exc()
+        code = 70
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def _wait(child: int) -> tuple[int, resource.struct_rusage]:
+    timer = threading.Timer(SECONDS * 5, os.killpg, (child, signal.SIGKILL))
+    timer.start()
+    try:
+        _, status, used = os.wait4(child, 0)
+    finally:
+        timer.cancel()
+    return os.waitstatus_to_exitcode(status), used
+
+
+def main() -> None:
+    """Read what to run, a JSON object a line; write how each ended."""
+    for name in _LOADED:
+        import_module(name)
+    assert "twisted.internet.reactor" not in sys.modules, "each child installs its own"
+    for line in sys.stdin:
+        asked = json.loads(line)
+        out, err = (Path(asked["where"]) / f".{name}" for name in ("stdout", "stderr"))
+        child = os.fork()
+        if not child:
+            _be(asked, out, err)
+        code, used = _wait(child)
+        texts = [path.read_bytes()[-100_000:].decode("utf-8", "replace") for path in (out, err)]
+        ended = Ended(code, used.ru_maxrss * 1024, used.ru_utime + used.ru_stime, *texts)
+        print(json.dumps(ended), flush=True)
+
+
+if __name__ == "__main__":
+    main()
