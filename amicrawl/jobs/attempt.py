@@ -197,7 +197,7 @@ def _fetched(claim: Claim, workshop: Workshop) -> bool:
     try:
         source = fetch(workshop.data / base, url, checkpoints=checkpoints, disk=workshop.disk)
         logger.info("%s goes on with what lies in %s", base, source)
-    except (AmicrawlError, OSError) as error:
+    except Exception as error:  # noqa: BLE001  # whatever a stranger has put into the bucket
         logger.warning("The job of %s begins again: %s", base, error)
         return False
     return True
@@ -237,8 +237,11 @@ def begun(
         )
     except RedisUnavailable as error:
         attempt.fault, attempt.was_stopped = str(error), True
-    except (AmicrawlError, OSError) as error:
-        attempt.fault = str(error)
+    except Exception as error:
+        # Also what no one thought of: a poisoned file of one job must not end the crawls of the others.
+        if not isinstance(error, (AmicrawlError, OSError)):
+            logger.exception("Job %s cannot begin", attempt.ident)
+        attempt.fault = str(error) if isinstance(error, (AmicrawlError, OSError)) else repr(error)
 
 
 def _greeting(claim: Claim) -> str:

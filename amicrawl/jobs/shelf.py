@@ -24,7 +24,7 @@ from amicrawl.disk import OutputFile, explained, rename_durably
 from amicrawl.errors import AmicrawlError, OutputError
 from amicrawl.jobs.checkpoint import restore_checkpoint
 from amicrawl.record.bucket import open_bucket
-from amicrawl.record.crawl_json import FILE_NAME
+from amicrawl.record.crawl_json import FILE_NAME, read_crawl_json
 from amicrawl.record.naming import DEFAULT_PREFIX, SUFFIX, number_in, warc_name
 from amicrawl.record.sealed import TABLE_NAME
 from amicrawl.record.upload import Uploads
@@ -78,7 +78,7 @@ def fetch(directory: Path, url: str, *, checkpoints: Sequence[str], disk: Disk) 
             (beginning / "frontier").mkdir(parents=True)
         try:
             _fetch_into(beginning, url, source, disk=disk)
-        except AmicrawlError as error:
+        except (AmicrawlError, OSError) as error:
             faults.append(str(error))
             continue
         if directory.exists():
@@ -115,9 +115,10 @@ def _keep_what_lies_there(directory: Path, manifest: Manifest, *, disk: Disk) ->
     """
     path = directory / FILE_NAME
     if path.exists():
-        crawl = orjson.loads(path.read_bytes())
-        files = [file for file in crawl["files"] if _is_there(file["name"], manifest)]
-        if files != crawl["files"]:
+        crawl = read_crawl_json(directory)
+        listed = crawl.get("files", [])
+        files = [file for file in listed if _is_there(file["name"], manifest)]
+        if files != listed:
             output = OutputFile.replacing(path, disk=disk)
             try:
                 output.write(orjson.dumps({**crawl, "files": files}, option=orjson.OPT_INDENT_2))
@@ -126,21 +127,17 @@ def _keep_what_lies_there(directory: Path, manifest: Manifest, *, disk: Disk) ->
                 output.close()
     table = directory / TABLE_NAME
     if table.exists():
-        for name in _named_by(table):
+        for name in _named_by(directory):
             if not _is_there(name, manifest):
                 raise OutputError(f"{name}, in which captures are, never arrived in the bucket.")
 
 
-def _named_by(table: Path) -> Iterator[str]:
-    """Yield the WARC files that the index *table* counts on, some of them more than once."""
+def _named_by(directory: Path) -> Iterator[str]:
+    """Yield the WARC files that the index in *directory* counts on, some of them more than once."""
     # Loaded for a job that is taken over: it takes 50 MB, of which a pipeline that waits has no use.
-    import pyarrow.compute as pc  # noqa: PLC0415
+    from amicrawl.record.table import warc_files_in_table  # noqa: PLC0415
 
-    from amicrawl.record.table import opened_index  # noqa: PLC0415
-
-    with opened_index(table) as opened:
-        for batch in opened.batches(["warc_file"]):
-            yield from filter(None, pc.unique(batch.column(0)).to_pylist())
+    return warc_files_in_table(directory)
 
 
 def _leave_room(directory: Path, manifest: Manifest, *, disk: Disk) -> None:

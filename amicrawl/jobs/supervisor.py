@@ -172,9 +172,14 @@ class Supervisor:
 
     def run(self) -> None:
         """Work until it was told to stop and has."""
-        while not (self.mode > Mode.RUNS and not self.attempts):
-            self.turn()
-            self._wait(TICK)
+        try:
+            while not (self.mode > Mode.RUNS and not self.attempts):
+                self.turn()
+                self._wait(TICK)
+        finally:
+            # Only a fault of ours leaves any. Their leases run out, and another pipeline resumes them.
+            for attempt in self.attempts:
+                attempt.kill("the pipeline ends")
         try:
             self._record.unregister()
         except AmicrawlError as error:

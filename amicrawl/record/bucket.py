@@ -68,19 +68,19 @@ class DirectoryBucket:
     def size(self, name: str) -> int | None:
         """Return how many bytes the file *name* has; None where there is none."""
         try:
-            return (self._path / name).stat().st_size
+            return self._file(name).stat().st_size
         except FileNotFoundError:
             return None
 
     def blocks(self, name: str) -> Iterator[bytes]:
         """Yield the bytes of the file *name*."""
-        with (self._path / name).open("rb") as stream:
+        with self._file(name).open("rb") as stream:
             while block := stream.read(BLOCK):
                 yield block
 
     def write(self, name: str, blocks: Iterable[bytes], *, size: int) -> None:  # noqa: ARG002
         """Put *blocks* under *name*."""
-        path = self._path / name
+        path = self._file(name)
         if path.parent != self._path:
             path.parent.mkdir(exist_ok=True)
         try:
@@ -94,6 +94,12 @@ class DirectoryBucket:
         except OutputError as error:
             # Its advice is for the disk of the crawl, and this is another one.
             raise error.__cause__ or error from None
+
+    def _file(self, name: str) -> Path:
+        # Names come from lists that others may have written.
+        if name.startswith("/") or ".." in name.split("/"):
+            raise OSError(f"{name[:200]!a} leads out of the bucket")
+        return self._path / name
 
 
 def open_bucket(url: str, *, disk: Disk) -> Bucket:

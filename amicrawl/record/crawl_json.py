@@ -30,10 +30,11 @@ import orjson
 from amicrawl import __version__
 from amicrawl.disk import OutputFile, explained
 from amicrawl.errors import DamagedFileError
+from amicrawl.jsontext import parsed
 from amicrawl.record.members import Members
 from amicrawl.record.naming import DEFAULT_PREFIX
 from amicrawl.record.sealed import SealedFile, described
-from amicrawl.record.uploaded import read_manifest
+from amicrawl.record.uploaded import is_plain, read_manifest
 from amicrawl.record.warc import warc_date
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class CrawlJson:
         WARC files of the directory that are listed nowhere, which a killed crawl leaves, are read and
         listed. Raises DamagedFileError where the directory's `crawl.json` is none.
         """
-        before = _read(directory)
+        before = read_crawl_json(directory)
         self._directory = directory
         self._disk = disk
         self._files = {entry["name"]: entry for entry in before.get("files", [])}
@@ -151,7 +152,7 @@ def listed_files(directory: Path) -> list[SealedFile]:
 
     Raises DamagedFileError where it is not one.
     """
-    return [SealedFile(**entry) for entry in _read(directory).get("files", [])]
+    return [SealedFile(**entry) for entry in read_crawl_json(directory).get("files", [])]
 
 
 def known_files(directory: Path) -> dict[str, int]:
@@ -169,11 +170,14 @@ def last_prefix(directory: Path) -> str:
 
     An earlier one has left nothing unfinished: the next crawl has repaired it. Raises as `listed_files`.
     """
-    return str(_read(directory).get("warc_prefix") or DEFAULT_PREFIX)
+    return str(read_crawl_json(directory).get("warc_prefix") or DEFAULT_PREFIX)
 
 
-def _read(directory: Path) -> dict[str, Any]:
-    """Return the `crawl.json` of *directory*; empty where there is none."""
+def read_crawl_json(directory: Path) -> dict[str, Any]:
+    """Return the `crawl.json` of *directory*, whose files are of their types; empty where there is none.
+
+    Raises DamagedFileError where it is not one: it may come from a bucket.
+    """
     path = directory / FILE_NAME
     if not path.exists():
         return {}
@@ -182,16 +186,21 @@ def _read(directory: Path) -> dict[str, Any]:
     with explained(path, "read"):
         content = path.read_bytes()
     try:
-        crawl: dict[str, Any] = orjson.loads(content)
+        crawl: dict[str, Any] = parsed(content)
         for entry in crawl.get("files", []):
-            if not isinstance(entry["name"], str) or not isinstance(entry["size"], int):
-                raise TypeError
-            SealedFile(**entry)
-        list(crawl.get("earlier", []))
-    except (orjson.JSONDecodeError, AttributeError, KeyError, TypeError) as error:
+            _check(SealedFile(**entry))
+        for earlier in crawl.get("earlier", []):
+            dict(earlier)
+    except (AttributeError, TypeError, ValueError) as error:
         reason = "not a crawl.json of this program; move it away and start again"
         raise DamagedFileError(path, 0, reason) from error
     return crawl
+
+
+def _check(file: SealedFile) -> None:
+    numbers = type(file.size) is int and type(file.records) is int and file.size >= 0
+    if not (is_plain(file.name) and numbers and isinstance(file.sha256, str)):
+        raise ValueError(f"what it says of {file.name!r} cannot be")
 
 
 def _summary_of(crawl: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -97,6 +97,18 @@ def offsets_in_table(directory: Path, warc_files: Collection[str]) -> dict[str, 
     return offsets
 
 
+def warc_files_in_table(directory: Path) -> Iterator[str]:
+    """Yield the WARC files that rows of `captures.parquet` name, some of them more than once.
+
+    Raises as `opened_index`.
+    """
+    path = directory / TABLE_NAME
+    with opened_index(path) as table, _blamed_on(path):
+        for batch in table.batches(["warc_file"]):
+            column: Any = batch.column(0)
+            yield from filter(None, column.dictionary_encode().dictionary.to_pylist())
+
+
 def write_table(directory: Path, rows: Iterable[tuple[RowTuple, int]], *, disk: Disk) -> SealedFile:
     """Write `captures.parquet` anew: the rows it has, then *rows*, each with its size in bytes.
 

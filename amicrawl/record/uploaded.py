@@ -20,6 +20,7 @@ import orjson
 
 from amicrawl.disk import OutputFile, explained
 from amicrawl.errors import DamagedFileError
+from amicrawl.jsontext import parsed
 from amicrawl.record.sealed import SealedFile
 
 if TYPE_CHECKING:
@@ -87,13 +88,13 @@ def is_plain(name: str) -> bool:
 def decoded(content: bytes) -> Manifest:
     """Read the bytes of an `uploaded.json`; NotAManifestError where they are none."""
     try:
-        read = orjson.loads(content)
+        read = parsed(content)
         if read["format"] != FORMAT:
             raise NotAManifestError(f"it has format {read['format']!r}, and {FORMAT} is known")
         files = [_entry(entry) for entry in read["files"]]
         begun = {str(name) for name in read.get("begun", [])}
         return Manifest(str(read["bucket"]), {each.file.name: each for each in files}, begun)
-    except (orjson.JSONDecodeError, AttributeError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise NotAManifestError(f"it is no uploaded.json of this program ({error!r})") from error
 
 

@@ -30,6 +30,7 @@ from amicrawl.jobs.pulse import Pulse
 from amicrawl.jobs.reaper import Reaper
 from amicrawl.jobs.shelf import fetch, path_of
 from amicrawl.jobs.verdict import Verdict, sentence, verdict
+from amicrawl.record.bucket import open_bucket
 from amicrawl.record.sealed import SealedFile
 from amicrawl.record.uploaded import Manifest, Uploaded
 from amicrawl.record.writer import next_number
@@ -267,6 +268,63 @@ def test_an_index_that_counts_on_a_file_that_never_arrived_is_not_gone_on_with(t
     save(crawl, slot, disk=Disk(), stopped=lambda: False)
     with pytest.raises(OutputError, match="ami-00007"):
         fetch(tmp_path / "there", (tmp_path / "bucket").as_uri(), checkpoints=[slot], disk=Disk())
+
+
+POISONED: dict[str, bytes] = {
+    "no files": b"{}",
+    "no object": b"[]",
+    "files without names": b'{"files": [{"size": 1}]}',
+    "names that are none": b'{"files": [{"name": 7, "size": 1, "records": 1, "sha256": ""}]}',
+    "names that lead out": b'{"files": [{"name": "../x", "size": 1, "records": 1, "sha256": ""}]}',
+    "files that are no list": b'{"files": 7}',
+    "earlier crawls that are none": b'{"files": [], "earlier": [7]}',
+    "no JSON": b"\x00",
+    "values without number": b'{"files": [' + b"{}," * 6_000_000 + b"{}]}",
+}
+
+
+@pytest.mark.parametrize("content", POISONED)
+def test_a_checkpoint_with_a_poisoned_crawl_json_is_passed_over(content: str, tmp_path: Path) -> None:
+    crawl = crawl_directory(tmp_path / "here")
+    manifest_in(tmp_path / "bucket")
+    (crawl / "crawl.json").write_bytes(POISONED[content])
+    slot = (tmp_path / "slot").as_uri()
+    save(crawl, slot, disk=Disk(), stopped=lambda: False)
+    url = (tmp_path / "bucket").as_uri()
+    if content == "no files":
+        assert fetch(tmp_path / "there", url, checkpoints=[slot], disk=Disk()) == slot
+        return
+    with pytest.raises(OutputError, match=r"crawl\.json"):
+        fetch(tmp_path / "there", url, checkpoints=[slot], disk=Disk())
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        pa.table({"warc_file": [7]}),
+        pa.table({"url": ["http://a.example/"]}),
+        pa.table({"warc_file": [["ami-00000.warc.gz"]]}),
+    ],
+)
+def test_a_checkpoint_with_a_poisoned_index_is_passed_over(table: pa.Table, tmp_path: Path) -> None:
+    crawl = crawl_directory(tmp_path / "here")
+    manifest_in(tmp_path / "bucket")
+    pq.write_table(table, crawl / "captures.parquet")
+    slot = (tmp_path / "slot").as_uri()
+    save(crawl, slot, disk=Disk(), stopped=lambda: False)
+    with pytest.raises(OutputError, match=r"captures\.parquet"):
+        fetch(tmp_path / "there", (tmp_path / "bucket").as_uri(), checkpoints=[slot], disk=Disk())
+
+
+@pytest.mark.parametrize("name", ["/etc/hostname", "../outside", "a/../../outside"])
+def test_no_name_leads_out_of_a_bucket_that_is_a_directory(name: str, tmp_path: Path) -> None:
+    (tmp_path / "outside").write_bytes(b"secret")
+    (tmp_path / "bucket").mkdir()
+    bucket = open_bucket((tmp_path / "bucket").as_uri(), disk=Disk())
+    with pytest.raises(OSError, match="leads out"):
+        next(bucket.blocks(name))
+    with pytest.raises(OSError, match="leads out"):
+        bucket.size(name)
 
 
 def test_each_job_has_a_path_of_its_own_below_the_bucket() -> None:

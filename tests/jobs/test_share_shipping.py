@@ -122,6 +122,7 @@ def test_every_cut_of_the_manifest_is_refused(place: Path, tmp_path: Path) -> No
         {"name": "outbox\n"},
         {"name": 7},
         {"key": "../../../etc/passwd"},
+        {"key": "/etc/hostname"},
         {"key": None},
         {"size": "7"},
         {"sha256": "short"},

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
     from redis_server import RedisServer
 
+    from amicrawl.jobs.child import Child
+
 STAND_IN = Path(__file__).parent / "stand_in_crawl.py"
 IDENTS = [f"{'abcdefgh'[n]}123456789012345678901{n}x" for n in range(6)]
 
@@ -53,13 +55,19 @@ class Pipelines:
         self.all: list[Supervisor] = []
 
     def start(
-        self, name: str = "one", *, data: str = "data", options: PipelineOptions | None = None
+        self,
+        name: str = "one",
+        *,
+        data: str = "data",
+        options: PipelineOptions | None = None,
+        command: Callable[[str, Path], Sequence[str]] = stand_in,
+        wait: Callable[[float], object] = time.sleep,
     ) -> Supervisor:
         path = self.directory / data
         workshop = Workshop(
             data=path,
             store_id=opened_store(path, disk=Disk()),
-            command=stand_in,
+            command=command,
             environment={**os.environ, **self.settings.environment()},
             lease_seconds=4,
             disk=Disk(),
@@ -72,7 +80,7 @@ class Pipelines:
             grace=0.5,
         )
         identity = PipelineIdentity(socket.gethostname(), "fq.example", 1000 + len(self.all), name)
-        self.all.append(Supervisor(self.store, workshop, options, identity=identity))
+        self.all.append(Supervisor(self.store, workshop, options, identity=identity, wait=wait))
         return self.all[-1]
 
     def turn(self, until: Callable[[], object], *, seconds: float = 90.0) -> None:
@@ -308,6 +316,42 @@ def test_a_job_that_cannot_begin_does_not_hold_up_the_others(run: Pipelines) -> 
         assert 1 <= int(claim["unable"]) < 10, "it is tried again, with longer and longer pauses"
     raw(run.store).hset(IDENTS[0], "note", "")
     run.turn(ended(run, IDENTS[0]))
+
+
+def test_whatever_goes_wrong_while_one_job_begins_is_the_fault_of_that_job(run: Pipelines) -> None:
+    """Of the command line here: nothing that is raised on purpose, and nothing of Redis or the disk."""
+    submit(run, IDENTS[0], "long")
+    submit(run, IDENTS[1])
+
+    def poisoned(ident: str, directory: Path) -> Sequence[str]:
+        if ident == IDENTS[0]:
+            raise KeyError("files")
+        return stand_in(ident, directory)
+
+    run.start(options=PipelineOptions(failures_borne=2, min_free=0), command=poisoned)
+    run.turn(ended(run, IDENTS[1]))
+    claim = raw(run.store).hgetall(run.store.keys.claim(IDENTS[0]))
+    assert int(claim["unable"]) >= 1
+    assert "KeyError" in said(run, IDENTS[0])
+
+
+def test_a_pipeline_that_falls_over_leaves_no_crawl_behind(run: Pipelines) -> None:
+    submit(run, IDENTS[0], "long")
+
+    class FallsOverError(Exception):
+        pass
+
+    def wait(_: float) -> None:
+        if supervisor.attempts and supervisor.attempts[0].child is not None:
+            children.append(supervisor.attempts[0].child)
+            raise FallsOverError
+
+    children: list[Child] = []
+    supervisor = run.start(wait=wait)
+    with pytest.raises(FallsOverError):
+        supervisor.run()
+    [child] = children
+    assert child.poll() == -signal.SIGKILL
 
 
 def test_a_machine_without_room_fails_no_job(run: Pipelines) -> None:

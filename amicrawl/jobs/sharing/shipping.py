@@ -25,6 +25,7 @@ from amicrawl.disk import OutputFile, explained
 from amicrawl.errors import InputError, OutputError
 from amicrawl.jobs.sharing.outbox import FILE_NAME, MARK_NAME
 from amicrawl.jobs.sharing.share_record import directory_of
+from amicrawl.jsontext import parsed
 from amicrawl.record.bucket import BLOCK, open_bucket
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ class Shipper:
         Raises InputError where what lies in the bucket is not whole, OutputError as the disk does.
         """
         with self._explained(directory_of(number)):
-            said = _manifest_of(b"".join(self._bucket.blocks(f"{self._prefix(number)}/{MANIFEST}")))
+            said = self._manifest(number)
             incoming = directory / "frontier.incoming"
             with explained(incoming, "made"):
                 shutil.rmtree(incoming, ignore_errors=True)
@@ -92,6 +93,19 @@ class Shipper:
             for file in said["files"]:
                 self._fetch_file(file, incoming)
         self._exchange(directory, incoming)
+
+    def _manifest(self, number: int) -> dict[str, Any]:
+        prefix = self._prefix(number)
+        if (self._bucket.size(f"{prefix}/{MANIFEST}") or 0) > _LARGEST_MANIFEST:
+            raise InputError(f"{MANIFEST} at {self.url} is larger than {_LARGEST_MANIFEST:,} bytes.")
+        said = _manifest_of(b"".join(self._bucket.blocks(f"{prefix}/{MANIFEST}")))
+        for file in said["files"]:
+            # Anything else could be any file of the machine, where the bucket is a directory.
+            if file["key"] != f"{prefix}-{said['version']}/{file['name'].replace('/', '-')}":
+                raise InputError(
+                    f"{MANIFEST} at {self.url} names {file['key'][:200]!a}, which is not of it."
+                )
+        return said
 
     def _fetch_file(self, file: dict[str, Any], incoming: Path) -> None:
         sha256, size = hashlib.sha256(), 0
@@ -159,7 +173,7 @@ def _captures_of(directory: Path) -> list[dict[str, object]]:
 def _manifest_of(content: bytes) -> dict[str, Any]:
     """Return what `shipped.json` says, checked: its names become paths."""
     try:
-        said = orjson.loads(content[:_LARGEST_MANIFEST])
+        said = parsed(content)
         whole = (
             _VERSION.fullmatch(said["version"])
             and all(
@@ -167,7 +181,6 @@ def _manifest_of(content: bytes) -> dict[str, Any]:
                 and _DIGEST.fullmatch(file["sha256"])
                 and type(file["size"]) is int
                 and isinstance(file["key"], str)
-                and ".." not in file["key"]
                 for file in said["files"]
             )
             and len({file["name"].rpartition("/")[2] for file in said["files"]}) == len(said["files"])
