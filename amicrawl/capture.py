@@ -99,6 +99,10 @@ class Tls:
     """The IANA or OpenSSL name of the suite; empty where the library does not tell."""
     verified: bool
     """Whether the certificate was trusted for the host that was asked."""
+    fault: str = ""
+    """Why it was not trusted, in OpenSSL's words; empty where it was."""
+    certificate: bytes = b""
+    """The server's certificate (X.509, DER)."""
 
 
 @dataclass(kw_only=True)
@@ -137,6 +141,8 @@ class Capture:
     failure: Failure | None = None
     failure_detail: str = ""
     """What the library or the rule said, one line; untrusted text."""
+    payload_digest: tuple[str, int] | None = None
+    """SHA-1 (lower-case hex) and length of the payload, where chunked coding was removed on receipt."""
     reconstructed_by: str | None = None
     """Dotted name of the foreign download handler whose parsed response this was rebuilt from."""
 

@@ -127,6 +127,8 @@ class _Part(Enum):
 
 
 _SIZE_LINE_LIMIT = 4096
+_FREE_CHUNKS = 100_000
+_BYTES_A_CHUNK = 64
 _CHUNK_SIZE = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,15})[ \t]*(?:;.*)?\r*$", re.DOTALL)
 _SIZE_LINE = re.compile(rb"([0-9A-Fa-f]{1,15})\r\n")
 
@@ -137,9 +139,14 @@ class ChunkReader:
     Lines may end in LF alone, and the line end behind a chunk's data may be missing.
     """
 
-    __slots__ = ("_left", "_line", "_part", "lax", "surplus")
+    __slots__ = ("_count", "_fed", "_left", "_line", "_max_trailers", "_part", "_trailers", "lax",
+                 "surplus")  # fmt: skip
 
-    def __init__(self) -> None:
+    def __init__(self, *, max_trailers: int = 256 * 1024) -> None:
+        self._count = 0
+        self._fed = 0
+        self._trailers = 0
+        self._max_trailers = max_trailers
         self._part = _Part.SIZE
         self._line = b""
         self._left = 0
@@ -159,14 +166,27 @@ class ChunkReader:
         return self._part is _Part.BROKEN
 
     @property
+    def absurd(self) -> bool:
+        """Whether chunks are so many and small, or trailers so long, that no honest server sends them.
+
+        Each chunk costs some time, however small it is: 100,000 are free, and then one for 64 bytes.
+        """
+        return (
+            self._count > _FREE_CHUNKS + self._fed // _BYTES_A_CHUNK
+            or self._trailers > self._max_trailers
+        )
+
+    @property
     def last_chunk_read(self) -> bool:
         """Whether all data is there, and no trailer line has been begun and not ended."""
-        return self.done or (self._part is _Part.TRAILERS and not self._line)
+        return self.done or (self._part is _Part.TRAILERS and self._line[-1:] in (b"", b"\n"))
 
     def feed(self, block: bytes) -> list[bytes]:
         """Return the pieces of chunk data in *block*."""
         pieces: list[bytes] = []
+        self._fed += len(block)
         position = self._whole_chunks(block, pieces)
+        self._count += len(pieces)
         while position < len(block):
             if self._part is _Part.DATA:
                 end = min(position + self._left, len(block))
@@ -220,16 +240,11 @@ class ChunkReader:
         return position + 1 if byte == b"\n" else position
 
     def _read_line(self, block: bytes, position: int) -> int:
-        """Read a size line or a trailer line, or the piece of it that *block* has."""
+        """Read a size line or trailers, or the piece of them that *block* has."""
+        if self._part is _Part.TRAILERS:
+            return self._read_trailers(block, position)
         newline = block.find(b"\n", position)
         end = len(block) if newline < 0 else newline + 1
-        if self._part is _Part.TRAILERS:
-            # All that matters of a trailer line is whether it is empty; a byte stands for the rest.
-            self._line = (self._line + block[position:end].rstrip(b"\r\n")[:1])[:1]
-            if newline >= 0:
-                self._part = _Part.TRAILERS if self._line else _Part.SURPLUS
-                self._line = b""
-            return end
         end = min(end, position + _SIZE_LINE_LIMIT - len(self._line))
         self._line += block[position:end]
         if self._line.endswith(b"\n"):
@@ -237,6 +252,21 @@ class ChunkReader:
         elif len(self._line) >= _SIZE_LINE_LIMIT:
             self._part = _Part.BROKEN
         return end
+
+    def _read_trailers(self, block: bytes, position: int) -> int:
+        """Look for the empty line that ends the trailers; `_line` is the end of what came before."""
+        before = self._line or b"\n"
+        searched = before + block[position:]
+        end = end_of_head(searched)
+        if end is not None:
+            self._part = _Part.SURPLUS
+            self._line = b""
+            end += position - len(before)
+            self._trailers += end - position
+            return end
+        self._trailers += len(block) - position
+        self._line = searched[-2:]
+        return len(block)
 
     def _begin_chunk(self) -> None:
         match = _CHUNK_SIZE.match(self._line[:-1])
@@ -246,4 +276,5 @@ class ChunkReader:
         self.lax = self.lax or not self._line.endswith(b"\r\n")
         self._line = b""
         self._left = int(match[1], 16)
+        self._count += 1
         self._part = _Part.DATA if self._left else _Part.TRAILERS

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from amicrawl.crawlfile import is_reference, resolve
 from amicrawl.crawlfile.cookies import cookie_field, read_cookies
 from amicrawl.errors import InputError, UsageError
-from amicrawl.fetch.request import proxy_of
+from amicrawl.fetch.proxy import proxy_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _URLS_TOLD = 100
-_VERSIONS_OF = ("scrapy", "twisted", "pycurl", "pyarrow", "isal")
+_VERSIONS_OF = ("scrapy", "twisted", "pyopenssl", "pyarrow", "isal")
 _LOOPBACK = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
 
 

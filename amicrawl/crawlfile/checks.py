@@ -20,7 +20,7 @@ from amicrawl.crawlfile.schedule import SAMPLE, run_id_at
 from amicrawl.crawlfile.secrets import ENV, FILE, exposure, is_reference
 from amicrawl.discovery import IgnoreSet, Scope, set_names
 from amicrawl.errors import UsageError
-from amicrawl.fetch.request import proxy_of
+from amicrawl.fetch.proxy import proxy_of
 from amicrawl.urls import Refused, fetchable
 
 if TYPE_CHECKING:

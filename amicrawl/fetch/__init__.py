@@ -1,13 +1,15 @@
 """Fetching: one request, one `Capture`, byte for byte.
 
-libcurl makes the connections (addresses, proxies, TLS); the bytes of request and response are made and
-read here, because no HTTP library keeps what odd servers send. On the way of one request:
+Connections are transports of the event loop (asyncio's own or uvloop's); the bytes of request and
+response are made and read here, because no HTTP library keeps what odd servers send. On the way of one
+request:
 
     request     checks it and writes its bytes                    pure
+    pool        keeps connections for the next request            network
     resolver    looks the host name up                            network, threads
     guard       says which addresses may be dialled               pure
-    dialer      connects: `attempt`, `multi`, `connection`        network
-    pool        keeps connections for the next request            network
+    dialer      connects, through `proxy` and `tls` where asked   network
+    connection  one socket and its TLS layers                     network
     exchange    sends, receives, keeps to the limits              network
     raw         sorts the response, by the rules of `framing`     pure but for the spool
     spool       holds the body                                    disk

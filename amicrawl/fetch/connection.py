@@ -1,80 +1,276 @@
-"""Connection: a standing connection on which requests are sent and responses received as plain bytes."""
+"""Connection: one socket of the event loop, with the TLS layers on top of it, as plain bytes.
+
+The receiver of a connection changes over its life: a `Conversation` until it is set up, through a proxy
+and TLS where they are asked for, then an exchange for each request, and the pool while it is idle.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import asyncio
+import os
+import select
+import socket
+import struct
+from contextlib import suppress
+from typing import TYPE_CHECKING, Protocol, cast
 
-import pycurl
+from amicrawl.fetch.failures import TlsError, sentence_of
+from amicrawl.message import end_of_head
 
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop
-    from collections.abc import Callable
-
     from amicrawl.capture import Tls
-    from amicrawl.fetch.multi import Multi
     from amicrawl.fetch.request import Route
+    from amicrawl.fetch.tls import TlsLayer
+
+_READ = 64 * 1024
+_NO_CLOSURE_ALERT = "The connection was ended without the closing message of TLS."
+# Linux's struct tcp_info: milliseconds since data was last received, at this offset.
+_LAST_RECEIVED = struct.Struct("=52xI")
+_TCP_INFO: int | None = getattr(socket, "TCP_INFO", None)
 
 
-class Connection:
-    """One libcurl handle that has connected, through a proxy and TLS where they were asked for.
+class Receiver(Protocol):
+    """What the bytes of a connection go to."""
 
-    `readable` is called, from the loop, whenever there may be something to receive, the end included.
-    """
+    def received(self, data: bytes) -> None:
+        """Take the next bytes."""
 
-    def __init__(
-        self, easy: Any, route: Route, *, loop: AbstractEventLoop, multi: Multi, tls: Tls | None
-    ) -> None:
+    def closed(self, detail: str | None) -> None:
+        """Take note of the end: None where the peer ended in order, otherwise what was wrong."""
+
+    def writable(self) -> None:
+        """Take note that everything written so far was taken by the system."""
+
+
+class Ignore:
+    """The receiver of a connection that is closed."""
+
+    def received(self, data: bytes) -> None:
+        """Drop *data*."""
+
+    def closed(self, detail: str | None) -> None:
+        """Do nothing."""
+
+    def writable(self) -> None:
+        """Do nothing."""
+
+
+_IGNORE = Ignore()
+
+
+class Connection(asyncio.Protocol):
+    """A connection for *route*; `receiver` is called from the loop, in the order of events."""
+
+    __slots__ = ("_backlog", "_fault", "_layers", "_transport", "address", "open", "receiver", "route",
+                 "tls")  # fmt: skip
+
+    def __init__(self, route: Route) -> None:
         self.route = route
-        self.tls = tls
-        self.address: str = easy.getinfo(pycurl.PRIMARY_IP)
+        self.address = ""
         """The address that was dialled."""
-        self.buffers = tls is not None or route.proxy.lower().startswith("https:")
-        """Whether bytes can wait above the socket, where the loop does not see them."""
-        self.readable: Callable[[], None] = _nobody
-        self.recv: Callable[[int], bytes] = easy.recv
-        """Return up to so many bytes, none at the end. Raises BlockingIOError or pycurl.error."""
-        self.send: Callable[[memoryview], int] = easy.send
-        """Take some of the bytes and return how many. Raises BlockingIOError or pycurl.error."""
-        self._easy = easy
-        self._multi = multi
-        self._loop = loop
-        self._fd: int = easy.getinfo(pycurl.ACTIVESOCKET)
-        self._loop.add_reader(self._fd, self._on_readable)
+        self.tls: Tls | None = None
+        """What was negotiated with the server, where the scheme is https."""
+        self.receiver: Receiver = Conversation()
+        self.open = False
+        self._layers: list[TlsLayer] = []
+        self._transport: asyncio.Transport
+        self._backlog = 0
+        self._fault: TlsError | None = None
 
-    def on_writable(self, callback: Callable[[], None] | None) -> None:
-        """Have *callback* called whenever there is room to send; None ends that."""
-        if self._fd < 0:
-            return
-        if callback is None:
-            self._loop.remove_writer(self._fd)
-        else:
-            self._loop.add_writer(self._fd, callback)
+    def write(self, data: bytes | memoryview) -> None:
+        """Send *data*; `backlog` says what the system has not taken."""
+        for layer in reversed(self._layers):
+            data = layer.encrypt(data)
+        if self.open:
+            self._transport.write(data)
+
+    @property
+    def backlog(self) -> int:
+        """Bytes that were written and not taken by the system, TLS overhead included."""
+        return self._transport.get_write_buffer_size() if self.open else self._backlog
+
+    def waited(self) -> float:
+        """Return for how many seconds the bytes just received were waiting for the loop.
+
+        The system knows when data came, to some milliseconds; where it does not say, the answer is 0.
+        """
+        if _TCP_INFO is None or not self.open:
+            return 0.0
+        with suppress(OSError):
+            sock = self._transport.get_extra_info("socket")
+            info = sock.getsockopt(socket.IPPROTO_TCP, _TCP_INFO, _LAST_RECEIVED.size)
+            if len(info) == _LAST_RECEIVED.size:
+                return cast("int", _LAST_RECEIVED.unpack(info)[0]) / 1000
+        return 0.0
 
     def is_silent(self) -> bool:
-        """Tell whether it stands and nothing has come: whatever comes unasked belongs to no request."""
-        try:
-            self.recv(1)
-        except BlockingIOError:
-            return True
-        except pycurl.error:
+        """Tell whether it is open and nothing has come: whatever comes unasked belongs to no request."""
+        if not self.open:
             return False
-        return False
+        poll = select.poll()
+        poll.register(self._transport.get_extra_info("socket").fileno(), select.POLLIN)
+        return not poll.poll(0)
+
+    def take_early(self) -> bytes:
+        """Return what came before the connection had a use: a server may speak first."""
+        return self.receiver.take() if isinstance(self.receiver, Conversation) else b""
+
+    @property
+    def top(self) -> TlsLayer:
+        """The uppermost TLS layer."""
+        return self._layers[-1]
+
+    async def start_tls(self, layer: TlsLayer) -> None:
+        """Put *layer* on top and shake hands; raises TlsError."""
+        below = tuple(self._layers)
+        early = self.take_early()
+
+        def send(data: bytes) -> None:
+            for under in reversed(below):
+                data = under.encrypt(data)
+            if self.open:
+                self._transport.write(data)
+
+        self._layers.append(layer)
+        conversation = Conversation()
+        self.receiver = conversation
+        layer.start(send)
+        try:
+            if early:
+                conversation.received(layer.decrypt(early))
+            while not layer.established:
+                await conversation.more()
+        except ConnectionResetError as error:
+            raise (self._fault or TlsError(str(error))) from None
 
     def close(self) -> None:
         """Close it; a second call does nothing."""
-        if self._fd < 0:
+        if not self.open:
             return
-        # The loop must forget the descriptor before libcurl closes it and the system gives it out again.
-        self._loop.remove_reader(self._fd)
-        self._loop.remove_writer(self._fd)
-        self._fd = -1
-        self.readable = _nobody
-        self._multi.remove(self._easy)
-        self._easy.close()
+        for layer in reversed(self._layers):
+            layer.close()
+        self._end(None, receiver=_IGNORE)
 
-    def _on_readable(self) -> None:
-        self.readable()
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take the transport, which reports whatever the system does not take at once."""
+        self._transport = cast("asyncio.Transport", transport)
+        self._transport.set_write_buffer_limits(0)
+        self.open = True
+
+    def data_received(self, data: bytes) -> None:
+        """Hand on what came, decrypted."""
+        if not self._layers:
+            self.receiver.received(data)
+            return
+        try:
+            for layer in self._layers:
+                data = layer.decrypt(data)
+            ended = any(layer.ended for layer in self._layers)
+        except TlsError as error:
+            self._fault = error
+            self._end(str(error))
+            return
+        if data:
+            self.receiver.received(data)
+        elif not self._layers[-1].established or isinstance(self.receiver, Conversation):
+            self.receiver.received(b"")  # a step of the handshake
+        if ended:
+            self._end(None)
+
+    def eof_received(self) -> None:
+        """Take note that the peer sends nothing more; the transport closes itself."""
+        self._end(_NO_CLOSURE_ALERT if self._layers else None)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Take note of the end; what the system still holds of an answer is read first."""
+        if not self.open:
+            return
+        detail = sentence_of(exc) if isinstance(exc, OSError) else str(exc or "The connection was lost.")
+        with suppress(OSError):
+            fd = self._transport.get_extra_info("socket").fileno()
+            while self.open and (data := os.read(fd, _READ)):
+                self.data_received(data)
+        self._end(detail)
+
+    def pause_writing(self) -> None:
+        """Note what the system has not taken."""
+        self._backlog = self._transport.get_write_buffer_size()
+
+    def resume_writing(self) -> None:
+        """Pass on that everything was taken."""
+        self._backlog = 0
+        self.receiver.writable()
+
+    def _end(self, detail: str | None, *, receiver: Receiver | None = None) -> None:
+        if not self.open:
+            return
+        self.open = False
+        receiver, self.receiver = receiver or self.receiver, _IGNORE
+        # Nothing is worth waiting for the peer to read it.
+        if self._transport.get_write_buffer_size():
+            self._transport.abort()
+        else:
+            self._transport.close()
+        receiver.closed(detail)
 
 
-def _nobody() -> None:
-    """Stand in for the reader of a connection that nobody reads."""
+class Conversation:
+    """Reads what a proxy says, or waits for the steps of a handshake, while a connection is set up."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+        self._wake: asyncio.Future[None] | None = None
+        self._ended: str | None = None
+
+    async def more(self) -> None:
+        """Wait for something to come. Raises ConnectionResetError at the end of the connection."""
+        if self._ended is not None:
+            raise ConnectionResetError(self._ended)
+        self._wake = asyncio.get_running_loop().create_future()
+        try:
+            await self._wake
+        finally:
+            self._wake = None
+
+    async def exactly(self, count: int) -> bytes:
+        """Return the next *count* bytes."""
+        while len(self._buffer) < count:
+            await self.more()
+        taken = bytes(self._buffer[:count])
+        del self._buffer[:count]
+        return taken
+
+    async def head(self, limit: int) -> bytes:
+        """Return the bytes up to the next blank line. Raises ValueError beyond *limit*."""
+        while (end := end_of_head(self._buffer)) is None:
+            if len(self._buffer) > limit:
+                raise ValueError("its answer is too long")
+            await self.more()
+        return await self.exactly(end)
+
+    def take(self) -> bytes:
+        """Return what came and was not read."""
+        taken = bytes(self._buffer)
+        self._buffer.clear()
+        return taken
+
+    def received(self, data: bytes) -> None:
+        """Keep *data*."""
+        self._buffer += data
+        self._go_on()
+
+    def closed(self, detail: str | None) -> None:
+        """Keep why it ended."""
+        self._ended = detail or "The connection was closed."
+        self._go_on()
+
+    def writable(self) -> None:
+        """Do nothing."""
+
+    def _go_on(self) -> None:
+        if self._wake is None or self._wake.done():
+            return
+        if self._ended is not None:
+            self._wake.set_exception(ConnectionResetError(self._ended))
+        else:
+            self._wake.set_result(None)

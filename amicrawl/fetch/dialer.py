@@ -1,169 +1,212 @@
-"""Dialer: connections by libcurl, to vetted addresses only.
+"""Dialer: connections to vetted addresses only, through a proxy and TLS where they are asked for.
 
-libcurl races IPv6 against IPv4, speaks to the proxy and shakes hands over TLS; then it steps aside
-(`CONNECT_ONLY`). Of HTTP itself it would lose or refuse what an archive must keep: it joins folded
-lines, and ends the exchange at a NUL, a bare CR or a header without a colon.
+A name is looked up once, its addresses are judged by the guard, and those very addresses are dialled:
+the first one and, after 250 ms without a connection or as soon as it fails, the next one beside it (RFC
+8305).
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
-
-import pycurl
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from amicrawl.capture import Failure
-from amicrawl.config import TlsPolicy
-from amicrawl.fetch.attempt import Attempt
-from amicrawl.fetch.connection import Connection
-from amicrawl.fetch.failures import NotConnected, one_line
+from amicrawl.fetch.connection import Connection, Conversation
+from amicrawl.fetch.failures import NotConnected, TlsError, failure_of, one_line, sentence_of
 from amicrawl.fetch.guard import literal
-from amicrawl.fetch.multi import Multi
-from amicrawl.fetch.request import ProxyKind, proxy_of
+from amicrawl.fetch.proxy import ProxyError, ProxyKind, ask_socks, open_tunnel, proxy_of
 from amicrawl.fetch.resolver import Unresolved
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable, Sequence
 
     from amicrawl.fetch.guard import Guard
+    from amicrawl.fetch.proxy import Proxy
     from amicrawl.fetch.request import Route
     from amicrawl.fetch.resolver import Resolver
+    from amicrawl.fetch.tls import TlsClient
+
+_NEXT_ADDRESS_AFTER = 0.25
+_MOST_ADDRESSES = 8
+_THIS_MACHINE = ("127.0.0.1", "::1")
+
+
+class _Refusal(Exception):  # noqa: N818 - it carries a value to the caller of `dial`
+    """A dial that ends without a connection."""
+
+    def __init__(self, outcome: NotConnected) -> None:
+        super().__init__(outcome.detail)
+        self.outcome = outcome
 
 
 class Dialer:
-    """Makes connections on the running asyncio loop."""
+    """Makes connections on the running asyncio loop. *tls* is called once, for the first https URL."""
 
-    def __init__(self, *, guard: Guard, ca_file: Path | None, resolver: Resolver) -> None:
+    def __init__(self, *, guard: Guard, resolver: Resolver, tls: Callable[[], TlsClient]) -> None:
         self._loop = asyncio.get_running_loop()
         self._guard = guard
-        self._ca_file = ca_file
         self._resolver = resolver
-        self._multi = Multi(self._loop)
+        self._make_tls = tls
+        self._tls: TlsClient | None = None
+        self._dials: set[asyncio.Timeout] = set()
+        self._aborted = ""
 
     async def dial(self, route: Route, *, within: float) -> Connection | NotConnected:
-        """Return a connection for *route*, or why there is none after at most *within* seconds.
-
-        Under `TlsPolicy.RECORD` a server whose certificate is not trusted is dialled once more, without
-        the check.
-        """
-        deadline = self._loop.time() + within
-        pins = await self._look_up(route, within=within)
-        if isinstance(pins, NotConnected):
-            return pins
-        made = await self._connect(route, pins, deadline=deadline, verify=True)
-        if (
-            isinstance(made, NotConnected)
-            and made.failure is Failure.TLS_CERTIFICATE
-            and route.policy is TlsPolicy.RECORD
-        ):
-            made = await self._connect(route, pins, deadline=deadline, verify=False)
-        return made
+        """Return a connection for *route*, or why there is none after at most *within* seconds."""
+        tried = Connection(route)
+        scope = asyncio.timeout(max(0.0, within))
+        try:
+            async with scope:
+                self._dials.add(scope)
+                return await self._dial(route, tried, within=within)
+        except _Refusal as refusal:
+            return refusal.outcome
+        except TimeoutError:
+            if self._aborted:
+                return NotConnected(Failure.OTHER, self._aborted, tried.address or None)
+            detail = "No connection was made in time."
+            return NotConnected(Failure.CONNECT_TIMEOUT, detail, tried.address or None)
+        finally:
+            self._dials.discard(scope)
 
     def abort(self, why: str) -> None:
         """End every dial as a failure."""
+        self._aborted = why
         self._resolver.close(why)
-        self._multi.abort(why)
+        for scope in tuple(self._dials):
+            if not scope.expired():
+                scope.reschedule(self._loop.time())
 
-    def close(self) -> None:
-        """Give libcurl back; every connection must be closed."""
-        self._multi.close()
-
-    async def _connect(
-        self, route: Route, pins: list[str], *, deadline: float, verify: bool
-    ) -> Connection | NotConnected:
-        attempt = Attempt(self._guard)
-        easy = pycurl.Curl()
-        try:
-            self._set_up(easy, route, attempt=attempt)
-            easy.setopt(pycurl.RESOLVE, pins)
-            easy.setopt(pycurl.CONNECTTIMEOUT_MS, max(1, int((deadline - self._loop.time()) * 1000)))
-            if not verify:
-                easy.setopt(pycurl.SSL_VERIFYPEER, 0)
-                easy.setopt(pycurl.SSL_VERIFYHOST, 0)
-            ended = self._multi.run(easy)
-        except (pycurl.error, UnicodeError) as error:
-            easy.close()
-            return NotConnected(Failure.UNFETCHABLE_URL, one_line(str(error.args[-1])))
-        try:
-            code, text = await ended
-        except asyncio.CancelledError:
-            self._drop(easy)
-            raise
-        if code == pycurl.E_OK:
-            easy.setopt(pycurl.VERBOSE, 0)
-            tls = attempt.tls(verified=verify) if route.scheme == "https" else None
-            return Connection(easy, route, loop=self._loop, multi=self._multi, tls=tls)
-        failed = attempt.failed(easy, code, text=text, proxied=bool(route.proxy))
-        self._drop(easy)
-        return failed
-
-    def _drop(self, easy: Any) -> None:
-        self._multi.remove(easy)
-        easy.close()
-
-    def _set_up(self, easy: Any, route: Route, *, attempt: Attempt) -> None:
-        easy.setopt(pycurl.URL, f"{route.scheme}://{route.authority}/")
-        easy.setopt(pycurl.CONNECT_ONLY, 1)
-        easy.setopt(pycurl.NOSIGNAL, 1)
-        easy.setopt(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_1_1)
-        easy.setopt(pycurl.OPENSOCKETFUNCTION, attempt.open_socket)
-        # An empty text also keeps libcurl from following the environment's http_proxy.
-        easy.setopt(pycurl.PROXY, route.proxy)
-        easy.setopt(pycurl.NOPROXY, "")
-        if self._ca_file is not None:
-            easy.setopt(pycurl.CAINFO, str(self._ca_file))
-        if route.scheme == "https":
-            easy.setopt(pycurl.VERBOSE, 1)
-            easy.setopt(pycurl.DEBUGFUNCTION, attempt.note)
-        if route.proxy:
-            self._set_up_proxy(easy, route)
-
-    def _set_up_proxy(self, easy: Any, route: Route) -> None:
-        # Nobody wants the answer to CONNECT, and libcurl would print it.
-        easy.setopt(pycurl.HEADERFUNCTION, len)
-        easy.setopt(pycurl.WRITEFUNCTION, len)
-        if not proxy_of(route.proxy).takes_plain(route.scheme):
-            easy.setopt(pycurl.HTTPPROXYTUNNEL, 1)
-        if self._ca_file is not None:
-            easy.setopt(pycurl.PROXY_CAINFO, str(self._ca_file))
-
-    async def _look_up(self, route: Route, *, within: float) -> list[str] | NotConnected:
-        """Return the names that libcurl will ask for with their addresses, in its own notation.
-
-        What a proxy is asked to dial is judged here, as far as it is known; nobody else would.
-        """
+    async def _dial(self, route: Route, tried: Connection, *, within: float) -> Connection:
         host, port = route.host_and_port()
-        if not route.proxy:
-            return await self._pin(host, port, within=within)
-        refusal = self._refusal(literal(host))
-        if refusal is not None:
-            return refusal
-        proxy = proxy_of(route.proxy)
-        pins = await self._pin(*proxy.host_and_port, within=within)
-        if isinstance(pins, NotConnected):
-            return NotConnected(Failure.PROXY, pins.detail)
-        if proxy.kind is not ProxyKind.SOCKS_BY_ADDRESS:
-            return pins
-        more = await self._pin(host, port, within=within, judged=True)
-        return more if isinstance(more, NotConnected) else pins + more
+        proxy = proxy_of(route.proxy) if route.proxy else None
+        asked, dialled = host, (host, port)
+        if proxy is not None:
+            asked, dialled = await self._for_proxy(proxy, host, within=within), proxy.host_and_port
+        addresses = await self._addresses(dialled[0], within=within, proxied=proxy is not None)
+        connection = await self._first_of(addresses, dialled[1], route, tried)
+        try:
+            if proxy is not None:
+                await self._through(connection, proxy, route, (asked, port))
+            if route.scheme == "https":
+                await self._secure(connection, host, port, route)
+                connection.tls = connection.top.tls
+        except (ProxyError, TlsError) as error:
+            connection.close()
+            failure = error.failure if isinstance(error, TlsError) else Failure.PROXY
+            raise _Refusal(NotConnected(failure, one_line(str(error)), connection.address)) from None
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
-    async def _pin(
-        self, host: str, port: int, *, within: float, judged: bool = False
-    ) -> list[str] | NotConnected:
-        # libcurl reads addresses itself, in every spelling, and knows localhost (RFC 6761).
-        if literal(host) or host.lower().rstrip(".").rpartition(".")[2] == "localhost":
-            return []
+    async def _for_proxy(self, proxy: Proxy, host: str, *, within: float) -> str:
+        """Return what *proxy* is asked for in place of *host*.
+
+        It is judged here, as far as it is known: the proxy has no guard of ours.
+        """
+        address = literal(host)
+        if address is not None:
+            return self._allowed([address])[0]
+        if proxy.kind is not ProxyKind.SOCKS_BY_ADDRESS:
+            return host
+        return (await self._addresses(host, within=within))[0]
+
+    async def _addresses(self, host: str, *, within: float, proxied: bool = False) -> list[str]:
+        """Return the addresses of *host* that may be dialled."""
+        address = literal(host)
+        if address is not None:
+            return self._allowed([address])
+        # Names under localhost are this machine, whatever a name server says (RFC 6761).
+        if host.lower().rstrip(".").rpartition(".")[2] == "localhost":
+            return self._allowed(_THIS_MACHINE)
         answer = await self._resolver.addresses(host, within=within)
         if isinstance(answer, Unresolved):
-            return NotConnected(answer.failure, one_line(answer.detail))
-        if judged:
-            allowed = tuple(address for address in answer if self._refusal(address) is None)
-            if not allowed:
-                return self._refusal(answer[0]) or []
-            answer = allowed
-        addresses = ",".join(f"[{address}]" if ":" in address else address for address in answer)
-        return [f"{host}:{port}:{addresses}"]
+            failure = Failure.PROXY if proxied else answer.failure
+            raise _Refusal(NotConnected(failure, one_line(answer.detail)))
+        return self._allowed(answer)
 
-    def _refusal(self, address: str | None) -> NotConnected | None:
-        reason = self._guard.refusal(address) if address else None
-        return NotConnected(Failure.ADDRESS_REFUSED, f"{address} is {reason}.") if reason else None
+    def _allowed(self, addresses: Sequence[str]) -> list[str]:
+        reasons = [self._guard.refusal(address) for address in addresses]
+        allowed = [address for address, why in zip(addresses, reasons, strict=True) if why is None]
+        if not allowed:
+            detail = f"{addresses[0]} is {reasons[0]}."
+            raise _Refusal(NotConnected(Failure.ADDRESS_REFUSED, detail))
+        return allowed[:_MOST_ADDRESSES]
+
+    async def _first_of(
+        self, addresses: list[str], port: int, route: Route, tried: Connection
+    ) -> Connection:
+        """Return a connection to the first of *addresses* that can be reached."""
+        waiting = iter(addresses)
+        dials: set[asyncio.Task[Connection]] = set()
+        fault: OSError | None = None
+        try:
+            while True:
+                address = next(waiting, None)
+                if address is not None:
+                    tried.address = address
+                    if len(addresses) == 1:
+                        return await self._connect(address, port, route)
+                    dials.add(self._loop.create_task(self._connect(address, port, route)))
+                elif not dials:
+                    break
+                ended, dials = await asyncio.wait(
+                    dials,
+                    timeout=None if address is None else _NEXT_ADDRESS_AFTER,
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
+                while ended:
+                    dial = ended.pop()
+                    error = dial.exception()
+                    if error is None:
+                        dials |= ended
+                        return dial.result()
+                    if not isinstance(error, OSError):
+                        raise error
+                    fault = error
+        except OSError as error:
+            fault = error
+        finally:
+            for dial in dials:
+                dial.cancel()
+                dial.add_done_callback(_close_unwanted)
+        assert fault is not None
+        failure = failure_of(fault, proxied=bool(route.proxy))
+        raise _Refusal(NotConnected(failure, sentence_of(fault), tried.address))
+
+    async def _connect(self, address: str, port: int, route: Route) -> Connection:
+        connection = Connection(route)
+        connection.address = address
+        here = (route.bind, 0) if route.bind else None
+        await self._loop.create_connection(lambda: connection, address, port, local_addr=here)
+        return connection
+
+    async def _through(
+        self, connection: Connection, proxy: Proxy, route: Route, target: tuple[str, int]
+    ) -> None:
+        """Have *proxy*, at the other end of *connection*, connect to *target* where it has to."""
+        if proxy.scheme == "https":
+            await self._secure(connection, *proxy.host_and_port, route)
+        if proxy.takes_plain(route.scheme):
+            return
+        talk = connection.receiver = Conversation()
+        host, port = target
+        if proxy.kind is ProxyKind.HTTP:
+            authority = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+            authorization = route.proxy_authorization or proxy.authorization
+            await open_tunnel(connection, talk, authority, authorization)
+        else:
+            await ask_socks(connection, talk, proxy, host, port)
+
+    async def _secure(self, connection: Connection, host: str, port: int, route: Route) -> None:
+        if self._tls is None:
+            self._tls = self._make_tls()
+        await connection.start_tls(self._tls.layer(host, port, route.policy))
+
+
+def _close_unwanted(dial: asyncio.Task[Connection]) -> None:
+    """Close the connection that came about although another one is used."""
+    with suppress(asyncio.CancelledError, OSError):
+        dial.result().close()

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from math import inf
-from typing import TYPE_CHECKING
-
-import pycurl
+from typing import TYPE_CHECKING, Protocol
 
 from amicrawl.capture import Failure, Truncation
 from amicrawl.errors import OutputError
@@ -13,42 +12,57 @@ from amicrawl.fetch.failures import one_line
 from amicrawl.fetch.raw import More, ResponseReader
 
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop, Future, TimerHandle
-    from collections.abc import Callable
+    from asyncio import Future
 
     from amicrawl.fetch.connection import Connection
+    from amicrawl.fetch.framing import Head
     from amicrawl.fetch.limits import Limits
     from amicrawl.fetch.request import Message
     from amicrawl.fetch.spool import Spool
 
-_RECEIVE = 64 * 1024
-# After so many reads others have their turn: a fast sender must not hold the loop.
-_READS_A_TURN = 16
-# Loops fire a timer a little early now and then; waking again at once would be in vain.
-_SHORTEST = 0.001
+_PIECE = 64 * 1024
+# Waits shorter than this are not corrected by what the system says of them: asking it costs some 2 us.
+_WORTH_ASKING = 0.01
+
+
+class Watcher(Protocol):
+    """Looks on while a response is received, and may end it; what came is then the response."""
+
+    def head(self, head: Head) -> bool:
+        """Take the final header section; return True to end the exchange."""
+
+    def body(self, data: bytes) -> bool:
+        """Take the next bytes of the payload, chunked coding removed; return True to end it all."""
 
 
 class Exchange:
     """Sends a message, receives the response, and knows when to stop.
 
     `ended` is done when the exchange is over, however it went; the attributes tell how. It raises
-    nothing but OutputError, where the body cannot be spooled. *clock* is a monotonic one. With
-    *answer_within*, the first byte has to come so many seconds after the last one was sent.
+    nothing but OutputError, where the body cannot be spooled, and what *watcher* raises. With
+    *answer_within*, the first byte has to come so many seconds after the last one was sent. Moments are
+    those of `time.monotonic`. `wake` must be called when `wake_at` has passed.
     """
+
+    __slots__ = (
+        "_answer_within", "_connection", "_deadline", "_handed", "_limits", "_message", "_quiet_by",
+        "_unsent", "_watcher", "_window_bytes", "_window_start", "began", "body", "detail", "ended",
+        "failure", "first_byte", "last_byte", "reader", "reusable", "sent_at", "truncated", "wake_at",
+    )  # fmt: skip
 
     def __init__(
         self, connection: Connection, message: Message, *, limits: Limits, deadline: float,
-        loop: AbstractEventLoop, body: Spool, clock: Callable[[], float],
-        answer_within: float | None = None,
+        ended: Future[None], body: Spool, max_body: int, answer_within: float | None = None,
+        watcher: Watcher | None = None,
     ) -> None:  # fmt: skip
-        self.ended: Future[None] = loop.create_future()
-        self.connection = connection
+        self.ended = ended
         self.body = body
         self.reader = ResponseReader(
-            message.method, body, max_header=limits.max_header, max_body=limits.max_body
-        )
-        self.sent = 0
-        """Bytes of the message that were taken for sending."""
+            message.method, body, max_header=limits.max_header, max_body=max_body,
+            pieces=watcher is not None,
+        )  # fmt: skip
+        self.began = 0.0
+        """When the first byte of the message was sent."""
         self.sent_at: float | None = None
         """When the last byte of the message was taken for sending."""
         self.first_byte: float | None = None
@@ -58,25 +72,45 @@ class Exchange:
         self.detail = ""
         self.reusable = False
         """Whether the connection may serve another request."""
-        self._unsent = memoryview(message.data)
-        self._waits_to_send = False
-        self._comes_again = False
+        self.wake_at = inf
+        self._connection = connection
+        self._message = message
+        self._handed = 0
+        self._unsent = memoryview(b"")
         self._limits = limits
         self._deadline = deadline
-        self._loop = loop
-        self._clock = clock
         self._answer_within = answer_within
+        self._watcher = watcher
         self._quiet_by: float | None = None
-        self._window_start = clock()
+        self._window_start = 0.0
         self._window_bytes = 0
-        self._timer: TimerHandle | None = None
 
-    def start(self) -> Future[None]:
-        """Begin, and return `ended`."""
-        self.connection.readable = self._receive
-        self._send()
-        self._arm()
-        return self.ended
+    def start(self) -> None:
+        """Begin."""
+        self.began = self._window_start = time.monotonic()
+        early = self._connection.take_early()
+        self._connection.receiver = self
+        if not self._connection.open:
+            self.closed("The connection was lost before the request was sent.")
+            return
+        data = self._message.data
+        if len(data) > _PIECE:
+            self._unsent = memoryview(data)
+            self.writable()
+        else:
+            self._handed = len(data)
+            self._connection.write(data)
+            if not self._connection.backlog:
+                self.sent_at = self.began
+            self._arm()
+        if early:
+            self.received(early)
+            self.reusable = False
+
+    @property
+    def sent(self) -> int:
+        """Bytes of the message that the system took, as far as that is known."""
+        return max(0, self._handed - self._connection.backlog)
 
     def abandon(self, detail: str) -> None:
         """End it from outside, unless it is over; what came is kept."""
@@ -89,147 +123,121 @@ class Exchange:
             self._break_off(error)
 
     def release(self) -> None:
-        """Let go of loop and connection; after this nothing of the exchange happens any more."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        self._wait_to_send(wanted=False)
+        """Let go of the connection; after this nothing of the exchange happens any more."""
+        self._handed = self.sent
+        self._unsent = memoryview(b"")
 
-    def _send(self) -> None:
-        try:
-            while self._unsent:
-                count = self.connection.send(self._unsent)
-                self.sent += count
-                self._unsent = self._unsent[count:]
-        except BlockingIOError:
-            pass
-        except pycurl.error:
-            # A server may answer and close before it has read everything; the answer is still to come.
-            self._wait_to_send(wanted=False)
-            return
-        self._wait_to_send(wanted=bool(self._unsent))
-        if not self._unsent and self.sent_at is None:
-            self.sent_at = self._clock()
-            if self._timer is not None:
-                self._arm()  # it did not go out at once, and the timer knows nothing of the answer yet
-
-    def _wait_to_send(self, *, wanted: bool) -> None:
-        if wanted is not self._waits_to_send:
-            self._waits_to_send = wanted
-            self.connection.on_writable(self._send if wanted else None)
-
-    def _receive(self) -> None:
-        self._comes_again = False
+    def writable(self) -> None:
+        """Send on, where not everything is sent yet."""
         if self.ended.done():
             return
+        while self._unsent and self._connection.open and not self._connection.backlog:
+            piece, self._unsent = self._unsent[:_PIECE], self._unsent[_PIECE:]
+            self._handed += len(piece)
+            self._connection.write(piece)
+        if self.sent_at is None and not self._unsent and not self._connection.backlog:
+            self.sent_at = time.monotonic()
+        self._arm()
+
+    def received(self, data: bytes) -> None:
+        """Take bytes of the response, and find out whether that is all."""
+        if self.ended.done():
+            self.reusable = False
+            return
+        now = time.monotonic()
+        if now - (self.last_byte or self.began) > _WORTH_ASKING:
+            # The loop may have been busy: the server must not be blamed for that.
+            now = max(self.last_byte or self.began, now - self._connection.waited())
+        self.last_byte = now
+        if self.first_byte is None:
+            self.first_byte = now
         try:
-            self._take_what_came()
+            if not self._take(data):
+                self._judge(self.reader.more())
+        except Exception as error:  # noqa: BLE001 - the caller of `fetch` has to see it, not the loop
+            self._break_off(error)
+
+    def closed(self, detail: str | None) -> None:
+        """Take note that the connection has ended."""
+        if self.ended.done():
+            self.reusable = False
+            return
+        try:
+            if self.first_byte is not None:
+                self._finish(self.reader.end(orderly=detail is None))
+            elif detail is None:
+                self._fail(Failure.EMPTY_RESPONSE, "The server closed the connection without an answer.")
+            else:
+                self._fail(Failure.CONNECTION_RESET, one_line(detail))
         except OutputError as error:
             self._break_off(error)
 
-    def _break_off(self, error: OutputError) -> None:
+    def wake(self, now: float) -> None:
+        """Find out whether time ends the exchange at *now*."""
+        if self.ended.done():
+            return
+        try:
+            self._look_at_the_clock(now)
+        except OutputError as error:
+            self._break_off(error)
+
+    def _take(self, data: bytes) -> bool:
+        """Read *data* and show it to the watcher; return whether that has ended the exchange."""
+        reader, watcher = self.reader, self._watcher
+        had_head = reader.section is not None
+        reader.feed(data)
+        if watcher is None or reader.section is None:
+            return False
+        stop = not had_head and watcher.head(reader.section)
+        pieces = reader.taken()
+        stop = stop or bool(pieces and watcher.body(pieces))
+        if stop and reader.more() is not More.NONE:
+            self._finish(Truncation.UNSPECIFIED)
+            return True
+        return False
+
+    def _break_off(self, error: Exception) -> None:
         """Hand the caller the error of a body that cannot be kept; the loop could do nothing with it."""
         if not self.ended.done():
             self.ended.set_exception(error)
 
-    def _take_what_came(self) -> None:
-        """Receive until there is nothing for now, and find out whether that is all."""
-        more = None
-        for _ in range(_READS_A_TURN):
-            try:
-                data = self.connection.recv(_RECEIVE)
-            except BlockingIOError:
-                break
-            except pycurl.error as error:
-                self._lost(one_line(str(error.args[-1])))
-                return
-            if not data:
-                self._closed()
-                return
-            more = self._take(data)
-            if more is More.CUT or (len(data) < _RECEIVE and not self.connection.buffers):
-                break
-        else:
-            self._receive_again()
-        if more is not None:
-            self._judge(more)
-
-    def _receive_again(self) -> None:
-        """See to it that bytes which wait above the socket are received though the loop sees none."""
-        if self.connection.buffers and not self._comes_again:
-            self._comes_again = True
-            self._loop.call_soon(self._receive)
-
-    def _take(self, data: bytes) -> More:
-        self.last_byte = self._clock()
-        if self.first_byte is None:
-            self.first_byte = self.last_byte
-        self.reader.feed(data)
-        return self.reader.more()
-
     def _judge(self, more: More) -> None:
         """Finish, or wait as long as what has come so far deserves."""
-        if more is More.MUST:
+        if more is More.NONE:
+            self.reusable = not self._unsent and self.sent_at is not None
+            self._finish(None)
+        elif more is More.MUST:
             self._quiet_by = None
         elif more is More.CUT:
             self._finish(Truncation.LENGTH)
-        elif more is More.NONE:
-            self.reusable = not self._unsent
-            self._finish(None)
         else:
             silence = self._limits.linger if more is More.SURPLUS else self._limits.idle
-            self._quiet_by = self._clock() + silence
+            self._quiet_by = time.monotonic() + silence
             self._arm()
 
-    def _closed(self) -> None:
-        if self.first_byte is None:
-            self._fail(Failure.EMPTY_RESPONSE, "The server closed the connection without an answer.")
-        else:
-            self._finish(self.reader.end(orderly=True))
-
-    def _lost(self, detail: str) -> None:
-        if self.first_byte is None:
-            self._fail(Failure.CONNECTION_RESET, detail)
-        else:
-            self._finish(self.reader.end(orderly=False))
-
     def _arm(self) -> None:
-        """Wake at the next moment at which time alone can end the exchange."""
-        when = min(self._deadline, self._window_start + self._limits.min_rate_time, self._answer_by)
-        if self._quiet_by is not None:
-            when = min(when, self._quiet_by)
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = self._loop.call_later(max(_SHORTEST, when - self._clock()), self._wake)
+        """Set the next moment at which time alone can end the exchange."""
+        when = min(self._deadline, self._window_start + self._limits.min_rate_time)
+        if self._answer_within is not None and self.first_byte is None and self.sent_at is not None:
+            when = min(when, self.sent_at + self._answer_within)
+        self.wake_at = when if self._quiet_by is None else min(when, self._quiet_by)
 
-    @property
-    def _answer_by(self) -> float:
-        """The moment by which the answer has to begin; infinity where there is none (any more)."""
-        if self._answer_within is None or self.sent_at is None or self.first_byte is not None:
-            return inf
-        return self.sent_at + self._answer_within
-
-    def _wake(self) -> None:
-        self._timer = None
-        if self.ended.done():
-            return
-        try:
-            self._look_at_the_clock()
-        except OutputError as error:
-            self._break_off(error)
-
-    def _look_at_the_clock(self) -> None:
-        now = self._clock()
+    def _look_at_the_clock(self, now: float) -> None:
         if self._quiet_by is not None and now >= self._quiet_by:
             self._finish(self.reader.give_up())
         elif now >= self._deadline:
             self._out_of_time("The time for the exchange ran out.")
-        elif now >= self._answer_by:
+        elif self._is_overdue(now):
             self._out_of_time(f"No answer began within {self._answer_within:g} s.")
         elif now >= self._window_start + self._limits.min_rate_time and self._is_slow(now):
             self._out_of_time(f"Fewer than {self._limits.min_rate} bytes a second came.")
         else:
             self._arm()
+
+    def _is_overdue(self, now: float) -> bool:
+        if self._answer_within is None or self.sent_at is None or self.first_byte is not None:
+            return False
+        return now >= self.sent_at + self._answer_within
 
     def _is_slow(self, now: float) -> bool:
         """Judge the window that has passed, and begin the next one."""

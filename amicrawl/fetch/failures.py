@@ -1,16 +1,13 @@
-"""Why no connection came about: libcurl's error codes in our words. What has no address is `resolver`'s.
+"""Why there is no connection: the system's errors as `Failure`. For names see `resolver`.
 
-| libcurl | `Failure` |
+| `errno` | `Failure` |
 |---|---|
-| `URL_MALFORMAT`, `UNSUPPORTED_PROTOCOL` | `unfetchable-url` |
-| `COULDNT_RESOLVE_HOST` | `name-not-found` |
-| `COULDNT_CONNECT` | by `errno`: `no-route`, `connect-timeout`, else `connection-refused` |
-| `OPERATION_TIMEDOUT` | `connect-timeout` |
-| `PEER_FAILED_VERIFICATION`, `SSL_ISSUER_ERROR`, `SSL_INVALIDCERTSTATUS` | `tls-certificate` |
-| other `SSL_*` | `tls-handshake` |
-| `COULDNT_RESOLVE_PROXY`, `PROXY`, and any broken connection to a proxy | `proxy` |
-| `SEND_ERROR`, `RECV_ERROR`, `GOT_NOTHING` | `connection-reset` |
-| anything else | `other` |
+| `EHOSTUNREACH`, `ENETUNREACH`, `ENETDOWN`, `EADDRNOTAVAIL` | `no-route` |
+| `ETIMEDOUT` | `connect-timeout` |
+| `ECONNREFUSED` | `connection-refused` |
+| `ECONNRESET`, `ECONNABORTED`, `EPIPE` | `connection-reset` |
+| any of these from a proxy | `proxy` |
+| anything else, such as no free descriptor | `other` |
 
 Pure: no I/O.
 """
@@ -18,47 +15,21 @@ Pure: no I/O.
 from __future__ import annotations
 
 import errno
+import os
 from dataclasses import dataclass
-
-import pycurl
 
 from amicrawl.capture import Failure
 
-_PROXY_HANDSHAKE = 97  # CURLE_PROXY, which pycurl has no name for
-
-_BY_CODE: dict[int, Failure] = {
-    pycurl.E_UNSUPPORTED_PROTOCOL: Failure.UNFETCHABLE_URL,
-    pycurl.E_URL_MALFORMAT: Failure.UNFETCHABLE_URL,
-    pycurl.E_COULDNT_RESOLVE_PROXY: Failure.PROXY,
-    pycurl.E_COULDNT_RESOLVE_HOST: Failure.NAME_NOT_FOUND,
-    pycurl.E_COULDNT_CONNECT: Failure.CONNECTION_REFUSED,
-    pycurl.E_OPERATION_TIMEDOUT: Failure.CONNECT_TIMEOUT,
-    pycurl.E_SSL_CONNECT_ERROR: Failure.TLS_HANDSHAKE,
-    pycurl.E_SSL_CERTPROBLEM: Failure.TLS_HANDSHAKE,
-    pycurl.E_SSL_CIPHER: Failure.TLS_HANDSHAKE,
-    pycurl.E_SSL_CACERT_BADFILE: Failure.TLS_HANDSHAKE,
-    pycurl.E_PEER_FAILED_VERIFICATION: Failure.TLS_CERTIFICATE,
-    pycurl.E_SSL_ISSUER_ERROR: Failure.TLS_CERTIFICATE,
-    pycurl.E_SSL_INVALIDCERTSTATUS: Failure.TLS_CERTIFICATE,
-    _PROXY_HANDSHAKE: Failure.PROXY,
-    pycurl.E_GOT_NOTHING: Failure.CONNECTION_RESET,
-    pycurl.E_SEND_ERROR: Failure.CONNECTION_RESET,
-    pycurl.E_RECV_ERROR: Failure.CONNECTION_RESET,
-}
-
-_BY_ERRNO: dict[int, Failure] = {
+_BY_ERRNO: dict[int | None, Failure] = {
     errno.EHOSTUNREACH: Failure.NO_ROUTE,
     errno.ENETUNREACH: Failure.NO_ROUTE,
     errno.ENETDOWN: Failure.NO_ROUTE,
     errno.EADDRNOTAVAIL: Failure.NO_ROUTE,
     errno.ETIMEDOUT: Failure.CONNECT_TIMEOUT,
-}
-
-_PROXYS_FAULT = {
-    pycurl.E_GOT_NOTHING,
-    pycurl.E_SEND_ERROR,
-    pycurl.E_RECV_ERROR,
-    pycurl.E_COULDNT_CONNECT,
+    errno.ECONNREFUSED: Failure.CONNECTION_REFUSED,
+    errno.ECONNRESET: Failure.CONNECTION_RESET,
+    errno.ECONNABORTED: Failure.CONNECTION_RESET,
+    errno.EPIPE: Failure.CONNECTION_RESET,
 }
 
 _DETAIL_LIMIT = 300
@@ -66,7 +37,7 @@ _DETAIL_LIMIT = 300
 
 @dataclass(frozen=True, slots=True)
 class NotConnected:
-    """A dial that came to nothing."""
+    """A dial without a connection."""
 
     failure: Failure
     detail: str
@@ -74,16 +45,23 @@ class NotConnected:
     """The last address that was tried."""
 
 
-def failure_of(code: int, *, os_errno: int = 0, proxied: bool = False) -> Failure:
-    """Return what libcurl's error *code* of a dial means.
+class TlsError(Exception):
+    """TLS failed; the text says how."""
 
-    *os_errno* is the system's own error; *proxied* tells whether a proxy was dialled.
-    """
-    if proxied and code in _PROXYS_FAULT:
-        return Failure.PROXY
-    if code == pycurl.E_COULDNT_CONNECT:
-        return _BY_ERRNO.get(os_errno, Failure.CONNECTION_REFUSED)
-    return _BY_CODE.get(code, Failure.OTHER)
+    def __init__(self, detail: str, failure: Failure = Failure.TLS_HANDSHAKE) -> None:
+        super().__init__(detail)
+        self.failure = failure
+
+
+def failure_of(error: OSError, *, proxied: bool = False) -> Failure:
+    """Return what *error*, raised by a dial, means; *proxied* tells whether a proxy was dialled."""
+    failure = _BY_ERRNO.get(error.errno, Failure.OTHER)
+    return Failure.PROXY if proxied and failure is not Failure.OTHER else failure
+
+
+def sentence_of(error: OSError) -> str:
+    """Return the system's words for *error*; event loops add addresses and call stacks of their own."""
+    return f"{os.strerror(error.errno)}." if error.errno else one_line(str(error))
 
 
 def one_line(text: str) -> str:

@@ -126,7 +126,7 @@ class Guard:
 
 
 def literal(host: str) -> str | None:
-    """Return the address that the URL host *host* spells, in any spelling libcurl follows, or None."""
+    """Return the address that the URL host *host* spells, in any spelling of `inet_aton`, or None."""
     host = host.strip("[]").rstrip(".").partition("%")[0]
     try:
         return str(ipaddress.IPv6Address(host))

@@ -2,12 +2,13 @@
 
 It never refuses and never rewrites. An answer that begins with no status line is an HTTP/0.9 body; a
 head that is never ended is kept as far as it came; what follows a complete response is part of its body.
-It holds to two caps, and says at any time whether more bytes may still belong to the response. It knows
+It holds to caps, and says at any time whether more bytes may still belong to the response. It knows
 neither sockets nor time.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -37,16 +38,22 @@ class More(Enum):
 class ResponseReader:
     """Reads one response to a request by *method* into `head` and the spool *body*."""
 
-    __slots__ = ("_body", "_chunks", "_cut", "_line", "_max_body", "_max_header", "_method", "_pending",
-                 "_searched", "_start", "head", "received", "section")  # fmt: skip
+    __slots__ = ("_body", "_chunks", "_cut", "_digest", "_line", "_max_body", "_max_header", "_method",
+                 "_payload_length", "_pending", "_searched", "_start", "_taken", "head", "received",
+                 "section")  # fmt: skip
 
-    def __init__(self, method: str, body: Spool, *, max_header: int, max_body: int) -> None:
+    def __init__(
+        self, method: str, body: Spool, *, max_header: int, max_body: int, pieces: bool = False
+    ) -> None:
         self._method = method
         self._body = body
         self._max_header = max_header
         self._max_body = max_body
         self._cut = False
-        self._chunks = ChunkReader()
+        self._chunks: ChunkReader | None = None
+        self._digest: hashlib._Hash | None = None
+        self._payload_length = 0
+        self._taken: list[bytes] | None = [] if pieces else None
         self._pending: bytes | bytearray = b""
         self._start = 0  # of the header section being read: behind the interim responses
         self._line = 0  # of its first line: behind the empty ones
@@ -79,8 +86,8 @@ class ResponseReader:
         if self.section is None:
             return More.MUST
         ends, length, _ = self.section.framing
-        if ends is Ends.BY_CHUNKS:
-            return self._more_chunks()
+        if self._chunks is not None:
+            return self._more_chunks(self._chunks)
         got = len(self._body)
         if ends is Ends.UNSURE:
             return More.SURPLUS if 0 < length <= got else More.MAY
@@ -88,14 +95,27 @@ class ResponseReader:
             return self._complete(surplus=got > length)
         return More.CUT if self._max_body <= got < length else More.MUST
 
-    def _more_chunks(self) -> More:
-        if self._chunks.done:
-            return self._complete(surplus=self._chunks.surplus > 0)
-        return More.MAY if self._chunks.broken or self._chunks.last_chunk_read else More.MUST
+    def _more_chunks(self, chunks: ChunkReader) -> More:
+        if chunks.done:
+            return self._complete(surplus=chunks.surplus > 0 or chunks.lax)
+        return More.MAY if chunks.broken or chunks.last_chunk_read else More.MUST
 
     def _complete(self, *, surplus: bool) -> More:
-        reusable = self.section is not None and self.section.framing.reusable and not self._chunks.lax
+        reusable = self.section is not None and self.section.framing.reusable
         return More.NONE if reusable and not surplus else More.SURPLUS
+
+    @property
+    def payload_digest(self) -> tuple[str, int] | None:
+        """SHA-1 and length of the payload where chunked coding was removed, else None."""
+        return None if self._digest is None else (self._digest.hexdigest(), self._payload_length)
+
+    def taken(self) -> bytes:
+        """Return the payload that came since the last call, if *pieces* were asked for."""
+        if not self._taken:
+            return b""
+        taken = b"".join(self._taken)
+        self._taken.clear()
+        return taken
 
     def end(self, *, orderly: bool) -> Truncation | None:
         """Take note that the connection has ended; return how the response is cut short, if it is.
@@ -110,7 +130,8 @@ class ResponseReader:
 
     def give_up(self) -> Truncation | None:
         """Take note that nothing more came for a while; return how that cuts the response short."""
-        if self.more() is More.MAY and not self._chunks.last_chunk_read:
+        chunks = self._chunks
+        if self.more() is More.MAY and (chunks is None or not chunks.last_chunk_read):
             return Truncation.TIME
         return None
 
@@ -164,6 +185,9 @@ class ResponseReader:
 
     def _settle(self, end: int, section: Head) -> None:
         self.section = section
+        if section.framing.ends is Ends.BY_CHUNKS:
+            self._chunks = ChunkReader(max_trailers=self._max_header)
+            self._digest = hashlib.sha1(usedforsecurity=False)
         self.head = bytes(self._pending[:end])
         body = bytes(self._pending[end:])
         self._pending = b""
@@ -177,8 +201,22 @@ class ResponseReader:
             data = data[:room]
             self._cut = True
         self._body.write(data)
-        if self.section is not None and self.section.framing.ends is Ends.BY_CHUNKS:
-            self._chunks.feed(data)
+        if self._chunks is not None:
+            self._take_chunks(self._chunks, data)
+        elif self._taken is not None and data:
+            self._taken.append(data)
+
+    def _take_chunks(self, chunks: ChunkReader, data: bytes) -> None:
+        """Take the coding off *data*: the only time that this is done for the record's sake."""
+        pieces = chunks.feed(data)
+        payload = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        self._payload_length += len(payload)
+        if self._digest is not None:
+            self._digest.update(payload)
+        if self._taken is not None:
+            self._taken.append(payload)
+        if chunks.absurd:
+            self._cut = True
 
 
 def _behind_empty_lines(data: bytes | bytearray, start: int) -> int:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
 from amicrawl.errors import UsageError
+from amicrawl.fetch.proxy import HOST_PORT, host_and_port, proxy_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from amicrawl.config import TlsPolicy
 
 _VISIBLE = re.compile(r"[!-~]+")
+_NOT_IN_A_FIELD = re.compile(rb"[\r\n\0]")
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _URL = re.compile(r"(https?)://([^/?#\\]+)((?:[/?][^#]*)?)(?:#.*)?", re.IGNORECASE)
-_HOST_PORT = r"(?:\[[^][/?#@\\]+\]|[^][/?#@\\:]+)(?::[0-9]{0,5})?"
-_AUTHORITY = re.compile(_HOST_PORT)
-_PROXY = re.compile(rf"(https?|socks4a?|socks5h?)://(?:([^/?#@]*)@)?({_HOST_PORT})/?", re.IGNORECASE)
+_AUTHORITY = re.compile(HOST_PORT)
+_PROXY_AUTHORIZATION = b"proxy-authorization"
 _WITH_CONTENT = frozenset({"POST", "PUT", "PATCH"})
 
 # RFC 9110, section 9.2.2: asking twice has the effect of asking once.
@@ -47,7 +47,13 @@ class WireRequest:
     timeout: float | None = None
     """Seconds for the whole exchange, in place of the limit."""
     proxy: str = ""
-    """URL of a proxy: http, https (CONNECT for https targets), socks4, socks4a, socks5 or socks5h."""
+    """URL of a proxy: http, https (CONNECT for https targets), socks4, socks4a, socks5 or socks5h;
+    without a scheme, http. The value of a field `Proxy-Authorization` takes the place of a password in
+    the URL. Either goes to the proxy alone, and is not shown in the capture."""
+    bind: str = ""
+    """Local address that the connection is made from; empty: the system's choice."""
+    max_body: int | None = None
+    """Bytes behind the head that are kept, in place of the limit; 0: any number."""
     tls: TlsPolicy | None = None
     """What becomes of an untrusted certificate, in place of the wire's own policy."""
     hidden: frozenset[bytes] = frozenset()
@@ -61,10 +67,12 @@ class Route(NamedTuple):
     authority: str
     proxy: str
     policy: TlsPolicy
+    proxy_authorization: bytes = b""
+    bind: str = ""
 
     def host_and_port(self) -> tuple[str, int]:
         """Return the host without brackets, and the port."""
-        return _host_and_port(self.authority, default=443 if self.scheme == "https" else 80)
+        return host_and_port(self.authority, default=443 if self.scheme == "https" else 80)
 
 
 class Message(NamedTuple):
@@ -72,11 +80,23 @@ class Message(NamedTuple):
 
     route: Route
     data: bytes
+    """What is sent."""
     method: str
     repeatable: bool
     """Whether it may be sent again on a fresh connection where a kept one turns out to be dead."""
     keep: bool
     """Whether the request leaves it to the server to keep the connection."""
+    for_proxy: bytes = b""
+    """The line of `data` that only the proxy is to see."""
+
+    def recorded(self, sent: int, hidden: frozenset[bytes]) -> bytes:
+        """Return the first *sent* bytes as they are kept, without *hidden* values and the proxy's."""
+        data = self.data if sent >= len(self.data) else self.data[:sent]
+        if self.for_proxy:
+            # A line of which not all was sent is no secret either.
+            at = self.data.index(self.for_proxy)
+            data = data[:at] + data[at + len(self.for_proxy) :]
+        return without_values(data, hidden) if hidden else data
 
 
 class Unfetchable(NamedTuple):
@@ -104,16 +124,27 @@ def compose(request: WireRequest, *, policy: TlsPolicy) -> Message | Unfetchable
         target = "/" + target
     if not _TOKEN.fullmatch(request.method):
         raise UsageError(f"{request.method!r} is not an HTTP method. Use a token such as GET.")
-    if request.proxy and proxy_of(request.proxy).takes_plain(scheme):
-        target = f"{scheme}://{authority}{target}"
-    lines, keep = _field_lines(request, authority)
-    head = f"{request.method} {target} HTTP/1.1\r\n".encode() + lines + b"\r\n\r\n"
+    lines, keep, authorization = _field_lines(request, authority)
+    for_proxy = b""
+    if request.proxy:
+        proxy = proxy_of(request.proxy)
+        authorization = authorization or proxy.authorization
+        if proxy.takes_plain(scheme):
+            target = f"{scheme}://{authority}{target}"
+            if authorization:
+                for_proxy = b"Proxy-Authorization: " + authorization + b"\r\n"
+    else:
+        authorization = b""
+    first = f"{request.method} {target} HTTP/1.1\r\n".encode()
     return Message(
-        route=Route(scheme, authority.lower(), request.proxy, request.tls or policy),
-        data=head + request.body,
+        route=Route(
+            scheme, authority.lower(), request.proxy, request.tls or policy, authorization, request.bind
+        ),
+        data=b"".join((first, for_proxy, lines, b"\r\n\r\n", request.body)),
         method=request.method,
         repeatable=request.method in _IDEMPOTENT,
         keep=keep,
+        for_proxy=for_proxy,
     )
 
 
@@ -130,57 +161,22 @@ def without_values(sent: bytes, hidden: frozenset[bytes]) -> bytes:
     return b"\r\n".join(lines) + blank + body
 
 
-class ProxyKind(Enum):
-    """What a proxy is asked for."""
+def _field_lines(request: WireRequest, authority: str) -> tuple[bytes, bool, bytes]:
+    """Return the header section without its last line end, and whether the connection may be kept.
 
-    HTTP = "a request, or a tunnel to a name"
-    SOCKS_BY_NAME = "a connection to a name"
-    SOCKS_BY_ADDRESS = "a connection to an address, which is looked up here"
-
-
-class Proxy(NamedTuple):
-    """A proxy, read from its URL."""
-
-    kind: ProxyKind
-    host_and_port: tuple[str, int]
-    has_password: bool
-
-    def takes_plain(self, scheme: str) -> bool:
-        """Tell whether it takes a request for *scheme* itself, in absolute form (RFC 9112, 3.2.2).
-
-        Otherwise it opens a tunnel. A proxy that wants a password always does: the password then goes
-        into the CONNECT request and never into what is archived.
-        """
-        return self.kind is ProxyKind.HTTP and scheme == "http" and not self.has_password
-
-
-def proxy_of(url: str) -> Proxy:
-    """Read the proxy that *url* names. Raises UsageError where it cannot be followed."""
-    parts = _PROXY.fullmatch(url)
-    if parts is None:
-        raise UsageError("The proxy is not an http, https, socks4, socks4a, socks5 or socks5h URL.")
-    scheme = parts[1].lower()
-    kind = ProxyKind.SOCKS_BY_NAME if scheme in {"socks4a", "socks5h"} else ProxyKind.SOCKS_BY_ADDRESS
-    if scheme.startswith("http"):
-        kind = ProxyKind.HTTP
-    # The ports are libcurl's, for want of a standard.
-    host_and_port = _host_and_port(parts[3], default=443 if scheme == "https" else 1080)
-    return Proxy(kind, host_and_port, parts[2] is not None)
-
-
-def _host_and_port(authority: str, *, default: int) -> tuple[str, int]:
-    host, colon, port = authority.rpartition(":")
-    if not colon or port.endswith("]"):
-        return authority.strip("[]"), default
-    return host.strip("[]"), int(port) if port else default
-
-
-def _field_lines(request: WireRequest, authority: str) -> tuple[bytes, bool]:
-    """Return the header section without its last line end, and whether the connection may be kept."""
+    Third, the value of a field for the proxy, which is not in the section.
+    """
     lines = [name + b": " + value for name, value in request.fields]
-    names = {name.lower() for name, _ in request.fields}
+    names = [name.lower() for name, _ in request.fields]
     if b"" in names:
         raise UsageError("A header field has no name. Name it, or leave it out.")
+    if _NOT_IN_A_FIELD.search(b"".join(lines)):
+        raise UsageError("A header field has a line break or NUL in it. Take it out; it cannot be sent.")
+    authorization = b""
+    while _PROXY_AUTHORIZATION in names:
+        at = names.index(_PROXY_AUTHORIZATION)
+        authorization = lines[at].partition(b": ")[2]
+        del names[at], lines[at]
     if b"host" not in names:
         lines.insert(0, b"Host: " + authority.encode())
     if (
@@ -189,11 +185,7 @@ def _field_lines(request: WireRequest, authority: str) -> tuple[bytes, bool]:
         and b"transfer-encoding" not in names
     ):
         lines.append(b"Content-Length: %d" % len(request.body))
-    section = b"\r\n".join(lines)
-    ends = len(lines) - 1
-    if section.count(b"\r") != ends or section.count(b"\n") != ends or b"\0" in section:
-        raise UsageError("A header field has a line break or NUL in it. Take it out; it cannot be sent.")
     keep = b"connection" not in names or not any(
         name.lower() == b"connection" and b"close" in value.lower() for name, value in request.fields
     )
-    return section, keep
+    return b"\r\n".join(lines), keep, authorization

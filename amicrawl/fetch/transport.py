@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from amicrawl.capture import Failure
 from amicrawl.fetch.exchange import Exchange
@@ -14,8 +14,10 @@ from amicrawl.fetch.spool import Spool
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from amicrawl.capture import Tls
     from amicrawl.fetch.connection import Connection
     from amicrawl.fetch.dialer import Dialer
+    from amicrawl.fetch.exchange import Watcher
     from amicrawl.fetch.limits import Limits
     from amicrawl.fetch.pool import Pool
     from amicrawl.fetch.request import Message
@@ -24,43 +26,67 @@ if TYPE_CHECKING:
 # What shows that the server had already given up a connection that was kept.
 _STALE = frozenset({Failure.EMPTY_RESPONSE, Failure.CONNECTION_RESET})
 
+_SWEEP = 0.05
+"""Seconds between two looks at the exchanges whose time may be up: one timer for all of them."""
+
+
+class Job(NamedTuple):
+    """A message, and how it is to be carried."""
+
+    message: Message
+    deadline: float
+    """By when the response must be there, a moment of `time.monotonic`."""
+    departs: Callable[[], None]
+    """Called before a connection is dialled, and before the message goes out on one."""
+    max_body: int
+    watcher: Watcher | None
+
+
+class Carried(NamedTuple):
+    """An exchange that is over, and what it was carried by."""
+
+    exchange: Exchange
+    started: float
+    """The Unix time at which the first byte was sent."""
+    address: str
+    tls: Tls | None
+
 
 class Transport:
     """Everything of a wire that is bound to a loop."""
 
     def __init__(
-        self, *, dialer: Dialer, pool: Pool, limits: Limits, patience: AdaptiveTimeout | None = None
-    ) -> None:
+        self, *, dialer: Dialer, pool: Pool, limits: Limits, clock: Callable[[], float],
+        patience: AdaptiveTimeout | None = None,
+    ) -> None:  # fmt: skip
         self._loop = asyncio.get_running_loop()
         self._dialer = dialer
         self._pool = pool
         self._limits = limits
+        self._clock = clock
         self._patience = patience
         self._exchanges: set[Exchange] = set()
+        self._timer: asyncio.TimerHandle | None = None
         self._active = 0
         self._closing: asyncio.Event | None = None
 
-    async def carry(
-        self, message: Message, *, deadline: float, departs: Callable[[], None]
-    ) -> Exchange | NotConnected:
-        """Send *message* and receive the answer by *deadline*, a moment of `time.monotonic`.
-
-        *departs* is called before a connection is dialled, and before the message goes out on one.
-        """
+    async def carry(self, job: Job) -> Carried | NotConnected:
+        """Send the message of *job* and receive the response."""
         self._active += 1
         try:
-            kept = self._pool.take(message.route) if message.repeatable else None
-            if kept is not None:
-                exchange = await self._exchange(kept, message, deadline=deadline, departs=departs)
-                if exchange.failure not in _STALE or self._closing:
-                    return exchange
-                exchange.body.close()
-            departs()
-            within = min(self._limits.connect_timeout, deadline - time.monotonic())
-            made = await self._dialer.dial(message.route, within=within)
-            if isinstance(made, NotConnected):
-                return made
-            return await self._exchange(made, message, deadline=deadline, departs=departs)
+            message = job.message
+            route = message.route
+            if message.repeatable:
+                kept = self._pool.take(route) or await self._pool.wait(route)
+                if kept is not None:
+                    carried = await self._exchange(kept, job)
+                    exchange = carried.exchange
+                    if exchange.failure not in _STALE or self._closing is not None:
+                        return carried
+                    exchange.body.close()
+            job.departs()
+            made = await self._dial(job)
+            return made if isinstance(made, NotConnected) else await self._exchange(made, job)
         finally:
             self._active -= 1
             if self._closing is not None and not self._active:
@@ -75,32 +101,54 @@ class Transport:
         if self._active:
             await self._closing.wait()
         self._pool.close()
-        self._dialer.close()
+        if self._timer is not None:
+            self._timer.cancel()
 
-    async def _exchange(
-        self, connection: Connection, message: Message, *, deadline: float,
-        departs: Callable[[], None],
-    ) -> Exchange:  # fmt: skip
-        patience = self._patience
-        body = Spool(self._limits.spool_dir, above=self._limits.spool_above)
+    async def _dial(self, job: Job) -> Connection | NotConnected:
+        route = job.message.route
+        self._pool.dials(route)
+        made: Connection | NotConnected | None = None
+        try:
+            within = min(self._limits.connect_timeout, job.deadline - time.monotonic())
+            made = await self._dialer.dial(route, within=within)
+        finally:
+            self._pool.dialled(route, made=made is not None and not isinstance(made, NotConnected))
+        return made
+
+    async def _exchange(self, connection: Connection, job: Job) -> Carried:
+        patience, limits = self._patience, self._limits
+        body = Spool(limits.spool_dir, above=limits.spool_above)
         exchange = Exchange(
-            connection, message, body=body, limits=self._limits, deadline=deadline, loop=self._loop,
-            clock=time.monotonic, answer_within=patience.seconds if patience is not None else None,
+            connection, job.message, body=body, limits=limits, deadline=job.deadline,
+            ended=self._loop.create_future(), max_body=job.max_body, watcher=job.watcher,
+            answer_within=patience.seconds if patience is not None else None,
         )  # fmt: skip
         self._exchanges.add(exchange)
+        if self._timer is None:
+            self._timer = self._loop.call_later(_SWEEP, self._sweep)
         try:
-            departs()
-            await exchange.start()
+            job.departs()
+            started = self._clock()
+            exchange.start()
+            await exchange.ended
         except BaseException:
             body.close()
             raise
         finally:
             self._exchanges.discard(exchange)
             exchange.release()
-            if exchange.reusable and message.keep and not self._closing:
+            if exchange.reusable and job.message.keep and self._closing is None:
                 self._pool.put(connection)
             else:
-                connection.close()
+                self._pool.drop(connection)
         if patience is not None and exchange.sent_at is not None and exchange.first_byte is not None:
-            patience.answered(exchange.first_byte - exchange.sent_at)
-        return exchange
+            patience.answered(max(0.0, exchange.first_byte - exchange.sent_at))
+        return Carried(exchange, started, connection.address, connection.tls)
+
+    def _sweep(self) -> None:
+        """Wake the exchanges whose time may be up, and come again as long as there are any."""
+        now = time.monotonic()
+        for exchange in [each for each in self._exchanges if each.wake_at <= now]:
+            exchange.wake(now)
+        more = bool(self._exchanges) and self._closing is None
+        self._timer = self._loop.call_later(_SWEEP, self._sweep) if more else None

@@ -9,6 +9,7 @@ nothing is decoded, no cookie is kept: the bytes are the result.
 
 from __future__ import annotations
 
+import sys
 import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Self
@@ -19,19 +20,21 @@ from amicrawl.errors import UsageError
 from amicrawl.fetch.dialer import Dialer
 from amicrawl.fetch.failures import NotConnected
 from amicrawl.fetch.pool import Pool
-from amicrawl.fetch.request import Unfetchable, compose, without_values
+from amicrawl.fetch.request import Unfetchable, compose
 from amicrawl.fetch.resolver import Resolver, system_lookup
-from amicrawl.fetch.transport import Transport
+from amicrawl.fetch.transport import Job, Transport
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from amicrawl.fetch.exchange import Exchange
+    from amicrawl.fetch.exchange import Watcher
     from amicrawl.fetch.guard import Guard
     from amicrawl.fetch.limits import Limits
     from amicrawl.fetch.request import Message, WireRequest
     from amicrawl.fetch.resolver import Lookup
+    from amicrawl.fetch.tls import TlsClient, TlsSettings
+    from amicrawl.fetch.transport import Carried
     from amicrawl.politeness.timeouts import AdaptiveTimeout
 
 
@@ -39,23 +42,25 @@ class Wire:
     """Fetches over HTTP/1.1, many at once, on the loop it is first used on.
 
     *tls* is the policy of requests that name none, *ca_file* a PEM file of trusted certificates in place
-    of the system's. *resolve* answers for host names in place of the system's resolver; it is called in
-    threads, and what it says holds for *keep_names* seconds; a *resolver* that is shared with others
-    takes the place of both. With *patience*, an answer has to begin as soon as it says, and it is told
-    how long answers take. Up to *keep* idle connections are kept, each for *max_idle* seconds. *clock*
-    gives the Unix time.
+    of the system's, *tls_settings* what is offered in handshakes. *resolve* answers for host names in
+    place of name servers; it is called in threads, and what it says holds for *keep_names* seconds; a
+    *resolver* that is shared with others takes the place of both. With *patience*, the first byte has to
+    come as soon as it says, and it is given how long answers take. Up to *keep* idle connections are
+    kept, each for *max_idle* seconds. *clock* gives the Unix time.
     """
 
     def __init__(
         self, limits: Limits, *, guard: Guard, tls: TlsPolicy = TlsPolicy.VERIFY,
-        ca_file: Path | None = None, resolve: Lookup = system_lookup, keep_names: float = 60.0,
-        resolver: Resolver | None = None, patience: AdaptiveTimeout | None = None,
-        keep: int = 512, max_idle: float = 30.0, clock: Callable[[], float] = time.time,
+        ca_file: Path | None = None, tls_settings: TlsSettings | None = None,
+        resolve: Lookup = system_lookup, keep_names: float = 60.0, resolver: Resolver | None = None,
+        patience: AdaptiveTimeout | None = None, keep: int = 512, max_idle: float = 30.0,
+        clock: Callable[[], float] = time.time,
     ) -> None:  # fmt: skip
         self._limits = limits
         self._guard = guard
         self._tls = tls
         self._ca_file = ca_file
+        self._tls_settings = tls_settings
         self._resolve = resolve
         self._keep_names = keep_names
         self._resolver = resolver
@@ -73,12 +78,14 @@ class Wire:
         await self.close()
 
     async def fetch(
-        self, request: WireRequest, *, departs: Callable[[], None] = lambda: None
-    ) -> Capture:
+        self, request: WireRequest, *, departs: Callable[[], None] = lambda: None,
+        watcher: Watcher | None = None,
+    ) -> Capture:  # fmt: skip
         """Carry out *request* and return what was sent and received; close its body when done with it.
 
         *departs* is called when a server is about to hear of it: before a connection is dialled, and
         before the request goes out on one, which it does twice where a kept one turns out to be dead.
+        *watcher* sees the response while it is received and may end it, which is marked `unspecified`.
         Raises UsageError for a request that cannot be put on the wire as it is, or where the wire is
         closed, and OutputError where the body cannot be spooled.
         """
@@ -86,15 +93,18 @@ class Wire:
             raise UsageError("This wire is closed. Open another one.")
         began_at, began = self._clock(), time.monotonic()
         message = compose(request, policy=self._tls)
-        carried: Exchange | NotConnected
+        carried: Carried | NotConnected
         if isinstance(message, Unfetchable):
             carried = NotConnected(Failure.UNFETCHABLE_URL, message.reason)
         else:
-            timeout = self._limits.timeout if request.timeout is None else request.timeout
+            limits = self._limits
+            timeout = limits.timeout if request.timeout is None else request.timeout
+            max_body = limits.max_body if request.max_body is None else request.max_body or sys.maxsize
             transport = self._transport or self._open()
-            carried = await transport.carry(message, deadline=began + timeout, departs=departs)
+            job = Job(message, began + timeout, departs, max_body, watcher)
+            carried = await transport.carry(job)
             if not isinstance(carried, NotConnected):
-                return _capture(request, message, carried, began_at=began_at, began=began)
+                return _capture(request, message, carried)
         return Capture(
             url=request.url,
             started=_moment(began_at),
@@ -119,28 +129,38 @@ class Wire:
             )
         resolver = self._resolver or Resolver(self._resolve, keep=self._keep_names)
         self._transport = Transport(
-            dialer=Dialer(guard=self._guard, ca_file=self._ca_file, resolver=resolver),
+            dialer=Dialer(guard=self._guard, resolver=resolver, tls=self._tls_client),
             pool=Pool(size=self._keep, max_idle=self._max_idle, clock=time.monotonic),
             limits=self._limits,
             patience=self._patience,
+            clock=self._clock,
         )
         return self._transport
 
+    def _tls_client(self) -> TlsClient:
+        # OpenSSL takes long to load, and plain crawls have no use for it.
+        from amicrawl.fetch.tls import TlsClient, TlsSettings  # noqa: PLC0415
 
-def _capture(
-    request: WireRequest, message: Message, exchange: Exchange, *, began_at: float, began: float
-) -> Capture:
-    """Return what *exchange*, which brought some response or none, has shown."""
-    connection = exchange.connection
-    last, first, section = exchange.last_byte, exchange.first_byte, exchange.reader.section
+        return TlsClient(ca_file=self._ca_file, settings=self._tls_settings or TlsSettings())
+
+
+def _capture(request: WireRequest, message: Message, carried: Carried) -> Capture:
+    """Return what an exchange, which brought some response or none, has shown.
+
+    Its time begins with the first byte that was sent: how long this program took to get there, or to
+    connect, says nothing about the server's answer.
+    """
+    exchange = carried.exchange
+    reader, began = exchange.reader, exchange.began
+    last, first, section = exchange.last_byte, exchange.first_byte, reader.section
     capture = Capture(
         url=request.url,
-        started=_moment(began_at),
+        started=_moment(carried.started),
         duration_ms=_milliseconds((last or time.monotonic()) - began),
         ttfb_ms=None if first is None else _milliseconds(first - began),
-        request=without_values(message.data[: exchange.sent], request.hidden),
-        ip_address=connection.address,
-        tls=connection.tls,
+        request=message.recorded(exchange.sent, request.hidden),
+        ip_address=carried.address,
+        tls=carried.tls,
         truncated=exchange.truncated,
         failure=exchange.failure,
         failure_detail=exchange.detail,
@@ -148,10 +168,11 @@ def _capture(
     if first is None or section is None:
         exchange.body.close()
         return capture
-    capture.head = exchange.reader.head
+    capture.head = reader.head
     capture.body = exchange.body
     capture.status = section.status
     capture.protocol = section.protocol
+    capture.payload_digest = reader.payload_digest
     # The head has been read already; this is the value that the property would work out again.
     capture.fields = section.fields
     return capture

@@ -106,7 +106,7 @@ WRONG = [
     (
         "[request]\nproxy = 'http://'",
         3,
-        "proxy: The proxy is not an http, https, socks4, socks4a, socks5 or socks5h URL.",
+        "proxy: The proxy is not an http, https, socks4, socks4a, socks5 or socks5h URL, nor host:port.",
     ),
     (
         "[request]\ncookies = 'sid=geheim'",

@@ -1,36 +1,15 @@
-"""Why no connection came about."""
+"""Why there is no connection."""
 
 from __future__ import annotations
 
 import errno
 
-import pycurl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from amicrawl.capture import Failure
-from amicrawl.fetch.failures import failure_of, one_line
-
-
-@pytest.mark.parametrize(
-    ("code", "failure"),
-    [
-        (pycurl.E_URL_MALFORMAT, Failure.UNFETCHABLE_URL),
-        (pycurl.E_COULDNT_RESOLVE_HOST, Failure.NAME_NOT_FOUND),
-        (pycurl.E_COULDNT_CONNECT, Failure.CONNECTION_REFUSED),
-        (pycurl.E_OPERATION_TIMEDOUT, Failure.CONNECT_TIMEOUT),
-        (pycurl.E_SSL_CONNECT_ERROR, Failure.TLS_HANDSHAKE),
-        (pycurl.E_PEER_FAILED_VERIFICATION, Failure.TLS_CERTIFICATE),
-        (pycurl.E_COULDNT_RESOLVE_PROXY, Failure.PROXY),
-        (97, Failure.PROXY),
-        (pycurl.E_RECV_ERROR, Failure.CONNECTION_RESET),
-        (pycurl.E_OUT_OF_MEMORY, Failure.OTHER),
-        (12345, Failure.OTHER),
-    ],
-)
-def test_each_code_of_libcurl_has_a_word(code: int, failure: Failure) -> None:
-    assert failure_of(code) is failure
+from amicrawl.fetch.failures import failure_of, one_line, sentence_of
 
 
 @pytest.mark.parametrize(
@@ -39,18 +18,28 @@ def test_each_code_of_libcurl_has_a_word(code: int, failure: Failure) -> None:
         (errno.ECONNREFUSED, Failure.CONNECTION_REFUSED),
         (errno.EHOSTUNREACH, Failure.NO_ROUTE),
         (errno.ENETUNREACH, Failure.NO_ROUTE),
+        (errno.EADDRNOTAVAIL, Failure.NO_ROUTE),
         (errno.ETIMEDOUT, Failure.CONNECT_TIMEOUT),
+        (errno.ECONNRESET, Failure.CONNECTION_RESET),
+        (errno.EMFILE, Failure.OTHER),
+        (errno.EPERM, Failure.OTHER),
     ],
 )
-def test_a_connection_that_was_not_made_is_told_by_the_systems_error(
+def test_a_connection_that_was_not_made_is_named_by_the_systems_error(
     number: int, failure: Failure
 ) -> None:
-    assert failure_of(pycurl.E_COULDNT_CONNECT, os_errno=number) is failure
+    error = OSError(number, "event loops write here what they like")
+    assert failure_of(error) is failure
+    assert "event loops" not in sentence_of(error)
 
 
-@pytest.mark.parametrize("code", [pycurl.E_COULDNT_CONNECT, pycurl.E_RECV_ERROR, pycurl.E_SEND_ERROR])
-def test_a_broken_connection_to_a_proxy_is_the_proxys(code: int) -> None:
-    assert failure_of(code, proxied=True) is Failure.PROXY
+@pytest.mark.parametrize("number", [errno.ECONNREFUSED, errno.ECONNRESET, errno.EHOSTUNREACH])
+def test_a_broken_connection_to_a_proxy_is_the_proxys(number: int) -> None:
+    assert failure_of(OSError(number, ""), proxied=True) is Failure.PROXY
+
+
+def test_no_free_descriptor_is_no_fault_of_a_proxy() -> None:
+    assert failure_of(OSError(errno.EMFILE, ""), proxied=True) is Failure.OTHER
 
 
 @given(text=st.text(max_size=2000))

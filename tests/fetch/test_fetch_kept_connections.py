@@ -153,3 +153,76 @@ def test_no_more_connections_are_kept_idle_than_asked_for(
 
         run_once(fetch())
         assert [server.connections for server in servers] == [2, 2, 2]
+
+
+def test_an_answer_before_the_request_is_kept_and_ends_the_use_of_its_connection(
+    run: Run, make_wire: Callable[..., Wire]
+) -> None:
+    def serve(connection: socket.socket) -> None:
+        connection.sendall(OK + FIVE)
+        read_request(connection)
+        read_request(connection)
+
+    with LoopbackServer(serve) as server:
+
+        async def fetch() -> list[Capture]:
+            async with make_wire() as wire:
+                return [await wire.fetch(WireRequest(url=server.url)) for _ in range(3)]
+
+        assert [content(capture) for capture in run(fetch())] == [b"hello"] * 3
+        assert server.connections == 3
+
+
+def test_requests_to_one_host_share_the_connection_that_is_being_made(
+    run: Run, make_wire: Callable[..., Wire]
+) -> None:
+    """Twenty at once: they do not dial twenty times where the server answers at once."""
+    with LoopbackServer(always(OK + FIVE)) as server:
+
+        async def fetch() -> list[Capture]:
+            async with make_wire() as wire:
+                requests = [WireRequest(url=f"{server.url}/{number}") for number in range(20)]
+                return await asyncio.gather(*map(wire.fetch, requests))
+
+        assert [content(capture) for capture in run(fetch())] == [b"hello"] * 20
+        assert server.connections < 20
+
+
+def test_a_request_does_not_wait_long_for_a_connection_in_use(
+    run: Run, make_wire: Callable[..., Wire]
+) -> None:
+    """No request is answered before all have come: each needs a connection of its own."""
+    barrier = threading.Barrier(5, timeout=30)
+
+    def serve(connection: socket.socket) -> None:
+        while read_request(connection):
+            barrier.wait()
+            connection.sendall(OK + FIVE)
+
+    with LoopbackServer(serve) as server:
+
+        async def fetch() -> list[Capture]:
+            async with make_wire() as wire:
+                requests = [WireRequest(url=f"{server.url}/{number}") for number in range(5)]
+                return await asyncio.gather(*map(wire.fetch, requests))
+
+        assert [content(capture) for capture in run(fetch())] == [b"hello"] * 5
+    assert server.connections == 5
+
+
+def test_a_server_that_closes_every_connection_is_dialled_for_each_request(
+    run: Run, make_wire: Callable[..., Wire]
+) -> None:
+    def serve(connection: socket.socket) -> None:
+        read_request(connection)
+        connection.sendall(OK + b"Connection: close\r\n" + FIVE)
+
+    with LoopbackServer(serve) as server:
+
+        async def fetch() -> list[Capture]:
+            async with make_wire() as wire:
+                requests = [WireRequest(url=f"{server.url}/{number}") for number in range(20)]
+                return await asyncio.gather(*map(wire.fetch, requests))
+
+        assert [content(capture) for capture in run(fetch())] == [b"hello"] * 20
+    assert server.connections == 20

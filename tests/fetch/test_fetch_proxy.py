@@ -15,6 +15,7 @@ from fetch.test_fetch_tls import context, secured
 from odd_responses import FIVE, OK, LoopbackServer, read_request
 
 from amicrawl.capture import Failure
+from amicrawl.config import TlsPolicy
 from amicrawl.fetch import Wire, WireRequest
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ class Proxy:
 
     def __init__(self, *, answer: bytes = b"HTTP/1.1 200 Connected\r\n\r\n") -> None:
         self.asked: list[bytes] = []
+        self.password: bytes | None = None
+        """What a SOCKS5 client has to authenticate with (RFC 1929)."""
         self._answer = answer
 
     def connect(self, connection: socket.socket) -> None:
@@ -65,13 +68,28 @@ class Proxy:
             connection.sendall(ODD)
 
     def socks5(self, connection: socket.socket) -> None:
-        connection.recv(2 + 255)
-        connection.sendall(b"\5\0")
+        greeting = connection.recv(2 + 255)
+        if self.password is None:
+            connection.sendall(b"\5\0")
+        elif 2 in greeting[2:]:
+            connection.sendall(b"\5\2")
+            good = connection.recv(513) == self.password
+            connection.sendall(b"\1\0" if good else b"\1\1")
+            if not good:
+                return
+        else:
+            connection.sendall(b"\5\xff")
+            return
         asked = connection.recv(300)
         self.asked.append(asked)
         host = asked[5:-2].decode() if asked[3] == 3 else socket.inet_ntoa(asked[4:8])
         connection.sendall(b"\5\0\0\1\0\0\0\0\0\0")
         self._pass_on(connection, host, int.from_bytes(asked[-2:], "big"))
+
+    def socks4(self, connection: socket.socket) -> None:
+        self.asked.append(connection.recv(300))
+        connection.sendall(b"\0\x5a\0\0\0\0\0\0")
+        self._pass_on(connection, "127.0.0.1", int.from_bytes(self.asked[-1][2:4], "big"))
 
     def _pass_on(self, connection: socket.socket, host: str, port: int) -> None:
         # Names are the proxy's to resolve; in these tests all of them are this machine.
@@ -102,13 +120,62 @@ def test_a_plain_request_names_the_whole_url_to_the_proxy(fetch: Callable[..., C
 
 def test_a_password_goes_to_the_proxy_and_not_into_the_capture(fetch: Callable[..., Capture]) -> None:
     proxy = Proxy()
-    with LoopbackServer(always(ODD)) as origin, LoopbackServer(proxy.connect) as server:
+    with LoopbackServer(proxy.plain) as server:
         url = f"http://user:pass@127.0.0.1:{server.port}"
-        capture = fetch(WireRequest(url=origin.url.replace("127.0.0.1", "origin.example"), proxy=url))
-    assert proxy.asked[0].startswith(b"CONNECT origin.example:%d HTTP/1.1\r\n" % origin.port)
-    assert base64.b64encode(b"user:pass") in proxy.asked[0]
-    assert capture.request == b"GET / HTTP/1.1\r\nHost: origin.example:%d\r\n\r\n" % origin.port
+        capture = fetch(WireRequest(url="http://origin.example/", proxy=url))
+    line = b"Proxy-Authorization: Basic " + base64.b64encode(b"user:pass") + b"\r\n"
+    assert line in proxy.asked[0]
+    assert capture.request == proxy.asked[0].replace(line, b"")
+    assert capture.request == b"GET http://origin.example/ HTTP/1.1\r\nHost: origin.example\r\n\r\n"
     assert capture.head + content(capture) == ODD
+
+
+@pytest.mark.parametrize("given_by", ["url", "field"])
+def test_a_password_opens_a_tunnel_and_does_not_go_through_it(
+    fetch: Callable[..., Capture], tmp_path: Path, given_by: str
+) -> None:
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    proxy, received = Proxy(), []
+
+    def serve(channel: socket.socket) -> None:
+        received.append(read_request(channel))
+        channel.sendall(ODD)
+
+    origin_serves = secured(context(authority, "origin.example"), serve)
+    secret = b"Basic " + base64.b64encode(b"user:pass")
+    with LoopbackServer(origin_serves) as origin, LoopbackServer(proxy.connect) as server:
+        in_url = given_by == "url"
+        request = WireRequest(
+            url=f"https://origin.example:{origin.port}/",
+            proxy=f"http://{'user:pass@' * in_url}127.0.0.1:{server.port}",
+            fields=[] if in_url else [(b"Proxy-Authorization", secret)],
+        )
+        capture = fetch(request, ca_file=tmp_path / "ca.pem")
+        assert capture.head + content(capture) == ODD
+    assert b"\r\nProxy-Authorization: " + secret + b"\r\n" in proxy.asked[0]
+    assert received == [capture.request]
+    assert b"uthorization" not in capture.request
+
+
+def test_a_secured_server_is_reached_through_a_secured_proxy_whoever_signed_for_them(
+    fetch: Callable[..., Capture],
+) -> None:
+    """Two layers of TLS; under RECORD neither certificate has to be trusted."""
+    proxy = Proxy()
+    origin_serves = secured(context(trustme.CA(), "origin.example"), always(ODD))
+    proxy_serves = secured(context(trustme.CA()), proxy.connect, orderly=False)
+    with LoopbackServer(origin_serves) as origin, LoopbackServer(proxy_serves) as server:
+        request = WireRequest(
+            url=f"https://origin.example:{origin.port}/", proxy=f"https://127.0.0.1:{server.port}"
+        )
+        strict = fetch(request)
+        capture = fetch(request, tls=TlsPolicy.RECORD)
+        assert capture.head + content(capture) == ODD
+    assert capture.tls is not None
+    assert capture.tls.fault == "unable to get issuer cert locally"
+    assert strict.failure is Failure.TLS_CERTIFICATE
+    assert len(proxy.asked) == 1
 
 
 def test_a_secured_request_goes_through_a_tunnel(fetch: Callable[..., Capture], tmp_path: Path) -> None:
@@ -176,6 +243,48 @@ def test_a_socks_proxy_is_asked_for_the_address_that_may_be_dialled(
         capture = fetch(request, resolve=lambda _: ["10.0.0.1", "127.0.0.1"])
         assert capture.head + content(capture) == ODD
     assert [asked[4:8] for asked in proxy.asked] == [bytes([127, 0, 0, 1])]
+
+
+@pytest.mark.parametrize(
+    ("user", "detail"),
+    [
+        ("me:p%40ss@", ""),
+        ("me:wrong@", "it did not accept user name and password"),
+        ("", "it wants another kind of login"),
+    ],
+)
+def test_a_socks_proxy_is_given_the_password_it_asks_for(
+    fetch: Callable[..., Capture], user: str, detail: str
+) -> None:
+    proxy = Proxy()
+    proxy.password = b"\1\2me\4p@ss"
+    with LoopbackServer(always(ODD)) as origin, LoopbackServer(proxy.socks5) as server:
+        url = f"http://origin.example:{origin.port}/"
+        capture = fetch(WireRequest(url=url, proxy=f"socks5h://{user}127.0.0.1:{server.port}"))
+        if not detail:
+            assert capture.head + content(capture) == ODD
+    if detail:
+        assert (capture.failure, capture.request) == (Failure.PROXY, b"")
+        assert detail in capture.failure_detail
+        assert not proxy.asked
+
+
+@pytest.mark.parametrize(
+    ("scheme", "asked"),
+    [
+        ("socks4", b"\4\1%b\x7f\0\0\1me\0"),
+        ("socks4a", b"\4\1%b\0\0\0\1me\0origin.example\0"),
+    ],
+)
+def test_socks_4_is_spoken(fetch: Callable[..., Capture], scheme: str, asked: bytes) -> None:
+    proxy = Proxy()
+    with LoopbackServer(always(ODD)) as origin, LoopbackServer(proxy.socks4) as server:
+        request = WireRequest(
+            url=f"http://origin.example:{origin.port}/", proxy=f"{scheme}://me@127.0.0.1:{server.port}"
+        )
+        capture = fetch(request, resolve=lambda _: ["127.0.0.1"])
+        assert capture.head + content(capture) == ODD
+    assert proxy.asked == [asked % origin.port.to_bytes(2, "big")]
 
 
 def test_a_proxy_whose_name_does_not_exist_is_at_fault(fetch: Callable[..., Capture]) -> None:

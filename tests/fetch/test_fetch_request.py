@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from amicrawl.config import TlsPolicy
 from amicrawl.errors import UsageError
 from amicrawl.fetch import WireRequest
-from amicrawl.fetch.request import Message, ProxyKind, Route, Unfetchable, compose, proxy_of
+from amicrawl.fetch.proxy import ProxyKind, proxy_of
+from amicrawl.fetch.request import Message, Route, Unfetchable, compose
 
 URL = "http://example.org/a?b=c"
 
@@ -178,6 +179,7 @@ def test_a_route_tells_connections_apart_that_must_not_be_shared() -> None:
         route("http://example.com/"),
         route("http://example.org/", proxy="http://proxy.example/"),
         route("http://example.org/", tls=TlsPolicy.RECORD),
+        route("http://example.org/", bind="127.0.0.2"),
     ]
     assert len({*different}) == len(different)
 
@@ -202,7 +204,9 @@ def test_a_route_knows_host_and_port(authority: str, host_and_port: tuple[str, i
         ("http", "http://proxy.example:3128", True),
         ("http", "HTTPS://proxy.example/", True),
         ("https", "http://proxy.example:3128", False),
-        ("http", "http://user:secret@proxy.example:3128", False),
+        ("http", "http://user:secret@proxy.example:3128", True),
+        ("https", "http://user:secret@proxy.example:3128", False),
+        ("http", "proxy.example:3128", True),
         ("http", "socks5://proxy.example", False),
         ("https", "socks5h://user:secret@proxy.example:1080/", False),
     ],
@@ -211,11 +215,46 @@ def test_only_a_plain_proxy_is_sent_a_plain_request(scheme: str, proxy: str, abs
     assert proxy_of(proxy).takes_plain(scheme) is absolute
     data = message(WireRequest(url=f"{scheme}://example.org/a", proxy=proxy)).data
     assert data.startswith(b"GET http://example.org/a HTTP" if absolute else b"GET /a HTTP")
-    assert b"secret" not in data
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize("given_by", ["url", "field"])
+def test_what_authorizes_at_a_proxy_is_for_the_proxy_alone(scheme: str, given_by: str) -> None:
+    secret = b"Basic dXNlcjpwYTpzcw=="
+    in_url = given_by == "url"
+    composed = message(
+        WireRequest(
+            url=f"{scheme}://example.org/a",
+            proxy="http://user:pa%3Ass@proxy.example:3128" if in_url else "proxy.example:3128",
+            fields=[] if in_url else [(b"proxy-authorization", secret)],
+        )
+    )
+    line = b"Proxy-Authorization: " + secret + b"\r\n"
+    assert composed.data.count(line) == (1 if scheme == "http" else 0)
+    assert composed.data.count(b"uthorization") == composed.data.count(line)
+    for sent in range(len(composed.data) + 1):
+        assert b"Basic" not in composed.recorded(sent, frozenset())
+    assert composed.recorded(len(composed.data), frozenset()) == composed.data.replace(line, b"")
+    known = composed.route.proxy_authorization or proxy_of(composed.route.proxy).authorization
+    assert known == secret
+
+
+def test_what_authorizes_at_a_proxy_is_not_sent_where_there_is_none() -> None:
+    fields = [(b"Proxy-Authorization", b"Basic eA=="), (b"Accept", b"*/*")]
+    assert b"Basic" not in message(WireRequest(url=URL, fields=fields)).data
 
 
 @pytest.mark.parametrize(
-    "proxy", ["proxy.example:3128", "ftp://proxy.example", "http://", "file:///x", "http://a/b"]
+    "proxy",
+    [
+        "proxy.example:no",
+        "proxy.example",
+        "user:secret@proxy.example",
+        "ftp://proxy.example",
+        "http://",
+        "file:///x",
+        "http://a/b",
+    ],
 )
 def test_a_proxy_that_cannot_be_followed_is_the_callers_fault(proxy: str) -> None:
     with pytest.raises(UsageError, match="proxy"):
@@ -228,6 +267,7 @@ def test_a_proxy_that_cannot_be_followed_is_the_callers_fault(proxy: str) -> Non
         ("http://proxy.example", ProxyKind.HTTP, ("proxy.example", 1080)),
         ("https://proxy.example/", ProxyKind.HTTP, ("proxy.example", 443)),
         ("http://user:secret@proxy.example:3128", ProxyKind.HTTP, ("proxy.example", 3128)),
+        ("proxy.example:3128", ProxyKind.HTTP, ("proxy.example", 3128)),
         ("SOCKS5h://[::1]:9050", ProxyKind.SOCKS_BY_NAME, ("::1", 9050)),
         ("socks4a://proxy.example", ProxyKind.SOCKS_BY_NAME, ("proxy.example", 1080)),
         ("socks5://proxy.example", ProxyKind.SOCKS_BY_ADDRESS, ("proxy.example", 1080)),

@@ -145,6 +145,22 @@ def test_an_untrusted_server_is_archived_under_a_policy_that_records(
     assert capture.tls.version == "tls/1.3"
 
 
+def test_what_a_certificate_lacks_is_said_by_name(
+    fetch_from: Callable[..., Capture], authority: trustme.CA
+) -> None:
+    faults = {
+        "unable to get issuer cert locally": context(trustme.CA(), "127.0.0.1"),
+        "it is not for this host": context(authority, "other.example"),
+        "cert has expired": context(authority, "127.0.0.1", expired=True),
+    }
+    for fault, tls in faults.items():
+        recorded = fetch_from(secured(tls, always(OK + FIVE)), tls=TlsPolicy.RECORD)
+        assert recorded.tls is not None
+        assert (recorded.tls.fault, content(recorded)) == (fault, b"hello")
+        refused = fetch_from(secured(tls, always(OK + FIVE)))
+        assert refused.failure_detail == f"The certificate: {fault}."
+
+
 def test_a_trusted_server_is_recorded_as_such(
     fetch_from: Callable[..., Capture], authority: trustme.CA
 ) -> None:
@@ -165,8 +181,8 @@ def test_a_connection_that_was_not_verified_never_serves_a_request_that_asks_for
     with LoopbackServer(secured(context(trustme.CA()), always(OK + FIVE))) as server:
         captures = run(fetch(server.url.replace("http:", "https:")))
     assert [capture.failure for capture in captures] == [None, None, Failure.TLS_CERTIFICATE]
-    # Refused, dialled again without the check, kept for the second; refused for the third.
-    assert server.connections == 3
+    # One handshake serves the first two; the third shakes hands for itself, and resumes no session.
+    assert server.connections == 2
     for capture in captures:
         capture.body.close()
 

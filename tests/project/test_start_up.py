@@ -42,22 +42,22 @@ _TABLES = {"numpy", "pyarrow"}
 _COMMANDS = [
     (
         ["--help", "url http://example.org/", "index --help", "wat --help", "wet --help"],
-        {*_RUNNING, *_TABLES, "redis", "amicrawl.config", "pycurl"},
+        {*_RUNNING, *_TABLES, "redis", "amicrawl.config", "OpenSSL"},
     ),
     (
         [f"job ls {_NO_REDIS}", f"pipeline ls {_NO_REDIS}", "job submit --help"],
-        {*_RUNNING, *_TABLES, "scrapy_redis", "amicrawl.config", "pycurl"},
+        {*_RUNNING, *_TABLES, "scrapy_redis", "amicrawl.config", "OpenSSL"},
     ),
     (
         [f"share status gov {_NO_REDIS}", "share work --help", "dashboard --help"],
-        {*_RUNNING, *_TABLES, "scrapy_redis", "pycurl"},
+        {*_RUNNING, *_TABLES, "scrapy_redis", "OpenSSL"},
     ),
     (
         ["check --schema", "explain http://a.example/ --start http://a.example/", "crawl --help"],
-        {*_RUNNING, *_TABLES, "redis", "pycurl"},
+        {*_RUNNING, *_TABLES, "redis", "OpenSSL"},
     ),
-    (["frontier --help"], {*_RUNNING, "pyarrow", "redis", "pycurl"}),
-    (["upload --help", "wacz --help", "inspect --help"], {*_RUNNING, *_TABLES, "redis", "pycurl"}),
+    (["frontier --help"], {*_RUNNING, "pyarrow", "redis", "OpenSSL"}),
+    (["upload --help", "wacz --help", "inspect --help"], {*_RUNNING, *_TABLES, "redis", "OpenSSL"}),
 ]
 
 

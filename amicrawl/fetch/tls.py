@@ -1,0 +1,295 @@
+"""TLS: one context for all connections, sessions resumed per host, one handshake under any policy.
+
+OpenSSL's verdict on each certificate of a chain is taken by a callback. Under `TlsPolicy.VERIFY` the
+first fault ends the handshake; under `TlsPolicy.RECORD` it is noted and the handshake continues. So both
+policies have the same verdict, and neither needs a second connection (the `ssl` module can only end the
+handshake, or not look). The name of the host is compared afterwards (RFC 9525), before a request is
+sent.
+
+Bytes in, bytes out: the sockets are `connection`'s.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from OpenSSL import SSL, crypto
+from service_identity import CertificateError, VerificationError
+from service_identity.pyopenssl import verify_hostname, verify_ip_address
+
+from amicrawl.capture import Failure, Tls
+from amicrawl.config import TlsPolicy
+from amicrawl.errors import UsageError
+from amicrawl.fetch.failures import TlsError, one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+_RECORD = 16 * 1024
+"""Bytes of data in one TLS record, at most (RFC 8446, section 5.1)."""
+_SESSIONS = 10_000
+_LEGACY_SERVER_CONNECT = 0x4  # OpenSSL's name: also talk to servers without RFC 5746, as Scrapy does
+_VERSIONS = {
+    "TLSv1.0": SSL.TLS1_VERSION,
+    "TLSv1.1": SSL.TLS1_1_VERSION,
+    "TLSv1.2": SSL.TLS1_2_VERSION,
+    "TLSv1.3": SSL.TLS1_3_VERSION,
+}
+_FAULTS = {
+    number: name.removeprefix("ERR_").replace("_", " ").lower()
+    for name, number in vars(SSL.X509VerificationCodes).items()
+    if name.startswith("ERR_")
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TlsSettings:
+    """What is offered to servers; the defaults are OpenSSL's."""
+
+    ciphers: str = "DEFAULT"
+    """A cipher list in OpenSSL's notation."""
+    minimum: str | None = None
+    """The oldest version, `TLSv1.0` to `TLSv1.3`."""
+    maximum: str | None = None
+    """The newest version."""
+
+
+class _Known(NamedTuple):
+    """A session that can be resumed, and what its handshake has shown."""
+
+    session: SSL.Session
+    tls: Tls
+
+
+class TlsClient:
+    """Makes the layers of all TLS connections.
+
+    *ca_file* is a PEM file of trusted certificates in place of the system's. Raises UsageError for a
+    file or a setting that OpenSSL does not take.
+    """
+
+    def __init__(self, *, ca_file: Path | None, settings: TlsSettings) -> None:
+        context = SSL.Context(SSL.TLS_CLIENT_METHOD)
+        context.set_options(_LEGACY_SERVER_CONNECT)
+        context.set_mode(SSL.MODE_RELEASE_BUFFERS)
+        context.set_verify(SSL.VERIFY_PEER, _on_certificate)
+        context.set_alpn_protos([b"http/1.1"])
+        _set_up(context, settings)
+        if ca_file is None:
+            context.set_default_verify_paths()
+        else:
+            try:
+                context.load_verify_locations(str(ca_file))
+            except SSL.Error as error:
+                raise UsageError(
+                    f"{ca_file} is not a PEM file of certificates. Name one that is."
+                ) from error
+        self._context = context
+        self._sessions: OrderedDict[str, _Known] = OrderedDict()
+
+    def layer(self, host: str, port: int, policy: TlsPolicy) -> TlsLayer:
+        """Return a layer for a connection to *host*; a session with it is resumed."""
+        key = f"{host}:{port}"
+        known = self._sessions.get(key)
+        if known is not None and policy is TlsPolicy.VERIFY and not known.tls.verified:
+            known = None
+
+        def keep(session: SSL.Session, tls: Tls) -> None:
+            self._sessions[key] = _Known(session, tls)
+            self._sessions.move_to_end(key)
+            if len(self._sessions) > _SESSIONS:
+                self._sessions.popitem(last=False)
+
+        return TlsLayer(self._context, host, policy=policy, known=known, keep=keep)
+
+
+class TlsLayer:
+    """One TLS connection: encrypts and decrypts, and shakes hands before."""
+
+    def __init__(
+        self, context: SSL.Context, host: str, *, policy: TlsPolicy, known: _Known | None,
+        keep: Callable[[SSL.Session, Tls], None],
+    ) -> None:  # fmt: skip
+        self.established = False
+        self.ended = False
+        """Whether the peer has announced the end."""
+        self.tls: Tls
+        """What was negotiated, once established."""
+        self.recording = policy is TlsPolicy.RECORD
+        self.fault = ""
+        """What the first certificate that is not trusted lacks."""
+        self.checked = False
+        """Whether a certificate was presented: it is not where a session was resumed."""
+        self._host = host
+        self._known = known
+        self._keep: Callable[[SSL.Session, Tls], None] | None = keep
+        self._ssl = SSL.Connection(context, None)
+        self._ssl.set_connect_state()
+
+    def start(self, send: Callable[[bytes], None]) -> None:
+        """Begin the handshake; *send* takes the bytes for the peer. Raises TlsError."""
+        self._send: Callable[[bytes], None] | None = send
+        # A name is sent without the dot that makes it absolute, and an address not at all (RFC 6066).
+        self._host = self._host.rstrip(".")
+        self._is_address = _is_address(self._host)
+        if not self._is_address:
+            self._ssl.set_tlsext_host_name(self._host.encode("ascii"))
+        if self._known is not None:
+            self._ssl.set_session(self._known.session)
+        self._shake_hands()
+
+    def encrypt(self, data: bytes | memoryview) -> bytes:
+        """Return what goes over the connection for *data*."""
+        rest = memoryview(data)
+        while rest:
+            rest = rest[self._ssl.send(rest) :]
+        return self._pending()
+
+    def decrypt(self, data: bytes) -> bytes:
+        """Take *data* from the connection and return what it holds for above. Raises TlsError."""
+        if not data:
+            return b""
+        # A memory BIO takes everything.
+        self._ssl.bio_write(data)
+        if not self.established:
+            self._shake_hands()
+            if not self.established:
+                return b""
+        pieces = self._read()
+        if pieces and self._keep is not None:
+            session = self._ssl.get_session()
+            if session is not None:
+                self._keep(session, self.tls)
+            self._keep = None
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def close(self) -> None:
+        """Announce the end, as far as that is possible."""
+        if self.established and not self.ended and self._send is not None:
+            try:
+                self._ssl.shutdown()
+            except SSL.Error:
+                pass
+            else:
+                self._flush()
+        self._send = None
+
+    def _read(self) -> list[bytes]:
+        pieces = []
+        try:
+            while True:
+                pieces.append(self._ssl.recv(_RECORD))
+        except SSL.WantReadError:
+            pass
+        except SSL.ZeroReturnError:
+            self.ended = True
+        except SSL.Error as error:
+            raise TlsError(_sentence(error)) from None
+        return pieces
+
+    def _shake_hands(self) -> None:
+        self._ssl.set_app_data(self)
+        try:
+            self._ssl.do_handshake()
+        except SSL.WantReadError:
+            self._flush()
+            return
+        except SSL.Error as error:
+            self._flush()
+            if self.fault and not self.recording:
+                raise TlsError(f"The certificate: {self.fault}.", Failure.TLS_CERTIFICATE) from None
+            raise TlsError(_sentence(error)) from None
+        finally:
+            self._ssl.set_app_data(None)  # or they would hold each other
+        self._judge()
+        self._flush()
+        self.established = True
+
+    def _judge(self) -> None:
+        """Set `tls`; raises TlsError for a certificate of another host that must be trusted."""
+        version, cipher = _version(self._ssl), self._ssl.get_cipher_name() or ""
+        if not self.checked and self._known is not None:
+            earlier = self._known.tls
+            self.tls = Tls(version, cipher, earlier.verified, earlier.fault, earlier.certificate)
+            return
+        self.fault = self.fault or self._other_host()
+        if self.fault and not self.recording:
+            raise TlsError(f"The certificate: {self.fault}.", Failure.TLS_CERTIFICATE)
+        certificate = self._ssl.get_peer_certificate()
+        der = b"" if certificate is None else crypto.dump_certificate(crypto.FILETYPE_ASN1, certificate)
+        self.tls = Tls(version, cipher, not self.fault, self.fault, der)
+
+    def _other_host(self) -> str:
+        verify = verify_ip_address if self._is_address else verify_hostname
+        try:
+            verify(self._ssl, self._host)
+        except (VerificationError, CertificateError, ValueError):
+            return "it is not for this host"
+        return ""
+
+    def _flush(self) -> None:
+        data = self._pending()
+        if data and self._send is not None:
+            self._send(data)
+
+    def _pending(self) -> bytes:
+        pieces = []
+        try:
+            while True:
+                pieces.append(self._ssl.bio_read(2 * _RECORD))
+                if len(pieces[-1]) < 2 * _RECORD:
+                    break
+        except SSL.WantReadError:
+            pass
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def _on_certificate(
+    connection: SSL.Connection, _: crypto.X509, code: int, _depth: int, is_fine: int
+) -> bool:
+    layer: Any = connection.get_app_data()
+    layer.checked = True
+    if not is_fine and not layer.fault:
+        layer.fault = _FAULTS.get(code, f"fault {code}")
+    return bool(is_fine) or layer.recording
+
+
+def _set_up(context: SSL.Context, settings: TlsSettings) -> None:
+    for version, limit in (
+        (settings.minimum, context.set_min_proto_version),
+        (settings.maximum, context.set_max_proto_version),
+    ):
+        if version is None:
+            continue
+        if version not in _VERSIONS:
+            raise UsageError(f"{version!r} is not a TLS version. Use one of {', '.join(_VERSIONS)}.")
+        limit(_VERSIONS[version])
+    if settings.ciphers != "DEFAULT":
+        try:
+            context.set_cipher_list(settings.ciphers.encode())
+        except SSL.Error as error:
+            raise UsageError(f"OpenSSL has no cipher in the list {settings.ciphers!r}.") from error
+
+
+def _version(connection: SSL.Connection) -> str:
+    number = connection.get_protocol_version_name().partition("v")[2]
+    return f"tls/{number if '.' in number else number + '.0'}"
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _sentence(error: SSL.Error) -> str:
+    reasons = error.args[0] if error.args else ()
+    if isinstance(reasons, list | tuple) and reasons:
+        return one_line(f"TLS: {reasons[-1][-1]}.")
+    return "The connection was ended in the middle of TLS."
