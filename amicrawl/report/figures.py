@@ -184,10 +184,15 @@ def by_tld(counts: Counts) -> Tally[str]:
 def _regrouped(counts: Counts, group: Any) -> Tally[str]:
     tally: Tally[str] = Tally()
     for host, numbers in counts.by_host.items():
-        shown = host_shown(host, rules="")
-        name = shown.rpartition(":")[0] if "," in host and ":" in host else shown
-        tally.add(group(name), *numbers)
+        tally.add(group(_without_port(host_shown(host, rules=""))), *numbers)
     return tally
+
+
+def _without_port(shown: str) -> str:
+    """Return a host without its port, which an address of IPv6 has behind brackets."""
+    name, colon, port = shown.rpartition(":")
+    is_port = colon and port.isdigit() and (":" not in name or name.endswith("]"))
+    return name if is_port else shown
 
 
 def _tld(name: str) -> str:

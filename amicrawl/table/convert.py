@@ -16,6 +16,7 @@ from uuid import UUID
 import numpy as np
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from amicrawl.index.lines.arrow_texts import (
     missing_in,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
     from amicrawl.table.schema import TableSchema
 
+_SHA1 = "sha1:"
 _YEAR_ZERO = np.datetime64("0000-01-01", "M")
 
 
@@ -125,12 +127,21 @@ def rows_of_columns(columns: Mapping[str, pa.Array[Any]], schema: TableSchema) -
     given = []
     for column in schema.held:
         values: Any = columns[column.name]
+        if column.name == "content_digest":
+            values = _bare_digests(values)
         if pa.types.is_dictionary(values.type) and not pa.types.is_dictionary(column.type):
             values = values.dictionary.take(values.indices)
         elif pa.types.is_dictionary(column.type) and not pa.types.is_dictionary(values.type):
             values = values.dictionary_encode()
         given.append(values)
     return pa.RecordBatch.from_arrays(given, schema=schema.held)
+
+
+def _bare_digests(digests: Any) -> Any:
+    """Return *digests* without the label of SHA-1, which the tables that exist have without it, too."""
+    if pc.any(pc.starts_with(digests, _SHA1)).as_py():
+        return pc.replace_substring_regex(digests, f"^{_SHA1}", "")
+    return digests
 
 
 def record_ids(values: Iterable[object]) -> pa.Array[Any]:

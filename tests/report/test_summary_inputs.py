@@ -160,6 +160,27 @@ def test_what_lies_beyond_is_counted(inputs: Path) -> None:
     assert largest_hosts(counts, 1) == [("example.com", 3, 2838)]
 
 
+def test_a_host_without_periods_is_its_own_top_level_domain_whatever_its_port() -> None:
+    keys = [
+        "localhost:8790)/",
+        "localhost)/",
+        "192.0.2.1:80)/",
+        "[2001:db8::1]:80)/",
+        "com,a:81)/",
+        "dns:x",
+    ]
+    counts = counts_of(*(cdx11(key=key) for key in keys))
+
+    assert {name: captures for name, (captures, _) in by_tld(counts).items()} == {
+        "localhost": 2,
+        "(address)": 2,
+        "com": 1,
+        "dns:": 1,
+    }
+    assert "localhost" in dict(by_domain(counts))
+    assert not any(":8" in name for name in by_domain(counts))
+
+
 def test_partitions_stand_for_the_columns_that_they_replace(tmp_path: Path) -> None:
     directory = tmp_path / "crawl=C" / "subset=warc"
     directory.mkdir(parents=True)

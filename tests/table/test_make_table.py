@@ -202,6 +202,19 @@ def test_a_missing_offset_or_length_is_minus_one() -> None:
     assert (row["warc_record_offset"], row["warc_record_length"]) == (-1, -1)
 
 
+@pytest.mark.parametrize("in_blocks", [True, False])
+def test_a_digest_has_no_label_if_it_is_of_sha1(tmp_path: Path, in_blocks: bool) -> None:
+    bare = str(REFERENCE["digest"])
+    digests = [f"sha1:{bare}", bare, "sha256:00ff", None]
+    lines = [line(digest=digest) for digest in digests]
+    if in_blocks:
+        _, out = make(tmp_path, *lines)
+        found = ask(f"SELECT content_digest FROM '{out}/**/*.parquet'").fetchall()
+        assert [digest for (digest,) in found] == [bare, bare, "sha256:00ff", None]
+    else:
+        assert [row_of(each)["content_digest"] for each in lines] == [bare, bare, "sha256:00ff", None]
+
+
 def test_rows_that_no_file_name_places_are_filed_by_month_and_reported(tmp_path: Path) -> None:
     report, out = make(tmp_path, line(filename="my-crawl-00001.warc.gz"), line())
     assert (report.rows, report.rows_without_crawl) == (2, 1)

@@ -69,6 +69,7 @@ class Characteriser:
             if identity.media_type:
                 found.types[detector.name] = identity.media_type
             found.puid = found.puid or identity.puid
+        _drop_outvoted(found, subject)
         kind = leading_type(found)
         if not is_text(kind):
             return found
@@ -97,6 +98,19 @@ class Characteriser:
         except Exception as error:  # noqa: BLE001  # whatever it is, it costs this answer only
             found.errors[name] = type(error).__name__
             return None
+
+
+def _drop_outvoted(found: Findings, subject: Subject) -> None:
+    """Leave out a type that PRONOM's signatures and the server outvote: both say that it is HTML.
+
+    libmagic tells texts by words in their first lines: of pages that begin with a script it says that
+    they are one.
+    """
+    kinds = list(found.types.items())
+    if len(kinds) == 2 and is_markup(subject.declared_type) and is_markup(kinds[0][1]):
+        name, kind = kinds[1]
+        if not is_markup(kind):
+            del found.types[name]
 
 
 def leading_type(found: Findings) -> str:

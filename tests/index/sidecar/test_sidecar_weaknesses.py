@@ -72,6 +72,46 @@ def test_a_page_is_judged_by_its_own_status_whatever_its_twin_had(
     assert found[200].soft_404 > 0.5
 
 
+class _Says:
+    """A detector that gives one answer."""
+
+    version = "1"
+
+    def __init__(self, name: str, media_type: str) -> None:
+        self.name = name
+        self._media_type = media_type
+
+    def identify(self, content: bytes, *, is_whole: bool) -> Identity:
+        return Identity(self._media_type)
+
+
+@pytest.mark.parametrize(
+    ("pronom", "libmagic", "declared", "kept"),
+    [
+        ("text/html", "application/javascript", "text/html; charset=x", False),
+        ("application/xhtml+xml", "text/plain", "text/html", False),
+        ("text/html", "application/javascript", "application/javascript", True),
+        ("text/html", "application/javascript", "", True),
+        ("application/pdf", "application/javascript", "text/html", True),
+        ("text/html", "application/xhtml+xml", "text/html", True),
+    ],
+)
+def test_libmagic_is_outvoted_where_signatures_and_server_say_html(
+    pronom: str, libmagic: str, declared: str, kept: bool
+) -> None:
+    detectors = Detectors(types=(_Says("fido", pronom), _Says("python-magic", libmagic)))
+    found = Characteriser(detectors).findings(Subject(b"x", content_type=declared))
+    assert found.types == {"fido": pronom} | ({"python-magic": libmagic} if kept else {})
+
+
+def test_a_page_that_begins_with_a_script_has_languages(characteriser: Characteriser) -> None:
+    page = b"<html><script>/* x */ function f() { var a = 1; }</script>" + html(ENGLISH).encode()
+    found = characteriser.findings(Subject(page, status=200, content_type="text/html"))
+    assert found.types["fido"] == "text/html"
+    assert set(found.types.values()) == {"text/html"}
+    assert found.languages is not None
+
+
 def test_a_text_without_a_status_is_no_reason_to_crash(tmp_path: Path) -> None:
     page = html(ENGLISH).encode()
     source = write_packed(
