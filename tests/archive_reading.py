@@ -54,10 +54,14 @@ def records(directory: Path) -> Iterator[Any]:
 
 
 def check_sealed(path: Path) -> None:
-    """Fail unless three independent readers find *path* whole."""
+    """Fail unless three independent readers find *path* whole.
+
+    Where there are revisits, one is not asked for payload digests: it takes theirs for their body.
+    """
     run_clean("gzip", "-t", str(path))
     run_clean(str(TOOLS / "warcio"), "check", str(path))
-    run_clean(str(TOOLS / "fastwarc"), "check", "-p", "-q", str(path))
+    has_revisits = b"\r\nWARC-Type: revisit\r\n" in inflate_all(path)
+    run_clean(str(TOOLS / "fastwarc"), "check", *(() if has_revisits else ("-p",)), "-q", str(path))
 
 
 def run_clean(*line: str) -> None:

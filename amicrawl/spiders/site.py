@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from scrapy.crawler import Crawler
     from scrapy.http import Response
+    from scrapy.settings import BaseSettings
 
     from amicrawl.seed import Seed
 
@@ -48,6 +49,12 @@ class SiteSpider(Spider):
         given = {name: value for name, value in asdict(arguments).items() if value is not None}
         self.asked = {name: str(value) for name, value in given.items() if name != "url"}
         self.asked["url"] = " ".join(arguments.url)
+
+    @classmethod
+    def update_settings(cls, settings: BaseSettings) -> None:
+        """Store no payload twice, unless the project says otherwise: pages of a site share many."""
+        super().update_settings(settings)
+        settings.set("AMICRAWL_DEDUP", "crawl", "addon")
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:

@@ -165,6 +165,23 @@ def test_a_url_is_taken_once_however_often_it_is_linked_to(crawled: Crawled) -> 
     assert len(urls) == len(set(urls))
 
 
+@pytest.mark.parametrize(("settings", "stored"), [({}, 1), ({"AMICRAWL_DEDUP": "seed"}, 2)])
+def test_a_payload_is_stored_once_unless_told_otherwise(
+    settings: dict[str, str], stored: int, tmp_path: Path
+) -> None:
+    def answer(head: bytes) -> bytes:
+        is_start = head.split(b" ")[1] == b"/"
+        return page(links("/1", "/2") if is_start else b"the same" * 100, HTML)
+
+    with RawServer(answer) as server:
+        done = crawl_site(f"{server.url}/", tmp_path / "out", settings=settings)
+    assert done.returncode == ExitCode.DONE, done.stderr
+    [warc] = (tmp_path / "out").glob("*.warc.gz")
+    assert gzip.decompress(warc.read_bytes()).count(b"the same" * 100) == stored
+    assert len(rows(tmp_path / "out")) == 3
+    check_sealed(warc)
+
+
 @pytest.mark.parametrize(
     ("arguments", "settings", "taken"),
     [
