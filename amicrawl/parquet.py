@@ -144,16 +144,10 @@ class ParquetTable:
         """The number of row groups."""
         return self._table.num_row_groups
 
-    def groups_reaching(self, column: str, least: int) -> list[int]:
-        """Return the row groups whose statistics do not rule out a value of *column* from *least* on."""
-        leaf = next(iter(self._leaves([column])))
-        found = []
-        for group in range(self.groups):
-            known = self._table.metadata.row_group(group).column(leaf).statistics
-            most = known.max if known is not None and known.has_min_max else None
-            if not isinstance(most, int) or most >= least:
-                found.append(group)
-        return found
+    @property
+    def group_rows(self) -> list[int]:
+        """The number of rows of each row group."""
+        return [self._table.metadata.row_group(group).num_rows for group in range(self.groups)]
 
     def batches(
         self,

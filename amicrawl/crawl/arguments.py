@@ -39,6 +39,8 @@ class SeedArguments:
     """Into how many parts the hosts are divided."""
     fresh: bool = False
     """Whether a directory that holds a frontier is refused instead of resumed."""
+    rebuild: bool = False
+    """Whether a frontier that cannot be opened is made anew from what was archived."""
     strict: bool = False
     """Whether a line that cannot be used makes the exit code 7."""
     config: str | None = None
@@ -63,6 +65,7 @@ class SeedArguments:
             shard=shard,
             shards=shards,
             fresh=_switch(values, "fresh"),
+            rebuild=_switch(values, "rebuild"),
             strict=_switch(values, "strict"),
             config=values.get("config") or None,
         )
@@ -92,6 +95,8 @@ class SiteArguments:
     """Into how many parts the hosts are divided."""
     fresh: bool = False
     """Whether a directory that holds a frontier is refused instead of resumed."""
+    rebuild: bool = False
+    """Whether a frontier that cannot be opened is made anew from what was archived."""
     config: str | None = None
     """The crawl file that the others were taken from, where they were."""
 
@@ -124,6 +129,7 @@ class SiteArguments:
             shard=shard,
             shards=shards,
             fresh=_switch(values, "fresh"),
+            rebuild=_switch(values, "rebuild"),
             config=values.get("config") or None,
         )
 

@@ -29,6 +29,8 @@ class Errand:
     """Scrapy's `JOBDIR`, where it names one: all runs with it are one crawl."""
     fresh: bool = False
     """Whether a directory that holds a frontier is to be refused."""
+    rebuilds: bool = False
+    """Whether a frontier that cannot be opened is to be made anew from what was archived."""
     recrawl_before: int | None = None
     """The hour since 1970 up to which settled rows are due again; None for a crawl of new ones."""
     shard: int = 0
@@ -46,6 +48,7 @@ class Errand:
             reads=bool(getattr(spider, "reads_responses", True)),
             job_directory=job_directory,
             fresh=bool(getattr(spider, "fresh", False)),
+            rebuilds=bool(getattr(arguments, "rebuild", False)),
             recrawl_before=getattr(spider, "recrawl_before", None),
             shard=getattr(arguments, "shard", 0),
             shards=getattr(arguments, "shards", 1),

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
 _WRITE_EVERY = 0.05
+_NOTE_EVERY = 1.0
 _FORCE_EVERY = {Durability.NONE: float("inf"), Durability.NORMAL: 1.0, Durability.FULL: 0.0}
 
 
@@ -35,6 +36,8 @@ class Keeping:
         self._forcing: Future[None] | None = None
         self._force_every = _FORCE_EVERY[run.config.durability]
         self._forced_at = run.clock()
+        self._noted, self._noted_at = 0, run.clock()
+        """The rows of the index that the frontier was told of last, and when."""
         crawler.signals.connect(self._opened, signals.spider_opened)
         crawler.signals.connect(self._closed, signals.spider_closed)
 
@@ -61,6 +64,10 @@ class Keeping:
     def _keep(self) -> None:
         """Do what is due; raises OutputError where the disk fails."""
         frontier, now = self._run.frontier, self._run.clock()
+        rows = self._run.index_rows
+        if rows != self._noted and now - self._noted_at >= _NOTE_EVERY:
+            frontier.note_index(rows)
+            self._noted, self._noted_at = rows, now
         frontier.flush()
         if self._forcing is not None and self._forcing.done():
             forcing, self._forcing = self._forcing, None

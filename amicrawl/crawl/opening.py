@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from dataclasses import replace
@@ -12,9 +13,10 @@ from amicrawl.config import Identity
 from amicrawl.crawl.following import DEEPEST_PAGE
 from amicrawl.crawl.output import frontier_directory
 from amicrawl.crawl.policy import asked_again_at, changes, policy_of, read_policy, write_policy
-from amicrawl.crawl.resuming import Resumed, read_again, reconcile, resumed
+from amicrawl.crawl.rebuilding import complete, rebuild
+from amicrawl.crawl.resuming import UNREAD_LINKS, Resumed, read_again, reconcile, resumed
 from amicrawl.disk import OutputFile, explained
-from amicrawl.errors import InputError, UsageError
+from amicrawl.errors import DamagedFileError, InputError, UsageError
 from amicrawl.frontier import Cause, DurableFrontier, LivePartition
 from amicrawl.frontier.admission import Admission
 from amicrawl.frontier.again import kept_out, make_due
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from amicrawl.crawl.run import Run
+
+logger = logging.getLogger(__name__)
 
 _NOTE = "amicrawl-out"
 """The file in `JOBDIR` that names the output directory of its crawl."""
@@ -48,12 +52,7 @@ def opened_frontier(run: Run) -> tuple[DurableFrontier, Resumed]:
     Raises as `Output` and `LivePartition` do.
     """
     output = run.output
-    partition = LivePartition(
-        frontier_directory(run.config),
-        disk=run.disk,
-        hour=int(time.time() // 3600),
-        meta={} if run.errand.continues else {IDENTITY: run.identity.value.encode("ascii")},
-    )
+    partition = _opened_partition(run)
     run.identity = Identity(partition.state.meta[IDENTITY].decode("ascii"))
     following = run.following
     before = read_policy(partition.directory)
@@ -92,7 +91,7 @@ def opened_frontier(run: Run) -> tuple[DurableFrontier, Resumed]:
     pages = 0
     if following is not None:
         following.recall(partition)
-        if "selection" in changed:
+        if "selection" in changed or partition.state.meta.pop(UNREAD_LINKS, b""):
             pages = read_again(frontier, run.config.directory, following, ours=run.is_ours)
     frontier.flush()
     write_policy(partition.directory, before, policy, asked_again=let_in > 0, disk=run.disk)
@@ -116,6 +115,31 @@ def _let_in(partition: LivePartition, changed: Collection[str]) -> int:
     rows = kept_out(partition, causes=causes, robots="robots" in changed)
     make_due(partition, rows, hour=int(time.time() // 3600))
     return len(rows)
+
+
+def _opened_partition(run: Run) -> LivePartition:
+    """Return the partition of *run*; made anew where it cannot be opened, if the crawl asks for that."""
+    directory, errand = frontier_directory(run.config), run.errand
+    complete(run.config.directory, disk=run.disk)
+
+    def open_it() -> LivePartition:
+        return LivePartition(
+            directory,
+            disk=run.disk,
+            hour=int(time.time() // 3600),
+            meta={} if errand.continues else {IDENTITY: run.identity.value.encode("ascii")},
+        )
+
+    if not errand.rebuilds:
+        return open_it()
+    if directory.exists():
+        try:
+            return open_it()
+        except DamagedFileError as error:
+            logger.warning("%s", error)
+    made = rebuild(run.config.directory, disk=run.disk, identity=run.identity, ours=run.is_ours)
+    logger.warning("%s", made.sentence())
+    return open_it()
 
 
 def _goes_on(run: Run) -> bool:

@@ -10,8 +10,9 @@ right about what was captured, since a row counts only with its record:
 Where callbacks read the pages, none is settled by the index: what a callback had not yielded is in no
 file. Such a page is fetched again, and read again.
 
-Only what happened since the last snapshot of the frontier is looked at; a snapshot is written when
-everything before it has long reached the disk. After a clean end there is nothing to look at.
+Only the last rows of the index are looked up, and the rows of the frontier that changed since: its
+journal notes how many rows the index had (`frontier.heard`). After a clean end there is nothing to look
+at.
 """
 
 from __future__ import annotations
@@ -29,30 +30,40 @@ from amicrawl.crawl.following import Page
 from amicrawl.frontier import Cause, DurableFrontier, Found, Offer, Outcome, Source, Status
 from amicrawl.frontier.revisits import Revisits
 from amicrawl.frontier.states import RESTING, WAITING
+from amicrawl.frontier.stock import is_settled_since
 from amicrawl.frontier.texts import offer_of
 from amicrawl.politeness import Gates, HostBreaker, InflightLimit
+from amicrawl.politeness.robots_policy import robots_url
 from amicrawl.record import TABLE_NAME
 from amicrawl.record.rebuild import stored
 from amicrawl.seed import Seed
 from amicrawl.urls import Refused, UrlKey, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from amicrawl.crawl.following import Following
     from amicrawl.frontier import LivePartition
+    from amicrawl.parquet import ParquetTable
 
     KeyOf = Callable[[str], UrlKey | Refused]
     Ours = Callable[[int], bool]
 
 logger = logging.getLogger(__name__)
 
+UNREAD_LINKS = b"amicrawl.unread_links"
+"""The metadata key of a frontier made from the archive: no crawl has read the links of its pages yet."""
 _MS_PER_HOUR = 3_600_000
 CAPTURED = "captured"
 DENIED = "denied by robots.txt"
 WITHHELD_ADDRESS = "withheld for the address"
 """Words for where URLs are, of which the end of a crawl has more to say."""
+_BATCH = 4096
+_MANY = 10_000
+"""Rows of the index from which on it is worth a line that they are looked up."""
+_SAY_EVERY = 5.0
+"""Seconds between two lines of progress."""
 _COLUMNS = [
     "url",
     "status",
@@ -101,6 +112,8 @@ class Resumed:
     """The hour since 1970 at which the first of those to be tried again is due; 0 for none."""
     read_again: int = 0
     """Archived pages that were read again for their links, since the crawl takes others now."""
+    index_rows: int = 0
+    """Rows that the index had when the crawl began."""
 
     def sentence(self) -> str:
         """Say what was found, for the operator."""
@@ -147,34 +160,116 @@ def reconcile(
     opened = partition.opened
     for note in opened.notes:
         logger.warning("Frontier: %s", note)
-    if not opened.touched and not lost_urls:
-        return Resumed()
+    total = index_rows(directory)
+    if opened.is_new:
+        _say_what_is_unknown(directory, total)
+        return Resumed(index_rows=total)
+    known, touched = opened.touched.since(total + len(lost_urls), opened.index_rows)
+    known = max(0, known - len(lost_urls))
+    if known >= total and not touched:
+        return Resumed(index_rows=total)
     frontier = DurableFrontier(
         partition, Gates(0, 1), HostBreaker(1, max_retries=0), InflightLimit(1, 1, 1), wall=time.time
     )
-    captured: set[UrlKey] = set()
-    settled = 0
-    for row in _captures_since(directory, opened.since):
-        key = key_of(row["url"])
-        if isinstance(key, Refused):
-            continue
-        captured.add(key)
-        if reads or (row["fetched_at"] < asked_again and not 200 <= row["status"] < 400):
-            continue
-        outcome = _outcome(row)
-        seed = Seed(row["url"], meta_json=row["meta_json"] or "")
-        if not _settle(frontier, key, seed, outcome, row["fetched_at"] // _MS_PER_HOUR):
-            continue
-        settled += 1
-        if following is not None:
-            _follow_stored(frontier, key, following, directory, row, ours=ours)
-        elif outcome.redirect:
-            _offer_target(frontier, outcome.redirect, 1, key_of, ours)
-    lost = _bring_back_lost(frontier, captured, lost_urls, key_of)
+    look = Look(
+        frontier,
+        directory,
+        key_of=key_of,
+        ours=ours,
+        following=following,
+        reads=reads,
+        asked_again=asked_again,
+    )
+    look.at(rows_from(directory, known), total=total - known)
+    lost = _bring_back_lost(frontier, touched, look.captured, lost_urls, key_of)
     if not reads:
-        _offer_targets(frontier, key_of, ours, counts_hops=following is None)
+        offer_targets(frontier, touched, key_of, ours, counts_hops=following is None)
+    partition.note_index(total, all_known=True)
     frontier.flush()
-    return Resumed(in_flight=frontier.lapsed, settled_by_index=settled, lost=lost)
+    return Resumed(in_flight=frontier.lapsed, settled_by_index=look.settled, lost=lost, index_rows=total)
+
+
+def _say_what_is_unknown(directory: Path, rows: int) -> None:
+    if rows:
+        logger.warning(
+            "%s holds %s captures and no frontier that knows of them: what is asked for is fetched "
+            "again. To have it settled by them: amicrawl frontier rebuild %s",
+            directory,
+            f"{rows:,}",
+            directory,
+        )
+
+
+class Look:
+    """A look at the rows of the index that the frontier may not have heard of."""
+
+    def __init__(
+        self,
+        frontier: DurableFrontier,
+        directory: Path,
+        *,
+        key_of: KeyOf,
+        ours: Ours,
+        following: Following | None = None,
+        reads: bool = False,
+        asked_again: int = 0,
+    ) -> None:
+        """Take the parameters of `reconcile`."""
+        self.captured: set[UrlKey] = set()
+        """The keys of the rows that were looked at."""
+        self.looked_at = 0
+        self.settled = 0
+        """How many rows the frontier had not heard of."""
+        self._frontier = frontier
+        self._partition = frontier.partition
+        self._directory = directory
+        self._key_of = key_of
+        self._ours = ours
+        self._following = following
+        self._reads = reads
+        self._asked_again = asked_again
+
+    def at(self, batches: Iterable[Any], *, total: int) -> None:
+        """Look at the rows of *batches*, *total* in all."""
+        hour, said_at = int(time.time() // 3600), time.monotonic()
+        if total >= _MANY:
+            logger.info("Resuming: %s rows of the index are looked up.", f"{total:,}")
+        for batch in batches:
+            urls, moments = batch["url"].to_pylist(), batch["fetched_at"].to_pylist()
+            for at, (url, moment) in enumerate(zip(urls, moments, strict=True)):
+                key = self._key_of(url)
+                if isinstance(key, Refused):
+                    continue
+                self.captured.add(key)
+                # A clock may have been ahead: nothing was fetched later than now.
+                row_hour = min(moment // _MS_PER_HOUR, hour)
+                if not self._reads and not self._is_known(key, url, row_hour):
+                    self._take(batch.slice(at, 1).to_pylist()[0], key, row_hour)
+            self.looked_at += len(urls)
+            if time.monotonic() - said_at > _SAY_EVERY:
+                said_at = time.monotonic()
+                logger.info("Resuming: %s of %s rows looked up.", f"{self.looked_at:,}", f"{total:,}")
+
+    def _is_known(self, key: UrlKey, url: str, hour: int) -> bool:
+        """Tell, without much ado, whether the frontier has heard of the capture of *url* at *hour*."""
+        number = self._partition.find(*key)
+        if number is None:
+            # It stands in the index beside the pages, and in no frontier.
+            return url.endswith("/robots.txt") and url == robots_url(url)
+        row = self._partition.get(number)
+        return row.status not in WAITING and is_settled_since(row, hour)
+
+    def _take(self, row: dict[str, Any], key: UrlKey, hour: int) -> None:
+        if row["fetched_at"] < self._asked_again and not 200 <= row["status"] < 400:
+            return
+        frontier, outcome = self._frontier, _outcome(row)
+        if not _settle(frontier, key, Seed(row["url"], meta_json=row["meta_json"] or ""), outcome, hour):
+            return
+        self.settled += 1
+        if self._following is not None:
+            _follow_stored(frontier, key, self._following, self._directory, row, ours=self._ours)
+        elif outcome.redirect:
+            _offer_target(frontier, outcome.redirect, 1, self._key_of, self._ours)
 
 
 def resumed(frontier: DurableFrontier, mended: Resumed, *, recrawls: bool) -> Resumed:
@@ -183,7 +278,7 @@ def resumed(frontier: DurableFrontier, mended: Resumed, *, recrawls: bool) -> Re
     *recrawls* tells whether settled URLs are fetched again, too, once due.
     """
     if frontier.partition.opened.is_new:
-        return Resumed()
+        return mended
     counts = frontier.counts
     standing = _standing(frontier) if not frontier.queued else {}
     taken = WAITING | RESTING if recrawls else WAITING
@@ -206,7 +301,8 @@ def read_again(frontier: DurableFrontier, directory: Path, following: Following,
     """
     partition = frontier.partition
     pages = 0
-    for row in _captures_since(directory, 0):
+    rows = (row for batch in rows_from(directory, 0) for row in batch.to_pylist())
+    for row in rows:
         if not row["warc_file"] or not following.looks_into(
             row["url"], row["content_type"], row["status"]
         ):
@@ -260,12 +356,16 @@ def _settle(frontier: DurableFrontier, key: UrlKey, seed: Seed, outcome: Outcome
 
 
 def _bring_back_lost(
-    frontier: DurableFrontier, captured: set[UrlKey], lost_urls: list[str], key_of: KeyOf
+    frontier: DurableFrontier,
+    touched: Iterable[int],
+    captured: set[UrlKey],
+    lost_urls: list[str],
+    key_of: KeyOf,
 ) -> int:
     """Have every URL fetched again whose capture is not there; return how many."""
     partition = frontier.partition
     lost = 0
-    for number in partition.opened.touched:
+    for number in touched:
         row = partition.get(number)
         key = UrlKey(row.host, row.path)
         if row.status in _SETTLED and key not in captured:
@@ -301,13 +401,15 @@ def _follow_stored(
     following.hand_over(frontier, key, following.read_now(item, page), ours=ours)
 
 
-def _offer_targets(frontier: DurableFrontier, key_of: KeyOf, ours: Ours, *, counts_hops: bool) -> None:
-    """Offer the target of every redirect that was noted since the snapshot, unless it is known.
+def offer_targets(
+    frontier: DurableFrontier, touched: Iterable[int], key_of: KeyOf, ours: Ours, *, counts_hops: bool
+) -> None:
+    """Offer the target of every redirect that was noted in the rows *touched*, unless it is known.
 
     *counts_hops*: whether a redirect counts as one.
     """
     partition = frontier.partition
-    for number in partition.opened.touched:
+    for number in touched:
         row = partition.get(number)
         if not row.redirect_ref:
             continue
@@ -322,19 +424,38 @@ def _offer_target(frontier: DurableFrontier, target: str, hops: int, key_of: Key
         frontier.offer(Offer(Seed(target), key, Source.REDIRECT, 0, hops, extra))
 
 
-def _captures_since(directory: Path, hour: int) -> Iterator[dict[str, Any]]:
-    """Yield the rows of the index since *hour*."""
-    table = directory / TABLE_NAME
-    if not table.exists():
+def index_rows(directory: Path) -> int:
+    """Return how many rows the index in *directory* has; 0 where there is none."""
+    table = _index(directory)
+    if table is None:
+        return 0
+    with table:
+        return table.rows
+
+
+def rows_from(directory: Path, first: int) -> Iterator[Any]:
+    """Yield the rows of the index from number *first* on, as record batches, in their order."""
+    table = _index(directory)
+    if table is None:
         return
-    since = hour * _MS_PER_HOUR
+    with table:
+        for group, rows in enumerate(table.group_rows):
+            if first >= rows:
+                first -= rows
+                continue
+            for batch in table.batches(_COLUMNS, rows=_BATCH, groups=[group]):
+                if first < batch.num_rows:
+                    yield batch.slice(first)
+                first = max(0, first - batch.num_rows)
+
+
+def _index(directory: Path) -> ParquetTable | None:
+    path = directory / TABLE_NAME
+    if not path.exists():
+        return None
     from amicrawl.record.table import opened_index  # noqa: PLC0415  # dear to load, and seldom needed
 
-    with opened_index(table) as opened:
-        for batch in opened.batches(_COLUMNS, groups=opened.groups_reaching("fetched_at", since)):
-            rows: Any = batch
-            late = np.flatnonzero(rows["fetched_at"].to_numpy(zero_copy_only=False) >= since)
-            yield from rows.take(late).to_pylist()
+    return opened_index(path)
 
 
 def _outcome(row: dict[str, Any]) -> Outcome:

@@ -216,6 +216,11 @@ class Run:
         return frontier
 
     @property
+    def index_rows(self) -> int:
+        """How many rows the index has: those of earlier crawls, and those that are kept by now."""
+        return self.resumed.index_rows + self.tally.rows
+
+    @property
     def has_frontier(self) -> bool:
         """Whether the frontier is open: it was used, and is not closed yet."""
         return "frontier" in vars(self) and not self._frontier_closed
@@ -385,7 +390,7 @@ class Run:
             frontier.partition.abandon()
             return
         try:
-            frontier.close()
+            frontier.close(index_rows=self.index_rows)
         except AmicrawlError as error:
             self.recorder.fault = error
             frontier.partition.abandon()

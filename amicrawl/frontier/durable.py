@@ -30,7 +30,7 @@ from amicrawl.frontier.row import Dispatch, Settled
 from amicrawl.frontier.settling import Settling
 from amicrawl.frontier.standings import Standings
 from amicrawl.frontier.states import RESTING, WAITING, Event, Status, after
-from amicrawl.frontier.stock import due_now, take_stock
+from amicrawl.frontier.stock import due_now, is_settled_since, take_stock
 from amicrawl.frontier.texts import offer_of
 from amicrawl.frontier.url_row import UrlRow, priority_and_reference
 from amicrawl.frontier.wheel import DueWheel
@@ -102,8 +102,9 @@ class DurableFrontier:
         due_at = self._hour if recrawl_before is None else recrawl_before
         stock = take_stock(partition, self._hour, due_at=due_at, recrawls=self._recrawls)
         self._standings = Standings(partition, stock.counts)
-        self.lapsed = stock.lapsed
+        self.lapsed = len(stock.lapsed)
         """How many rows were found in flight: the crawl before died with them."""
+        self._lapsed = set(stock.lapsed)
         self._wheel.add_many(stock.later, stock.later_dues)
         moves = None
         if ranking is not None:
@@ -315,9 +316,15 @@ class DurableFrontier:
         self._hosts.hand_over(counts=True)
         self.partition.snapshot(self._hour)
 
-    def close(self) -> None:
-        """Write everything down and give the partition up."""
+    def note_index(self, rows: int) -> None:
+        """Note that the index of the crawl has *rows*; to be told once a second while they grow."""
+        self.partition.note_index(rows)
+
+    def close(self, *, index_rows: int | None = None) -> None:
+        """Write everything down and give the partition up; the index of the crawl has *index_rows*."""
         self._hosts.hand_over(counts=True)
+        if index_rows is not None and self.partition.has_changed:
+            self.partition.note_index(index_rows, all_known=not self._flights)
         self.partition.close(self._hour)
 
     def settle_found(self, key: UrlKey, outcome: Outcome, hour: int) -> bool:
@@ -331,9 +338,10 @@ class DurableFrontier:
         if number is None:
             raise AmicrawlError(f"URL key {key[0]:016x}:{key[1]:016x} is not in the frontier.")
         row = self.partition.get(number)
-        # A settled row was due, and taken by a recrawl whose journal did not get as far as to say so.
-        again = row.status in RESTING and row.next_due > 0 and row.last_crawled < hour
-        if not (row.status in WAITING or again) or row.next_due > hour:
+        if number in self._lapsed:
+            # It was handed out and not settled, whatever the clocks said then.
+            self._lapsed.discard(number)
+        elif is_settled_since(row, hour):
             return False
         known = offer_of(self.partition, row, self._revisits).seed
         self._settling.settle(number, row, known, outcome, hour=hour)

@@ -3,7 +3,8 @@
 Every change is a frame of the journal. A snapshot now and then keeps the journal short; it is written
 while the crawl goes on. What is on disk when a process dies, by whatever cause, is a snapshot and the
 journals behind it, and opening the directory puts them together again: rows that were in flight are
-found in flight, a torn tail is cut off, and a damaged snapshot is made up for by the one before it.
+found in flight, a torn tail is cut off, damage within a journal is passed over, and a damaged snapshot
+is made up for by the one before it. Where a journal is missing, nothing is opened.
 
 One thread changes a partition; `sync` may run on another. `load` only reads.
 """
@@ -11,6 +12,7 @@ One thread changes a partition; `sync` may run on another. `load` only reads.
 from __future__ import annotations
 
 import tempfile
+from collections import deque
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,8 +22,9 @@ from amicrawl.config import Identity
 from amicrawl.disk import DirectoryLock, Disk, explained
 from amicrawl.errors import UsageError
 from amicrawl.frontier.adoption import adopted
+from amicrawl.frontier.heard import NOTES_BACK, Touched, index_note
 from amicrawl.frontier.snapshot import Copies, SnapshotTask, freeze, partition_at, write
-from amicrawl.frontier.state import IDENTITY, PartitionState
+from amicrawl.frontier.state import IDENTITY, INDEX_ROWS, PartitionState
 from amicrawl.frontier.store.frames import host_frame, intern_frame, url_frame
 from amicrawl.frontier.store.generations import Generations
 from amicrawl.frontier.store.journal import Journal
@@ -46,10 +49,12 @@ class Opened:
     """Whether there was none before."""
     frames: int = 0
     """How many frames of journals were replayed: 0 after a clean end."""
-    touched: set[int] = field(default_factory=set)
-    """Numbers of the rows that those changed."""
-    since: int = 0
-    """The hour since 1970 at which the snapshot was taken that they follow."""
+    touched: Touched = field(default_factory=Touched)
+    """The rows that those changed."""
+    lost: int = 0
+    """How many frames were damaged, with intact ones behind them."""
+    index_rows: int = 0
+    """How many rows of the index the snapshot that they follow has heard of, at least."""
     notes: tuple[str, ...] = ()
     """Sentences about what was damaged and what was done about it."""
 
@@ -60,9 +65,18 @@ class LivePartition:
     A row is addressed by its number, which it keeps as long as the partition is open.
     """
 
-    def __init__(self, directory: Path, *, disk: Disk, hour: int, meta: Mapping[bytes, bytes]) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        disk: Disk,
+        hour: int,
+        meta: Mapping[bytes, bytes],
+        begin_with: PartitionState | None = None,
+    ) -> None:
         """Open the partition in *directory*, or begin one with *meta* there at *hour*.
 
+        One that is begun holds what *begin_with* does, which is its own from then on.
         Raises DamagedFileError where what is there cannot be read, OutputError where nothing can be
         written, and UsageError where it was made with another identity than *meta* says, if it says any.
         """
@@ -73,16 +87,21 @@ class LivePartition:
         self._lock = DirectoryLock(directory)
         with ExitStack() as undo:
             undo.callback(self._lock.release)
-            self._open(hour, meta, undo)
+            self._open(hour, meta, begin_with, undo)
             undo.pop_all()
 
-    def _open(self, hour: int, meta: Mapping[bytes, bytes], undo: ExitStack) -> None:
+    def _open(
+        self, hour: int, meta: Mapping[bytes, bytes], begin_with: PartitionState | None, undo: ExitStack
+    ) -> None:
         directory, disk = self.directory, self._disk
         self._generations = Generations(directory, disk=disk)
         self.state, self.opened, replayed = _read(self._generations, directory, disk=disk)
         # Adopting exchanges the state, and a snapshot the journal: it is the last that counts.
         undo.callback(lambda: self.state.close())  # noqa: PLW0108
         self._lsn = replayed.next_lsn
+        if begin_with is not None and self.opened.is_new:
+            self.state.close()
+            self.state = begin_with
         self._generations.mend(replayed)
         _check_identity(self.state, meta, directory)
         is_foreign = IDENTITY not in self.state.meta and not self.opened.is_new
@@ -93,10 +112,13 @@ class LivePartition:
             self.state.created = hour
         self._journal = Journal(self._generations.begin_log(), disk=disk)
         undo.callback(lambda: self._journal.close())  # noqa: PLW0108
+        self._generations.name_log(self._journal.path)
         self._frames = self.opened.frames
+        self._index_rows: deque[int] = deque([self.opened.index_rows], maxlen=NOTES_BACK + 1)
         self._snapshot: SnapshotTask | None = None
-        if self.opened.is_new or is_foreign:
-            # What is in no journal must be on disk before the first row is.
+        if self.opened.is_new or is_foreign or self.opened.lost:
+            # What is in no journal must be on disk before the first row is; and what was read past
+            # damage need not be found again.
             self.snapshot(hour)
             self._end_snapshot()
 
@@ -184,6 +206,23 @@ class LivePartition:
         else:
             state.hosts.write(number, packed)
         self._append(host_frame(self._lsn, packed))
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether anything has changed since the last snapshot was begun."""
+        return self._frames > 0
+
+    def note_index(self, rows: int, *, all_known: bool = False) -> None:
+        """Note in the journal that the index of the crawl has *rows* by now.
+
+        To be told about once a second: what is settled some seconds later was among them. With
+        *all_known*, nothing of them is still to be settled.
+        """
+        if all_known:
+            self._index_rows.clear()
+        self._index_rows.append(rows)
+        self.state.meta[INDEX_ROWS] = b"%d" % self._index_rows[0]
+        self.intern(index_note(rows, all_known=all_known))
 
     def flush(self) -> None:
         """Write all changes to the journal: from here on they outlive the process."""
@@ -275,12 +314,21 @@ def load(directory: Path) -> Partition:
         state.close()
 
 
+def best_state(directory: Path, work: Path, *, disk: Disk) -> tuple[PartitionState, Opened]:
+    """Return the newest state of *directory* that can be read, though journals may be missing.
+
+    Working files are made in *work*. Raises DamagedFileError where nothing can be read.
+    """
+    state, opened, _ = _read(Generations(directory, disk=disk), work, disk=disk, incomplete=True)
+    return state, opened
+
+
 def _read(
-    generations: Generations, work: Path, *, disk: Disk
+    generations: Generations, work: Path, *, disk: Disk, incomplete: bool = False
 ) -> tuple[PartitionState, Opened, ReplayedLogs]:
     """Return the state on disk, with working files in *work*, and what was found on the way."""
     candidate, state = generations.choose(
-        lambda path: PartitionState.of_file(path, directory=work, disk=disk)
+        lambda path: PartitionState.of_file(path, directory=work, disk=disk), incomplete=incomplete
     )
     if state is None:
         state = PartitionState(directory=work, disk=disk)
@@ -291,11 +339,25 @@ def _read(
         state.close()
         raise
     opened.frames = sum(log.frames for log in replayed.logs)
+    opened.lost = replayed.lost
+    if replayed.lost:
+        opened.touched.forget_notes()
+    nameless = state.drop_nameless(opened.touched.since_begin()) if replayed.lost else 0
     # One that was begun and never got as far as its first snapshot is new still.
     opened.is_new = candidate.snapshot is None and not opened.frames
-    opened.since = state.created
+    opened.index_rows = _number(state.meta.get(INDEX_ROWS, b"0"))
     opened.notes = (*candidate.notes, *replayed.notes)
+    if nameless:
+        note = (
+            f"{nameless} URLs stood in the damage and are left out: they come back with the seed list, "
+            "with the pages that link to them, or by `amicrawl frontier rebuild`."
+        )
+        opened.notes = (*opened.notes, note)
     return state, opened, replayed
+
+
+def _number(text: bytes) -> int:
+    return int(text) if text.isdigit() and len(text) < 18 else 0
 
 
 def _check_identity(state: PartitionState, meta: Mapping[bytes, bytes], directory: Path) -> None:

@@ -7,9 +7,12 @@ in memory. Both answers are exact, so a key is never taken for known because a f
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
+from amicrawl.config import Identity
+from amicrawl.errors import AmicrawlError
 from amicrawl.frontier.arena import StringArena
 from amicrawl.frontier.format.faults import Malformed
 from amicrawl.frontier.format.reader import FrontierFile
@@ -17,17 +20,24 @@ from amicrawl.frontier.format.schema import HOST_COLUMNS, HOST_ROW, ROW, URL_COL
 from amicrawl.frontier.seen import BlockedBloom, KeyIndex, SortedKeys, read_filter, sound_sizing
 from amicrawl.frontier.store.logs import ReplayedLogs, replay_logs
 from amicrawl.frontier.table import RowTable
+from amicrawl.frontier.url_row import UrlRow
+from amicrawl.urls import UrlKey, text_of, url_key
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     import numpy as np
 
     from amicrawl.disk import Disk
+    from amicrawl.frontier.heard import Touched
+    from amicrawl.frontier.store.salvage import Gap
 
 IDENTITY = b"amicrawl.identity"
 """The metadata key that names what makes two URLs one row: `exact` or `canonical`."""
+INDEX_ROWS = b"amicrawl.index_rows"
+"""The metadata key that says how many rows of the crawl's index a snapshot has heard of, at least."""
+_LONGEST_NOTE = 48
 _PAGE = 65_536
 
 
@@ -51,6 +61,8 @@ class PartitionState:
         self._base_keys: SortedKeys | None = None
         self._filter: BlockedBloom | None = None
         self._new = KeyIndex()
+        self._damaged_from: int | None = None
+        """The length that the arena had when the first damage in a log was passed over."""
         self.host_numbers: dict[int, int] = {}
         """The number of each host's row, by host key."""
         self.removed: set[int] = set()
@@ -82,16 +94,67 @@ class PartitionState:
             known = self._new.add(host, path, number)
         return known
 
-    def replay(self, logs: Sequence[Path], *, first_lsn: int | None, touched: set[int]) -> ReplayedLogs:
-        """Take over what *logs* say; the numbers of the rows that they change go to *touched*."""
+    def replay(self, logs: Sequence[Path], *, first_lsn: int | None, touched: Touched) -> ReplayedLogs:
+        """Take over what *logs* say; what they change goes to *touched*."""
+        numbers, append, note = touched.numbers, self.arena.append, touched.note
+
+        def intern(entries: bytes) -> None:
+            append(entries)
+            if len(entries) < _LONGEST_NOTE:
+                note(entries)
+
         return replay_logs(
             logs,
             first_lsn=first_lsn,
-            on_url=lambda packed: touched.add(self._put(packed)),
+            on_url=lambda packed: numbers.append(self._put(packed)),
             on_host=self._put_host,
-            on_intern=self.arena.append,
+            on_intern=intern,
             on_tombstone=self._remove,
+            on_gap=self._pass_over,
         )
+
+    def drop_nameless(self, numbers: Iterable[int]) -> int:
+        """Remove those of *numbers* whose URL was in damage that was passed over; return how many.
+
+        A row whose URL is not the one that its key stands for would have another page fetched for it.
+        References of the others that lead into damage lead nowhere from here on.
+        """
+        if IDENTITY not in self.meta or self._damaged_from is None:
+            return 0
+        identity, dropped = Identity(self.meta[IDENTITY].decode("ascii")), 0
+        for number in numbers:
+            row = UrlRow.unpacked(self.rows.read(number))
+            if max(row.url_ref, row.etag_ref, row.redirect_ref) < self._damaged_from:
+                continue
+            if self._text_at(row.url_ref) is None or self._key_at(row.url_ref, identity) != row[:2]:
+                self.removed.add(number)
+                dropped += 1
+            elif self._text_at(row.etag_ref) is None or self._text_at(row.redirect_ref) is None:
+                self.rows.write(number, row._replace(etag_ref=0, redirect_ref=0).packed())
+        return dropped
+
+    def _text_at(self, reference: int) -> bytes | None:
+        """Return the string at *reference*; None where nothing has its begin and end there."""
+        if not reference:
+            return b""
+        if reference >= len(self.arena):
+            return None
+        try:
+            return self.arena.texts_at(reference)[0]
+        except AmicrawlError:
+            return None
+
+    def _key_at(self, reference: int, identity: Identity) -> UrlKey:
+        return url_key(text_of(self._text_at(reference) or b""), identity)
+
+    def _pass_over(self, gap: Gap) -> None:
+        """Have the arena be as long as it was behind *gap*: what was in it is empty strings now."""
+        least, most = len(self.arena), len(self.arena) + gap.end - gap.offset
+        if self._damaged_from is None:
+            self._damaged_from = least
+        told = Counter(length for length in gap.arena_lengths if least <= length <= most)
+        if told:
+            self.arena.append(bytes(told.most_common(1)[0][0] - least))
 
     def close(self) -> None:
         """Give the working files up."""

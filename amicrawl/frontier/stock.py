@@ -23,8 +23,8 @@ class Stock:
 
     counts: dict[Status, int]
     """How many rows stand where, with every status."""
-    lapsed: int
-    """How many were found in flight, and wait again."""
+    lapsed: list[int]
+    """The numbers of those that were found in flight, and wait again."""
     lapsed_hosts: frozenset[int]
     """The hosts of those."""
     due: np.ndarray
@@ -65,7 +65,7 @@ def take_stock(partition: LivePartition, hour: int, *, due_at: int, recrawls: bo
     trapped = np.unique(rows["host_key"][statuses == Status.TRAPPED], return_counts=True)
     return Stock(
         counts={status: counted[status] for status in Status},
-        lapsed=len(lapsed),
+        lapsed=lapsed.tolist(),
         lapsed_hosts=frozenset(rows["host_key"][lapsed].tolist()),
         due=due,
         backlog=Backlog(rows, due),
@@ -73,6 +73,13 @@ def take_stock(partition: LivePartition, hour: int, *, due_at: int, recrawls: bo
         later_dues=dues[numbers[later]],
         trapped=dict(zip(*(column.tolist() for column in trapped), strict=True)),
     )
+
+
+def is_settled_since(row: UrlRow, hour: int) -> bool:
+    """Tell whether *row* was settled at *hour* or later: it has heard of a fetch of that hour."""
+    # A settled row may be due, and taken by a recrawl whose journal did not get as far as to say so.
+    again = row.status in RESTING and row.next_due > 0 and row.last_crawled < hour
+    return not (row.status in WAITING or again) or row.next_due > hour
 
 
 def due_now(row: UrlRow, hour: int) -> UrlRow:

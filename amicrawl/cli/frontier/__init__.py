@@ -13,6 +13,7 @@ from amicrawl.cli.frontier.exchange import export, import_dump
 from amicrawl.cli.frontier.files import compact, pack
 from amicrawl.cli.frontier.listing import ls, schedule
 from amicrawl.cli.frontier.lookup import explain, show
+from amicrawl.cli.frontier.rebuild import rebuild
 from amicrawl.cli.frontier.retry import retry
 from amicrawl.cli.frontier.summary import inspect, stats
 from amicrawl.cli.frontier.tiling import show_map
@@ -33,6 +34,7 @@ app.command()(show)
 app.command()(explain)
 app.command()(retry)
 app.command()(verify)
+app.command()(rebuild)
 app.command()(pack)
 app.command()(compact)
 app.command()(export)

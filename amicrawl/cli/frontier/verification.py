@@ -91,8 +91,16 @@ def _look_into_directory(directory: Path, found: Findings) -> None:
         on_host=_pass_over,
         on_intern=_pass_over,
         on_tombstone=_pass_over,
+        on_gap=_pass_over,
     )
     found.notes += chosen.notes
+    found.damage += [
+        DamagedFileError(
+            log.path, gap.offset, f"log: damaged up to byte {gap.end}, {gap.lost} changes gone"
+        )
+        for log in logs.logs
+        for gap in log.gaps
+    ]
     for log in logs.torn:
         # A kill leaves a frame that is cut short; bytes that changed are another matter.
         if log.stopped.endswith("cut short"):
@@ -115,7 +123,7 @@ def _check_ends(path: Path) -> None:
         file.check_regions()
 
 
-def _pass_over(_: bytes) -> None:
+def _pass_over(_: object) -> None:
     pass
 
 

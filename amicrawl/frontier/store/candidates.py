@@ -3,7 +3,8 @@
 The superblock says which generation counts. Where it is damaged or gone, or a snapshot is, the next
 best state is found from the files themselves; it is the same state wherever this software wrote the
 directory, since the logs are kept from the older generation on. What was wrong is said in the notes. A
-directory that has ever had a snapshot never counts as empty.
+directory that has ever had a snapshot never counts as empty, and one that lacks a log which the
+superblock names is refused: without it an older state would pass for the newest.
 """
 
 from __future__ import annotations
@@ -42,11 +43,12 @@ class Candidate:
     """What was wrong with better candidates, a sentence each."""
 
 
-def candidates(directory: Path) -> Iterator[Candidate]:
+def candidates(directory: Path, *, incomplete: bool = False) -> Iterator[Candidate]:
     """Yield the states of *directory*, the best first.
 
-    Raises DamagedFileError at the end of the candidates, and so at once if there is none; InputError
-    where the directory or a file cannot be read.
+    With *incomplete*, also those that lack a log: what they say was true once. Raises DamagedFileError
+    at the end of the candidates, and so at once if there is none; InputError where the directory or a
+    file cannot be read.
     """
     listing = list_directory(directory)
     if listing.superblock is None and not listing.snapshots:
@@ -54,10 +56,13 @@ def candidates(directory: Path) -> Iterator[Candidate]:
         return
     notes: list[str] = []
     slots = _slots(directory, listing, notes)
+    missing = _missing(listing, slots)
+    if missing and not incomplete:
+        raise DamagedFileError(directory / missing[0], 0, f"the log is missing. {way_out(directory)}")
     for generation in _ranked(directory, listing, slots, notes):
         slot = slots.get(generation)
         logs = listing.logs_from(generation + 1)
-        if slot is None and logs and generation + 1 not in listing.logs:
+        if slot is None and logs and generation + 1 not in listing.logs and not incomplete:
             notes.append(
                 f"{listing.snapshots[generation]} was passed over: {log_name(generation + 1)} is "
                 f"missing while {logs[0].name} is there, so it cannot be told what happened in between."
@@ -68,9 +73,7 @@ def candidates(directory: Path) -> Iterator[Candidate]:
         yield Candidate(generation, snapshot, logs, lsn, arena_length, tuple(notes))
     if _logs_tell_all(listing, slots):
         yield Candidate(0, None, listing.logs_from(1), FIRST_LSN, None, tuple(notes))
-    notes.append(
-        f"Nothing in {directory} can be opened. Restore a snapshot and the logs behind it from a copy."
-    )
+    notes.append(f"Nothing in {directory} can be opened. {way_out(directory)}")
     raise DamagedFileError(listing.superblock or max(listing.snapshots.items())[1], 0, " ".join(notes))
 
 
@@ -79,9 +82,30 @@ def _without_snapshot(directory: Path, listing: Listing) -> Candidate:
     if listing.logs and 1 not in listing.logs:
         first = listing.logs[min(listing.logs)]
         raise DamagedFileError(
-            first, 0, f"the snapshot that it follows is missing from {directory}. Restore it from a copy"
+            first, 0, f"the snapshot that it follows is missing from {directory}. {way_out(directory)}"
         )
     return Candidate(0, None, listing.logs_from(1), FIRST_LSN, None)
+
+
+def way_out(directory: Path) -> str:
+    """Return the sentence that says what to do where the partition in *directory* cannot be opened."""
+    return (
+        "Restore the files from a copy, or have the frontier made anew from what was archived: "
+        f"amicrawl frontier rebuild {directory}"
+    )
+
+
+def _missing(listing: Listing, slots: dict[int, Slot]) -> list[str]:
+    """Return the names of the logs that must be there by *slots* and are not, the oldest first."""
+    if not slots:
+        return []
+    newest = max(slots)
+    if any(generation > newest for generation in listing.snapshots):
+        # Its slot is damaged, or it was never committed: what counts is decided by its own log.
+        return []
+    # Where no slot says it, other software wrote them, which begins the log with the first change.
+    last = max(slot.newest_log for slot in slots.values())
+    return [log_name(number) for number in range(newest + 1, last + 1) if number not in listing.logs]
 
 
 def _slots(directory: Path, listing: Listing, notes: list[str]) -> dict[int, Slot]:

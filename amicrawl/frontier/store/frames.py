@@ -8,7 +8,7 @@
 A frame is the whole new state of a URL or host (key and value are the octets of `schema.ROW` or
 `schema.HOST_ROW`), the removal of one (bit 7 of the kind, no value), or the octets that were appended
 to the string arena. LSNs count frames from 1 and never skip one: a frame is intact only if it is the
-next, so that nothing is ever replayed behind a hole. This module turns bytes into bytes.
+next. What is intact behind damage is for `salvage` to find. This module turns bytes into bytes.
 """
 
 from __future__ import annotations
@@ -48,6 +48,8 @@ _ROW_LENGTHS: Final = {Kind.URL: ROW.itemsize, Kind.HOST: HOST_ROW.itemsize}
 _HEAD: Final = Struct("<QBBI")
 _HEAD_SIZE: Final = _HEAD.size
 _CRC: Final = Struct("<I")
+LEAST_FRAME: Final = _HEAD_SIZE + _CRC.size
+"""Bytes of the shortest frame."""
 # A frame with its own CRC behind it has always this one, so one pass both computes and compares.
 _INTACT: Final = 0x48674BC7
 
@@ -139,9 +141,8 @@ def _check_shape(kind_octet: int, key_length: int, value_length: int, offset: in
         )
 
 
-def read_frames(block: bytes | mmap, *, next_lsn: int | None = None) -> Iterator[Frame]:
-    """Yield the intact frames of *block* up to the first that is not; for people to look at."""
-    offset = 0
+def read_frames(block: bytes | mmap, offset: int = 0, *, next_lsn: int | None = None) -> Iterator[Frame]:
+    """Yield the intact frames of *block* from *offset* up to the first that is not."""
     while offset < len(block):
         try:
             found = frame_at(block, offset, next_lsn=next_lsn)
@@ -157,6 +158,7 @@ class Replayed:
     """How far a log could be replayed."""
 
     intact_bytes: int
+    """Where the intact frames end."""
     next_lsn: int | None
     """The LSN after the last intact frame; None where none was asked for and none was found."""
     frames: int
@@ -166,6 +168,7 @@ class Replayed:
 
 def replay(
     block: bytes | mmap,
+    begin: int = 0,
     *,
     first_lsn: int | None,
     on_url: Callable[[bytes], object],
@@ -173,20 +176,21 @@ def replay(
     on_intern: Callable[[bytes], object],
     on_tombstone: Callable[[bytes], object],
 ) -> Replayed:
-    """Hand on what the intact frames of *block* say, in order, and say how far they go.
+    """Hand on what the intact frames of *block* from *begin* on say, in order, and how far they go.
 
     The first must have *first_lsn*; with None it may have any. `on_url` is handed 103 octets,
     `on_host` 97, `on_intern` the octets to append, `on_tombstone` a key of 16 (URL) or 8 (host).
     """
     next_lsn = first_lsn
-    if next_lsn is None and len(block) >= _HEAD_SIZE:
-        found_lsn = _HEAD.unpack_from(block, 0)[0]
+    if next_lsn is None and len(block) - begin >= _HEAD_SIZE:
+        found_lsn = _HEAD.unpack_from(block, begin)[0]
         next_lsn = found_lsn if FIRST_LSN <= found_lsn <= MAX_LSN else None
     if next_lsn is None:
-        intact, frames = 0, 0
+        intact, frames = begin, 0
     else:
         intact, frames = _replay(
             block,
+            begin,
             next_lsn,
             on_url=on_url,
             on_host=on_host,
@@ -207,6 +211,7 @@ def replay(
 
 def _replay(
     block: bytes | mmap,
+    begin: int,
     first_lsn: int,
     *,
     on_url: Callable[[bytes], object],
@@ -214,7 +219,7 @@ def _replay(
     on_intern: Callable[[bytes], object],
     on_tombstone: Callable[[bytes], object],
 ) -> tuple[int, int]:
-    """Return the bytes and the number of the intact frames.
+    """Return where the intact frames from *begin* on end, and their number.
 
     One loop without calls of its own: a journal has millions of frames, and a crawl waits for this.
     """
@@ -222,8 +227,8 @@ def _replay(
     unpack, checksum, intact = Struct("<QHI").unpack_from, crc32c, _INTACT
     url, host, intern, url_gone, host_gone = 0x1000, 0x0801, 0x0002, 0x1080, 0x0881
     body, url_value, host_value = slice(_HEAD_SIZE, -_CRC.size), _URL_VALUE, _HOST_VALUE
-    least = _HEAD_SIZE + _CRC.size
-    offset, lsn, last = 0, first_lsn, len(block) - least
+    least = LEAST_FRAME
+    offset, lsn, last = begin, first_lsn, len(block) - least
     while offset <= last:
         found_lsn, shape, length = unpack(block, offset)
         end = offset + least + (shape >> 8) + length

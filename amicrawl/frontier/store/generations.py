@@ -5,7 +5,8 @@
     commit    sync the journal; superblock as `super.open`, fsync, rename, fsync of the directory; then
               older files go
 
-A log is never added to after a stop: the next one is begun. The superblock names the last two
+A log is never added to after a stop: the next one is begun, and named in the superblock, so that one
+that is lost is missed. Numbers of logs have no gaps. The superblock names the last two
 generations, and their snapshots stay, as do all logs since the older: if the newer snapshot is damaged
 the older and its logs say the same. For that to hold, everything that a snapshot says must have been
 in the logs since the one before, at the same offsets of the string arena. A snapshot of which that is
@@ -16,6 +17,7 @@ Of two processes in one directory each would ruin the other's work; `DirectoryLo
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -29,7 +31,12 @@ from amicrawl.frontier.store.listing import (
     log_name,
     snapshot_name,
 )
-from amicrawl.frontier.store.superblock import Slot, encode_superblock
+from amicrawl.frontier.store.superblock import (
+    SUPERBLOCK_SIZE,
+    Slot,
+    decode_superblock,
+    encode_superblock,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -65,16 +72,19 @@ class Generations:
         self._current = 0
         self._slot: Slot | None = None
 
-    def choose(self, read: Callable[[Path], _T]) -> tuple[Candidate, _T | None]:
+    def choose(
+        self, read: Callable[[Path], _T], *, incomplete: bool = False
+    ) -> tuple[Candidate, _T | None]:
         """Return the best state whose snapshot *read* can read, and what it returned.
 
         None stands for a state without a snapshot. *read* raises DamagedFileError for a file that is
         not to be trusted; the notes then say so. DamagedFileError where nothing is left, never an empty
-        state; InputError where a file cannot be read. Nothing is changed on disk.
+        state; InputError where a file cannot be read. Nothing is changed on disk. With *incomplete*, a
+        state that lacks a log will do.
         """
         refusals: list[str] = []
         try:
-            for candidate in candidates(self.directory):
+            for candidate in candidates(self.directory, incomplete=incomplete):
                 try:
                     found = None if candidate.snapshot is None else read(candidate.snapshot)
                 except DamagedFileError as error:
@@ -135,6 +145,20 @@ class Generations:
         taken = max([0, self._current, *listing.snapshots, *listing.logs])
         return self.directory / log_name(taken + 1)
 
+    def name_log(self, log: Path) -> None:
+        """Have the superblock say that *log*, which was begun behind its generation, must be there."""
+        if self._slot is None:
+            # Another generation follows at once, and names the logs behind it.
+            return
+        with explained(self.directory, "forced to disk"):
+            # A log that is named and lost its name in a power cut would be missed for nothing.
+            self._disk.sync_directory(self.directory)
+        self._slot = replace(self._slot, newest_log=int(log.name.removeprefix("log-")))
+        path = self.directory / SUPERBLOCK_NAME
+        slots, _ = decode_superblock(path.read_bytes()[:SUPERBLOCK_SIZE])
+        others = [slot for slot in slots if slot.generation % 2 != self._slot.generation % 2]
+        self._write_superblock([self._slot, *others])
+
     def begin_generation(self) -> NextGeneration:
         """Return the names of the next generation; its log follows every log there is."""
         listing = list_directory(self.directory)
@@ -142,6 +166,8 @@ class Generations:
         if generation % 2 == self._current % 2:
             # The slot of the current one must stay until the next is whole.
             generation += 1
+            if generation not in listing.logs:
+                self._begin_empty(log_name(generation))
         return NextGeneration(
             generation,
             self.directory / snapshot_name(generation),
@@ -161,14 +187,23 @@ class Generations:
             raise AmicrawlError(f"{begun.snapshot} is to be committed and is not there.")
         journal.sync()
         slot = _slot(begun.generation, lsn, arena_length)
+        slot = replace(slot, newest_log=begun.generation + 1)
+        self._write_superblock([slot, *([] if self._slot is None else [self._slot])])
+        previous, self._current, self._slot = self._current, begun.generation, slot
+        self._remove_before(previous)
+
+    def _write_superblock(self, slots: Iterable[Slot]) -> None:
         file = OutputFile.replacing(self.directory / SUPERBLOCK_NAME, disk=self._disk)
         try:
-            file.write(encode_superblock([slot, *([] if self._slot is None else [self._slot])]))
+            file.write(encode_superblock(slots))
             file.seal()
         finally:
             file.close()
-        previous, self._current, self._slot = self._current, begun.generation, slot
-        self._remove_before(previous)
+
+    def _begin_empty(self, name: str) -> None:
+        """Begin the log *name*, which nothing is written to, so that the numbers have no gap."""
+        with explained(self.directory / name, "created"):
+            os.close(self._disk.create(self.directory / name))
 
     def _remove_before(self, generation: int) -> None:
         """Remove what *generation* and later ones do not need."""

@@ -5,6 +5,9 @@
     | u32 LE | u64 LE     | u64 | u64 LE       | u16 + octets  | u16 + .. | to 252    | 252 before, u32 |
     +--------+------------+-----+--------------+---------------+----------+-----------+-----------------+
 
+The last eight octets of the fill (244 to 251) hold, in slots of ours, the number of the newest log that
+was begun since: all logs up to that one must be there. Other software writes zeros and reads nothing.
+
 A generation has the first slot if it is even and the second if it is odd. A slot of nothing but zeros
 was never written. This module turns bytes into bytes.
 """
@@ -31,6 +34,8 @@ _HEAD: Final = Struct("<IQQQ")
 _LENGTH: Final = Struct("<H")
 _CRC: Final = Struct("<I")
 _CRC_AT: Final = SLOT_SIZE - _CRC.size
+_NEWEST: Final = Struct("<Q")
+_NEWEST_AT: Final = _CRC_AT - _NEWEST.size
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +51,8 @@ class Slot:
     """The name of its file."""
     log: str
     """The name of the first log to replay."""
+    newest_log: int = 0
+    """The number of the newest log that must be there; 0 where the slot does not say."""
 
 
 def encode_slot(slot: Slot) -> bytes:
@@ -54,7 +61,7 @@ def encode_slot(slot: Slot) -> bytes:
     for name in (slot.snapshot, slot.log):
         octets = name.encode("ascii")
         block += _LENGTH.pack(len(octets)) + octets
-    block = block.ljust(_CRC_AT, b"\0")
+    block = block.ljust(_NEWEST_AT, b"\0")[:_NEWEST_AT] + _NEWEST.pack(slot.newest_log)
     return block + _CRC.pack(crc32c(block))
 
 
@@ -72,8 +79,9 @@ def decode_slot(block: bytes) -> Slot | None:
     if max(generation, lsn, arena_length) > MAX_LSN:
         raise Malformed("it has a number that nothing can reach", at=_LENGTH.size)
     snapshot, log_at = _name_at(block, _HEAD.size)
-    log, _ = _name_at(block, log_at)
-    return Slot(generation, lsn, arena_length, snapshot, log)
+    log, end = _name_at(block, log_at)
+    newest = _NEWEST.unpack_from(block, _NEWEST_AT)[0] if end <= _NEWEST_AT else 0
+    return Slot(generation, lsn, arena_length, snapshot, log, newest if newest <= MAX_LSN else 0)
 
 
 def _name_at(block: bytes, offset: int) -> tuple[str, int]:

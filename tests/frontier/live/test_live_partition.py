@@ -155,8 +155,8 @@ def test_after_a_clean_end_everything_is_in_the_snapshot(directory: Path) -> Non
     contents = contents_of(partition)
     partition.close(HOUR + 5)
     again = opened(directory)
-    assert (again.opened.is_new, again.opened.frames, again.opened.touched) == (False, 0, set())
-    assert (again.opened.since, again.opened.notes) == (HOUR + 5, ())
+    assert (again.opened.is_new, again.opened.frames, len(again.opened.touched)) == (False, 0, 0)
+    assert (again.state.created, again.opened.notes) == (HOUR + 5, ())
     assert contents_of(again) == contents
     assert contents_in(read_partition(newest(directory))) == contents
     again.close(HOUR + 6)
@@ -164,9 +164,9 @@ def test_after_a_clean_end_everything_is_in_the_snapshot(directory: Path) -> Non
 
 def test_where_nothing_changed_no_snapshot_is_written(directory: Path) -> None:
     opened(directory).close(HOUR)
-    before = (directory / "super").read_bytes()
+    before = [path.name for path in directory.glob("snap-*")]
     opened(directory).close(HOUR + 1)
-    assert (directory / "super").read_bytes() == before
+    assert [path.name for path in directory.glob("snap-*")] == before
 
 
 def test_what_was_flushed_outlives_a_kill_and_the_rest_leaves_no_trace(directory: Path) -> None:
@@ -180,7 +180,7 @@ def test_what_was_flushed_outlives_a_kill_and_the_rest_leaves_no_trace(directory
     partition.abandon()
     again = opened(directory)
     assert contents_of(again) == contents
-    assert (again.opened.frames, again.opened.touched) == (3, {0})
+    assert (again.opened.frames, again.opened.touched.since_begin()) == (3, {0})
     assert again.opened.notes == ()
     assert again.claim(1, 2) == 1
     again.abandon()
@@ -372,21 +372,6 @@ def test_at_every_cut_of_the_journal_the_whole_frames_count(directory: Path) -> 
         assert reopened(copy) == (contents_by(again.trace), ())
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_of_a_log_with_garbage_the_frames_before_it_count(directory: Path, seed: int) -> None:
-    partition, _ = three_generations(directory)
-    dice = random.Random(seed)
-    log = newest(directory, "log-*")
-    block = bytearray(log.read_bytes())
-    at = dice.randrange(len(block))
-    block[at : at + dice.randrange(1, 60)] = dice.randbytes(dice.randrange(1, 60))
-    log.write_bytes(block)
-    again = TracedPartition(directory, list(partition.trace), disk=CountingDisk())
-    assert contents_of(again) == contents_by(partition.trace[: again.frames])
-    assert again.opened.notes
-    again.abandon()
-
-
 def test_at_any_damage_to_the_newest_snapshot_the_previous_one_and_the_logs_say_the_same(
     directory: Path,
 ) -> None:
@@ -440,7 +425,7 @@ def test_with_every_snapshot_damaged_the_partition_is_refused_and_never_empty(di
     for path in directory.glob("snap-*"):
         flip(path, 100)
     before = {path: path.read_bytes() for path in directory.iterdir()}
-    with pytest.raises(DamagedFileError, match="Restore a snapshot"):
+    with pytest.raises(DamagedFileError, match="Restore the files"):
         opened(directory)
     assert {path: path.read_bytes() for path in directory.iterdir()} == before
 

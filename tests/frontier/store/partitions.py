@@ -109,6 +109,7 @@ class SmallPartition:
         self.generations.mend(replayed)
         self.next_lsn = replayed.next_lsn
         self.journal = Journal(self.generations.begin_log(), disk=self.disk)
+        self.generations.name_log(self.journal.path)
 
     def put(self, numbers: Iterable[int]) -> None:
         """Add or change URLs; each has its string in the arena, so that offsets are checked too."""

@@ -253,6 +253,41 @@ def test_a_directory_of_which_nothing_can_be_read_is_never_empty(
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
+@pytest.mark.parametrize("missing", ["log-4", "log-5", "log-6"])
+def test_a_log_that_the_superblock_names_is_missed(tmp_path: Path, missing: str) -> None:
+    three_generations(tmp_path)
+    put(tmp_path, 10)
+    put(tmp_path, 11)
+    assert names_in(tmp_path)[:4] == ["log-3", "log-4", "log-5", "log-6"]
+    (tmp_path / missing).unlink()
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(DamagedFileError, match=rf"{missing}.*log is missing.*frontier rebuild"):
+        SmallPartition(tmp_path)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_log_is_missed_where_the_newer_slot_is_damaged_too(tmp_path: Path) -> None:
+    three_generations(tmp_path)
+    put(tmp_path, 10)
+    flip(tmp_path / "super", 300)  # generation 3
+    (tmp_path / "snap-3.meguri").unlink()
+    (tmp_path / "log-3").unlink()
+    with pytest.raises(DamagedFileError, match=r"log-3.*log is missing"):
+        SmallPartition(tmp_path)
+
+
+def test_the_numbers_of_logs_have_no_gap_whatever_number_a_generation_gets(tmp_path: Path) -> None:
+    for turn in range(7):
+        for _ in range(turn % 3):
+            put(tmp_path, turn)
+        partition = SmallPartition(tmp_path)
+        partition.put([turn])
+        partition.snapshot()
+        partition.close()
+        numbers = sorted(int(name[4:]) for name in names_in(tmp_path) if name.startswith("log-"))
+        assert numbers == list(range(numbers[0], numbers[-1] + 1))
+
+
 def test_logs_that_do_not_tell_all_are_no_substitute_for_a_snapshot(tmp_path: Path) -> None:
     partition = SmallPartition(tmp_path)
     partition.put([1, 2])

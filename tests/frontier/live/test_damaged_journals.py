@@ -1,0 +1,136 @@
+"""Damage within a journal costs what stood in it; what is intact behind it counts."""
+
+from __future__ import annotations
+
+import random
+import struct
+from typing import TYPE_CHECKING
+
+import pytest
+from frontier.live.crawls import frontier_on, opened
+
+from amicrawl.config import Identity
+from amicrawl.frontier import Found, Offer, Outcome, Source, Status
+from amicrawl.frontier.store.frames import frame, read_frames
+from amicrawl.frontier.store.salvage import gap_at
+from amicrawl.seed import Seed
+from amicrawl.urls import text_of, url_key
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from amicrawl.frontier import LivePartition
+
+URLS = [f"http://host-{n % 5}.example/{'p' * (n % 40)}/{n}" for n in range(300)]
+
+
+def killed_crawl(directory: Path, *, parts: int = 1) -> list[Path]:
+    """Offer URLs and crawl most, in so many processes that are killed; return their logs."""
+    for part in range(parts):
+        partition = opened(directory)
+        frontier = frontier_on(partition)
+        for url in URLS[part::parts]:
+            frontier.offer(
+                Offer(Seed(url, meta_json='{"a": 1}'), url_key(url, Identity.EXACT), Source.SEED)
+            )
+        for _ in range(200 // parts):
+            dispatch = frontier.next(0.0)
+            assert dispatch is not None
+            url = dispatch.offer.seed.url
+            found = Found(f"{len(url):040x}", f'"{url[-3:]}"', "Mon", 1_700_000_000_123)
+            frontier.settle(dispatch.key, Outcome(200, found=found), 0.0)
+        frontier.flush()
+        partition.abandon()
+    return [path for path in sorted(directory.glob("log-*")) if path.stat().st_size]
+
+
+def rows_of(partition: LivePartition) -> dict[str, Status]:
+    """Return where each URL stands; its key must be that of its text, and its ETag its own."""
+    found = {}
+    for number in range(len(partition.state.rows)):
+        if number in partition.state.removed:
+            continue
+        row = partition.get(number)
+        url = text_of(partition.texts_at(row.url_ref)[0])
+        assert url_key(url, Identity.EXACT) == (row.host, row.path)
+        if row.etag_ref:
+            etag = partition.texts_at(row.etag_ref)[0]
+            assert etag in {b"", f'"{url[-3:]}"'.encode()}
+        found[url] = Status(row.status)
+    return found
+
+
+def reopened(directory: Path) -> tuple[dict[str, Status], tuple[str, ...]]:
+    """Return what is found, twice, since the first time it is put right on disk, and what is said."""
+    first = opened(directory)
+    rows, notes = rows_of(first), first.opened.notes
+    first.abandon()
+    second = opened(directory)
+    assert rows_of(second) == rows
+    assert not second.opened.notes
+    second.abandon()
+    return rows, notes
+
+
+def test_a_flipped_bit_costs_one_change(tmp_path: Path) -> None:
+    directory = tmp_path / "frontier"
+    (log,) = killed_crawl(directory)
+    block, dice = log.read_bytes(), random.Random(1)
+    whole = {path.name: path.read_bytes() for path in directory.iterdir()}
+    frames = list(read_frames(block))
+    for hit in dice.sample(frames[:-1], 25):
+        for path in directory.iterdir():
+            path.unlink()
+        for name, content in whole.items():
+            (directory / name).write_bytes(content)
+        spoiled = bytearray(block)
+        spoiled[hit.offset + dice.randrange(hit.length)] ^= 1 << dice.randrange(8)
+        log.write_bytes(spoiled)
+        rows, notes = reopened(directory)
+        assert len(URLS) - 1 <= len(rows)
+        assert rows.keys() <= set(URLS)
+        assert (
+            f"{log} is damaged from byte {hit.offset} to byte {hit.offset + hit.length}: 1" in notes[0]
+        )
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_lost_block_costs_what_stood_in_it(tmp_path: Path, seed: int) -> None:
+    directory = tmp_path / "frontier"
+    (log,) = killed_crawl(directory)
+    block, dice = bytearray(log.read_bytes()), random.Random(seed)
+    at = dice.randrange(len(block) - 6000)
+    block[at : at + 4096] = dice.choice([bytes(4096), dice.randbytes(4096)])
+    log.write_bytes(block)
+    rows, notes = reopened(directory)
+    assert len(rows) > len(URLS) - 4096 // 121
+    assert "changes are gone, what follows was read" in notes[0]
+
+
+def test_behind_damage_at_the_end_of_a_log_the_next_one_counts(tmp_path: Path) -> None:
+    directory = tmp_path / "frontier"
+    first, second = killed_crawl(directory, parts=2)
+    block = bytearray(first.read_bytes())
+    block[-5] ^= 4
+    first.write_bytes(block)
+    kept = second.read_bytes()
+    rows, notes = reopened(directory)
+    assert len(rows) >= len(URLS) - 1
+    assert str(first) in notes[0]
+    assert second.read_bytes() == kept
+
+
+def test_what_could_not_fit_into_the_damage_is_not_taken_for_what_follows_it() -> None:
+    block = frame(1, 2, b"\1a", key_length=0) + bytes(50) + frame(9, 2, b"\1b", key_length=0)
+    begin = len(frame(1, 2, b"\1a", key_length=0))
+    assert gap_at(block, begin, 2) is None
+    block = frame(1, 2, b"\1a", key_length=0) + bytes(50) + frame(4, 2, b"\1b", key_length=0)
+    gap = gap_at(block, begin, 2)
+    assert gap is not None
+    assert (gap.lost, gap.next_lsn, gap.end) == (2, 4, begin + 50)
+
+
+def test_damage_that_looks_like_frames_everywhere_is_given_up_on() -> None:
+    # Each head says that the rest of the log is one string: to sum all of them up would take hours.
+    heads = [struct.pack("<QBBI", 3, 2, 0, 2_000_000 - 14 * n) for n in range(140_000)]
+    assert gap_at(b"bad frame" * 4 + b"".join(heads) + bytes(50_000), 0, 2) is None
