@@ -6,16 +6,23 @@ signing in.
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from email.utils import format_datetime
 from typing import TYPE_CHECKING, Any
+from xml.etree.ElementTree import Element, SubElement, tostring
+from zlib import crc32
 
 import orjson
 from starlette.responses import PlainTextResponse, Response
 
 from amicrawl.dashboard.problems import Problem
 from amicrawl.dashboard.texts import plain
-from amicrawl.jobs import lookup
+from amicrawl.dashboard.wording import iso
+from amicrawl.discovery import set_names
+from amicrawl.discovery.named import ignore_set
+from amicrawl.jobs import lookup, reading
 from amicrawl.jobs.ident import is_ident
-from amicrawl.jobs.keys import PENDING, PENDING_LARGE, PENDING_SHALLOW
+from amicrawl.jobs.keys import PENDING, PENDING_SHALLOW, TAGGED
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -24,8 +31,10 @@ if TYPE_CHECKING:
 
 _MOST_RECENT = 10
 _MOST_IDENTS = 50
+_MOST_MESSAGES = 100
+_LONGEST_MESSAGE = 1000
+_TITLE = "Archived sites"
 _OURS = frozenset({"score", "link"})
-_COUNTED_ALONE = (PENDING, PENDING_SHALLOW)
 
 
 def recent_logs(site: Site, request: Request) -> Response:
@@ -53,13 +62,13 @@ def status(site: Site, _request: Request) -> Response:
     """`/status`: how many jobs wait, run and have ended."""
     totals = site.board.totals(viewers=0)
     queues = totals["queues"]
-    others = {name: count for name, count in queues.items() if name not in _COUNTED_ALONE}
+    others = {name: count for name, count in queues.items() if name.startswith(TAGGED)}
     return _json(
         {
             "pending": queues.get(PENDING, 0),
             "pending-ao": queues.get(PENDING_SHALLOW, 0),
             "pending-others": sum(others.values()),
-            "pending-others-details": {PENDING_LARGE: 0, **others},
+            "pending-others-details": others,
             "working": totals["running"],
             "completed": totals["completed"],
             "aborted": totals["aborted"],
@@ -78,16 +87,16 @@ def pipelines(site: Site, _request: Request) -> Response:
 
 
 def pending(site: Site, _request: Request) -> Response:
-    """`/pending` for whoever asks for no HTML: each queue, and its jobs numbered."""
+    """`/pending` where no HTML is asked for: each queue that holds jobs, and these numbered below it."""
     lines = []
     for queue in site.board.queues():
-        lines.append(f"{queue['name']}: {len(queue['jobs'])}")
-        lines += [
-            f"{number}. {job['url']} ({job['ident']})"
-            for number, job in enumerate(queue["jobs"], start=1)
-        ]
-        lines.append("")
-    return PlainTextResponse("\n".join(lines))
+        if queue["jobs"]:
+            lines.append(f"{queue['name']}:")
+            lines += [
+                f"    {number}. {job['url']} ({job['ident']})"
+                for number, job in enumerate(queue["jobs"], start=1)
+            ]
+    return PlainTextResponse("".join(f"{line}\n" for line in lines))
 
 
 def finished(site: Site, _request: Request) -> Response:
@@ -98,22 +107,100 @@ def finished(site: Site, _request: Request) -> Response:
 
 
 def ignores(site: Site, request: Request) -> Response:
-    """`/ignores/IDENT[,IDENT]`: a line for each expression, the ident and a tab before it."""
+    """`/ignores/IDENT[,IDENT]`: a line for each expression, the ident and a tab before it.
+
+    With `compact=true` and one ident, a line `set NAME` stands for all expressions of a shipped set.
+    """
     idents = request.path_params["idents"].split(",")
     if len(idents) > _MOST_IDENTS or not all(map(is_ident, idents)):
         raise Problem(400, f"Name up to {_MOST_IDENTS} idents with commas between.")
+    is_compact = request.query_params.get("compact") == "true"
+    if is_compact and len(idents) > 1:
+        raise Problem(400, "compact=true is for one ident.")
     with site.store.answering():
-        lines = [
-            f"{ident}\t{plain(pattern)}\n"
-            for ident in idents
-            for pattern in lookup.ignores(site.store, ident)
+        found = [(ident, lookup.ignores(site.store, ident)) for ident in idents]
+    return PlainTextResponse(
+        "".join(
+            f"{ident}\t{plain(line)}\n"
+            for ident, patterns in found
+            for line in (_compact(patterns) if is_compact else patterns)
+        )
+    )
+
+
+def _compact(patterns: list[str]) -> list[str]:
+    """Return the shipped sets that are in *patterns* as a whole, then the patterns of none of them."""
+    left, names = dict.fromkeys(patterns), []
+    for name in set_names():
+        expressions = [entry.expression for entry in ignore_set(name)]
+        if all(expression in left for expression in expressions):
+            names.append(name)
+            for expression in expressions:
+                del left[expression]
+    return [*(f"set {name}" for name in names), *left]
+
+
+def feed(site: Site, request: Request) -> Response:
+    """`/feed`, `/feed/archivebot.rss`, `/feed/archivebot.atom`: the newest 100 messages, Atom or RSS.
+
+    Messages are those of ArchiveBot's `tweets:done`; where there are none, the ends of jobs.
+    """
+    with site.store.answering():
+        messages = [
+            (when, plain(text, limit=_LONGEST_MESSAGE))
+            for when, text in reading.scored_at(
+                site.store,
+                f"{site.store.keys.prefix}tweets:done",
+                most=_MOST_MESSAGES,
+                longest=_LONGEST_MESSAGE,
+                newest=True,
+            )
+        ][::-1]
+        messages = messages or [
+            (record.ended_at or 0.0, f"{record.state}: {plain(record.url)}")
+            for record in lookup.finished(site.store, most=_MOST_MESSAGES)
         ]
-    return PlainTextResponse("".join(lines))
+    address = str(request.base_url)
+    if request.url.path.endswith(".rss"):
+        return Response(_rss(messages, address), media_type="application/rss+xml")
+    return Response(_atom(messages, address), media_type="application/atom+xml")
+
+
+def _atom(messages: list[tuple[float, str]], address: str) -> bytes:
+    root = Element("feed", xmlns="http://www.w3.org/2005/Atom")
+    SubElement(root, "title").text = _TITLE
+    SubElement(root, "id").text = address
+    SubElement(root, "updated").text = iso(messages[0][0] if messages else 0.0)
+    SubElement(SubElement(root, "author"), "name").text = "amicrawl"
+    for when, text in messages:
+        entry = SubElement(root, "entry")
+        SubElement(entry, "id").text = f"{address}#{when:.0f}-{crc32(text.encode()):08x}"
+        SubElement(entry, "title").text = text
+        SubElement(entry, "updated").text = iso(when)
+    return bytes(tostring(root, encoding="utf-8", xml_declaration=True))
+
+
+def _rss(messages: list[tuple[float, str]], address: str) -> bytes:
+    root = Element("rss", version="2.0")
+    channel = SubElement(root, "channel")
+    for name, text in (("title", _TITLE), ("link", address), ("description", "The newest messages")):
+        SubElement(channel, name).text = text
+    for when, text in messages:
+        item = SubElement(channel, "item")
+        SubElement(item, "title").text = text
+        SubElement(item, "pubDate").text = format_datetime(datetime.fromtimestamp(when, UTC))
+    return bytes(tostring(root, encoding="utf-8", xml_declaration=True))
 
 
 def _job_data(record: Any) -> dict[str, Any]:
     data: dict[str, Any] = record.job_data()
-    return {name: plain(value) if isinstance(value, str) else value for name, value in data.items()}
+    times = {
+        name: int(data[name])
+        for name in ("queued_at", "started_at", "finished_at")
+        if data[name] is not None
+    }
+    texts = {name: plain(value) for name, value in data.items() if isinstance(value, str)}
+    return {**data, **texts, **times}
 
 
 def _json(content: Any) -> Response:

@@ -7,6 +7,7 @@ a page but by signing in and out.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -20,6 +21,7 @@ from starlette.staticfiles import StaticFiles
 from amicrawl import __version__
 from amicrawl.dashboard import archivebot
 from amicrawl.dashboard.api_users import known_users
+from amicrawl.dashboard.job_choice import ROWS, JobChoice
 from amicrawl.dashboard.operations import problem_of
 from amicrawl.dashboard.problems import Problem
 from amicrawl.dashboard.users import Role
@@ -76,6 +78,10 @@ class Pages:
             Route("/status", self._page("status", None, tools=archivebot.status)),
             Route("/logs/recent", self._page("logs", None, tools=archivebot.recent_logs)),
             Route("/ignores/{idents}", self._page("ignores", None, tools=archivebot.ignores)),
+            *(
+                Route(path, self._page("feed", None, tools=archivebot.feed))
+                for path in ("/feed", "/feed/archivebot.rss", "/feed/archivebot.atom")
+            ),
             Route("/login", self._login, methods=["GET"]),
             Route("/login", self._sign_in, methods=["POST"]),
             Route("/logout", self._sign_out, methods=["POST"]),
@@ -212,10 +218,18 @@ class _Files(StaticFiles):
         return response
 
 
-def _jobs(site: Site, _request: Request, _visitor: Visitor) -> dict[str, Any]:
+def _jobs(site: Site, request: Request, _visitor: Visitor) -> dict[str, Any]:
     live = frozenset({"queued", "running", "paused", "aborting"})
+    jobs, choice = site.board.jobs(live, most=2000), JobChoice.of(request.query_params)
+    chosen = choice.of_all(jobs)
+    choice = replace(choice, page=min(choice.page, max(-(-len(chosen) // ROWS), 1)))
     return {
-        "jobs": site.board.jobs(live, most=2000),
+        "jobs": chosen[(choice.page - 1) * ROWS : choice.page * ROWS],
+        "choice": choice,
+        "found": len(chosen),
+        "all": len(jobs),
+        "submitters": sorted({job["started_by"] for job in jobs} - {""}),
+        "pipelines": sorted({job["pipeline"] or job["queue"] or "" for job in jobs} - {""}),
         "totals": site.board.totals(viewers=site.hub.viewers),
     }
 

@@ -71,6 +71,13 @@ def checked_users(settings: Settings, *, disk: Disk) -> Users | None:
             "file with --users, and add somebody with `amicrawl dashboard user add NAME --role admin "
             "--users FILE`; or leave --host out."
         )
+    if settings.allow_hosts and not everybody:
+        raise UsageError(
+            f"--allow-host {settings.allow_hosts[0]} lets others reach the dashboard through a proxy, "
+            "and without --users each of them could do everything. Name a users file with --users, and "
+            "add a user with `amicrawl dashboard user add NAME --role admin --users FILE`; or leave "
+            "--allow-host out."
+        )
     if users is not None and not any(user.role is Role.admin for user in everybody.values()):
         raise UsageError(
             f"{users.path} has no admin, so nobody could say who may sign in. Add one with "

@@ -84,7 +84,7 @@ def job_view(
         "started_in": plain(record.started_in, limit=_SHORT),
         "queued_at": record.queued_at,
         "started_at": record.started_at,
-        "finished_at": record.finished_at,
+        "finished_at": record.ended_at,
         "updated_at": fraction(now.get("ts")) or record.ts,
         "queue": queue,
         "pipeline_id": plain(record.pipeline_id, limit=_SHORT),
@@ -266,8 +266,6 @@ def job_views(
 def _state(record: JobRecord, now: Mapping[str, Any]) -> State:
     state = record.state
     if state is JobState.RUNNING:
-        if record.abort_requested:
-            return "aborting"
         return "paused" if now.get("state") == "paused" else "running"
     return cast("State", str(state))
 

@@ -62,12 +62,13 @@ def job_or_none(store: JobStore, ident: str) -> JobRecord | None:
 
 
 def jobs(store: JobStore, idents: Iterable[str]) -> dict[str, JobRecord]:
-    """Return those of *idents* that are jobs, in one round trip; faults of records go to the letters."""
+    """Return those of *idents* that are jobs, in two round trips; faults go to the letters."""
     wanted = [ident for ident in dict.fromkeys(idents) if is_ident(ident)]
     hashes = reading.hashes_at(store, [store.keys.job(ident) for ident in wanted], always=_DECISIVE)
+    wishes = reading.hashes_at(store, [store.keys.desired(ident) for ident in wanted])
     found = {}
-    for ident, fields in zip(wanted, hashes, strict=True):
-        record = JobRecord.parse(fields, ident=ident)
+    for ident, fields, live in zip(wanted, hashes, wishes, strict=True):
+        record = JobRecord.parse(fields, ident=ident, paused=bool(live.get("paused")))
         if record.exists:
             found[ident] = record
             for fault in record.faults:
@@ -101,7 +102,7 @@ def finished(store: JobStore, *, most: int = 1000) -> list[JobRecord]:
     begin = len(store.keys.prefix)
     idents = [key[begin : -len(suffix)] for key in reading.keys_like(store, f"*{suffix}")]
     found = [record for record in jobs(store, idents).values() if record.has_ended]
-    return sorted(found, key=lambda record: record.finished_at or 0, reverse=True)[:most]
+    return sorted(found, key=lambda record: record.ended_at or 0, reverse=True)[:most]
 
 
 def counts(store: JobStore) -> Counts:

@@ -57,6 +57,9 @@ class JobState(StrEnum):
 
     QUEUED = "queued"
     RUNNING = "running"
+    PAUSED = "paused"
+    ABORTING = "aborting"
+    """Its end was asked for; it waits or runs yet."""
     COMPLETED = "completed"
     ABORTED = "aborted"
     FAILED = "failed"
@@ -90,6 +93,8 @@ class JobRecord:
     no_offsite_links: bool = False
     suppress_ignore_reports: bool = False
     abort_requested: bool = False
+    paused: bool = False
+    """Whether it is asked to pause: a live setting beside the hash."""
     aborted: bool = False
     failed: bool = False
     delay_min: int | None = None
@@ -134,7 +139,7 @@ class JobRecord:
     """What of the hash could not be read."""
 
     @classmethod
-    def parse(cls, fields: Mapping[str, str], *, ident: str = "") -> Self:
+    def parse(cls, fields: Mapping[str, str], *, ident: str = "", paused: bool = False) -> Self:
         """Return the record in *fields*. Never raises: what cannot be read is in `faults`."""
         faults: list[str] = []
         if not is_ident(ident):
@@ -155,7 +160,7 @@ class JobRecord:
                 break
             key = _text("the name of a field", name, faults)
             further[key[:100]] = _text(key[:100], fields[name], faults)
-        return cls(ident=ident, **values, further=further, faults=tuple(faults))
+        return cls(ident=ident, **values, paused=paused, further=further, faults=tuple(faults))
 
     @property
     def exists(self) -> bool:
@@ -164,14 +169,25 @@ class JobRecord:
 
     @property
     def state(self) -> JobState:
-        """Where the job is in its life, judged as ArchiveBot does."""
+        """Where the job is in its life."""
         if self.failed:
             return JobState.FAILED
         if self.aborted:
             return JobState.ABORTED
         if self.finished_at is not None:
             return JobState.COMPLETED
-        return JobState.QUEUED if self.started_at is None else JobState.RUNNING
+        if self.abort_requested:
+            return JobState.ABORTING
+        if self.started_at is None:
+            return JobState.QUEUED
+        return JobState.PAUSED if self.paused else JobState.RUNNING
+
+    @property
+    def ended_at(self) -> float | None:
+        """When it ended, in Unix seconds; ArchiveBot has no field for the end of a job that failed."""
+        if self.finished_at is not None or not self.failed:
+            return self.finished_at
+        return _fraction("amicrawl_failed_at", self.further.get("amicrawl_failed_at"), [])
 
     @property
     def has_ended(self) -> bool:

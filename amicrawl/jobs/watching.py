@@ -30,7 +30,7 @@ FIELDS = (
     *("pipeline_id", "heartbeat", "log_score", "bytes_downloaded", "items_downloaded", "items_queued"),
     *("aborted", "finished_at", "failed", "last_analyzed_log_entry", "last_broadcasted_log_entry"),
     *("last_trimmed_log_entry", "ts", "r1xx", "r2xx", "r3xx", "r4xx", "r5xx", "runk", "error_count"),
-    "amicrawl_attempt",
+    *("amicrawl_attempt", "amicrawl_failed_at"),
 )
 """The fields of a record that are read; there may be any others."""
 PIPELINE_FIELDS = (

@@ -6,6 +6,7 @@ import json
 import re
 import time
 from typing import TYPE_CHECKING, Any
+from xml.etree.ElementTree import fromstring
 
 import jsonschema
 import pytest
@@ -330,12 +331,48 @@ def test_tools_made_for_archivebot_find_its_endpoints(asking: Asking, redis_serv
     assert recent[0]["job_data"]["depth"] == "inf"
     status = asking.client.get("/status", headers=tool).json()
     assert (status["pending"], status["working"], status["pending-others"]) == (1, 1, 0)
-    assert f"1. http://waits.example/ ({ident})" in asking.client.get("/pending").text
+    assert status["pending-others-details"] == {}
+    tagged = asking.submit("http://tagged.example/", pipeline="blue")
+    status = asking.client.get("/status", headers=tool).json()
+    until(lambda: asking.client.get("/status", headers=tool).json()["pending-others"] == 1)
+    details = asking.client.get("/status", headers=tool).json()["pending-others-details"]
+    assert details == {"pending:blue": 1}
+    assert asking.client.get("/pending").text == (
+        f"pending:\n    1. http://waits.example/ ({ident})\n"
+        f"pending:blue:\n    1. http://tagged.example/ ({tagged})\n"
+    )
     finished = asking.client.get("/finished", headers=tool).json()
+    assert (finished[0]["finished_at"], type(finished[0]["finished_at"])) == (1_700_000_100, int)
     assert [(job["ident"], job["finished"]) for job in finished] == [(OTHER, True)]
     assert f"{IDENT}\ta.c\n" in asking.client.get(f"/ignores/{IDENT},{OTHER}").text
     assert asking.client.get("/logs/recent?count=11", headers=tool).status_code == 400
     assert asking.client.get("/ignores/pending", headers=tool).status_code == 400
+    compact = asking.client.get(f"/ignores/{ident}?compact=true").text
+    assert compact == f"{ident}\tset global\n"
+    asking.post(f"/jobs/{ident}/ignore", {"pattern": "/own/"})
+    compact = asking.client.get(f"/ignores/{ident}?compact=true").text
+    assert compact == f"{ident}\tset global\n{ident}\t/own/\n"
+    assert asking.client.get(f"/ignores/{ident},{IDENT}?compact=true").status_code == 400
+
+
+def test_feeds_have_the_newest_messages_and_else_the_ends_of_jobs(
+    asking: Asking, redis_server: RedisServer
+) -> None:
+    with redis_server.client() as client:
+        run_job(client, OTHER, finished_at=1_700_000_100)
+        client.lrem("working", 0, OTHER)
+        client.sadd(f"{OTHER}_ignores", "b")
+        atom = fromstring(asking.client.get("/feed").text)
+        name = "{http://www.w3.org/2005/Atom}"
+        [entry] = atom.findall(f"{name}entry")
+        assert entry.findtext(f"{name}title") == f"completed: http://{OTHER}.example/"
+        assert entry.findtext(f"{name}updated") == "2023-11-14T22:15:00Z"
+        client.zadd("tweets:done", {f"message {n} <b>": n for n in range(1, 121)})
+        for path in ("/feed/archivebot.rss", "/feed/archivebot.atom"):
+            found = [one.text for one in fromstring(asking.client.get(path).text).iter() if one.text]
+            assert [text for text in found if text.startswith("message")] == [
+                f"message {n} <b>" for n in range(120, 20, -1)
+            ]
 
 
 def test_redis_that_is_away_is_told_and_ends_nothing() -> None:

@@ -191,7 +191,6 @@ def test_verbs_ask_first_and_change_the_record(browser: Browser, store: JobStore
         page.locator("dialog").get_by_role("button", name="Remove").click()
         page.locator("#ignores tr", has_text=r"/calendar/\d+").wait_for(state="detached")
         page.locator("#job-verbs").get_by_role("button", name="Pause").click()
-        page.locator("dialog").get_by_role("button", name="Pause").click()
         page.locator("#notices", has_text="Paused").wait_for()
         job.facts(now={"state": "running", "faults": ["delay_min is <b>12x</b>"]})
         page.locator("#faults", has_text="delay_min is <b>12x</b>").wait_for()

@@ -249,6 +249,14 @@ def test_files_outside_of_ours_are_not_served(asking: Asking) -> None:
         assert answer.status_code == 404, path
 
 
+def test_a_name_of_a_proxy_without_users_is_refused_with_what_to_do() -> None:
+    with (
+        pytest.raises(UsageError, match="--allow-host dash"),
+        serve_in_thread("redis://127.0.0.1:1/0", allow_hosts=("dash.example",)),
+    ):
+        pass
+
+
 def test_a_public_address_without_users_is_refused_with_what_to_do(tmp_path: Path) -> None:
     for users in (None, tmp_path / "none.json"):
         with (

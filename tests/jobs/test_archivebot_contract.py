@@ -455,6 +455,34 @@ def test_a_job_that_goes_back_into_its_queue_keeps_its_claim_and_its_crawl_file(
     assert lookup.config(store, ident) == "depth: 0"
 
 
+def test_the_state_of_a_job_says_that_it_is_paused_or_to_be_aborted(store: JobStore) -> None:
+    ident = the_bot_queues(store.client, "http://example.com/", queued_at=1)
+    claims = Claims(store, failures_borne=1)
+    claim = claims.reserve(["pending"], "pipeline:a", timedelta(minutes=1))
+    assert claim is not None
+    verbs.pause(store, ident)
+    assert str(lookup.job(store, ident).state) == "paused"
+    verbs.resume(store, ident)
+    assert str(lookup.job(store, ident).state) == "running"
+    claims.release(ident, claim.token)
+    store.client.hset(ident, "abort_requested", "true")
+    assert str(lookup.job(store, ident).state) == "aborting"
+
+
+def test_a_job_that_failed_has_an_end_that_archivebot_does_not_take_for_a_completion(
+    store: JobStore,
+) -> None:
+    ident = the_bot_queues(store.client, "http://example.com/", queued_at=1)
+    claims = Claims(store, failures_borne=1)
+    claim = claims.reserve(["pending"], "pipeline:a", timedelta(minutes=1))
+    assert claim is not None
+    claims.give_back(ident, claim.token, Happened.CRASHED)
+    record = lookup.job(store, ident)
+    assert (str(record.state), record.finished_at) == ("failed", None)
+    assert record.ended_at is not None
+    assert abs(record.ended_at - float(claim.since)) < 60
+
+
 def test_a_change_is_written_then_aged_then_published(redis_server: RedisServer) -> None:
     store = connect({"REDIS_URL": redis_server.url})
     ident = submit(store, Submission(url=URL), now=NOW).ident

@@ -12,7 +12,7 @@ from amicrawl.cli.json_answer import AsJson
 from amicrawl.cli.redis_options import PrefixOption, RedisOption
 from amicrawl.cli.terminal import aligned, harmless, human_size
 from amicrawl.jobs import letters, lookup, queues
-from amicrawl.jobs.record import JobState
+from amicrawl.jobs.record import ENDED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -138,6 +138,7 @@ def facts_of(record: JobRecord) -> dict[str, Any]:
         "no_offsite_links": record.no_offsite_links,
         "abort_requested": record.abort_requested,
         "failed": record.failed,
+        "ended_at": record.ended_at,
         "heartbeat": record.heartbeat,
         "settings_age": record.settings_age,
         "attempt": record.further.get("amicrawl_attempt"),
@@ -155,10 +156,7 @@ def _listed(store: JobStore, *, finished: bool) -> list[JobRecord]:
 
 
 def _row(record: JobRecord) -> tuple[str, ...]:
-    since = {
-        JobState.QUEUED: record.queued_at,
-        JobState.RUNNING: record.started_at,
-    }.get(record.state, record.finished_at)
+    since = record.ended_at if record.state in ENDED else record.started_at or record.queued_at
     return (
         record.ident,
         str(record.state),

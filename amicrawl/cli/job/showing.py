@@ -149,14 +149,14 @@ def _lines(record: JobRecord) -> list[tuple[str, str]]:
     classes = ", ".join(f"{name} {getattr(record, name) or 0:,}" for name in RESPONSES)
     lines = [
         ("ident", record.ident),
-        ("state", str(record.state) + (", told to abort" if record.abort_requested else "")),
+        ("state", str(record.state)),
         ("URL", harmless(record.url, limit=2_000)),
         ("kind", ("list, " if record.url_file else "") + (harmless(record.fetch_depth) or "?")),
         ("note", harmless(record.note)),
         ("submitted by", f"{harmless(record.started_by)} in {harmless(record.started_in)}"),
         ("queued", moment(record.queued_at)),
         ("started", moment(record.started_at)),
-        ("ended", moment(record.finished_at)),
+        ("ended", moment(record.ended_at)),
         ("pipeline", harmless(record.pipeline_id)),
         ("attempt", harmless(record.further.get("amicrawl_attempt", ""))),
         ("files", harmless(record.slug)),

@@ -46,7 +46,7 @@ Tag = Annotated[
 Large = Annotated[bool, typer.Option("--large", help="Only pipelines for large jobs.")]
 UserAgent = Annotated[str, typer.Option("--user-agent", metavar="TEXT")]
 Delay = Annotated[
-    str | None, typer.Option("--delay", metavar="MS|MIN-MAX", help="Between two requests.")
+    str | None, typer.Option("--delay", metavar="MS|MIN-MAX", help="Milliseconds between two requests.")
 ]
 Concurrency = Annotated[int | None, typer.Option("--concurrency", metavar="N", help="Requests at once.")]
 NoOffsiteLinks = Annotated[

@@ -1,4 +1,4 @@
-// The course of a job as an SVG: an area over time, read by pointer or arrow keys.
+// The history of a job as an SVG: an area over time, read by pointer or arrow keys.
 import { el, setText, svg } from "./dom.js";
 import { clock, number, size } from "./format.js";
 

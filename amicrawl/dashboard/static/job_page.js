@@ -58,7 +58,7 @@ function showLists() {
 function showSettings() {
   setText($('[data-f="delay"]'), job.delay_min === job.delay_max ? `${number(job.delay_min)} ms` : `${number(job.delay_min)} to ${number(job.delay_max)} ms`);
   setText($('[data-f="concurrency"]'), number(job.concurrency));
-  setText($('[data-f="reports"]'), job.reports ? "shown" : "left out");
+  setText($('[data-f="reports"]'), job.reports ? "shown" : "hidden");
   setText($('[data-f="note"]'), job.note);
   setText($('[data-f="pipeline"]'), job.pipeline || job.pipeline_id || "–");
   setText($('[data-f="attempt"]'), `${number(job.attempt)}${job.resumed ? `, ${job.resumed}` : ""}`);
@@ -108,7 +108,7 @@ export function start() {
   startTester(() => job);
   setInterval(showAge, 1000);
   key("f", "filter the log", () => $("#log-filter").focus());
-  key("p", "hold the log, let it go on", () => log.toggle());
+  key("p", "pause the log, resume it", () => log.toggle());
   key("i", "new ignore pattern", () => $("#pattern").focus());
   key("x", "abort the job", () => $('#job-verbs [data-verb="abort"]')?.click());
   const stream = new Stream({

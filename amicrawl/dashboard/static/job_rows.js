@@ -1,9 +1,9 @@
-// The rows of the jobs: one for each live job, its slots changed in place.
+// The rows of the jobs: one for each job of the page that is shown, its slots changed in place.
+import { MOVES, ROWS } from "./job_choice.js";
 import { $, $$, icon, safeLink, setText, svg } from "./dom.js";
 import { ago, number, rate, short, size } from "./format.js";
 
 const CLASSES = { r1xx: "1", r2xx: "2", r3xx: "3", r4xx: "4", r5xx: "5", runk: "k" };
-const ORDER = { running: 0, aborting: 0, paused: 0, queued: 1 };
 const POINTS = 60;
 
 export function showState(badge, state) {
@@ -37,86 +37,144 @@ export function sparkPath(values) {
   return values.map((value, index) => `${index ? "L" : "M"}${((from + index) * 60) / (POINTS - 1)} ${(19 - (18 * value) / top).toFixed(1)}`).join("");
 }
 
+const AT_ONCE = 25; // rows that are filled in one frame
+const SORTED_EVERY = 5000; // ms between two orders by figures that change all the time: rows must not jump
+
+// The rows of one page of the chosen jobs: as many as fit into a window, however many jobs there are.
 export class JobRows {
-  constructor(body) {
+  constructor(body, choice) {
     this.body = body;
+    this.choice = choice;
     this.template = $("#job-row").content.firstElementChild;
     this.jobs = new Map();
     this.rates = new Map();
+    this.rows = new Map([...body.children].map((row) => [row.dataset.ident, row]));
+    this.order = []; // idents of all chosen jobs
+    this.stale = new Set(); // those whose rows have to be filled again
+    this.isAsked = false;
+    this.drawn = () => {}; // called when the page shows what was asked for
+    this.sortedAt = 0;
     setInterval(() => this.#age(), 1000);
   }
 
   update({ full, jobs, gone }) {
+    const before = this.jobs.size;
+    let regrouped = full;
     if (full) {
       const live = new Set(jobs.map((job) => job.ident));
-      for (const row of [...this.body.children]) if (!live.has(row.dataset.ident)) this.#remove(row.dataset.ident);
+      for (const ident of [...this.jobs.keys()]) if (!live.has(ident)) this.#forget(ident);
     }
-    for (const ident of gone ?? []) this.#remove(ident);
-    for (const job of jobs) this.jobs.set(job.ident, job);
-    for (const job of jobs) this.#show(job);
-    for (const [ident, job] of this.jobs) this.#course(ident, job);
-    this.#arrange();
+    for (const ident of gone ?? []) this.#forget(ident);
+    for (const job of jobs) {
+      const known = this.jobs.get(job.ident);
+      regrouped ||= !known || known.state !== job.state || known.pipeline !== job.pipeline;
+      this.jobs.set(job.ident, job);
+    }
+    for (const [ident, job] of this.jobs) this.#note(ident, job);
+    const isDue = performance.now() - this.sortedAt > SORTED_EVERY && MOVES.has(this.choice.sort.replace("-", ""));
+    if (regrouped || gone?.length || this.jobs.size !== before || isDue) this.sort();
+    this.draw(jobs.map((job) => job.ident));
   }
 
-  row(ident) { return $(`tr[data-ident="${CSS.escape(ident)}"]`, this.body); }
-
-  // The job's own host needs no name in its row.
-  #hosts(row, job) {
-    const own = job.url.split("/")[2] ?? "";
-    const busy = (job.hosts ?? []).filter((host) => host.in_flight).map(({ host, in_flight: count }) => (host === own ? `×${count}` : `${host} ×${count}`));
-    const slot = $('[data-f="hosts"]', row);
-    setText(slot, busy.join(", "));
-    slot.title = busy.join("\n");
+  // Choose and order again, as after a change of the choice.
+  sort() {
+    this.order = this.choice.chosen(this.jobs.values()).map((job) => job.ident);
+    this.sortedAt = performance.now();
+    this.choice.page = Math.min(this.choice.page, this.pages);
   }
 
-  #remove(ident) {
-    this.row(ident)?.remove();
+  get pages() { return Math.max(Math.ceil(this.order.length / ROWS), 1); }
+  get first() { return (this.choice.page - 1) * ROWS; }
+  row(ident) { return this.rows.get(ident); }
+
+  // Have the rows of this page on it with the next frames, those of *changed* jobs filled again.
+  draw(changed = this.order) {
+    for (const ident of changed) this.stale.add(ident);
+    if (this.isAsked) return;
+    this.isAsked = true;
+    requestAnimationFrame(() => { this.isAsked = false; this.#draw(); });
+  }
+
+  #draw() {
+    const shown = this.order.slice(this.first, this.first + ROWS);
+    const wanted = new Set(shown);
+    const focus = document.activeElement;
+    const free = [];
+    for (const [ident, row] of this.rows) {
+      if (wanted.has(ident)) continue;
+      this.rows.delete(ident);
+      if (row.contains(focus)) row.remove(); else free.push(row);
+    }
+    let left = AT_ONCE;
+    let index = 0;
+    for (const ident of shown) {
+      const known = this.rows.get(ident);
+      const isStale = !known?.slots || this.stale.has(ident);
+      if (isStale && (left -= 1) < 0) continue;
+      const row = known ?? free.pop() ?? this.template.cloneNode(true);
+      if (!known || !known.slots) this.#adopt(ident, row);
+      if (this.body.children[index] !== row) this.body.insertBefore(row, this.body.children[index] ?? null);
+      if (isStale) this.#fill(row, this.jobs.get(ident));
+      this.stale.delete(ident);
+      index += 1;
+    }
+    for (const row of free) row.remove();
+    if (focus !== document.activeElement && this.body.contains(focus)) focus.focus({ preventScroll: true });
+    if (left < 0) this.draw([]); else { this.stale.clear(); this.drawn(); }
+  }
+
+  #adopt(ident, row) {
+    row.dataset.ident = ident;
+    row.slots = Object.fromEntries([...$$("[data-f]", row)].map((slot) => [slot.dataset.f, slot]));
+    row.slots.course = $("path", row.slots.spark);
+    row.slots.answers = $(".answers", row);
+    row.removeAttribute("aria-selected");
+    this.rows.set(ident, row);
+  }
+
+  #forget(ident) {
     this.jobs.delete(ident);
     this.rates.delete(ident);
   }
 
-  #show(job) {
-    let row = this.row(job.ident);
-    if (!row) {
-      row = this.template.cloneNode(true);
-      row.dataset.ident = job.ident;
-      this.body.append(row);
-    }
-    const slot = (name) => $(`[data-f="${name}"]`, row);
-    showState(slot("state"), job.state);
-    setText(slot("url"), job.url);
-    slot("url").setAttribute("href", `/jobs/${encodeURIComponent(job.ident)}`);
-    setText(slot("pipeline"), job.pipeline || job.queue || "");
-    setText(slot("note"), job.note);
-    setText(slot("rate"), rate(job.items_per_s));
-    setText(slot("todo"), number(job.todo));
-    setText(slot("downloaded"), number(job.downloaded));
-    setText(slot("bytes"), size(job.bytes));
-    slot("age").dataset.since = job.started_at ?? job.queued_at ?? "";
-    showClasses($(".answers", row), job.responses);
-    this.#hosts(row, job);
+  #fill(row, job) {
+    const { slots } = row;
+    showState(slots.state, job.state);
+    setText(slots.url, job.url);
+    slots.url.title = job.url;
+    slots.url.setAttribute("href", `/jobs/${encodeURIComponent(job.ident)}`);
+    setText(slots.pipeline, job.pipeline || job.queue || "");
+    setText(slots.by, job.started_by);
+    setText(slots.note, job.note);
+    slots.note.title = job.note;
+    setText(slots.rate, rate(job.items_per_s));
+    setText(slots.todo, number(job.todo));
+    setText(slots.downloaded, number(job.downloaded));
+    setText(slots.bytes, size(job.bytes));
+    slots.age.dataset.since = job.started_at ?? job.queued_at ?? "";
+    setText(slots.age, ago(Number(slots.age.dataset.since)));
+    showClasses(slots.answers, job.responses);
+    slots.course.setAttribute("d", job.state === "queued" ? "" : sparkPath(this.rates.get(job.ident)));
+    this.#hosts(slots.hosts, job);
     row.dataset.link = safeLink(job.link) ?? "";
   }
 
-  #course(ident, job) {
+  // The job's own host needs no name in its row.
+  #hosts(slot, job) {
+    const own = job.url.split("/")[2] ?? "";
+    const busy = (job.hosts ?? []).filter((host) => host.in_flight).map(({ host, in_flight: count }) => (host === own ? `×${count}` : `${host} ×${count}`));
+    setText(slot, busy.join(", "));
+    slot.title = busy.join("\n");
+  }
+
+  #note(ident, job) {
     const values = this.rates.get(ident) ?? [];
     values.push(job.items_per_s ?? 0);
     if (values.length > POINTS) values.shift();
     this.rates.set(ident, values);
-    $('[data-f="spark"] path', this.row(ident)).setAttribute("d", job.state === "queued" ? "" : sparkPath(values));
-  }
-
-  #arrange() {
-    const since = (job) => job.started_at ?? job.queued_at ?? 0;
-    const wanted = [...this.jobs.values()].sort((one, other) => (ORDER[one.state] ?? 0) - (ORDER[other.state] ?? 0) || since(one) - since(other) || (one.ident < other.ident ? -1 : 1));
-    const here = [...this.body.children].map((row) => row.dataset.ident);
-    if (wanted.every((job, index) => job.ident === here[index])) return;
-    const focus = document.activeElement;
-    for (const job of wanted) this.body.append(this.row(job.ident));
-    if (this.body.contains(focus)) focus.focus({ preventScroll: true });
   }
 
   #age() {
-    for (const node of $$('[data-f="age"]', this.body)) if (node.dataset.since) setText(node, ago(Number(node.dataset.since)));
+    for (const { slots } of this.rows.values()) if (slots?.age.dataset.since) setText(slots.age, ago(Number(slots.age.dataset.since)));
   }
 }

@@ -27,6 +27,7 @@ export class LogView {
     this.drawn = 0;
     this.cost = 0;
     this.asked = false;
+    this.opened = null; // the line that is shown in full
     this.list.replaceChildren();
     this.#controls();
     this.#holds();
@@ -77,7 +78,7 @@ export class LogView {
     const moved = this.held.size === 0;
     if (on) this.held.add(why); else this.held.delete(why);
     if (moved) this.#lengthen();
-    setText($("#log-pause span"), this.held.has("key") ? "Go on" : "Hold");
+    setText($("#log-pause span"), this.held.has("key") ? "Resume" : "Pause");
     $("#log-pause").setAttribute("aria-pressed", String(this.held.has("key")));
     this.ask();
   }
@@ -115,6 +116,8 @@ export class LogView {
     const [time, job, code, rest] = item.children;
     const [link, more] = rest.children;
     item.dataset.kind = line.kind;
+    item.classList.toggle("open", line === this.opened);
+    item.line = line;
     time.textContent = line.time;
     job.textContent = this.names(line.ident);
     code.textContent = line.code;
@@ -124,16 +127,24 @@ export class LogView {
   }
 
   #tell() {
-    const words = { pointer: "pointer over the log", focus: "log in focus", key: "by key", scroll: "scrolled back" };
+    const words = { pointer: "pointer over the log", focus: "log in focus", key: "by key", scroll: "scrolled back", open: "a line is open" };
     const held = $("#log-held");
     held.hidden = this.held.size === 0;
-    if (this.held.size) setText(held, `Held: ${words[[...this.held][0]]}${this.arrived ? `, ${number(this.arrived)} new` : ""}`);
+    if (this.held.size) setText(held, `Paused: ${words[[...this.held][0]]}${this.arrived ? `, ${number(this.arrived)} new` : ""}`);
     const skipped = this.dropped ? ` · ${number(this.dropped)} skipped` : "";
     setText($("#log-count"), `${number(this.ring.size)} lines kept${skipped}`);
   }
 
   #holds() {
     const list = this.list;
+    // A line that is cut is read in full by a click on it, or a tap, until the next one.
+    list.addEventListener("click", (event) => {
+      const item = event.target.closest("li");
+      if (!item || event.target.closest("a[href]") || getSelection().toString()) return;
+      for (const other of $$(".open", list)) if (other !== item) other.classList.remove("open");
+      this.opened = item.classList.toggle("open") ? item.line : null;
+      this.hold("open", this.opened !== null);
+    });
     list.addEventListener("pointerenter", (event) => { if (event.pointerType === "mouse") this.hold("pointer", true); });
     list.addEventListener("pointerleave", () => this.hold("pointer", false));
     list.addEventListener("focusin", () => this.hold("focus", list.matches(":focus-visible, :has(:focus-visible)")));

@@ -7,8 +7,8 @@ const LIVE = ["queued", "running", "paused"];
 const whole = (text) => /^\d+$/.test(text.trim()) && Number.isSafeInteger(Number(text));
 
 export const VERBS = {
-  pause: { word: "Pause", states: ["running"], title: "Pause this job?", text: "No more requests are sent until it is resumed. What was fetched stays.", confirm: "Pause", done: "Paused" },
-  resume: { word: "Resume", states: ["paused"], title: "Resume this job?", confirm: "Resume", done: "Resumed" },
+  pause: { word: "Pause", states: ["running"], atOnce: true, done: "Paused" },
+  resume: { word: "Resume", states: ["paused"], atOnce: true, done: "Resumed" },
   ignore: {
     word: "Ignore", states: LIVE, title: "Ignore URLs", text: "URLs in which the pattern is found are not fetched; those already waiting are dropped.",
     fields: () => [{ name: "pattern", label: "Pattern (regular expression)", class: "mono", required: true, maxlength: 2000 }],
@@ -46,7 +46,7 @@ const from = (value, job) => (typeof value === "function" ? value(job) : value);
 
 export async function perform(name, job, given = null) {
   const verb = VERBS[name];
-  const values = await ask({
+  const values = verb.atOnce ? {} : await ask({
     title: from(verb.title, job), text: verb.text, target: given?.pattern ? `${given.pattern}` : job.url,
     fields: given ? [] : from(verb.fields, job) ?? [], confirm: from(verb.confirm, job), danger: verb.danger, check: verb.check,
   });

@@ -61,7 +61,7 @@ if is_over then
   answer = 'DEAD'
   redis.call('HSET', claim, 'state', 'dead')
   redis.call('DEL', KEYS[5])
-  redis.call('HSET', record, 'failed', 'true')
+  redis.call('HSET', record, 'failed', 'true', 'amicrawl_failed_at', redis.call('TIME')[1])
   if not tonumber(redis.pcall('INCR', KEYS[6])) then
     redis.call('SET', KEYS[6], 1)
   end

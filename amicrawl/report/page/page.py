@@ -187,7 +187,11 @@ def _hosts(counts: Counts, most: int) -> Markup:
     entries = [(host, captures, f"{host}: {captures:,} captures") for host, captures in top]
     rest = counts.captures - sum(captures for _, captures in top)
     others = max(hosts_counted(counts) - len(top), 0)
-    note = f"The {len(top):,} hosts with the most captures."
+    note = (
+        "All captures are of one host."
+        if len(top) == 1
+        else f"The {len(top):,} hosts with the most captures."
+    )
     if others:
         note += f" {others:,} others have {rest:,} captures."
     numbers = {

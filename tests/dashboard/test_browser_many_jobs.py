@@ -1,0 +1,168 @@
+"""Five hundred jobs, two hundred of them running: found, sorted and turned over, with no long task."""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from dashboard.browsing import open_page, visit
+from dashboard.made_up_jobs import MadeUpJob, made_up_pipeline, pages
+
+from amicrawl.dashboard.job_choice import ROWS
+from amicrawl.dashboard.serving import serve_in_thread
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Browser, Page
+    from redis_server import RedisServer
+
+    from amicrawl.jobs.connection import JobStore
+
+JOBS, RUNNING = 500, 200
+NAMES = ("anna", "ben", "chloe")
+LONGEST_TASK = 100_000
+"""Microseconds of processor time that one task of the page may take."""
+
+
+@pytest.fixture
+def jobs(store: JobStore) -> list[MadeUpJob]:
+    pipelines = [made_up_pipeline(store, name) for name in ("ams-1", "fra-1")]
+    made = []
+    for number in range(JOBS):
+        job = MadeUpJob.queued(
+            store, f"https://site-{number:03d}.example.org/", started_by=NAMES[number % 3],
+            note="leap year" if number % 50 == 0 else "",
+        )  # fmt: skip
+        if number < RUNNING:
+            job.start(pipelines[number % 2], ago=3600 - number)
+            job.count(items_downloaded=number * 10, items_queued=number * 11, r2xx=number * 9)
+        made.append(job)
+    return made
+
+
+@pytest.fixture
+def page(browser: Browser, redis_server: RedisServer, jobs: list[MadeUpJob]) -> Iterator[Page]:
+    assert len(jobs) == JOBS
+    with serve_in_thread(redis_server.url) as dashboard, open_page(browser, width=1440) as page:
+        visit(page, dashboard.url)
+        page.locator("#job-range", has_text=f"1–{ROWS} of {JOBS} jobs").wait_for()
+        yield page
+
+
+def shown(page: Page) -> list[str]:
+    """Return the numbers of the sites on the page, in order."""
+    texts = page.locator("#jobs tr .name a").all_inner_texts()
+    return [text.removeprefix("https://site-").partition(".")[0] for text in texts]
+
+
+def wait_for_range(page: Page, text: str) -> None:
+    page.locator("#job-range").get_by_text(text, exact=True).wait_for()
+
+
+def test_jobs_are_found_by_words_state_submitter_and_pipeline(page: Page) -> None:
+    assert shown(page) == [f"{number:03d}" for number in range(ROWS)]
+    page.keyboard.press("/")
+    page.keyboard.type("site-42")
+    wait_for_range(page, "10 chosen of 500 jobs")
+    assert sorted(shown(page)) == [f"42{number}" for number in range(10)]
+    page.locator("#job-by").select_option("anna")
+    wait_for_range(page, "4 chosen of 500 jobs")
+    page.locator("#job-search").fill("LEAP org")
+    page.locator("#job-by").select_option("")
+    wait_for_range(page, "10 chosen of 500 jobs")
+    page.locator("#job-state").select_option("running")
+    wait_for_range(page, "4 chosen of 500 jobs")
+    page.locator("#job-pipeline").select_option("ams-1")
+    assert shown(page) == ["000", "050", "100", "150"]
+    assert "state=running" in page.url
+    page.reload()
+    page.locator("html[data-ready]").wait_for()
+    wait_for_range(page, "4 chosen of 500 jobs")
+    assert shown(page) == ["000", "050", "100", "150"]
+    page.locator("#job-search").fill("nothing like that")
+    page.locator("#show-all").click()
+    wait_for_range(page, "1–100 of 500 jobs")
+
+
+def test_jobs_are_sorted_and_turned_over_with_the_keyboard(page: Page) -> None:
+    column = page.locator('[data-sort="fetched"]')
+    column.focus()
+    page.keyboard.press("Enter")
+    page.locator("#jobs tr").first.get_by_text("site-199.").wait_for()
+    assert shown(page)[:3] == ["199", "198", "197"]
+    assert page.locator("th[aria-sort]").get_attribute("aria-sort") == "ascending"
+    page.keyboard.press("Enter")
+    assert page.locator("th[aria-sort]").get_attribute("aria-sort") == "descending"
+    assert "199" not in shown(page)
+    page.locator('[data-sort="url"]').click()
+    page.keyboard.press("]")
+    wait_for_range(page, "101–200 of 500 jobs")
+    assert shown(page) == [f"{number:03d}" for number in range(100, 200)]
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    assert page.evaluate("document.activeElement.dataset.ident") == page.evaluate(
+        "document.querySelectorAll('#jobs tr')[1].dataset.ident"
+    )
+    page.keyboard.press("[")
+    wait_for_range(page, "1–100 of 500 jobs")
+
+
+def test_the_page_is_chosen_without_scripts_too(
+    browser: Browser, redis_server: RedisServer, jobs: list[MadeUpJob]
+) -> None:
+    assert jobs
+    with (
+        serve_in_thread(redis_server.url) as dashboard,
+        open_page(browser, width=1440, scripts=False) as page,
+    ):
+        page.goto(f"{dashboard.url}/?search=leap&sort=-url&by=ben")
+        assert shown(page) == ["400", "250", "100"]
+        page.goto(f"{dashboard.url}/?page=5&sort=url")
+        assert shown(page) == [f"{number:03d}" for number in range(400, 500)]
+
+
+def test_no_task_of_the_page_is_long_while_two_hundred_jobs_run(
+    browser: Browser, page: Page, jobs: list[MadeUpJob]
+) -> None:
+    def tell() -> None:
+        for number in range(12):
+            for job in jobs[:RUNNING]:
+                job.tell(pages(job, number, 1))
+                job.count(items_downloaded=5000 + number, items_queued=9000, r2xx=4000 + number)
+
+    browser.start_tracing(page=page, categories=["toplevel", "devtools.timeline"])
+    telling = threading.Thread(target=tell)
+    telling.start()
+    page.locator('[data-sort="rate"]').click()
+    page.keyboard.press("/")
+    page.keyboard.type("site-1")
+    wait_for_range(page, "100 chosen of 500 jobs")
+    page.locator("#job-search").fill("")
+    page.locator('[data-sort="fetched"]').click()
+    telling.join()
+    page.locator("#jobs tr").first.get_by_text("5,011").wait_for()
+    page.keyboard.press("Escape")
+    page.keyboard.press("]")
+    wait_for_range(page, "101–200 of 500 jobs")
+    tasks = main_thread_tasks(json.loads(browser.stop_tracing()))
+    assert len(tasks) > 100, "the trace says nothing"
+    assert max(tasks) < LONGEST_TASK
+    assert page.evaluate("document.querySelectorAll('*').length") < 9000
+
+
+def main_thread_tasks(trace: Any) -> list[int]:
+    """Return the processor time of each task of the page's main thread, in microseconds."""
+    events = trace["traceEvents"]
+    main = {
+        (event["pid"], event["tid"])
+        for event in events
+        if event["name"] == "thread_name" and event["args"]["name"] == "CrRendererMain"
+    }
+    return [
+        event["tdur"]
+        for event in events
+        if "tdur" in event and (event["pid"], event["tid"]) in main and event["name"].endswith("RunTask")
+    ]
