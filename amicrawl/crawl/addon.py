@@ -141,7 +141,7 @@ class ArchiveAddon(RunHolder):
             self.run.following = make_following(self.run, self._crawler.spider)
 
     def _make_run(self, config: CrawlConfig, settings: BaseSettings) -> Run:
-        spider = self._crawler.spider
+        spider = self._crawler.spider or self._crawler.spidercls
         # What shard it is, is known before the frontier is opened, which may have links to give back.
         errand = Errand.of(spider, job_directory=str(settings.get("JOBDIR") or ""))
         run = Run(config, config.identity or Identity.CANONICAL, errand)

@@ -44,7 +44,7 @@ class Errand:
         return cls(
             asked=dict(getattr(spider, "asked", {})),
             resumes=bool(getattr(spider, "resumes", False)),
-            is_guest=not hasattr(type(spider), "reads_responses"),
+            is_guest=not hasattr(spider, "reads_responses"),
             reads=bool(getattr(spider, "reads_responses", True)),
             job_directory=job_directory,
             fresh=bool(getattr(spider, "fresh", False)),

@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 def only_looks(crawler: Crawler) -> bool:
     """Tell whether a command that only looks has made *crawler*."""
     # No command says so. But all give the spider a `start` of their own, except for the shell, which
-    # is the only one to set a crawler up before there is a spider.
+    # sets a crawler up before there is a spider, and is the only one to keep it alive.
     start = getattr(crawler.spidercls, "start", None)
-    return crawler.spider is None or getattr(start, "__module__", "").startswith("scrapy.commands.")
+    is_shell = crawler.spider is None and crawler.settings.getbool("KEEP_ALIVE")
+    return is_shell or getattr(start, "__module__", "").startswith("scrapy.commands.")
 
 
 def check_spider(

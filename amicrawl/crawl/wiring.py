@@ -13,10 +13,10 @@ from amicrawl.fetch.second_opinion import SecondOpinion, servers_of
 
 if TYPE_CHECKING:
     from amicrawl.config import CrawlConfig, TlsPolicy
+    from amicrawl.fetch.tls import TlsSettings
     from amicrawl.politeness.timeouts import AdaptiveTimeout
 
 _OTHER_FILES = 256
-_NO_CAP = 1 << 62
 
 
 def make_resolver(config: CrawlConfig) -> Resolver:
@@ -54,18 +54,25 @@ def make_wire(
     )
 
 
-def make_guest_wire(config: CrawlConfig, *, tls: TlsPolicy, resolver: Resolver) -> Wire:
-    """Return a fetcher for a guest: with the address guard, and no cap that Scrapy has not."""
-    _allow_open_files(2 * config.inflight_max + _OTHER_FILES)
+def make_guest_wire(
+    config: CrawlConfig, *, at_once: int, tls: TlsPolicy, tls_settings: TlsSettings, resolver: Resolver
+) -> Wire:
+    """Return a fetcher for a guest with *at_once* requests in flight: guarded, without our caps."""
+    _allow_open_files(2 * at_once + _OTHER_FILES)
     limits = Limits(
         connect_timeout=config.connect_timeout,
         min_rate=0,
         max_header=config.max_header,
-        max_body=_NO_CAP,
         spool_above=config.spool_above,
         spool_dir=_spool_directory(config),
     )
-    return Wire(limits, guard=Guard(config.allow_private), tls=tls, resolver=resolver)
+    return Wire(
+        limits,
+        guard=Guard(config.allow_private),
+        tls=tls,
+        tls_settings=tls_settings,
+        resolver=resolver,
+    )
 
 
 def _spool_directory(config: CrawlConfig) -> Path:

@@ -8,16 +8,17 @@ came in every case, marked where it was cut.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from scrapy.core.downloader.handlers.base import BaseDownloadHandler
-from scrapy.exceptions import DownloadCancelledError, DownloadFailedError, UnsupportedURLSchemeError
+from scrapy.exceptions import DownloadFailedError, UnsupportedURLSchemeError
 
 from amicrawl.capture import Truncation
-from amicrawl.config import TlsPolicy
 from amicrawl.crawl.carried import META_JSON
 from amicrawl.crawl.findings import final_url
+from amicrawl.crawl.guest.receiving import Receipt
 from amicrawl.crawl.guest.responses import failure_of, headers_of, response_of
+from amicrawl.crawl.guest.tls import policy_of, say_how, tls_settings_of
 from amicrawl.crawl.run import run_of
 from amicrawl.crawl.wiring import make_guest_wire
 from amicrawl.errors import AmicrawlError
@@ -36,9 +37,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_NOT_OURS = frozenset({b"Proxy-Authorization", b"Content-Length"})
-"""Fields of a request that say something of the connection, or follow from the body."""
-
 
 class GuestHandler(BaseDownloadHandler):
     """Fetches http and https as Scrapy's handler does, and has every exchange recorded."""
@@ -48,16 +46,20 @@ class GuestHandler(BaseDownloadHandler):
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
         settings = crawler.settings
+        self._crawler = crawler
         self._run = run_of(crawler)
-        verify = settings.getbool("DOWNLOAD_VERIFY_CERTIFICATES")
         self._wire = make_guest_wire(
             self._run.config,
-            tls=TlsPolicy.VERIFY if verify else TlsPolicy.RECORD,
+            at_once=settings.getint("CONCURRENT_REQUESTS"),
+            tls=policy_of(settings),
+            tls_settings=tls_settings_of(settings),
             resolver=self._run.resolver,
         )
         self._timeout = settings.getfloat("DOWNLOAD_TIMEOUT")
         self._max_size = settings.getint("DOWNLOAD_MAXSIZE")
         self._warn_size = settings.getint("DOWNLOAD_WARNSIZE")
+        self._bind = settings.get("DOWNLOAD_BIND_ADDRESS")
+        self._says_how = settings.getbool("DOWNLOADER_CLIENT_TLS_VERBOSE_LOGGING")
         self._fails_on_data_loss = settings.getbool("DOWNLOAD_FAIL_ON_DATALOSS")
         self._data_loss_was_said = False
 
@@ -66,13 +68,16 @@ class GuestHandler(BaseDownloadHandler):
         target = fetchable(request.url)
         if isinstance(target, Refused):
             raise UnsupportedURLSchemeError(f"{request.url!r} cannot be fetched: {target.reason}")
+        receipt = Receipt(self._crawler, request, max_size=self._max_size, warn_size=self._warn_size)
         try:
-            capture = await self._wire.fetch(self._asked(request, target))
+            capture = await self._wire.fetch(self._asked(request, target), watcher=receipt)
         except AmicrawlError as error:
             raise DownloadFailedError(str(error)) from error
+        if self._says_how and capture.tls is not None:
+            say_how(target.host, capture.tls)
         try:
             await self._keep(request, capture)
-            return self._respond(request, capture)
+            return self._respond(request, capture, receipt)
         finally:
             capture.body.close()
 
@@ -81,12 +86,13 @@ class GuestHandler(BaseDownloadHandler):
         await self._wire.close()
 
     def _asked(self, request: Request, target: Fetchable) -> WireRequest:
+        """Return what goes over the wire for *request*."""
         meta = request.meta
         fields: list[tuple[bytes, bytes]] = [(b"Host", _authority(target))]
         for name, values in request.headers.items():
             if name == b"Host" and values:
                 fields[0] = (name, values[-1])
-            elif name not in _NOT_OURS:
+            elif name != b"Content-Length":
                 fields += [(name, value) for value in values or ()]
         secret = [
             field
@@ -102,7 +108,9 @@ class GuestHandler(BaseDownloadHandler):
             fields=fields + secret,
             body=request.body,
             timeout=float(meta.get("download_timeout") or self._timeout),
-            proxy=_proxy_of(request) or self._run.credentials.proxy,
+            proxy=meta.get("proxy") or self._run.credentials.proxy,
+            bind=_host_of(meta.get("bindaddress") or self._bind),
+            max_body=0,
             hidden=frozenset(name.lower() for name, _ in secret),
         )
 
@@ -119,14 +127,20 @@ class GuestHandler(BaseDownloadHandler):
         except AmicrawlError:
             raise DownloadFailedError("the output of the crawl failed") from None
 
-    def _respond(self, request: Request, capture: Capture) -> Response:
+    def _respond(self, request: Request, capture: Capture, receipt: Receipt) -> Response:
+        """Return the response that the spider gets; raises what Scrapy has in place of one."""
         if capture.ttfb_ms is not None:
             request.meta["download_latency"] = capture.ttfb_ms / 1000
-        flags = self._flags(request, capture)
-        headers = headers_of(capture.fields)
-        self._check_size(request, headers.get(b"Content-Length"), len(capture.body))
-        body = b"".join(capture.payload()) if request.method != "HEAD" else b""
-        return response_of(capture, headers=headers, body=body, flags=flags)
+        if receipt.cancelled is not None:
+            raise receipt.cancelled
+        flags = ["download_stopped"] if receipt.stopped else self._flags(request, capture)
+        headers = receipt.headers if receipt.headers is not None else headers_of(capture.fields)
+        body = b"".join(receipt.body_pieces)
+        response = response_of(capture, headers=headers, body=body, flags=flags)
+        if receipt.stopped is not None and receipt.stopped.fail:
+            receipt.stopped.response = response
+            raise receipt.stopped
+        return response
 
     def _flags(self, request: Request, capture: Capture) -> list[str]:
         """Return the flags of the response; raises for a capture that is not one by Scrapy's rules."""
@@ -146,26 +160,10 @@ class GuestHandler(BaseDownloadHandler):
             )
         raise failure
 
-    def _check_size(self, request: Request, announced: bytes | None, received: int) -> None:
-        """Warn of a response that is large; raise DownloadCancelledError for one that is too large."""
-        most: Any = request.meta.get("download_maxsize", self._max_size)
-        warn: Any = request.meta.get("download_warnsize", self._warn_size)
-        expected = int(announced) if announced is not None and announced.isdigit() else 0
-        size, verb = (expected, "Expected to receive") if expected else (received, "Received")
-        message = f"{verb} {size} bytes which is larger than download %s size (%s) in request {request}."
-        if most and size > most:
-            logger.warning("%s", message % ("max", most))
-            raise DownloadCancelledError(message % ("max", most))
-        if warn and size > warn:
-            logger.warning("%s", message % ("warn", warn))
 
-
-def _proxy_of(request: Request) -> str:
-    """Return the proxy of *request*, with its password; empty for none."""
-    proxy: str = request.meta.get("proxy") or ""
-    if proxy and "://" not in proxy:
-        proxy = f"http://{proxy}"
-    return proxy
+def _host_of(address: str | tuple[str, int] | None) -> str:
+    """Return the host of a bind address as Scrapy takes them."""
+    return (address if isinstance(address, str) else address[0]) if address else ""
 
 
 def _authority(target: Fetchable) -> bytes:

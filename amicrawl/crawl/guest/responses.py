@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ipaddress import ip_address
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scrapy.exceptions import (
     CannotResolveHostError,
@@ -42,7 +42,7 @@ def failure_of(capture: Capture) -> Exception | None:
     """Return Scrapy's exception for a *capture* that is not a whole response; None for one that is."""
     if capture.failure is not None:
         kind = _EXCEPTIONS.get(capture.failure, DownloadFailedError)
-        return kind(f"{capture.failure}: {capture.failure_detail}")
+        return kind(f"{capture.url}: {capture.failure}: {capture.failure_detail}")
     cut = _CUT.get(capture.truncated)
     return None if cut is None else cut(f"{capture.url}: the response was cut ({capture.truncated})")
 
@@ -67,4 +67,13 @@ def response_of(capture: Capture, *, headers: Headers, body: bytes, flags: list[
         flags=flags,
         ip_address=ip_address(capture.ip_address) if capture.ip_address else None,
         protocol=capture.protocol.upper() if capture.protocol else None,
+        certificate=_certificate_of(capture),
     )
+
+
+def _certificate_of(capture: Capture) -> Any:
+    if capture.tls is None or not capture.tls.certificate:
+        return None
+    from twisted.internet.ssl import Certificate  # noqa: PLC0415  # plain http has no use for it
+
+    return Certificate.load(capture.tls.certificate)

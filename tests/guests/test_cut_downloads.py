@@ -1,0 +1,58 @@
+"""What was cut is for the spider what it is without the line, and in the archive what came."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from archive_reading import rows
+from guests.guest_runs import both, target_of
+from loopback import page
+
+BODY = bytes(range(256)) * 80
+ANNOUNCED = page(BODY, "Content-Type: text/plain")
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5000\r\n" + BODY
+
+
+def answer(head: bytes) -> bytes:
+    kind = head.split(b" ")[1][1:].decode()
+    if kind.startswith("cut"):
+        return ANNOUNCED[:8000]
+    if kind == "chunked-cut":
+        return CHUNKED[:8000]
+    if kind == "large":
+        return b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n" + 2 * BODY
+    if kind == "large-announced":
+        return page(200 * BODY, "Content-Type: text/plain")
+    if kind == "slow":
+        time.sleep(3)
+    return ANNOUNCED
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return both("cut.py", answer, tmp_path_factory.mktemp("cut"))
+
+
+def test_the_spider_sees_what_it_sees_without_the_line(runs: Any) -> None:
+    seen = {item["kind"]: item for item in runs[1].items}
+    assert seen["cut"]["why"] == seen["chunked-cut"]["why"] == "ResponseDataLossError"
+    assert seen["cut"]["tried"] == 1
+    assert seen["cut-allowed"]["flags"] == ["dataloss"]
+    assert seen["slow"]["why"] == "DownloadTimeoutError"
+    assert {seen[kind]["why"] for kind in ("large", "large-announced")} == {"DownloadCancelledError"}
+    assert seen["stop-at-head"]["flags"] == ["download_stopped"]
+    assert seen["stop-in-body"]["why"] == "StopDownload"
+    for said in ("Got data loss in", "Retrying <GET", "which is larger than download"):
+        assert runs[1].log.count(said) == runs[0].log.count(said) > 0, said
+
+
+def test_the_archive_has_what_came_and_says_that_it_was_cut(runs: Any) -> None:
+    kept: dict[str, list[Any]] = {}
+    for row in rows(runs[1].archive):
+        kept.setdefault(target_of(row["url"])[1:], []).append(row)
+    assert len(kept["cut"]) == 2, "each try has its row"
+    assert {row["truncated"] for row in kept["cut"] + kept["chunked-cut"]} == {"disconnect"}
+    assert not kept["whole"][0]["truncated"]
+    assert kept["large-announced"][0]["truncated"] == "unspecified"
