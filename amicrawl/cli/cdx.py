@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from amicrawl.index.lookup.request import CdxRequest
     from amicrawl.index.lookup.source import Source
 
+_LONGEST_SHOWN = 1 << 20
+
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -123,9 +125,16 @@ def _show(request: CdxRequest, sources: Sequence[Source]) -> None:
             json.dumps({"pages": pages.pages, "pageSize": pages.page_size, "blocks": pages.blocks})
         )
         return
+    # For programs the bytes as they are; a terminal would obey what a stranger has put into them.
+    shown = sys.stdout.isatty()
     for line in answer(request, sources):
-        sys.stdout.buffer.write(line)
+        sys.stdout.buffer.write(_harmless(line) if shown else line)
     sys.stdout.buffer.flush()
+
+
+def _harmless(lines: bytes) -> bytes:
+    texts = lines.decode("utf-8", "replace").split("\n")
+    return "\n".join(harmless(text, limit=_LONGEST_SHOWN) for text in texts).encode()
 
 
 IndexFiles = Annotated[

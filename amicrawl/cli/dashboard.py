@@ -51,6 +51,13 @@ AllowHost = Annotated[
     list[str] | None,
     typer.Option(help="A further name that the dashboard is reached by.", metavar="NAME"),
 ]
+TrustedProxy = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="An address or network of proxies whose X-Forwarded-For and -Proto are believed.",
+        metavar="NETWORK",
+    ),
+]
 Certificate = Annotated[
     Path | None, typer.Option(help="A certificate, to be reached over HTTPS.", metavar="FILE")
 ]
@@ -74,6 +81,7 @@ def dashboard(  # noqa: PLR0917  # typer makes options of them
     users: UsersOrNone = None,
     archives: Archives = None,
     allow_host: AllowHost = None,
+    trusted_proxy: TrustedProxy = None,
     certificate: Certificate = None,
     key: Key = None,
 ) -> None:
@@ -97,6 +105,7 @@ def dashboard(  # noqa: PLR0917  # typer makes options of them
         users=users,
         archives=archives,
         allow_hosts=tuple(allow_host or ()),
+        trusted_proxies=tuple(trusted_proxy or ()),
         certificate=certificate,
         key=key,
     )

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Self
 
 from amicrawl.errors import UsageError
+from amicrawl.urls import without_userinfo
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,6 +52,7 @@ class SeedArguments:
         """Check *given*. Raises UsageError, naming the nearest known argument for an unknown one."""
         values = {name: str(value) for name, value in given.items() if name not in _FROM_SCRAPYD}
         _refuse_unknown(values, list(cls.__dataclass_fields__), spider="seeds")
+        _refuse_userinfo(values)
         if not values.get("file"):
             raise UsageError(
                 "The spider `seeds` needs a seed list: give it one with -a file=seeds.jsonl "
@@ -105,6 +107,7 @@ class SiteArguments:
         """Check *given*. Raises UsageError, naming the nearest known argument for an unknown one."""
         values = {name: str(value) for name, value in given.items() if name not in _FROM_SCRAPYD}
         _refuse_unknown(values, list(cls.__dataclass_fields__), spider="site")
+        _refuse_userinfo(values)
         url = tuple(values.get("url", "").split())
         if not url and not values.get("file") and not values.get("share"):
             raise UsageError(
@@ -188,6 +191,16 @@ def _refuse_unknown(values: Mapping[str, str], known: list[str], *, spider: str)
             nearest = difflib.get_close_matches(name, known, n=1)
             hint = f"Did you mean {nearest[0]}?" if nearest else f"Known are {', '.join(known)}."
             raise UsageError(f"Unknown argument {name} for the spider `{spider}`. {hint}")
+
+
+def _refuse_userinfo(values: Mapping[str, str]) -> None:
+    for name in ("url", "file"):
+        if any(without_userinfo(url) != url for url in values.get(name, "").split() if "://" in url):
+            # The URL itself must not be repeated here.
+            raise UsageError(
+                f"Argument {name} has a user name or a password in a URL, and arguments are archived. "
+                "Give the URL without, and what it takes to sign in as auth in a crawl file."
+            )
 
 
 def _shard(values: Mapping[str, str]) -> tuple[int, int]:

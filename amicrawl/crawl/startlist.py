@@ -13,7 +13,7 @@ from amicrawl.crawl.run import run_of
 from amicrawl.errors import InputError, UsageError
 from amicrawl.record.crawl_json import FILE_NAME
 from amicrawl.seed import Seed, open_seed
-from amicrawl.urls import Refused, fetchable
+from amicrawl.urls import Refused, fetchable, without_userinfo
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,7 +34,7 @@ _OF_SITE = ("url", "file", "format", "depth", "share")
 
 def read_starts(arguments: SiteArguments) -> tuple[Seed, ...]:
     """Return the start URLs. Raises UsageError or InputError, saying which one cannot be followed."""
-    starts = [Seed(_with_scheme(url)) for url in arguments.url]
+    starts = [Seed(without_userinfo(_with_scheme(url))) for url in arguments.url]
     for start in starts:
         found = fetchable(start.url)
         if isinstance(found, Refused):

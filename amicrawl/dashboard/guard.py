@@ -6,6 +6,7 @@ the token against forged requests are the routes' own affair (`visitors`).
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 from starlette.exceptions import HTTPException
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 HEALTH = "/healthz"
 """Answers any host, without signing in: `ok`, or 503 while Redis is away. It says nothing else."""
+BODY_SECONDS = 30.0
+"""Seconds in which a body must have come."""
 BODY_LIMIT = 256 * 1024
 """Bytes of the largest body that is taken."""
 POLICY = (
@@ -48,10 +51,18 @@ _ENCODED = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
 class Guard:
     """Lets a request through to *app*, or answers it itself."""
 
-    def __init__(self, app: ASGIApp, *, hosts: Hosts, is_healthy: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        hosts: Hosts,
+        is_healthy: Callable[[], bool],
+        body_seconds: float = BODY_SECONDS,
+    ) -> None:
         self._app = app
         self._hosts = hosts
         self._is_healthy = is_healthy
+        self._body_seconds = body_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -74,7 +85,7 @@ class Guard:
             return
         problem = self._problem_of(scope)
         if problem is None:
-            await self._app(scope, _limited(receive), guarded)
+            await self._app(scope, _limited(receive, self._body_seconds), guarded)
         else:
             await problem.response()(scope, receive, guarded)
 
@@ -98,12 +109,19 @@ class Guard:
         return None
 
 
-def _limited(receive: Receive) -> Receive:
-    taken = 0
+def _limited(receive: Receive, seconds: float) -> Receive:
+    taken, is_whole = 0, False
+    deadline = asyncio.get_running_loop().time() + seconds
 
     async def limited() -> Message:
-        nonlocal taken
-        message: dict[str, Any] = dict(await receive())
+        nonlocal taken, is_whole
+        try:
+            # Behind the body, an application waits here for as long as a stream lasts.
+            async with asyncio.timeout_at(None if is_whole else deadline):
+                message: dict[str, Any] = dict(await receive())
+        except TimeoutError as error:
+            raise HTTPException(408) from error
+        is_whole = not message.get("more_body")
         taken += len(message.get("body", b""))
         if taken > BODY_LIMIT:
             # Raised into the route that reads; the application answers with its own page or problem.

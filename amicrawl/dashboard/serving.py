@@ -9,11 +9,13 @@ import threading
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from ipaddress import ip_network
 from typing import TYPE_CHECKING
 
 import uvicorn
 
 from amicrawl.dashboard.app import application, site_of
+from amicrawl.dashboard.connections import protocol
 from amicrawl.dashboard.hosts import Hosts, is_public
 from amicrawl.dashboard.users import Role, Users
 from amicrawl.disk import Disk
@@ -48,6 +50,8 @@ class Settings:
     """Where the directories of jobs lie, for their summaries."""
     allow_hosts: tuple[str, ...] = ()
     """Further names under which the dashboard is reached."""
+    trusted_proxies: tuple[str, ...] = ()
+    """Addresses or networks whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed."""
     certificate: Path | None = None
     key: Path | None = None
 
@@ -138,6 +142,7 @@ def serve_in_thread(
     prefix: str = "",
     host: str = "127.0.0.1",
     allow_hosts: tuple[str, ...] = (),
+    trusted_proxies: tuple[str, ...] = (),
 ) -> AbstractContextManager[Running]:
     """Serve the jobs of *redis_url* at a free port, in another thread, as long as the block lasts."""
     settings = Settings(
@@ -147,6 +152,7 @@ def serve_in_thread(
         users=users,
         archives=archives,
         allow_hosts=allow_hosts,
+        trusted_proxies=trusted_proxies,
     )
     return serving_in_thread(settings, disk=Disk())
 
@@ -169,6 +175,14 @@ def _prepared(settings: Settings, *, disk: Disk) -> Iterator[tuple[_Server, sock
     users = checked_users(settings, disk=disk)
     if (settings.certificate is None) != (settings.key is None):
         raise UsageError("--certificate and --key belong together: name both.")
+    for proxy in settings.trusted_proxies:
+        try:
+            ip_network(proxy)
+        except ValueError as error:
+            raise UsageError(
+                f"--trusted-proxy {proxy!r} is neither an address nor a network: {error}. Write it as "
+                "in 127.0.0.1 or 10.0.0.0/8."
+            ) from error
     for path in (settings.certificate, settings.key):
         if path is not None and not path.is_file():
             raise InputError(f"{path} is no file.")
@@ -187,6 +201,10 @@ def _prepared(settings: Settings, *, disk: Disk) -> Iterator[tuple[_Server, sock
             ws="none",
             lifespan="off",
             timeout_graceful_shutdown=_GRACE,
+            http=protocol(),
+            # Uvicorn would believe whatever connects from this machine.
+            proxy_headers=bool(settings.trusted_proxies),
+            forwarded_allow_ips=list(settings.trusted_proxies),
             h11_max_incomplete_event_size=32 * 1024,
             limit_concurrency=1000,
             ssl_certfile=settings.certificate,

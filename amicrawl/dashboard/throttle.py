@@ -30,22 +30,28 @@ class Throttle:
         self._full_at: OrderedDict[str, float] = OrderedDict()
         """When a key will have all of its tries again."""
 
-    def wait(self, *keys: str) -> float:
-        """Return the seconds until all of *keys* have a try; 0 where they have one now."""
-        now = self._clock()
-        with self._lock:
-            missing = (max(0.0, self._full_at.get(key, now) - now) for key in keys)
-            return max(0.0, max(missing, default=0.0) - (self._tries - 1) * EVERY)
+    def taken(self, key: str) -> float:
+        """Take a try from *key* and return 0; where it has none, the seconds until one comes back.
 
-    def failed(self, *keys: str) -> None:
-        """Take a try from each of *keys*."""
+        Whether the try was wrong is not known yet: several at a time must not be more than there are.
+        """
         now = self._clock()
         with self._lock:
-            for key in keys:
-                self._full_at[key] = max(now, self._full_at.get(key, now)) + EVERY
-                self._full_at.move_to_end(key)
+            full_at = max(now, self._full_at.get(key, now))
+            wait = full_at - now - (self._tries - 1) * EVERY
+            if wait > 0:
+                return wait
+            self._full_at[key] = full_at + EVERY
+            self._full_at.move_to_end(key)
             while len(self._full_at) > _REMEMBERED:
                 self._full_at.popitem(last=False)
+            return 0.0
+
+    def returned(self, key: str) -> None:
+        """Give *key* back the try that was taken last: it was right, or not made."""
+        with self._lock:
+            if key in self._full_at:
+                self._full_at[key] -= EVERY
 
     def succeeded(self, *keys: str) -> None:
         """Give *keys* all of their tries back."""

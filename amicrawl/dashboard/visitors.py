@@ -12,6 +12,7 @@ import hashlib
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
+from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING, Any
 
 from amicrawl.dashboard.hosts import may_change
@@ -31,6 +32,7 @@ _SAFE = frozenset({"GET", "HEAD"})
 _TRIES_OF_A_NAME = 50
 """More than an address has: otherwise anybody could lock a user out by being wrong on purpose."""
 _KNOWN_BEARERS = 100
+_LONGEST_NAME = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,7 @@ class Visitors:
         self._bearers: OrderedDict[bytes, str] = OrderedDict()
         """Tokens that were right, hashed, with what was kept for them; a hash a request were dear."""
         self._lock = threading.Lock()
+        self._bearing = threading.Lock()
 
     @property
     def nobody(self) -> dict[str, Any]:
@@ -137,39 +140,51 @@ class Visitors:
         """Return the key of a new session; Problem where the password is wrong. Blocks."""
         if self.users is None:
             raise Problem(404, "Nobody needs to sign in here: there is no users file.")
-        keys = address_of(request), name[:64]
-        self._check_throttle(*keys)
+        address, tried = address_of(request), name[:_LONGEST_NAME]
+        self._take_try(address, tried)
         with self._hashing:
             user = self.users.signed_in(name, password)
         if user is None or user.password is None:
-            self._count_failure(*keys)
             raise Problem(401, "That name and that password do not belong together.")
-        self._by_address.succeeded(keys[0])
+        self._was_right(address, tried)
         return self.sessions.begin(user.name, user.password)
 
     def _bearer(self, token: str, address: str) -> User:
+        user = self._known_bearer(token)
+        if user is not None:
+            return user
+        # One at a time: of several requests at once with a token that is right, one takes a try.
+        with self._bearing:
+            return self._known_bearer(token) or self._new_bearer(token, address)
+
+    def _known_bearer(self, token: str) -> User | None:
         assert self.users is not None
-        digest = hashlib.sha256(token.encode("utf-8", "replace")).digest()
         name, _, rest = token.partition(".")
         user = self.users.get(name)
         with self._lock:
-            known = self._bearers.get(digest)
-        if user is not None and known is not None and user.tokens.get(rest.partition(".")[0]) == known:
-            return user
-        self._check_throttle(address, name[:64])
-        with self._hashing:
-            user = self.users.bearer(token)
+            known = self._bearers.get(_digest(token))
+        if user is None or known is None or user.tokens.get(rest.partition(".")[0]) != known:
+            return None
+        return user
+
+    def _new_bearer(self, token: str, address: str) -> User:
+        assert self.users is not None
+        name, _, rest = token.partition(".")
+        self._take_try(address, name[:_LONGEST_NAME])
+        user = self.users.bearer(token)
         if user is None:
-            self._count_failure(address, name[:64])
             raise Problem(401, "That token is none of ours.", headers={"www-authenticate": "Bearer"})
+        self._was_right(address, name[:_LONGEST_NAME])
         with self._lock:
-            self._bearers[digest] = user.tokens[rest.partition(".")[0]]
+            self._bearers[_digest(token)] = user.tokens[rest.partition(".")[0]]
             while len(self._bearers) > _KNOWN_BEARERS:
                 self._bearers.popitem(last=False)
         return user
 
-    def _check_throttle(self, address: str, name: str) -> None:
-        wait = max(self._by_address.wait(address), self._by_name.wait(name))
+    def _take_try(self, address: str, name: str) -> None:
+        wait = self._by_address.taken(address)
+        if not wait and (wait := self._by_name.taken(name)):
+            self._by_address.returned(address)
         if wait > 0:
             raise Problem(
                 429,
@@ -177,11 +192,20 @@ class Visitors:
                 headers={"retry-after": str(int(wait) + 1)},
             )
 
-    def _count_failure(self, address: str, name: str) -> None:
-        self._by_address.failed(address)
-        self._by_name.failed(name)
+    def _was_right(self, address: str, name: str) -> None:
+        self._by_address.succeeded(address)
+        self._by_name.returned(name)
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode("utf-8", "replace")).digest()
 
 
 def address_of(request: Request) -> str:
-    """Return the address that *request* comes from."""
-    return request.client.host if request.client is not None else ""
+    """Return where *request* comes from: its address, or of IPv6 the network that one host has."""
+    host = request.client.host if request.client is not None else ""
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return host
+    return str(address) if address.version == 4 else str(ip_network((int(address) >> 64 << 64, 64)))

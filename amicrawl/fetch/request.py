@@ -148,15 +148,27 @@ def compose(request: WireRequest, *, policy: TlsPolicy) -> Message | Unfetchable
     )
 
 
+_SECRET = re.compile(
+    rb"\n(?:[!-9;-~]*-)?(?:auth|authorization|cookies?|credentials?|jwt|(?:api)?keys?|passwords?|secrets?|"
+    rb"session|signature|tokens?)(?:-[!-9;-~]*)?:",
+    re.IGNORECASE,
+)
+
+
 def without_values(sent: bytes, hidden: frozenset[bytes]) -> bytes:
-    """Return what was *sent* of a request, with the values of its *hidden* fields replaced."""
-    if not hidden:
-        return sent
+    """Return what was *sent* of a request, with the values of secret fields replaced.
+
+    Those are its *hidden* fields, and all whose names say so (`Authorization`, `Cookie`, `X-Api-Key`):
+    names in which auth, authorization, cookie, credential, jwt, key, password, secret, session,
+    signature or token is a word, or with which `apikey` ends.
+    """
     head, blank, body = sent.partition(b"\r\n\r\n")
+    if not hidden and not _SECRET.search(head):
+        return sent
     lines = head.split(b"\r\n")
     for number, line in enumerate(lines[1:], start=1):
         name, colon, _ = line.partition(b":")
-        if colon and name.lower() in hidden:
+        if colon and (name.lower() in hidden or _SECRET.match(b"\n" + line)):
             lines[number] = name + b": redacted"
     return b"\r\n".join(lines) + blank + body
 

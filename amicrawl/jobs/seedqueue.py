@@ -166,7 +166,7 @@ def seed_in(texts: Sequence[str]) -> Seed:
             raise NotASeedError("there is no field url")
         texts = list(fields.values())
     text = texts[0].strip() if texts else ""
-    return _of_object(text.encode()) if text.startswith("{") else Seed(checked_url(text))
+    return _of_object(text.encode()) if text.startswith("{") else Seed(checked_url(text, lambda _: None))
 
 
 def _of_object(text: bytes) -> Seed:

@@ -18,7 +18,7 @@ from amicrawl.jobs.keys import PENDING, PENDING_LARGE, PENDING_SHALLOW, TAGGED
 from amicrawl.jobs.limits import checked_concurrency, checked_delay, checked_note, checked_pattern
 from amicrawl.jobs.queues import checked_tag
 from amicrawl.jobs.record import RESPONSES, JobRecord
-from amicrawl.urls import Refused, fetchable
+from amicrawl.urls import Refused, fetchable, without_userinfo
 
 if TYPE_CHECKING:
     from amicrawl.jobs.connection import JobStore
@@ -102,6 +102,11 @@ def submit(store: JobStore, submission: Submission, *, now: float) -> Submitted:
     JobExistsError where the job is there.
     """
     url = normalised(submission.url)
+    if without_userinfo(url) != url:
+        raise UsageError(
+            "The URL has a user name or a password in it, and whatever is crawled is archived. Give it "
+            "without, and what it takes to sign in as auth in a crawl file."
+        )
     ident = ident_of(url)
     queue = queue_of(submission)
     steps = _steps(store, submission, url, ident)

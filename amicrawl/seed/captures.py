@@ -51,7 +51,7 @@ def captures_columns(names: Sequence[str]) -> list[str]:
 
 def seed_of_capture(row: Mapping[str, object], flaw: Flaw) -> Seed:
     """Return the seed that asks for *row* again; raise NotASeedError where its URL cannot be asked."""
-    url = url_of(row)
+    url = url_of(row, flaw)
     meta = row["meta_json"]
     known = conditionals(row, flaw) if _is_whole(row) else Conditionals()
     if not known.digest:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import orjson
 
 from amicrawl.seed.fault import NotASeedError, excerpt
+from amicrawl.urls import without_userinfo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -33,9 +34,15 @@ _BASE32 = re.compile(r"[A-Za-z2-7]{32}")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]{1,1024}")
 
 
-def checked_url(text: str) -> str:
-    """Return *text* without white space around it; raise NotASeedError where it is no http(s) URL."""
+def checked_url(text: str, flaw: Flaw) -> str:
+    """Return *text* without white space around it; raise NotASeedError where it is no http(s) URL.
+
+    A user name and password in it are left out, since whatever is crawled is archived; *flaw* is told.
+    """
     url = text.strip(WHITE_SPACE)
+    if "@" in url and (bare := without_userinfo(url)) != url:
+        url = bare
+        flaw("the user name and password in the URL are left out; give them as auth in a crawl file")
     if not _HTTP_HOST.match(url):
         if not url:
             raise NotASeedError("the URL is empty")
@@ -52,12 +59,12 @@ def checked_url(text: str) -> str:
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
-def url_of(fields: Mapping[str, object]) -> str:
+def url_of(fields: Mapping[str, object], flaw: Flaw) -> str:
     """Return the field `url` of *fields*; raise NotASeedError where there is none to be asked."""
     url = fields.get("url")
     if type(url) is not str:
         raise NotASeedError("there is no url" if url is None else "url is not a string")
-    return checked_url(url)
+    return checked_url(url, flaw)
 
 
 class Conditionals(NamedTuple):

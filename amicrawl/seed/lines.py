@@ -77,7 +77,7 @@ def read_lines(
         faults.end_early(source.name, number + 1, error)
 
 
-def seed_of_line(line: bytes, _flaw: Flaw) -> Seed | None:
+def seed_of_line(line: bytes, flaw: Flaw) -> Seed | None:
     """Return the URL on *line* as a seed; None for a blank line or one that starts with `#`."""
     text = line.strip(_BLANKS)
     if not text or text.startswith(b"#"):
@@ -86,7 +86,7 @@ def seed_of_line(line: bytes, _flaw: Flaw) -> Seed | None:
         raise NotASeedError("the line is JSON; give jsonl as the format")
     if text.startswith(b"["):
         raise NotASeedError("a JSON array is no seed list; make it an object a line, with jq -c '.[]'")
-    return Seed(checked_url(utf8(text)))
+    return Seed(checked_url(utf8(text), flaw))
 
 
 def seed_of_cell(line: bytes, flaw: Flaw) -> Seed | None:

@@ -117,7 +117,7 @@ _KNOWN = ("url", *CONDITIONAL)
 
 
 def _seed_of_row(row: Row, flaw: Flaw) -> Seed:
-    url = url_of(row)
+    url = url_of(row, flaw)
     meta = {}
     for name, value in row.items():
         if name in _KNOWN or value is None:

@@ -8,6 +8,7 @@ as a fault of the document in which it did.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from amicrawl.errors import InputError
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
 
     from amicrawl.seed.fault import FaultLog
+    from amicrawl.seed.fields import Flaw
     from amicrawl.seed.source import Fetch, Source
 
 MAX_ADDRESS = 2048
@@ -104,7 +106,7 @@ class _Tree:
             for entry in entries_of(blocks, base=source.name if is_web(source.name) else ""):
                 number = entry.number
                 try:
-                    url = _address(entry)
+                    url = _address(entry, partial(self._faults.flaw, source.name, number))
                 except NotASeedError as reason:
                     self._faults.skip(source.name, number, str(reason))
                     continue
@@ -139,12 +141,12 @@ class _Tree:
         self._faults.skip(source.name, number + 1, str(error))
 
 
-def _address(entry: Entry) -> str:
+def _address(entry: Entry, flaw: Flaw) -> str:
     if not entry.url:
         raise NotASeedError(f"the entry has no address, or more than {MAX_TEXT} characters")
     if entry.is_sitemap and len(entry.url) > MAX_ADDRESS:
         raise NotASeedError(f"the address of the sitemap has more than {MAX_ADDRESS} characters")
-    return checked_url(entry.url)
+    return checked_url(entry.url, flaw)
 
 
 def _limited(source: Source, size: int) -> Iterator[bytes]:

@@ -16,7 +16,7 @@ begin with `canonical.py`.
 """
 
 from amicrawl.urls.canonical import Canonical, canonicalize
-from amicrawl.urls.fetchable import Fetchable, fetchable
+from amicrawl.urls.fetchable import Fetchable, fetchable, without_userinfo
 from amicrawl.urls.identity import canonical_form
 from amicrawl.urls.key import Grouping, UrlKey, host_group, host_key, path_key, seed_key, url_key
 from amicrawl.urls.octets import octets, text_of
@@ -48,4 +48,5 @@ __all__ = [
     "surt",
     "text_of",
     "url_key",
+    "without_userinfo",
 ]

@@ -100,6 +100,14 @@ def _encoded(text: str) -> Fetchable | Refused:
     )
 
 
+def without_userinfo(url: str) -> str:
+    """Return *url* without the user name and password before its host."""
+    return _USERINFO.sub(r"\1", url, count=1)
+
+
+_USERINFO = re.compile(r"^([a-z][a-z0-9+.\-]*:[/\\]+)[^/?#\\]*@", re.IGNORECASE)
+
+
 def _host_and_port(named: str) -> tuple[str, str, int | None] | Refused:
     """Split *named* into the host to look up, the port as written with its colon, and its number."""
     if named.startswith("["):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import ssl
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
@@ -138,17 +139,17 @@ def test_a_session_ends_by_silence_by_age_and_when_there_are_too_many() -> None:
 def test_after_some_wrong_tries_one_comes_back_at_a_time() -> None:
     clock = Clock()
     throttle = Throttle(clock=clock)
-    for _ in range(TRIES):
-        assert throttle.wait("k") == 0
-        throttle.failed("k")
-    assert 0 < throttle.wait("k") <= EVERY
-    assert throttle.wait("other") == 0
+    assert [throttle.taken("k") for _ in range(TRIES)] == [0] * TRIES
+    assert 0 < throttle.taken("k") <= EVERY
+    assert throttle.taken("other") == 0
     clock.now += EVERY
-    assert throttle.wait("k") == 0
-    throttle.failed("k")
-    assert throttle.wait("k") > 0
+    assert throttle.taken("k") == 0
+    assert throttle.taken("k") > 0
+    throttle.returned("k")
+    assert throttle.taken("k") == 0
+    assert throttle.taken("k") > 0
     throttle.succeeded("k")
-    assert throttle.wait("k") == 0
+    assert throttle.taken("k") == 0
 
 
 def test_who_has_not_signed_in_sees_nothing(guarded: Running) -> None:
@@ -228,14 +229,71 @@ def test_over_https_a_session_cookie_is_sent_over_nothing_else(
         asking.client.close()
 
 
-def test_a_proxy_on_this_machine_says_whether_there_is_https(guarded: Running) -> None:
+@pytest.fixture
+def behind_a_proxy(redis_server: RedisServer, users: Users) -> Iterator[Running]:
+    with serve_in_thread(
+        redis_server.url, users=users.path, trusted_proxies=("127.0.0.0/8",)
+    ) as running:
+        yield running
+
+
+def test_a_trusted_proxy_says_whether_there_is_https_and_no_one_else(
+    guarded: Running, behind_a_proxy: Running
+) -> None:
+    for running, is_believed in ((behind_a_proxy, True), (guarded, False)):
+        asking = Asking(running.url)
+        form = {"name": "vera", "password": PASSWORD, "csrf_token": asking.csrf}
+        scheme = "https" if is_believed else "http"
+        origin = f"{scheme}://{running.url.removeprefix('http://')}"
+        headers = {"x-forwarded-proto": "https", "origin": origin}
+        answer = asking.client.post("/login", data=form, headers=headers)
+        assert answer.status_code == 303
+        assert ("secure" in answer.headers["set-cookie"].lower()) == is_believed
+
+
+def tried(asking: Asking, number: int, password: str = "wrong password") -> int:
+    form = {"name": f"nobody-{number}", "password": password, "csrf_token": asking.csrf}
+    headers = {"x-forwarded-for": f"192.0.2.{number}"}
+    return asking.client.post("/login", data=form, headers=headers).status_code
+
+
+def test_an_address_that_a_header_names_is_not_believed(guarded: Running) -> None:
     asking = Asking(guarded.url)
-    form = {"name": "vera", "password": PASSWORD, "csrf_token": asking.csrf}
-    host = guarded.url.removeprefix("http://")
-    headers = {"x-forwarded-proto": "https", "origin": f"https://{host}"}
-    answer = asking.client.post("/login", data=form, headers=headers)
-    assert answer.status_code == 303
-    assert "secure" in answer.headers["set-cookie"].lower()
+    assert [tried(asking, number) for number in range(TRIES + 2)] == [401] * TRIES + [429] * 2
+
+
+def test_behind_a_trusted_proxy_each_address_has_tries_of_its_own(behind_a_proxy: Running) -> None:
+    asking = Asking(behind_a_proxy.url)
+    assert [tried(asking, number) for number in range(TRIES + 2)] == [401] * (TRIES + 2)
+    assert [tried(asking, 200) for _ in range(TRIES + 1)] == [401] * TRIES + [429]
+
+
+def test_of_tries_at_the_same_time_no_more_are_checked_than_there_are(guarded: Running) -> None:
+    asking = Asking(guarded.url)
+    with ThreadPoolExecutor(30) as pool:
+        codes = list(pool.map(lambda number: tried(asking, number), range(30)))
+    assert sorted(codes) == [401] * TRIES + [429] * (30 - TRIES)
+
+
+def test_requests_at_the_same_time_with_a_token_that_is_right_take_one_try(
+    guarded: Running, users: Users
+) -> None:
+    bearer = {"authorization": f"Bearer {users.add_token('otto')}"}
+    asking = Asking(guarded.url)
+    with ThreadPoolExecutor(20) as pool:
+        codes = list(pool.map(lambda _: asking.get("/jobs", **bearer).status_code, range(20)))
+    assert codes == [200] * 20
+
+
+@pytest.mark.parametrize("proxy", ["proxy.example", "10.0.0.1/8", "*"])
+def test_what_is_no_network_is_no_trusted_proxy(
+    proxy: str, redis_server: RedisServer, users: Users
+) -> None:
+    with (
+        pytest.raises(UsageError, match="--trusted-proxy"),
+        serve_in_thread(redis_server.url, users=users.path, trusted_proxies=(proxy,)),
+    ):
+        pass
 
 
 def test_signing_out_ends_the_session_and_not_the_cookie_alone(guarded: Running) -> None:

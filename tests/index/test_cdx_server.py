@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import gzip
 import json
+import os
+import pty
 import re
 import socket
 import subprocess
@@ -489,6 +491,37 @@ def test_more_connections_than_it_serves_are_closed_and_do_no_harm(server: CdxSe
     pytest.fail("the server did not come back")
 
 
+def test_connections_that_send_no_whole_head_keep_no_one_out(server: CdxServer) -> None:
+    with contextlib.ExitStack() as kept:
+        opened = []
+        for _ in range(40):
+            connection = socket.create_connection(("127.0.0.1", server.port), timeout=30)
+            opened.append(kept.enter_context(connection))
+            connection.sendall(b"GET /cdx?url=example.com HTTP/1.0\r\n")
+        with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/", timeout=30) as found:
+            assert found.status == 200
+        assert opened[0].recv(1) == b"", "the oldest is closed"
+
+
+def test_a_head_that_drips_is_given_up_however_steadily_it_does(tmp_path: Path) -> None:
+    plain(LINES, tmp_path / "lines.cdxj")
+    with (
+        CdxServer(("127.0.0.1", 0), open_sources([tmp_path]), head_seconds=0.2) as dripped_on,
+        socket.create_connection(("127.0.0.1", dripped_on.port), timeout=30) as connection,
+    ):
+        thread = threading.Thread(target=dripped_on.serve_forever, daemon=True)
+        thread.start()
+        sent = 0
+        with contextlib.suppress(ConnectionError):
+            for octet in b"GET / HTTP/1.0\r\nX: " + b"x" * 2000:
+                connection.sendall(bytes([octet]))
+                time.sleep(0.02)
+                sent += 1
+        assert sent < 2000
+        dripped_on.shutdown()
+        thread.join()
+
+
 def test_more_questions_than_it_works_on_are_put_off(server: CdxServer) -> None:
     for _ in range(4):
         assert server.answers.acquire(timeout=60)
@@ -561,6 +594,24 @@ def test_the_command_answers_as_the_server_does(tmp_path: Path) -> None:
         run("query", tmp_path / "missing", "--url", "x")
     with pytest.raises(UsageError):
         run("query", tmp_path, "--url", "x", "--sort", "up")
+
+
+def test_a_terminal_is_shown_no_character_that_it_would_obey(tmp_path: Path) -> None:
+    odd = line("com,example)/odd", "20200101000000", mime="\x1b[2Jtext\u202eplain")
+    odd = odd.replace(b"\\u001b", b"\x1b").replace(b"\\u202e", "\u202e".encode())
+    (tmp_path / "odd.cdxj").write_bytes(odd + b"\n")
+    asked_for = ["cdx", "query", "--url", "example.com/odd", str(tmp_path)]
+    command = [sys.executable, "-m", "amicrawl.cli", *asked_for]
+    ours, theirs = pty.openpty()
+    subprocess.run(command, stdout=theirs, env=environment(), check=True)
+    os.close(theirs)
+    shown = os.read(ours, 65536).decode()
+    os.close(ours)
+    assert "com,example)/odd" in shown
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+    piped = subprocess.run(command, capture_output=True, env=environment(), check=True).stdout
+    assert piped == odd + b"\n", "a program gets the bytes as they are"
 
 
 def test_files_sorted_or_not_packed_or_not_become_a_cluster(tmp_path: Path) -> None:

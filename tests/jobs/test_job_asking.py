@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 import pytest
 from job_crawling import path_of
@@ -18,13 +19,22 @@ from amicrawl.jobs.connection import connect
 from amicrawl.jobs.job_copy import JobCopy
 from amicrawl.jobs.lease import Claim
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
-def settings_of(record: dict[str, str], *, config: str = "", ignores: tuple[str, ...] = ()) -> Settings:
+
+def settings_of(
+    record: dict[str, str],
+    *,
+    config: str = "",
+    ignores: tuple[str, ...] = (),
+    own: Mapping[str, object] | None = None,
+) -> Settings:
     """Return the settings that a job of *record* leads to."""
     copy = JobCopy("abc", 1, record={"url": "http://a.example/", **record}, config=config)
     copy.ignores = list(ignores)
     store = connect({"REDIS_URL": "redis://127.0.0.1:1/0"})
-    settings = Settings()
+    settings = Settings(own)
     take_settings(Job(store, copy, Claim("abc", 1), timedelta(seconds=9), 0.0, by_hand=False), settings)
     store.close()
     return settings
@@ -71,6 +81,29 @@ warc_prefix = "another-archive"
     assert settings.get("AMICRAWL_BUCKET") is None
     assert settings.get("AMICRAWL_WARC_PREFIX") is None
     assert "Not taken from the crawl file" in caplog.text
+
+
+def test_a_crawl_file_out_of_redis_does_not_lift_the_caps_of_the_machine(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    text = """
+public = false
+[limits]
+max_body = "1000GB"
+spool_above = "100GB"
+max_header = 2048
+stop_free = 0
+[politeness]
+inflight_max = 100000
+"""
+    own = {"AMICRAWL_STOP_FREE": "1GiB", "AMICRAWL_INFLIGHT_MAX": 500}
+    config = CrawlConfig.from_settings(dict(settings_of({}, config=text, own=own)))
+    assert config.max_body == CrawlConfig().max_body
+    assert config.spool_above == CrawlConfig().spool_above
+    assert config.stop_free == 1024**3
+    assert config.inflight_max == 500
+    assert config.max_header == 2048, "what is stricter holds"
+    assert "goes beyond what this machine allows" in caplog.text
 
 
 @pytest.mark.parametrize("text", ['extends = "/etc/passwd"', "[[[", "delay = 'x'", "\x00"])

@@ -30,9 +30,11 @@ from amicrawl.disk import Disk, OutputFile
 from amicrawl.errors import AmicrawlError, InputError
 from amicrawl.fetch import WireRequest
 from amicrawl.jobs import lookup
-from amicrawl.urls import Refused, fetchable
+from amicrawl.urls import Refused, fetchable, without_userinfo
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from scrapy.settings import BaseSettings
 
     from amicrawl.capture import Capture
@@ -53,6 +55,12 @@ _OF_THE_MACHINE = frozenset(
         "WARC_PREFIX",
     )
 )
+_AT_MOST = (
+    *("max_body", "max_header", "spool_above", "inflight_max", "inflight_start", "inflight_min"),
+    *("drain_time", "timeout", "connect_timeout"),
+)
+"""Caps that protect the machine: a job has no more than the pipeline's own settings say."""
+_AT_LEAST = ("stop_free",)
 _SECRET = frozenset({"auth", "auth_port", "allow_plain"})
 
 
@@ -62,7 +70,8 @@ def take_settings(job: Job, settings: BaseSettings) -> None:
     Raises InputError for a crawl file that cannot be followed.
     """
     record = job.copy.record
-    for name, value in _crawl_file_settings(job.copy.config, job.ident).items():
+    asked = _crawl_file_settings(job.copy.config, job.ident)
+    for name, value in {**asked, **_clamped(asked, settings)}.items():
         settings.set(name, value, "spider")
     agent = record.get("user_agent", "")
     if agent and agent.isascii() and agent.isprintable():
@@ -73,6 +82,27 @@ def take_settings(job: Job, settings: BaseSettings) -> None:
     if job.copy.ignores and not settings.get(f"{PREFIX}IGNORE_SETS"):
         # The record holds all expressions, those of sets included, and one may be taken back.
         settings.set(f"{PREFIX}IGNORE_SETS", "", "spider")
+
+
+def _clamped(asked: Mapping[str, Any], settings: BaseSettings) -> dict[str, Any]:
+    """Return those of the settings *asked* for that go beyond the machine's caps, brought back to them.
+
+    Raises UsageError for one that cannot be followed at all.
+    """
+    own = CrawlConfig.from_settings(dict(settings))
+    theirs = CrawlConfig.from_settings({**dict(settings), **asked})
+    found: dict[str, Any] = {}
+    for names, beyond in ((_AT_MOST, max), (_AT_LEAST, min)):
+        for name in names:
+            cap, value = getattr(own, name), getattr(theirs, name)
+            if value != cap and beyond(value, cap) == value:
+                found[PREFIX + name.upper()] = cap
+    if found:
+        logger.warning(
+            "The crawl file of the job goes beyond what this machine allows; its own holds for: %s",
+            ", ".join(sorted(found)),
+        )
+    return found
 
 
 def arguments_of(job: Job, config: CrawlConfig) -> dict[str, str]:
@@ -86,7 +116,7 @@ def arguments_of(job: Job, config: CrawlConfig) -> dict[str, str]:
     kept = lookup.url_list(job.store, job.ident)
     if not record.get("url_file") and kept is None:
         # One start URL, whatever is in it: the argument takes blanks for what stands between several.
-        return {"url": re.sub(r"\s", "%20", record["url"]), "depth": depth}
+        return {"url": re.sub(r"\s", "%20", without_userinfo(record["url"])), "depth": depth}
     path = config.directory / LIST_NAME
     if not path.exists():
         content = (

@@ -15,6 +15,8 @@ import socket
 import socketserver
 import sys
 import threading
+import time
+from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address
@@ -39,7 +41,14 @@ MOST_ANSWERS = 4
 """Requests that are worked on at a time; further ones are answered with 503."""
 PATH = "/cdx"
 
+HEAD_SECONDS = 10.0
+"""From the connection to the end of the request's head."""
+
 _SECONDS = 20.0
+_ANSWER_SECONDS = 60.0
+_SLOWEST = 64 * 1024
+"""Bytes a second with which an answer has to be taken."""
+_MAKING_ROOM = 2.0
 _PIECE = 64 * 1024
 _HELP = (
     f"A CDX server. Ask {PATH}?url=URL for the captures of a URL; url=*.HOST for those of a domain, "
@@ -59,7 +68,12 @@ class CdxServer(ThreadingHTTPServer):
     request_queue_size = 2 * MOST_CONNECTIONS
 
     def __init__(
-        self, address: tuple[str, int], sources: Sequence[Source], *, bounds: Bounds = BOUNDS
+        self,
+        address: tuple[str, int],
+        sources: Sequence[Source],
+        *,
+        bounds: Bounds = BOUNDS,
+        head_seconds: float = HEAD_SECONDS,
     ) -> None:
         """Listen on host and port *address*; OutputError where that cannot be done."""
         host, port = address
@@ -69,6 +83,11 @@ class CdxServer(ThreadingHTTPServer):
         """Who holds one works on an answer."""
         self.is_private = is_loopback(host)
         self._connections = threading.BoundedSemaphore(MOST_CONNECTIONS)
+        self._head_seconds = head_seconds
+        self._lock = threading.Lock()
+        self._due: dict[socket.socket, float] = {}
+        """When each connection is closed, whatever it does; those that wait for a head, oldest first."""
+        self._answering: set[socket.socket] = set()
         if ":" in host:
             self.address_family = socket.AF_INET6
         try:
@@ -90,15 +109,47 @@ class CdxServer(ThreadingHTTPServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Serve a connection in a thread, or close it when there are too many."""
-        if not self._connections.acquire(blocking=False):
+        if not self._connections.acquire(blocking=False) and not (
+            self._closed_oldest() and self._connections.acquire(timeout=_MAKING_ROOM)
+        ):
             self.shutdown_request(request)
             return
+        with self._lock:
+            self._due[request] = time.monotonic() + self._head_seconds
         try:
             super().process_request(request, client_address)
         except Exception:
             # No thread began. An interrupt, though, may come after one has, which lets go by itself.
+            self._forget(request)
             self._connections.release()
             raise
+
+    def has_head(self, request: socket.socket, *, octets: int = 0) -> None:
+        """Give *request*, whose head is whole, the time that an answer of so many *octets* may take."""
+        with self._lock:
+            self._answering.add(request)
+            self._due[request] = time.monotonic() + _ANSWER_SECONDS + octets / _SLOWEST
+
+    def service_actions(self) -> None:
+        """Close what is late; called twice a second."""
+        now = time.monotonic()
+        with self._lock:
+            for request in [each for each, due in self._due.items() if due < now]:
+                _hang_up(request)
+
+    def _closed_oldest(self) -> bool:
+        """Close the connection that has waited longest for a head; False where there is none."""
+        with self._lock:
+            for request in self._due:
+                if request not in self._answering:
+                    _hang_up(request)
+                    return True
+        return False
+
+    def _forget(self, request: socket.socket) -> None:
+        with self._lock:
+            self._due.pop(request, None)
+            self._answering.discard(request)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         """Serve a connection, in its thread."""
@@ -106,6 +157,11 @@ class CdxServer(ThreadingHTTPServer):
             super().process_request_thread(request, client_address)
         finally:
             self._connections.release()
+
+    def shutdown_request(self, request: Any) -> None:
+        """Close a connection."""
+        self._forget(request)
+        super().shutdown_request(request)
 
     def handle_error(
         self, request: socket.socket | tuple[bytes, socket.socket], client_address: Any
@@ -125,9 +181,16 @@ class CdxHandler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.0"  # one request a connection: an idle client holds nothing
     timeout: ClassVar[float] = _SECONDS
 
+    def parse_request(self) -> bool:
+        """Read the fields of a request."""
+        is_whole = super().parse_request()
+        self.server.has_head(self.connection)
+        return is_whole
+
     def do_GET(self) -> None:
         """Answer a question."""
         status, media_type, body = self._answered()
+        self.server.has_head(self.connection, octets=len(body))
         self.send_response(status)
         self.send_header("Content-Type", media_type)
         self.send_header("Content-Length", str(len(body)))
@@ -209,6 +272,12 @@ def is_loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def _hang_up(request: socket.socket) -> None:
+    """End *request* under the thread that reads or writes it, which then closes it."""
+    with suppress(OSError):
+        request.shutdown(socket.SHUT_RDWR)
 
 
 def _names_this_machine(host: str) -> bool:

@@ -1,0 +1,140 @@
+"""Connections that send no whole request: they keep none out, and are closed in time."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+import uvicorn
+from dashboard_asking import until
+
+from amicrawl.dashboard.connections import protocol
+from amicrawl.dashboard.guard import Guard
+from amicrawl.dashboard.hosts import Hosts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+WHOLE = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+@pytest.fixture
+def half_requests(address: str) -> Iterator[list[socket.socket]]:
+    host, port = address.removeprefix("http://").split(":")
+    opened = []
+    for _ in range(400):
+        opened.append(socket.create_connection((host, int(port))))
+        opened[-1].sendall(WHOLE[:-4])
+    yield opened
+    for each in opened:
+        each.close()
+
+
+def test_half_requests_keep_no_one_out_and_the_oldest_are_closed(
+    address: str, half_requests: list[socket.socket]
+) -> None:
+    assert httpx.get(f"{address}/healthz", trust_env=False, timeout=30).status_code == 200
+
+    def is_closed(connection: socket.socket) -> bool:
+        connection.setblocking(False)
+        try:
+            return connection.recv(1) == b""
+        except BlockingIOError:
+            return False
+        except ConnectionError:
+            return True
+
+    until(lambda: is_closed(half_requests[0]))
+    assert not is_closed(half_requests[-1])
+
+
+async def served(*, head_seconds: float, most_waiting: int) -> tuple[uvicorn.Server, int]:
+    async def application(_scope: Any, _receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 204, "headers": []})
+        await send({"type": "http.response.body"})
+
+    kind = protocol(head_seconds=head_seconds, most_waiting=most_waiting)
+    config = uvicorn.Config(application, http=kind, lifespan="off", log_config=None, port=0, ws="none")
+    server = uvicorn.Server(config)
+    config.load()
+    server.lifespan = config.lifespan_class(config)
+    await server.startup()
+    return server, server.servers[0].sockets[0].getsockname()[1]
+
+
+def test_a_head_that_drips_is_given_up_however_steadily_it_does() -> None:
+    async def drip() -> int:
+        server, port = await served(head_seconds=0.5, most_waiting=100)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        # A whole request first: what comes after it has its time, too.
+        writer.write(WHOLE)
+        assert b"204" in await reader.readuntil(b"\r\n\r\n")
+        sent = 0
+        with contextlib.suppress(ConnectionError):
+            for octet in b"GET / HTTP/1.1\r\nX: " + b"x" * 1000:
+                writer.write(bytes([octet]))
+                await writer.drain()
+                await asyncio.sleep(0.05)
+                sent += 1
+        await server.shutdown()
+        return sent
+
+    assert asyncio.run(asyncio.wait_for(drip(), 60)) < 1000
+
+
+def test_one_connection_too_many_costs_the_one_that_waits_longest() -> None:
+    async def too_many() -> None:
+        server, port = await served(head_seconds=100, most_waiting=2)
+        opened = []
+        for _ in range(3):
+            opened.append(await asyncio.open_connection("127.0.0.1", port))
+            # Whether it was taken is not heard of; its answer to a request would be.
+            opened[-1][1].write(WHOLE)
+            await opened[-1][0].readuntil(b"\r\n\r\n")
+        assert await opened[0][0].read() == b""
+        opened[1][1].write(WHOLE)
+        assert b"204" in await opened[1][0].readuntil(b"\r\n\r\n")
+        for _, writer in opened:
+            writer.close()
+        await server.shutdown()
+
+    asyncio.run(asyncio.wait_for(too_many(), 60))
+
+
+def test_a_body_that_does_not_come_is_given_up_and_a_stream_behind_it_is_not() -> None:
+    received: list[Any] = []
+
+    async def never() -> dict[str, Any]:
+        if not received:
+            received.append(True)
+            return {"type": "http.request", "body": b"x", "more_body": False}
+        await asyncio.sleep(0.3)
+        return {"type": "http.disconnect"}
+
+    async def application(_scope: Any, receive: Any, _send: Any) -> None:
+        while (message := await receive())["type"] != "http.disconnect":
+            received.append(message)
+
+    async def ignore(_: Any) -> None:
+        pass
+
+    scope = {"type": "http", "path": "/", "headers": [(b"host", b"127.0.0.1")]}
+
+    async def serve(body_seconds: float) -> None:
+        guard = Guard(
+            application,
+            hosts=Hosts("127.0.0.1", ()),
+            is_healthy=lambda: True,
+            body_seconds=body_seconds,
+        )
+        await guard(scope, never, ignore)
+
+    asyncio.run(serve(0.1))
+    received.clear()
+    received.append("a body of which nothing comes")
+    with pytest.raises(Exception, match="408"):
+        asyncio.run(serve(0.1))
