@@ -34,6 +34,7 @@ test: export PYTHONDONTWRITEBYTECODE =
 test: lint ## Check style, types and import order, then run the tests [WORKERS=3]
 	@.ci/system-packages gzip chromium redis-server
 	@.ci/replay-environment
+	@.ci/jwarc
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 .PHONY: lint

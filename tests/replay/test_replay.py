@@ -23,6 +23,7 @@ from urllib.parse import urlencode
 
 import pytest
 from archive_reading import rows
+from dashboard.browsing import chromium
 from demo_site.server import DemoSite
 from index.lookup_lines import cluster, pages
 from loopback import PROJECT, crawl, environment
@@ -157,6 +158,26 @@ def test_a_redirect_and_a_missing_page_are_replayed_as_such(archived: Path, repl
         if row["status"] in {301, 302, 404}:
             statuses[row["status"]] = _status(replay + row["url"])
     assert statuses == {301: 301, 302: 302, 404: 404}
+
+
+def test_a_browser_shows_our_package_as_pywb_replays_it(pywb: str, archived: Path) -> None:
+    """Pages, their style sheet and picture, and a link, all from the archive and from nowhere else."""
+    start = next(row["url"] for row in rows(archived) if row["url"].endswith("/keepers/"))
+    asked: list[str] = []
+    with chromium() as browser:
+        page = browser.new_page()
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(f"{pywb}/wacz/2026/{start}", timeout=120_000)
+        replayed: Any = page.wait_for_selector("#replay_iframe", timeout=120_000)
+        shown = replayed.content_frame()
+        shown.wait_for_url("**/keepers/", wait_until="load", timeout=120_000)
+        assert shown.title().startswith("The keepers")
+        assert shown.evaluate("document.images[0].naturalWidth") > 0
+        assert shown.evaluate("[...document.styleSheets].some(sheet => sheet.cssRules.length > 0)")
+        shown.get_by_role("link", name="The tides").first.click()
+        shown.wait_for_url("**/tides.html", wait_until="load", timeout=120_000)
+        assert shown.title().startswith("The tides")
+    assert [url for url in asked if not url.startswith((pywb, "data:", "blob:"))] == []
 
 
 def test_pywb_turns_the_pages_of_our_cluster(pywb: str) -> None:
