@@ -4,6 +4,12 @@
 with `-s NAME=VALUE`.
 """
 
+import gc
+
+# Scrapy, its commands and the spiders are imported next: half a million objects that stay. Python's
+# collector would look through them again and again.
+gc.set_threshold(100_000, 20, 20)
+
 ADDONS = {"amicrawl.crawl.addon.ArchiveAddon": 300}
 BOT_NAME = "amicrawl"
 COMMANDS_MODULE = "amicrawl.crawl.commands"

@@ -21,9 +21,9 @@ from amicrawl.disk import OPEN_SUFFIX, DirectoryLock
 from amicrawl.errors import DamagedFileError, InputError, UsageError
 from amicrawl.parquet import ParquetTable
 from amicrawl.record.crawl_json import FILE_NAME, SIZE_LIMIT
+from amicrawl.record.journals import journals
 from amicrawl.record.rows import NAMES, read_rows
 from amicrawl.record.sealed import TABLE_NAME
-from amicrawl.record.table import journals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

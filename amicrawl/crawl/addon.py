@@ -19,6 +19,7 @@ from scrapy.downloadermiddlewares.redirect import RedirectMiddleware
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.exceptions import NotConfigured
 from scrapy.settings import SETTINGS_PRIORITIES
+from scrapy.utils.misc import load_object
 from scrapy.utils.reactor import is_asyncio_reactor_installed, is_reactor_installed
 
 from amicrawl import __version__
@@ -26,26 +27,18 @@ from amicrawl.config import PREFIX, CrawlConfig, Identity, LogFormat, Robots
 from amicrawl.crawl.arguments import JOB_ARGUMENT
 from amicrawl.crawl.closing import Closing
 from amicrawl.crawl.credentials import read_credentials
-from amicrawl.crawl.decoding import TolerantDecodingMiddleware
 from amicrawl.crawl.errand import Errand, reads_responses
-from amicrawl.crawl.guest.settings import set_for_guest
 from amicrawl.crawl.keeping import Keeping
 from amicrawl.crawl.looking import only_looks
 from amicrawl.crawl.pipelines import CapturesPipeline, WarcPipeline
 from amicrawl.crawl.politeness import PolitenessMiddleware
 from amicrawl.crawl.redirects import AsFoundRedirectMiddleware
-from amicrawl.crawl.robots import RobotsMiddleware
 from amicrawl.crawl.room import DiskRoom
 from amicrawl.crawl.run import Run, RunHolder
-from amicrawl.crawl.selecting import make_following
 from amicrawl.crawl.trim import trim_to_archiving
-from amicrawl.crawl.uploading import Uploading
 from amicrawl.crawl.watching.control import Control
 from amicrawl.crawl.watching.logs import dress, hush_the_greeting
-from amicrawl.crawl.watching.metrics_endpoint import MetricsEndpoint
 from amicrawl.crawl.watching.progress import Progress
-from amicrawl.crawl.watching.stopping import StopConditions
-from amicrawl.crawl.watching.telling import Telling
 from amicrawl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -122,6 +115,8 @@ class ArchiveAddon(RunHolder):
             _leave_out_switched(settings)
             raise NotConfigured
         if is_guest:
+            from amicrawl.crawl.guest.settings import set_for_guest  # noqa: PLC0415  # see `_place`
+
             set_for_guest(settings, config)
             self.run = self._make_run(config, settings)
             return
@@ -129,15 +124,22 @@ class ArchiveAddon(RunHolder):
             settings.set(name, value, "addon")
         settings.set("USER_AGENT", _user_agent(config), "addon")
         _set_handlers(settings)
-        _set_components(settings, self._crawler.spider)
+        _set_components(settings, self._crawler.spider, config)
         if not reads_responses(self._crawler):
             trim_to_archiving(settings, config.headers)
+        if settings.getbool("COMPRESSION_ENABLED"):
+            path = "amicrawl.crawl.decoding.TolerantDecodingMiddleware"
+            _place(settings, "DOWNLOADER_MIDDLEWARES", path, 590)
         _leave_out_switched(settings)
         self.run = self._make_run(config, settings)
         obeys = config.robots is not Robots.IGNORE or self.run.pacing.overrides.obey_somewhere
         settings.set("ROBOTSTXT_OBEY", obeys, "addon")
         self.run.obeys = settings.getbool("ROBOTSTXT_OBEY")
+        if self.run.obeys:
+            _place(settings, "DOWNLOADER_MIDDLEWARES", "amicrawl.crawl.robots.RobotsMiddleware", 100)
         if getattr(self._crawler.spider, "follows_links", False):
+            from amicrawl.crawl.selecting import make_following  # noqa: PLC0415  # see `_place`
+
             self.run.following = make_following(self.run, self._crawler.spider)
 
     def _make_run(self, config: CrawlConfig, settings: BaseSettings) -> Run:
@@ -267,37 +269,52 @@ def _leave_out_switched(settings: BaseSettings) -> None:
             settings.set(components, left, "addon")
 
 
-def _set_components(settings: BaseSettings, spider: Any) -> None:
+def _place(settings: BaseSettings, components: str, path: str, number: int) -> None:
+    """Put the component *path* among *components*, unless the project has done so.
+
+    By its path, since each is imported only for a crawl that uses it: together they take as long to
+    import as all that a crawl of a list needs.
+    """
+    settings.setdefault_in_component_priority_dict(components, load_object(path), number)
+
+
+def _set_components(settings: BaseSettings, spider: Any, config: CrawlConfig) -> None:
     place = settings.setdefault_in_component_priority_dict
     place("DOWNLOADER_MIDDLEWARES", RobotsTxtMiddleware, None)
-    place("DOWNLOADER_MIDDLEWARES", RobotsMiddleware, 100)
     place("DOWNLOADER_MIDDLEWARES", PolitenessMiddleware, 950)
     place("DOWNLOADER_MIDDLEWARES", HttpCompressionMiddleware, None)
-    place("DOWNLOADER_MIDDLEWARES", TolerantDecodingMiddleware, 590)
     place("DOWNLOADER_MIDDLEWARES", RedirectMiddleware, None)
     place("DOWNLOADER_MIDDLEWARES", AsFoundRedirectMiddleware, 600)
     place("ITEM_PIPELINES", WarcPipeline, 900)
     place("ITEM_PIPELINES", CapturesPipeline, 910)
-    if getattr(spider, "share", None):
-        # Imported when it is called for: the way to Redis is long, and most crawls have no use for it.
-        from amicrawl.crawl.sharing.sharing import Sharing  # noqa: PLC0415
-
-        # Before anything can be written: it knows whether that may be.
-        place("EXTENSIONS", Sharing, -5)
-    if getattr(spider, "job", None) is not None:
-        from amicrawl.crawl.job.joblink import JobLink  # noqa: PLC0415  # as above
-
-        # Before anything that opens the output: a directory that is another's is not touched.
-        place("EXTENSIONS", JobLink, -2)
     # The frontier is closed by `Closing`, after which nothing of it may be written.
     place("EXTENSIONS", Keeping, -1)
     place("EXTENSIONS", Closing, 0)
-    # Behind `Closing`, which has written down by then how the crawl ended.
-    place("EXTENSIONS", Uploading, 10)
     place("EXTENSIONS", Progress, 0)
     place("EXTENSIONS", DiskRoom, 0)
-    place("EXTENSIONS", StopConditions, 0)
     # What comes behind `Closing` finds files sealed and the finish reason known.
     place("EXTENSIONS", Control, 10)
-    place("EXTENSIONS", MetricsEndpoint, 10)
-    place("EXTENSIONS", Telling, 20)
+    for path, number, is_wanted in (
+        # Before anything can be written: it knows whether that may be.
+        ("sharing.sharing.Sharing", -5, getattr(spider, "share", None)),
+        # Before anything that opens the output: a directory that is another's is not touched.
+        ("job.joblink.JobLink", -2, getattr(spider, "job", None) is not None),
+        ("watching.stopping.StopConditions", 0, _has_stop_conditions(config)),
+        # Behind `Closing`, which has written down by then how the crawl ended.
+        ("uploading.Uploading", 10, config.bucket),
+        ("watching.metrics_endpoint.MetricsEndpoint", 10, config.metrics),
+        ("watching.telling.Telling", 20, config.webhooks),
+    ):
+        if is_wanted:
+            _place(settings, "EXTENSIONS", f"amicrawl.crawl.{path}", number)
+
+
+def _has_stop_conditions(config: CrawlConfig) -> bool:
+    limits = (
+        config.stop_pages,
+        config.stop_bytes,
+        config.stop_errors,
+        config.stop_time,
+        config.stop_free,
+    )
+    return any(limits)

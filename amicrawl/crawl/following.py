@@ -45,8 +45,6 @@ _REMEMBERED = 1 << 16
 """URLs of each kind that are known to have been offered, so as not to work out their keys again."""
 _LONGEST_CHAIN = 20
 _MOST_GROWTH = 4
-DEEPEST_PAGE = 500
-"""Links from a start beyond which only a crawler comes: calendars, and lists with nothing but "next"."""
 _DEEPEST = 8
 """Requisites of requisites (a style sheet that imports another, a frame in a frame) and indexes of
 sitemaps in a row that are followed. They count as no link, so nothing else would end such a chain."""
@@ -86,6 +84,9 @@ class Page(NamedTuple):
 
 class Following:
     """What one crawl takes of its pages. *widens*: a start URL that redirects brings its new site."""
+
+    deepest_page = 500
+    """Links from a start beyond which only a crawler comes: calendars, lists of nothing but "next"."""
 
     def __init__(
         self,
@@ -143,8 +144,9 @@ class Following:
                     self.selection.scope.widen(target)
                 url = target
 
-    async def read(self, item: CaptureItem, page: Page) -> list[Offer]:
-        """Return what the capture of *page* leads to, to be offered before the page is settled."""
+    async def read(self, item: CaptureItem, offer: Offer) -> list[Offer]:
+        """Return what the capture of the row *offer* leads to, to be offered before that is settled."""
+        page = Page.of(offer)
         if len(item.capture.body) > _LARGE and item.capture.status not in REDIRECTS:
             links = await asyncio.to_thread(self._links, item, page)
         else:
@@ -183,15 +185,19 @@ class Following:
             or (self._max_host_urls and frontier.urls_of(host) >= self._max_host_urls)
         )
 
-    def read_now(self, item: CaptureItem, page: Page) -> list[Offer]:
+    def read_now(self, item: CaptureItem, offer: Offer) -> list[Offer]:
         """Do the same where no event loop runs yet."""
+        page = Page.of(offer)
         return list(self._offers(self._links(item, page), page, item))
 
-    def refusal_of(self, page: Page) -> str:
-        """Return the pattern that keeps *page*, which waited, out by now; empty where none does."""
+    def refusal_of(self, offer: Offer) -> str:
+        """Return the pattern that keeps the row *offer*, which waited, out by now; empty for none."""
         ignores = self.selection.ignores
         # Rows were asked when they were found: only patterns that have come since can say anything new.
-        if ignores.added == self._patterns_seen or page.is_start:
+        if ignores.added == self._patterns_seen:
+            return ""
+        page = Page.of(offer)
+        if page.is_start:
             return ""
         ignored = ignores.match(page.url, primary=self._primary(page))
         return f"ignored by {ignored.expression}" if ignored is not None else ""

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from amicrawl.crawl.carried import CHAIN
 from amicrawl.crawl.findings import REDIRECTS
-from amicrawl.crawl.following import Page
 from amicrawl.frontier import Offer, Source
 from amicrawl.seed import Seed
 from amicrawl.urls import Refused
@@ -45,7 +44,7 @@ class SiteLinks:
         What belongs to other partitions is on disk by then: a page that is done has given what it leads
         to. Raises OutputError where that fails.
         """
-        offers = await self._following.read(item, Page.of(offer))
+        offers = await self._following.read(item, offer)
         elsewhere = self._elsewhere() if offers else None
         return offers if elsewhere is None else await elsewhere(offers)
 

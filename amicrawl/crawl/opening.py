@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from amicrawl.config import Identity
-from amicrawl.crawl.following import DEEPEST_PAGE
 from amicrawl.crawl.output import frontier_directory
 from amicrawl.crawl.policy import asked_again_at, changes, policy_of, read_policy, write_policy
 from amicrawl.crawl.rebuilding import complete, rebuild
@@ -85,7 +84,7 @@ def opened_frontier(run: Run) -> tuple[DurableFrontier, Resumed]:
         renews=not run.errand.resumes and not _goes_on(run),
         # A callback that reads pages has no use for the news that there is none.
         revisits=Revisits(conditional=run.errand.resumes),
-        admission=None if following is None else Admission(depth_cap=DEEPEST_PAGE),
+        admission=None if following is None else Admission(depth_cap=following.deepest_page),
         soft404=None if following is None else following.detector,
     )
     pages = 0

@@ -26,7 +26,6 @@ import numpy as np
 
 from amicrawl.capture import Failure
 from amicrawl.crawl.findings import REDIRECTS
-from amicrawl.crawl.following import Page
 from amicrawl.frontier import Cause, DurableFrontier, Found, Offer, Outcome, Source, Status
 from amicrawl.frontier.revisits import Revisits
 from amicrawl.frontier.states import RESTING, WAITING
@@ -316,8 +315,8 @@ def read_again(frontier: DurableFrontier, directory: Path, following: Following,
         if item is None or (item.is_revisit and row["status"] not in REDIRECTS):
             continue
         item.digest = row["digest"]
-        page = Page.of(offer_of(partition, partition.get(number), Revisits()))
-        following.hand_over(frontier, key, following.read_now(item, page), ours=ours)
+        offer = offer_of(partition, partition.get(number), Revisits())
+        following.hand_over(frontier, key, following.read_now(item, offer), ours=ours)
         pages += 1
     return pages
 
@@ -392,13 +391,13 @@ def _follow_stored(
         return
     number = frontier.partition.find(*key)
     assert number is not None
-    page = Page.of(offer_of(frontier.partition, frontier.partition.get(number), Revisits()))
+    offer = offer_of(frontier.partition, frontier.partition.get(number), Revisits())
     item = stored(directory, row["warc_file"], row["warc_offset"])
     if item is None or (item.is_revisit and row["status"] not in REDIRECTS):
         frontier.due_again(key)
         return
     item.digest = row["digest"]
-    following.hand_over(frontier, key, following.read_now(item, page), ours=ours)
+    following.hand_over(frontier, key, following.read_now(item, offer), ours=ours)
 
 
 def offer_targets(

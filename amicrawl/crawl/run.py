@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from amicrawl.capture import Capture, Failure
 from amicrawl.crawl.credentials import Credentials
 from amicrawl.crawl.errand import Errand
-from amicrawl.crawl.following import Page
 from amicrawl.crawl.links import SiteLinks
 from amicrawl.crawl.opening import check_directory, opened_frontier
 from amicrawl.crawl.output import Output
@@ -362,7 +361,7 @@ class Run:
 
     def refusal_of(self, dispatch: Dispatch) -> str:
         """Return why the crawl does not take a row that waited any more; empty where it does."""
-        return "" if self.following is None else self.following.refusal_of(Page.of(dispatch.offer))
+        return "" if self.following is None else self.following.refusal_of(dispatch.offer)
 
     def fail(self, fault: AmicrawlError) -> None:
         """Have the crawl end for *fault*, unless it fails already."""

@@ -17,12 +17,13 @@ from amicrawl.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from amicrawl.record.archive import Archive
-    from amicrawl.record.captures import CAPTURES, validators_of
+    from amicrawl.record.captures import validators_of
     from amicrawl.record.counts import Counts
     from amicrawl.record.crawl_json import CrawlJson
     from amicrawl.record.item import CaptureItem, RecordLocation
     from amicrawl.record.journal import CapturesJournal
     from amicrawl.record.repair import Repaired
+    from amicrawl.record.schema import CAPTURES
     from amicrawl.record.sealed import TABLE_NAME, SealedFile
     from amicrawl.record.stage import WarcStage
     from amicrawl.record.warc import unix_ms
@@ -30,7 +31,7 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         Archive="archive",
-        CAPTURES="captures",
+        CAPTURES="schema",
         CaptureItem="item",
         CapturesJournal="journal",
         Counts="counts",

@@ -31,20 +31,14 @@ null: what is not known is empty. `ttfb_ms` alone may be null.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-import pyarrow as pa
-
-from amicrawl import __version__
 from amicrawl.capture import Failure
 from amicrawl.record.warc import target_uri, unix_ms
 
 if TYPE_CHECKING:
     from amicrawl.capture import Capture
     from amicrawl.record.item import CaptureItem
-
-SCHEMA_VERSION = 1
-"""Raised when a column changes its name, type or meaning; adding one at the end does not count."""
 
 ERROR_LIMIT = 1000
 """Characters of `error`; details beyond are cut."""
@@ -53,42 +47,38 @@ VALIDATOR_LIMIT = 4096
 """Bytes of an ETag or Last-Modified that is kept in index and frontier, and sent back; no honest one is
 longer, and a cut one would match nothing."""
 
-_FIELDS: list[pa.Field[Any]] = [
-    pa.field("url", pa.string(), nullable=False),
-    pa.field("host", pa.string(), nullable=False),
-    pa.field("status", pa.int32(), nullable=False),
-    pa.field("fetched_at", pa.int64(), nullable=False),
-    pa.field("content_type", pa.string(), nullable=False),
-    pa.field("body_length", pa.int64(), nullable=False),
-    pa.field("digest", pa.string(), nullable=False),
-    pa.field("unchanged", pa.bool_(), nullable=False),
-    pa.field("warc_file", pa.string(), nullable=False),
-    pa.field("warc_offset", pa.int64(), nullable=False),
-    pa.field("warc_length", pa.int64(), nullable=False),
-    pa.field("error", pa.string(), nullable=False),
-    pa.field("meta_json", pa.string(), nullable=False),
-    pa.field("etag", pa.string(), nullable=False),
-    pa.field("last_modified", pa.string(), nullable=False),
-    pa.field("final_url", pa.string(), nullable=False),
-    pa.field("ip_address", pa.string(), nullable=False),
-    pa.field("protocol", pa.string(), nullable=False),
-    pa.field("ttfb_ms", pa.int32()),
-    pa.field("duration_ms", pa.int32(), nullable=False),
-    pa.field("truncated", pa.string(), nullable=False),
-    pa.field("record_id", pa.string(), nullable=False),
-    pa.field("attempts", pa.int32(), nullable=False),
-]
-
-CAPTURES: Final = pa.schema(
-    _FIELDS,
-    metadata={
-        "amicrawl.schema_version": str(SCHEMA_VERSION),
-        "amicrawl.software": f"amicrawl/{__version__}",
-    },
+COLUMNS: Final[tuple[tuple[str, str], ...]] = (
+    ("url", "string"),
+    ("host", "string"),
+    ("status", "int32"),
+    ("fetched_at", "int64"),
+    ("content_type", "string"),
+    ("body_length", "int64"),
+    ("digest", "string"),
+    ("unchanged", "bool"),
+    ("warc_file", "string"),
+    ("warc_offset", "int64"),
+    ("warc_length", "int64"),
+    ("error", "string"),
+    ("meta_json", "string"),
+    ("etag", "string"),
+    ("last_modified", "string"),
+    ("final_url", "string"),
+    ("ip_address", "string"),
+    ("protocol", "string"),
+    ("ttfb_ms", "int32"),
+    ("duration_ms", "int32"),
+    ("truncated", "string"),
+    ("record_id", "string"),
+    ("attempts", "int32"),
 )
+"""Names of the columns, and the Arrow type of each."""
+
+NULLABLE: Final = frozenset({"ttfb_ms"})
+"""Columns that may be null; no other is."""
 
 Row = dict[str, str | int | bool | None]
-"""A row by column; every column of `CAPTURES` is there."""
+"""A row by column; every one of `COLUMNS` is there."""
 
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 _HOST_ENDS = re.compile(r"[/?#\\]")

@@ -18,7 +18,7 @@ from amicrawl.disk import OutputFile, Trust
 from amicrawl.record.captures import row_of
 from amicrawl.record.counts import Counts
 from amicrawl.record.digests import digests_of
-from amicrawl.record.table import JOURNAL_NAME, next_journal, take_in_journals
+from amicrawl.record.journals import JOURNAL_NAME, next_journal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -74,6 +74,9 @@ class CapturesJournal:
         Rows of an earlier `captures.parquet` come first. Raises DamagedFileError, and leaves the journal
         as it is, where a line does not read back.
         """
+        # Arrow is loaded when the first table is written: a crawl asks its first server before.
+        from amicrawl.record.table import take_in_journals  # noqa: PLC0415
+
         self.commit(sync=True)
         with self._trust.at_stake():
             if self._file is not None:

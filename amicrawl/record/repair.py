@@ -30,12 +30,12 @@ from amicrawl.disk import (
 )
 from amicrawl.record.captures import row_of
 from amicrawl.record.crawl_json import FILE_NAME, known_files, last_prefix
+from amicrawl.record.journals import journals, remove_taken_in
 from amicrawl.record.members import Members
 from amicrawl.record.naming import DEFAULT_PREFIX, SUFFIX, TAIL_SUFFIX, unsealed_prefix
 from amicrawl.record.rebuild import RECORD_TYPES, rebuilt
 from amicrawl.record.rows import NAMES, read_rows
 from amicrawl.record.sealed import TABLE_NAME
-from amicrawl.record.table import journals, offsets_in_table, remove_taken_in, write_table
 from amicrawl.record.unsealed import UnsealedFile, cut, is_signed, read_unsealed, seal
 
 if TYPE_CHECKING:
@@ -131,11 +131,14 @@ class _Repair:
         for file in self._unsealed.values():
             self._cut(file)
         journal_paths = journals(self._directory)
-        for name, offsets in offsets_in_table(self._directory, set(self._unsealed)).items():
+        for name, offsets in self._offsets_in_table(set(self._unsealed)).items():
             self._with_row[name] |= offsets
         rows = chain(self._true_rows(journal_paths), self._rebuilt_rows(journal_paths))
         first = next(rows, None)
         if first is not None or journal_paths:
+            # Arrow is loaded where there is anything to repair: most crawls begin in a new directory.
+            from amicrawl.record.table import write_table  # noqa: PLC0415
+
             write_table(self._directory, chain([first] if first else [], rows), disk=self._disk)
         for path in self._damaged:
             rename_durably(path, path.with_suffix(".damaged"), disk=self._disk)
@@ -143,6 +146,13 @@ class _Repair:
         for file in self._unsealed.values():
             self._seal(file)
         return self._result
+
+    def _offsets_in_table(self, names: set[str]) -> dict[str, set[int]]:
+        if not names or not (self._directory / TABLE_NAME).exists():
+            return {name: set() for name in names}
+        from amicrawl.record.table import offsets_in_table  # noqa: PLC0415  # as above
+
+        return offsets_in_table(self._directory, names)
 
     def _remove_leftovers(self) -> None:
         names = {TABLE_NAME + OPEN_SUFFIX, FILE_NAME + OPEN_SUFFIX}
@@ -192,7 +202,7 @@ class _Repair:
         Files that `captures.parquet` knows are whole in it: rows are taken in once a file is sealed.
         """
         names = {path.name for path in self._directory.glob(f"*{SUFFIX}")} - self._unsealed.keys()
-        in_table = offsets_in_table(self._directory, names)
+        in_table = self._offsets_in_table(names)
         # One of a single record, whose line is damaged, has no row at all.
         self._with_row |= {name: set() for name, offsets in in_table.items() if not offsets}
         for path in paths:

@@ -12,9 +12,8 @@ from operator import itemgetter
 from typing import IO, TYPE_CHECKING, Any
 
 import orjson
-import pyarrow as pa
 
-from amicrawl.record.captures import CAPTURES
+from amicrawl.record.captures import COLUMNS, NULLABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -24,20 +23,20 @@ LINE_LIMIT = 64 * 1024**2
 """Bytes of the longest line that is read; a seed's 8 MiB of metadata take at most 48 when escaped."""
 
 RowTuple = tuple[Any, ...]
-"""The values of a row in the order of `CAPTURES`."""
+"""The values of a row in the order of `COLUMNS`."""
 
-NAMES = tuple(CAPTURES.names)
+NAMES = tuple(name for name, _ in COLUMNS)
 _values_of: Callable[[dict[str, Any]], RowTuple] = itemgetter(*NAMES)
-_PYTHON_TYPES = {pa.string(): str, pa.int32(): int, pa.int64(): int, pa.bool_(): bool}
-_TYPES = tuple(_PYTHON_TYPES[field.type] for field in CAPTURES)
+_PYTHON_TYPES = {"string": str, "int32": int, "int64": int, "bool": bool}
+_TYPES = tuple(_PYTHON_TYPES[kind] for _, kind in COLUMNS)
 _TYPES_WITHOUT_TTFB = tuple(
-    type(None) if field.nullable else kind for field, kind in zip(CAPTURES, _TYPES, strict=True)
+    type(None) if name in NULLABLE else _PYTHON_TYPES[kind] for name, kind in COLUMNS
 )
 _int32_of: Callable[[RowTuple], tuple[int, ...]] = itemgetter(
-    *(index for index, field in enumerate(CAPTURES) if field.type == pa.int32() and not field.nullable)
+    *(i for i, (name, kind) in enumerate(COLUMNS) if kind == "int32" and name not in NULLABLE)
 )
 _int64_of: Callable[[RowTuple], tuple[int, ...]] = itemgetter(
-    *(index for index, field in enumerate(CAPTURES) if field.type == pa.int64())
+    *(i for i, (_, kind) in enumerate(COLUMNS) if kind == "int64")
 )
 _TTFB = NAMES.index("ttfb_ms")
 

@@ -10,7 +10,6 @@ since a single row may bring 8 MiB of metadata.
 from __future__ import annotations
 
 import hashlib
-import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -18,13 +17,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from amicrawl.disk import OutputFile, explained, remove_durably
+from amicrawl.disk import OutputFile
 from amicrawl.errors import DamagedFileError, InputError
 from amicrawl.parquet import ParquetTable
-from amicrawl.record.captures import CAPTURES
 from amicrawl.record.columns import column_of
+from amicrawl.record.journals import LAST_JOURNAL, journals, next_journal, remove_taken_in
 from amicrawl.record.parquet_sink import Sink
 from amicrawl.record.rows import read_rows
+from amicrawl.record.schema import CAPTURES
 from amicrawl.record.sealed import TABLE_NAME, SealedFile, described
 
 if TYPE_CHECKING:
@@ -34,27 +34,13 @@ if TYPE_CHECKING:
     from amicrawl.disk import Disk
     from amicrawl.record.rows import DamagedLine, RowTuple
 
-JOURNAL_NAME = "captures-{:05d}"
 ROW_GROUP_ROWS = 100_000
 ROW_GROUP_BYTES = 64 * 1024**2
 """Bytes of journal lines after which a row group is ended although it has fewer rows."""
 
 _BATCH_ROWS = 2_000
 _BATCH_BYTES = 4 * 1024**2
-_LAST_JOURNAL = b"amicrawl.last_journal"
-_JOURNAL = re.compile(r"captures-(\d{5,12})\.open")
 _REPEATING = ["host", "content_type", "warc_file", "error", "ip_address", "protocol", "truncated"]
-
-
-def journals(directory: Path) -> list[Path]:
-    """Return the journals in *directory* that `captures.parquet` has not taken in, oldest first."""
-    return [path for number, path in _numbered_journals(directory) if number > _last_taken_in(directory)]
-
-
-def next_journal(directory: Path) -> int:
-    """Return the number of the next journal in *directory*."""
-    numbers = [number for number, _ in _numbered_journals(directory)]
-    return 1 + max(numbers, default=_last_taken_in(directory))
 
 
 def take_in_journals(directory: Path, *, disk: Disk) -> SealedFile:
@@ -133,14 +119,6 @@ def write_table(directory: Path, rows: Iterable[tuple[RowTuple, int]], *, disk: 
     return SealedFile(TABLE_NAME, output.tell(), count, digest.hexdigest())
 
 
-def remove_taken_in(directory: Path, *, disk: Disk) -> None:
-    """Remove the journals that `captures.parquet` holds."""
-    last = _last_taken_in(directory)
-    for number, path in _numbered_journals(directory):
-        if number <= last:
-            remove_durably(path, disk=disk)
-
-
 class _TableWriter:
     """Rows into the bytes of a Parquet file."""
 
@@ -184,7 +162,7 @@ class _TableWriter:
     def finish(self, last_journal: int) -> int:
         """Write what is left and the footer, and return the number of rows."""
         self._end_group()
-        self._writer.add_key_value_metadata({_LAST_JOURNAL.decode(): str(last_journal)})
+        self._writer.add_key_value_metadata({LAST_JOURNAL.decode(): str(last_journal)})
         self._writer.close()
         return self._count
 
@@ -257,19 +235,3 @@ def _empty_value(field: pa.Field[Any]) -> str | int | bool | None:
     if field.nullable:
         return None
     return "" if field.type == pa.string() else False if field.type == pa.bool_() else 0
-
-
-def _numbered_journals(directory: Path) -> list[tuple[int, Path]]:
-    with explained(directory, "read"):
-        matches = [(_JOURNAL.fullmatch(path.name), path) for path in directory.iterdir()]
-    return sorted((int(match[1]), path) for match, path in matches if match)
-
-
-def _last_taken_in(directory: Path) -> int:
-    """Return the number of the last journal that `captures.parquet` holds; -1 where there is none."""
-    path = directory / TABLE_NAME
-    if not path.exists():
-        return -1
-    with opened_index(path) as table:
-        value = table.metadata.get(_LAST_JOURNAL, b"-1")
-    return int(value) if re.fullmatch(rb"-?\d{1,12}", value) else -1

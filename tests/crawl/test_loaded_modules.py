@@ -19,7 +19,8 @@ from scrapy.cmdline import execute
 try:
     execute(["scrapy", *sys.argv[1:]])
 finally:
-    looked_for = {"aiohttp", "duckdb", "redis", "starlette", "tldextract", "twisted.conch.telnet"}
+    looked_for = {"aiohttp", "duckdb", "prometheus_client", "redis", "regex", "starlette", "tldextract",
+                  "twisted.conch.telnet", "amicrawl.discovery", "amicrawl.crawl.guest.settings"}
     print(sorted(looked_for & set(sys.modules)))
 """
 
@@ -55,3 +56,37 @@ def test_a_crawl_loads_nothing_that_it_does_not_use(tmp_path: Path) -> None:
 )
 def test_what_a_project_switches_on_is_there(tmp_path: Path, switch: str, module: str) -> None:
     assert module in loaded_by_a_crawl(tmp_path, "-s", f"{switch}=True")
+
+
+def test_a_first_request_waits_for_no_library_of_tables(tmp_path: Path) -> None:
+    """Arrow takes a tenth of the time that a crawl takes to start, and is needed when it ends."""
+    code = (
+        "import os, sys, threading\n"
+        "from loopback import RawServer, page\n"
+        "seen = []\n"
+        "def answer(head):\n"
+        "    seen.append('pyarrow' in sys.modules)\n"
+        "    return page(b'x')\n"
+        "with RawServer(answer) as server:\n"
+        "    open('seeds.txt', 'w').write(server.url + '/1')\n"
+        "    from scrapy.cmdline import execute\n"
+        "    try:\n"
+        "        execute(['scrapy', 'crawl', 'seeds', '-a', 'file=seeds.txt', '-a', 'out=out', '-s',\n"
+        "            'AMICRAWL_ALLOW_PRIVATE=127.0.0.0/8', '-s', 'AMICRAWL_ROBOTS=ignore'])\n"
+        "    finally:\n"
+        "        print(seen, 'pyarrow' in sys.modules)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env={
+            **environment(),
+            "PYTHONPATH": f"{PROJECT}:{PROJECT / 'tests'}",
+            "SCRAPY_SETTINGS_MODULE": "amicrawl.settings",
+        },
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout.splitlines()[-1] == "[False] True"

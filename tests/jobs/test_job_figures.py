@@ -13,7 +13,8 @@ import pytest
 from amicrawl.capture import Capture, Failure, Truncation
 from amicrawl.crawl.job.figures import Figures, figures_in
 from amicrawl.record import CaptureItem
-from amicrawl.record.captures import CAPTURES, row_of
+from amicrawl.record.captures import row_of
+from amicrawl.record.schema import CAPTURES
 from amicrawl.seed import Seed
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amicrawl.record.captures import CAPTURES
 from amicrawl.record.columns import column_of
+from amicrawl.record.schema import CAPTURES
 
 VALUES: dict[Any, st.SearchStrategy[Any]] = {
     pa.string(): st.text(),

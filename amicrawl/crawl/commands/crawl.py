@@ -46,7 +46,6 @@ def _spare_the_collector() -> None:
     A page makes some hundred objects, nearly all of them freed by their reference counts; with Python's
     thresholds the collector runs every few pages over everything in flight.
     """
-    gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 20, 20)
 

@@ -13,8 +13,6 @@ from scrapy.exceptions import UsageError as ScrapyUsageError
 
 from amicrawl.config import CrawlConfig
 from amicrawl.crawl.looking import check_spider
-from amicrawl.crawl.showing import shows_links
-from amicrawl.discovery.configured import make_selection
 from amicrawl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -36,6 +34,10 @@ class Command(parse.Command):
 
     def _show_links(self, url: str, opts: argparse.Namespace) -> None:
         """Have the links judged, in a crawl that starts at *url* where no other start is named."""
+        # Scrapy imports every command to run one.
+        from amicrawl.crawl.showing import shows_links  # noqa: PLC0415
+        from amicrawl.discovery.configured import make_selection  # noqa: PLC0415
+
         if not opts.spargs.get("file"):
             opts.spargs.setdefault("url", url)
         starts = opts.spargs.get("url", url).split()
