@@ -44,6 +44,7 @@ def outcome_of(item: CaptureItem) -> Outcome:
         answered=told.answered,
         found=_found(item),
         latency_ms=min(capture.ttfb_ms or 0, 0xFFFF),
+        ip_address=capture.ip_address or "",
         retry_after=_retry_after(capture),
     )
 

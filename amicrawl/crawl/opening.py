@@ -21,6 +21,7 @@ from amicrawl.frontier.admission import Admission
 from amicrawl.frontier.again import kept_out, make_due
 from amicrawl.frontier.revisits import Revisits
 from amicrawl.frontier.state import IDENTITY
+from amicrawl.politeness.robots_policy import LONGEST_UNREACHED
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -82,11 +83,19 @@ def opened_frontier(run: Run) -> tuple[DurableFrontier, Resumed]:
         now=run.clock(),
         recrawl_before=run.errand.recrawl_before,
         renews=not run.errand.resumes and not _goes_on(run),
+        pace=run.pace,
+        longest_wait=_longest_wait(run),
         # A callback that reads pages has no use for the news that there is none.
         revisits=Revisits(conditional=run.errand.resumes),
         admission=None if following is None else Admission(depth_cap=following.deepest_page),
         soft404=None if following is None else following.detector,
     )
+    if frontier.disbelieved:
+        logger.warning(
+            "%d hosts were to be left alone for longer than any setting says: the clock was wrong when "
+            "that was noted, or is now. They are asked again.",
+            frontier.disbelieved,
+        )
     pages = 0
     if following is not None:
         following.recall(partition)
@@ -97,6 +106,13 @@ def opened_frontier(run: Run) -> tuple[DurableFrontier, Resumed]:
     found = resumed(frontier, mended, recrawls=run.errand.recrawl_before is not None)
     names = tuple(name for part in changed.values() for name in part)
     return frontier, replace(found, changed=names, let_in=let_in, read_again=pages)
+
+
+def _longest_wait(run: Run) -> float:
+    """Return the seconds for which a rule may keep a host from being asked at the most."""
+    config = run.config
+    caps = (config.retry_after_max, config.backoff_max, config.max_crawl_delay, LONGEST_UNREACHED)
+    return max(config.delay, *caps)
 
 
 def _let_in(partition: LivePartition, changed: Collection[str]) -> int:

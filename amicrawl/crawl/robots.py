@@ -7,7 +7,9 @@ Where robots.txt can only be had later (5xx, a connection that breaks), the row 
 and its host's gate stays shut until it is asked again; after five times its URLs are refused. Where
 nobody is there at all (no such name, connection refused) and no rules are known from before, the page
 itself is tried: it fails for the same reason, and its row in the index says which. That holds only until
-somebody does answer, who is asked for robots.txt next. What is known is kept in `frontier/robots.json`.
+somebody does answer, who is asked for robots.txt next. What is known is kept in `frontier/robots.json`,
+what is learnt meanwhile in `robots.jsonl` beside it, a line at once for each answer, and what other
+readers of the frontier need in the rows of its hosts.
 
 What robots.txt decides is for the policy to say: the crawl's, or that of a host by its override. Under
 `obey-but-fetch-requisites` it is asked and its delay kept all the same, but what a page needs to be
@@ -20,6 +22,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import os
 import time
 from typing import TYPE_CHECKING, Self
 
@@ -44,6 +47,7 @@ from amicrawl.crawl.visit import Course, Decision, Ticket
 from amicrawl.disk import OutputFile
 from amicrawl.errors import AmicrawlError
 from amicrawl.politeness.robots_policy import (
+    Access,
     RobotsCache,
     RobotsVerdict,
     honoured_delay,
@@ -52,11 +56,12 @@ from amicrawl.politeness.robots_policy import (
     judge_robots,
     max_age_of,
     robots_url,
+    row_of_verdict,
 )
 from amicrawl.urls import Refused, fetchable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from scrapy.crawler import Crawler
@@ -66,6 +71,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _FILE = "robots.json"
+_JOURNAL = "robots.jsonl"
+_MOST_NOTED = 500_000
+"""Bytes of a robots.txt that the row of its host keeps."""
 _NOBODY_THERE = (CannotResolveHostError, DownloadConnectionRefusedError)
 _UNREACHED = (Failure.CONNECT_TIMEOUT.value, Failure.ADDRESS_REFUSED.value)
 _A_REDIRECT = 302
@@ -87,6 +95,8 @@ class RobotsMiddleware:
         self._agent: str = crawler.settings["ROBOTSTXT_USER_AGENT"] or crawler.settings["USER_AGENT"]
         self._cache: RobotsCache | None = None
         self._asking: dict[str, asyncio.Task[RobotsVerdict]] = {}
+        self._journal: int | None = None
+        """The descriptor of what was learnt in this crawl; None until there is something."""
         self._has_passed = False
         """Whether an origin was passed, and may have to be asked once it answers."""
         self._met: dict[str, float] = {}
@@ -175,7 +185,11 @@ class RobotsMiddleware:
     @property
     def _known(self) -> RobotsCache:
         if self._cache is None:
-            self._cache = _read(frontier_directory(self._run.config) / _FILE, agent=self._agent)
+            self._cache = _read(frontier_directory(self._run.config), agent=self._agent)
+            if self._write(_FILE, _rows_text(self._cache, self._agent)):
+                # What an earlier crawl that was killed had learnt is in the other file now.
+                with contextlib.suppress(OSError):
+                    self._path(_JOURNAL).unlink(missing_ok=True)
         return self._cache
 
     def _wait(self, ticket: Ticket | None, *, until: float) -> Decision:
@@ -224,7 +238,8 @@ class RobotsMiddleware:
             status = _A_REDIRECT if isinstance(error, IgnoreRequest) else None
             return self._keep(origin, await self._judge(origin, status, b"", None))
         max_age = max_age_of((response.headers.get("Cache-Control") or b"").decode("latin-1"))
-        return self._keep(origin, await self._judge(origin, response.status, response.body, max_age))
+        verdict = await self._judge(origin, response.status, response.body, max_age)
+        return self._keep(origin, verdict, body=response.body)
 
     def _absent(self, origin: str) -> RobotsVerdict:
         """Return what counts at *origin*, where nobody is there."""
@@ -258,10 +273,50 @@ class RobotsMiddleware:
             return judge()
         return await asyncio.to_thread(judge)
 
-    def _keep(self, origin: str, verdict: RobotsVerdict) -> RobotsVerdict:
+    def _keep(self, origin: str, verdict: RobotsVerdict, *, body: bytes = b"") -> RobotsVerdict:
         self._crawler.stats.inc_value("amicrawl/robots/asked")
         self._known.keep(origin, verdict)
+        self._note(origin, verdict)
+        key = self._run.key_of(origin)
+        if verdict.answered and not isinstance(key, Refused) and self._run.has_frontier:
+            has_rules = verdict.access is Access.RULES
+            self._run.frontier.note_robots(
+                key.host,
+                body[:_MOST_NOTED] if has_rules else b"",
+                fetched=verdict.answered,
+                expires=verdict.expires,
+                missing=not has_rules,
+            )
         return verdict
+
+    def _note(self, origin: str, verdict: RobotsVerdict) -> None:
+        """Write down at once what was learnt of *origin*: a kill must not have it asked again."""
+        if self._journal is None:
+            with contextlib.suppress(OSError):
+                self._journal = self._run.status_disk.create(self._path(_JOURNAL))
+        row = row_of_verdict(origin, verdict)
+        if self._journal is None or row is None:
+            return
+        with contextlib.suppress(OSError):
+            line = json.dumps(row, separators=(",", ":")).encode("ascii") + b"\n"
+            self._run.status_disk.write(self._journal, line)
+
+    def _path(self, name: str) -> Path:
+        return frontier_directory(self._run.config) / name
+
+    def _write(self, name: str, text: bytes) -> bool:
+        """Replace the file *name*; False where that cannot be done."""
+        if not frontier_directory(self._run.config).is_dir():
+            return False
+        with contextlib.suppress(AmicrawlError):
+            file = OutputFile.replacing(self._path(name), disk=self._run.status_disk)
+            try:
+                file.write(text)
+                file.seal()
+            finally:
+                file.close()
+            return True
+        return False
 
     def _slow_down(self, verdict: RobotsVerdict, url: str) -> None:
         """Have the host of *url* asked no faster than its robots.txt wishes, up to the cap."""
@@ -279,30 +334,40 @@ class RobotsMiddleware:
 
     def _closed(self) -> None:
         """Keep what is known for the next crawl; what cannot be written is asked for again."""
-        directory = frontier_directory(self._run.config)
-        if self._cache is None or not directory.is_dir():
-            return
-        known = {"agent": self._agent, "origins": list(self._cache.to_rows())}
-        with contextlib.suppress(AmicrawlError):
-            file = OutputFile.replacing(directory / _FILE, disk=self._run.status_disk)
-            try:
-                file.write(json.dumps(known, separators=(",", ":")).encode("ascii"))
-                file.seal()
-            finally:
-                file.close()
+        if self._journal is not None:
+            os.close(self._journal)
+        if self._cache is not None and self._write(_FILE, _rows_text(self._cache, self._agent)):
+            with contextlib.suppress(OSError):
+                self._path(_JOURNAL).unlink(missing_ok=True)
 
 
-def _is_row(ticket: Ticket | None) -> bool:
-    return ticket is not None and ticket.dispatch is not None
+def _rows_text(cache: RobotsCache, agent: str) -> bytes:
+    known = {"agent": agent, "origins": list(cache.to_rows())}
+    return json.dumps(known, separators=(",", ":")).encode("ascii")
 
 
-def _read(path: Path, *, agent: str) -> RobotsCache:
-    """Return what an earlier crawl has kept at *path*; nothing where that cannot be read."""
+def _read(directory: Path, *, agent: str) -> RobotsCache:
+    """Return what earlier crawls have kept in *directory*; nothing where that cannot be read.
+
+    What a killed one had learnt was learnt for the agent that the file beside it names.
+    """
     try:
-        known = json.loads(path.read_bytes())
+        known = json.loads((directory / _FILE).read_bytes())
         rows, written_for = known["origins"], known["agent"]
     except (OSError, ValueError, KeyError, TypeError):
         return RobotsCache()
     if not isinstance(rows, list) or not isinstance(written_for, str):
         return RobotsCache()
+    rows = [*rows, *_noted(directory / _JOURNAL)]
     return RobotsCache.from_rows(rows, agent=agent, written_for=written_for, now=time.time())
+
+
+def _noted(path: Path) -> Iterator[object]:
+    """Yield the lines of a journal up to the one that a kill has cut short."""
+    with contextlib.suppress(OSError, ValueError, RecursionError), path.open("rb") as lines:
+        for line in lines:
+            yield json.loads(line)
+
+
+def _is_row(ticket: Ticket | None) -> bool:
+    return ticket is not None and ticket.dispatch is not None

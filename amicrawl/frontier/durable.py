@@ -20,7 +20,7 @@ from amicrawl.frontier.again import Again
 from amicrawl.frontier.annex import offered_entries
 from amicrawl.frontier.appraisal import Appraisal, Link
 from amicrawl.frontier.flights import Flight, Flights
-from amicrawl.frontier.hosts import HostTally, keep_gates_shut
+from amicrawl.frontier.hosts import HostTally, interval_of, keep_gates_shut, recall_pace
 from amicrawl.frontier.judgement import judge
 from amicrawl.frontier.moves import Moves
 from amicrawl.frontier.places import order_of, place, place_of
@@ -45,9 +45,10 @@ if TYPE_CHECKING:
     from amicrawl.frontier.ranking import Ranking
     from amicrawl.frontier.row import Offer, Outcome
     from amicrawl.frontier.soft404 import Soft404Detector
-    from amicrawl.politeness import Gates, HostBreaker, InflightLimit
+    from amicrawl.politeness import Gates, HostBreaker, HostPace, InflightLimit
 
 _HOUR = 3600
+_A_DAY = 24 * 3600.0
 _FARTHEST = 0xFFFF
 
 
@@ -59,6 +60,9 @@ class DurableFrontier:
     the gates at which the frontier is opened. With *recrawl_before*, an hour since 1970, rows that were
     settled are handed out again if they are due at that hour or before; and from then on as they fall
     due. With *renews*, a row that was there before counts as new the first time that it is offered.
+
+    With *pace*, hosts are asked at the pace that they were asked at last. No gate is believed to be shut
+    for longer than *longest_wait* seconds.
 
     Without *ranking*, *admission* and *soft404*, as for a plain list, a row comes up by the priority
     that it was offered with, and nothing is kept out. With *ranking*, priorities are importance so far,
@@ -78,6 +82,8 @@ class DurableFrontier:
         now: float = 0.0,
         recrawl_before: int | None = None,
         renews: bool = False,
+        pace: HostPace | None = None,
+        longest_wait: float = _A_DAY,
         revisits: Revisits | None = None,
         ranking: Ranking | None = None,
         admission: Admission | None = None,
@@ -92,7 +98,7 @@ class DurableFrontier:
         self._recrawls = recrawl_before is not None
         self._renews = renews
         self._revisits = revisits or Revisits()
-        self._hosts = HostTally(partition, crawl_delay=round(gates.delay * 10))
+        self._hosts = HostTally(partition, interval=interval_of(gates, pace), wall=wall)
         self._appraisal = Appraisal(partition, self._hosts, ranking=ranking, admission=admission)
         self._appraises = self._appraisal.is_needed
         self._wheel = DueWheel(self._hour + 1)
@@ -124,7 +130,12 @@ class DurableFrontier:
         self._again = Again(
             partition, self._standings, self._queue, flights=self._flights, appraisal=self._appraisal
         )
-        keep_gates_shut(partition, gates, stock.lapsed_hosts, now=now, wall=wall())
+        self.disbelieved = keep_gates_shut(
+            partition, gates, stock.lapsed_hosts, now=now, wall=wall(), longest=longest_wait
+        )
+        """How many hosts were to be left alone for longer than any rule says: a clock was wrong."""
+        if pace is not None:
+            recall_pace(partition, pace)
 
     def __len__(self) -> int:
         return len(self.partition)
@@ -315,6 +326,12 @@ class DurableFrontier:
         """Begin to write the partition as it stands; it goes on on a thread of its own."""
         self._hosts.hand_over(counts=True)
         self.partition.snapshot(self._hour)
+
+    def note_robots(
+        self, host: int, body: bytes | None, *, fetched: float, expires: float, missing: bool
+    ) -> None:
+        """Note the robots.txt of the host key *host* in its row, as `HostTally.note_robots` does."""
+        self._hosts.note_robots(host, body, fetched=fetched, expires=expires, missing=missing)
 
     def note_index(self, rows: int) -> None:
         """Note that the index of the crawl has *rows*; to be told once a second while they grow."""

@@ -5,35 +5,48 @@ The row of a busy host changes with every page; of all those states only the las
 
 from __future__ import annotations
 
+from functools import lru_cache
+from ipaddress import ip_address
+from math import ceil
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from amicrawl.frontier.arena import entry_of
+from amicrawl.frontier.format.strings import pack_robots
+from amicrawl.frontier.snapshot import OPTIONS
 from amicrawl.frontier.url_row import HostRow
 from amicrawl.urls import host_group, octets
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from amicrawl.frontier.live import LivePartition
     from amicrawl.frontier.row import Outcome
-    from amicrawl.politeness import Gates
+    from amicrawl.politeness import Gates, HostPace
 
 _MOST = 0xFFFF_FFFF
 _LONGEST = 0xFFFF
-_LONGEST_WAIT = 24 * 3600
-"""Seconds that what is noted of a host can keep its gate shut: clocks may have been wrong."""
+_HOUR = 3600
+_ADDRESS_KEPT = 1
+"""Hours after which an address that was dialled should be looked up again."""
+_ROBOTS_MISSING = 2
+"""The flag of a host without a robots.txt."""
+_CODEC = OPTIONS.codec
+"""That of the files, which packed robots.txt bodies have to follow."""
 _ERRORS = frozenset({429, *range(500, 600)})
 
 
 class HostTally:
     """The host rows of one partition."""
 
-    def __init__(self, partition: LivePartition, *, crawl_delay: int) -> None:
-        """*crawl_delay*, in tenths of a second, is what new hosts are noted to ask for."""
+    def __init__(
+        self, partition: LivePartition, *, interval: Callable[[int], float], wall: Callable[[], float]
+    ) -> None:
+        """*interval* tells how many seconds lie between two requests to a host; *wall*, Unix seconds."""
         self._partition = partition
-        self._crawl_delay = crawl_delay
+        self._interval = interval
+        self._wall = wall
         self._offered: dict[int, int] = {}
         """URLs offered since the last hand-over, by host."""
         self._changed: dict[int, HostRow] = {}
@@ -78,7 +91,42 @@ class HostTally:
             error_total=min(row.error_total + failed, _MOST),
             avg_latency=latency or row.avg_latency,
             host_next_eligible=opens,
+            crawl_delay=self._tenths(host),
         )
+        if outcome.ip_address:
+            self._note_address(host, outcome.ip_address)
+
+    def note_robots(
+        self, host: int, body: bytes | None, *, fetched: float, expires: float, missing: bool
+    ) -> None:
+        """Note the robots.txt of *host*: its *body* (None: as before), and Unix seconds.
+
+        Of a host with several origins, the one that was asked last stands there.
+        """
+        row = self.row(host)
+        if row is None:
+            return
+        reference = row.robots_ref
+        if body is not None:
+            packed = pack_robots(body, _CODEC)
+            if not reference or self._partition.texts_at(reference)[0] != packed:
+                reference = self._partition.intern(entry_of(packed))
+        self._changed[host] = row._replace(
+            robots_ref=reference,
+            robots_fetched=int(fetched // _HOUR),
+            # Rounded up, a file would be believed for longer than it may be.
+            robots_expiry=int(expires // _HOUR),
+            crawl_delay=self._tenths(host),
+            flags=row.flags | _ROBOTS_MISSING if missing else row.flags & ~_ROBOTS_MISSING,
+        )
+
+    def _note_address(self, host: int, address: str) -> None:
+        row, packed, expiry = self._changed[host], _packed(address), int(self._wall() // _HOUR)
+        if row.resolved_ip != packed or row.ip_expiry != expiry + _ADDRESS_KEPT:
+            self._changed[host] = row._replace(resolved_ip=packed, ip_expiry=expiry + _ADDRESS_KEPT)
+
+    def _tenths(self, host: int) -> int:
+        return min(ceil(round(self._interval(host) * 10, 3)), _LONGEST)
 
     def hand_over(self, *, counts: bool = False) -> None:
         """Give the partition the rows that have changed; with *counts*, also where only URLs were added.
@@ -114,22 +162,64 @@ class HostTally:
         group = host_group(url)
         reference = self._partition.intern(entry_of(octets(group)))
         self._changed[host] = HostRow(
-            host, host_ref=reference, registrable_ref=reference, crawl_delay=self._crawl_delay
+            host, host_ref=reference, registrable_ref=reference, crawl_delay=self._tenths(host)
         )
 
 
+@lru_cache(maxsize=4096)
+def _packed(address: str) -> bytes:
+    """Return the 16 octets of *address*, an IPv4 one as mapped to IPv6; zeros for none."""
+    try:
+        parsed = ip_address(address)
+    except ValueError:
+        return bytes(16)
+    return parsed.packed if parsed.version == 6 else bytes(10) + b"\xff\xff" + parsed.packed
+
+
 def keep_gates_shut(
-    partition: LivePartition, gates: Gates, lapsed_hosts: Iterable[int], *, now: float, wall: float
-) -> None:
+    partition: LivePartition,
+    gates: Gates,
+    lapsed_hosts: Iterable[int],
+    *,
+    now: float,
+    wall: float,
+    longest: float,
+) -> int:
     """Shut the *gates* that were not yet open when the crawl before ended.
 
     *lapsed_hosts* are those that it had in flight; *now* is the moment on the clock of the gates, and
-    *wall* the same in Unix seconds.
+    *wall* the same in Unix seconds. No gate is shut for longer than *longest* seconds by any rule:
+    where one is, a clock was wrong, and the host waits for its delay only. Returns how many those are.
     """
     for host in lapsed_hosts:
         # Nothing tells when it was asked; a crawl that dies again and again must not press it.
         gates.keep_shut(host, now + gates.delay)
+    disbelieved = 0
     hosts = partition.state.hosts.view()
     for number in np.flatnonzero(hosts["host_next_eligible"] > wall).tolist():
-        wait = min(int(hosts["host_next_eligible"][number]) - wall, _LONGEST_WAIT)
-        gates.keep_shut(int(hosts["host_key"][number]), now + wait)
+        host, wait = int(hosts["host_key"][number]), int(hosts["host_next_eligible"][number]) - wall
+        if wait > longest:
+            disbelieved += 1
+            wait = gates.delay_of(host)
+        gates.keep_shut(host, now + wait)
+    return disbelieved
+
+
+def interval_of(gates: Gates, pace: HostPace | None) -> Callable[[int], float]:
+    """Return what tells the seconds between two requests to a host, by *gates* and *pace*."""
+    if pace is None:
+        return gates.delay_of
+    return lambda host: max(gates.delay_of(host), pace.interval(host))
+
+
+def recall_pace(partition: LivePartition, pace: HostPace) -> None:
+    """Have *pace* go on from what is noted of the hosts: their back-off and their latency."""
+    hosts = partition.state.hosts.view()
+    usual = ceil(pace.rules.delay * 10)
+    slow = (hosts["crawl_delay"] > usual) | (hosts["avg_latency"] > 0)
+    for number in np.flatnonzero(slow).tolist():
+        pace.recall(
+            int(hosts["host_key"][number]),
+            interval=int(hosts["crawl_delay"][number]) / 10,
+            latency=int(hosts["avg_latency"][number]) / 1000,
+        )

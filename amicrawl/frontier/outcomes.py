@@ -45,7 +45,7 @@ _CAUSES: Mapping[Failure | None, Cause] = {
 _NO_ERRORS = frozenset({Event.REFUSED, Event.REFUSED_BY_ROBOTS, Event.SOFT_404})
 _MANY_SMALL = 0xFF
 _MANY_ERRORS = 0xFFFF
-_LONGEST_WAIT = 7 * 24
+LONGEST_WAIT = 7 * 24
 """Hours beyond which no server's wish to be left alone is heeded."""
 
 
@@ -111,5 +111,5 @@ def _back_at(event: Event, in_a_row: int, outcome: Outcome, hour: int) -> int:
     if back is None:
         return 0
     # What is exhausted was counted up to that; its pauses begin anew with the first.
-    asked = min(ceil(outcome.retry_after / 3600), _LONGEST_WAIT)
+    asked = min(ceil(outcome.retry_after / 3600), LONGEST_WAIT)
     return hour + max(back.hours(in_a_row - MANY + 1 if event is Event.EXHAUSTED else in_a_row), asked)

@@ -65,10 +65,11 @@ class Revisits:
 
     def _scheduled(self, row: UrlRow, visit: Visit, host: HostRow | None, hour: int) -> UrlRow:
         """Do the same for any row."""
+        # A clock may have been ahead then.
         before = History(
-            first_seen=row.first_seen,
-            last_crawled=row.last_crawled,
-            last_changed=row.last_changed,
+            first_seen=min(row.first_seen, hour),
+            last_crawled=min(row.last_crawled, hour),
+            last_changed=min(row.last_changed, hour),
             crawl_count=row.crawl_count,
             change_count=row.change_count,
             no_change_streak=row.no_change_streak,

@@ -97,6 +97,8 @@ class Outcome:
     """Where a redirect leads that the crawl follows: the URL that it offers; empty for none."""
     latency_ms: int = 0
     """Time to the first byte; 0 where unknown."""
+    ip_address: str = ""
+    """The address of the host that was dialled; empty where that is not known."""
     retry_after: float = 0.0
     """Seconds that the server asked to be left alone for; 0 where it did not."""
 

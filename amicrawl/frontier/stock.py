@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from amicrawl.frontier.backlog import Backlog
+from amicrawl.frontier.outcomes import LONGEST_WAIT
 from amicrawl.frontier.states import RESTING, WAITING, Event, Status, after
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ def take_stock(partition: LivePartition, hour: int, *, due_at: int, recrawls: bo
         partition.put(number, due_now(row, hour))
     statuses[lapsed] = Status.SCHEDULED
     dues[lapsed] = 0
+    _put_ahead_right(rows, statuses, dues, hour)
     counted = np.bincount(statuses, minlength=len(Status)).tolist()
     waiting = np.isin(statuses, [int(status) for status in WAITING])
     if recrawls:
@@ -73,6 +75,16 @@ def take_stock(partition: LivePartition, hour: int, *, due_at: int, recrawls: bo
         later_dues=dues[numbers[later]],
         trapped=dict(zip(*(column.tolist() for column in trapped), strict=True)),
     )
+
+
+def _put_ahead_right(rows: np.ndarray, statuses: np.ndarray, dues: np.ndarray, hour: int) -> None:
+    """Bring *dues* that a clock ahead of *hour* has led to back to what they would be without it."""
+    waiting = np.isin(statuses, [int(status) for status in WAITING])
+    # Other software may have put a row off for as long as it likes; ours does so after a failure only.
+    dues[waiting & (rows["retry_count"] > 0) & (dues > hour + LONGEST_WAIT)] = hour
+    ahead = np.maximum(rows["last_crawled"].astype(np.int64) - hour, 0)
+    resting = ~waiting & (dues > 0) & (ahead > 0)
+    dues[resting] = np.maximum(dues[resting] - ahead[resting], 1)
 
 
 def is_settled_since(row: UrlRow, hour: int) -> bool:

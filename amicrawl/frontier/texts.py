@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from email.utils import formatdate, parsedate_to_datetime
 from typing import TYPE_CHECKING
 
 from amicrawl.frontier.annex import found, found_entries, offered
 from amicrawl.frontier.arena import entry_of
-from amicrawl.frontier.row import Offer, Source
+from amicrawl.frontier.row import Found, Offer, Source
 from amicrawl.urls import UrlKey, octets
 
 if TYPE_CHECKING:
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
     from amicrawl.frontier.url_row import UrlRow
     from amicrawl.seed import Seed
 
+_HOUR = 3600
+_LAST_HOUR = 0xFFFF_FFFF
 _SOURCES = {int(source): source for source in Source}
 
 
@@ -23,9 +27,33 @@ def offer_of(partition: LivePartition, row: UrlRow, revisits: Revisits) -> Offer
     """Return what was offered as *row*; by *revisits*, its seed knows of the last capture."""
     seed, extra = offered(*partition.texts_at(row.url_ref))
     if row.etag_ref:
-        seed = revisits.seed_with(seed, found(*partition.texts_at(row.etag_ref)))
+        last = found(*partition.texts_at(row.etag_ref))
+        seed = revisits.seed_with(seed, last if last.last_modified else _dated(row, last))
+    elif row.last_modified and row.last_crawled and not seed.last_modified:
+        seed = revisits.seed_with(seed, _dated(row, Found()))
     priority = int(row.priority) if row.priority.is_integer() else row.priority
     return Offer(seed, UrlKey(row.host, row.path), _SOURCES[row.source], priority, row.depth, extra)
+
+
+def _dated(row: UrlRow, last: Found) -> Found:
+    """Return *last* with the hour that other software noted in *row* as the date of its `Last-Modified`.
+
+    Rounded up, unless the page may have been changed again within that hour and after its capture.
+    """
+    if not row.last_modified:
+        return last
+    hour = row.last_modified + (row.last_modified < row.last_crawled)
+    return replace(last, last_modified=formatdate(hour * _HOUR, usegmt=True))
+
+
+def hour_of(date: str) -> int:
+    """Return the hour since 1970 that an HTTP *date* names; 0 where it names none."""
+    if not date:
+        return 0
+    try:
+        return max(0, min(int(parsedate_to_datetime(date).timestamp() // _HOUR), _LAST_HOUR))
+    except (ValueError, OverflowError, TypeError):
+        return 0
 
 
 def with_what_was_found(partition: LivePartition, row: UrlRow, known: Seed, outcome: Outcome) -> UrlRow:
@@ -40,6 +68,7 @@ def with_what_was_found(partition: LivePartition, row: UrlRow, known: Seed, outc
         != (known.digest, known.etag, known.last_modified)
     ):
         row = row.with_etag(partition.intern(found_entries(what)))
+        row = row._replace(last_modified=hour_of(what.last_modified))
     if outcome.redirect:
         target = octets(outcome.redirect)
         if not row.redirect_ref or partition.texts_at(row.redirect_ref)[0] != target:

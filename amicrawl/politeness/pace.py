@@ -41,6 +41,8 @@ _WEIGHT = 1 / 32
 _OVERLOADED = 0.25
 """The share of errors from which on a host is overloaded, and not some of its URLs at fault. Nine errors
 in a row reach it, or twenty responses of which half are errors."""
+_TENTH = 0.1
+"""Seconds that intervals are kept with, rounded up."""
 _FORGOTTEN = 0.004
 """The share of errors below which there were none."""
 
@@ -221,6 +223,18 @@ class HostPace:
         capped = capped if capped > rules.delay else 0.0
         state = self._states.get(host, _USUAL)._replace(crawl_delay=capped)
         return rules.interval(self._keep(host, state))
+
+    def recall(self, host: int, *, interval: float, latency: float) -> None:
+        """Go on from what an earlier process knew of *host*: its last interval and smoothed latency.
+
+        An interval that neither the delay nor the latency explains is taken for a back-off of a host
+        that was overloaded: it decays with its answers.
+        """
+        rules = self._rules_of.get(host, self.rules)
+        smoothed = latency if rules.latency_factor * latency > rules.delay else 0.0
+        usual = rules.interval(PaceState(latency=smoothed))
+        back_off = min(interval, rules.back_off_ceiling) if interval > usual + _TENTH else 0.0
+        self._keep(host, PaceState(0.0, smoothed, back_off, _OVERLOADED if back_off else 0.0))
 
     def forget(self, host: int) -> None:
         """Drop what is known of *host*: it was given up."""

@@ -39,7 +39,8 @@ MOST_ROW_TEXT = 64 << 10
 
 _SHORTEST_KEPT = 3600.0
 _FIRST_WAIT = 60.0
-_LONGEST_WAIT = 3600.0
+LONGEST_UNREACHED = 3600.0
+"""Seconds after which a robots.txt that could not be had is asked for again."""
 _PASS = 3600.0
 _MOST_PASSES = 5
 _LONGEST_STALE = 30 * 24 * 3600.0  # RFC 9309, 2.3.1.4 calls this "a reasonably long period"
@@ -161,7 +162,9 @@ def _unanswered(now: float, previous: RobotsVerdict | None, *, most_failures: in
     failures = 1 if previous is None else previous.failures + 1
     given_up = failures >= most_failures
     # The exponent is bounded: a number of failures can come from a file.
-    wait = LONGEST_KEPT if given_up else min(_FIRST_WAIT * 2.0 ** min(failures - 1, 10), _LONGEST_WAIT)
+    wait = (
+        LONGEST_KEPT if given_up else min(_FIRST_WAIT * 2.0 ** min(failures - 1, 10), LONGEST_UNREACHED)
+    )
     # That there was no file says nothing of one that a failing server may have now: only rules last.
     if previous is not None and previous.rules is not None and now - previous.answered <= _LONGEST_STALE:
         return RobotsVerdict(Access.RULES, now + wait, previous.rules, failures, previous.answered)
@@ -271,15 +274,9 @@ class RobotsCache:
         `MOST_ROW_TEXT` characters is left out, as is one that was passed: both are asked again.
         """
         for origin, (verdict, size) in list(self._verdicts.items()):
-            if size <= MOST_ROW_TEXT and not verdict.is_pass:
-                yield {
-                    "origin": origin,
-                    "access": str(verdict.access),
-                    "expires": verdict.expires,
-                    "failures": verdict.failures,
-                    "answered": verdict.answered,
-                    "robots": None if verdict.rules is None else verdict.rules.text,
-                }
+            row = row_of_verdict(origin, verdict) if size <= MOST_ROW_TEXT else None
+            if row is not None:
+                yield row
 
     @classmethod
     def from_rows(
@@ -319,6 +316,21 @@ class RobotsCache:
         if entry is not None:
             self._text -= entry[1]
             self._unfolded_weight -= self._unfolded.pop(origin, 0)
+
+
+def row_of_verdict(origin: str, verdict: RobotsVerdict) -> dict[str, Any] | None:
+    """Return what is known of *origin* as an object for JSON; None for what is asked again anyway."""
+    text = None if verdict.rules is None else verdict.rules.text
+    if verdict.is_pass or len(text or "") > MOST_ROW_TEXT:
+        return None
+    return {
+        "origin": origin,
+        "access": str(verdict.access),
+        "expires": verdict.expires,
+        "failures": verdict.failures,
+        "answered": verdict.answered,
+        "robots": text,
+    }
 
 
 def _read_row(row: object, now: float) -> tuple[str, RobotsVerdict] | None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import subprocess
 import threading
+import time
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
 
 from archive_reading import rows
-from loopback import RawServer, crawl, page, write_lines
+from loopback import PROJECT, RawServer, command, crawl, environment, page, write_lines
 
 from amicrawl.errors import ExitCode
+from amicrawl.frontier.live import load
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -123,3 +126,41 @@ def test_that_nobody_was_there_to_ask_permits_nothing_once_somebody_is(tmp_path:
         crawl(second, tmp_path / "out", settings=OBEY)
         server.shutdown()
     assert Late.asked == ["/robots.txt", "/b"]
+
+
+def test_what_a_killed_crawl_learnt_of_robots_txt_is_known_in_the_next(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    rules = b"User-agent: *\nDisallow: /private\nCrawl-delay: 0.2\n"
+
+    def answer(head: bytes) -> bytes:
+        return page(rules if b"/robots.txt" in head else b"ok")
+
+    with RawServer(answer, pause=0.01) as server:
+        urls = [f"http://127.0.0.{1 + n % 5}:{server.port}/{n}" for n in range(200)]
+        seeds = write_lines(tmp_path / "seeds.txt", [*urls, f"http://127.0.0.1:{server.port}/private"])
+        settings = {"AMICRAWL_ROBOTS": "obey", "AMICRAWL_DELAY": "0.05"}
+        child = subprocess.Popen(
+            command(seeds, out, settings=settings),
+            cwd=PROJECT,
+            env=environment(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        while len(server.requests) < 60 and child.poll() is None:
+            time.sleep(0.01)
+        child.kill()
+        child.wait(30)
+        asked = sum(b"/robots.txt" in head for head in server.requests)
+        assert asked == 5
+        explained = load(out / "frontier")
+        assert (explained.hosts["crawl_delay"] == 2).all()
+        assert (explained.hosts["robots_ref"] > 0).all()
+        assert (explained.hosts["robots_expiry"] > explained.hosts["robots_fetched"]).all()
+        assert {bytes(address)[-4:-1] for address in explained.hosts["resolved_ip"].tolist()} == {
+            bytes([127, 0, 0])
+        }
+        done = crawl(seeds, out, settings=settings)
+        assert done.returncode == 0, done.stderr
+        assert sum(b"/robots.txt" in head for head in server.requests) == asked
+        assert not [head for head in server.requests if b"/private" in head]
+    assert not (out / "frontier" / "robots.jsonl").exists()

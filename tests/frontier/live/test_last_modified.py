@@ -1,0 +1,64 @@
+"""The hour of `Last-Modified` stands in the row, and is asked with where nothing better is known."""
+
+from __future__ import annotations
+
+from email.utils import formatdate
+from typing import TYPE_CHECKING
+
+import pytest
+from frontier.live.crawls import HOUR, fetched, frontier_on, offer_of, opened, taken
+
+from amicrawl.frontier import Found, Outcome
+from amicrawl.frontier.texts import hour_of
+from amicrawl.urls import UrlKey
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+KEY = UrlKey(1, 1)
+
+
+@pytest.mark.parametrize(
+    ("said", "hour"),
+    [
+        ("Sun, 06 Nov 1994 08:49:37 GMT", 217_808),
+        ("Thu, 01 Jan 1970 00:00:00 GMT", 0),
+        ("yesterday", 0),
+        ("Sun, 06 Nov 99999 08:49:37 GMT", 0),
+        ("", 0),
+    ],
+)
+def test_a_date_is_an_hour_or_nothing(said: str, hour: int) -> None:
+    assert hour_of(said) == hour
+
+
+def test_what_a_response_says_stands_in_its_row(tmp_path: Path) -> None:
+    frontier = frontier_on(opened(tmp_path / "f"))
+    frontier.offer(offer_of(*KEY))
+    found = Found("ab" * 20, last_modified="Sun, 06 Nov 1994 08:49:37 GMT")
+    fetched(frontier, Outcome(200, found=found))
+    number = frontier.partition.find(*KEY)
+    assert number is not None
+    assert frontier.partition.get(number).last_modified == 217_808
+    frontier.close()
+
+
+@pytest.mark.parametrize(("modified", "asked"), [(HOUR - 9, HOUR - 8), (HOUR - 1, HOUR - 1)])
+def test_a_row_of_other_software_is_asked_for_by_the_hour_that_it_knows(
+    tmp_path: Path, modified: int, asked: int
+) -> None:
+    """Rounded up, so that the same version does not count as a newer one; but never past its capture."""
+    partition = opened(tmp_path / "f")
+    frontier = frontier_on(partition)
+    frontier.offer(offer_of(*KEY))
+    fetched(frontier, Outcome(200))
+    number = partition.find(*KEY)
+    assert number is not None
+    row = partition.get(number)
+    assert not row.etag_ref
+    partition.put(number, row._replace(last_modified=modified, last_crawled=HOUR - 1, next_due=HOUR))
+    frontier.close()
+    again = frontier_on(opened(tmp_path / "f"), recrawl_before=HOUR)
+    seed = taken(again)[KEY].offer.seed
+    assert seed.last_modified == formatdate(asked * 3600, usegmt=True)
+    again.partition.abandon()
