@@ -28,6 +28,8 @@ class SeedArguments:
 
     file: str
     """The seed list: a path, `-` for standard input, or an http(s) address of a sitemap."""
+    share: str | None = None
+    """The shared crawl of which this is a partition: its worker gives it, and seeds come by letter."""
     format: str | None = None
     """`lines`, `jsonl`, `parquet` or `sitemap`; inferred where not given."""
     out: str | None = None
@@ -53,14 +55,15 @@ class SeedArguments:
         values = {name: str(value) for name, value in given.items() if name not in _FROM_SCRAPYD}
         _refuse_unknown(values, list(cls.__dataclass_fields__), spider="seeds")
         _refuse_userinfo(values)
-        if not values.get("file"):
+        if not values.get("file") and not values.get("share"):
             raise UsageError(
                 "The spider `seeds` needs a seed list: give it one with -a file=seeds.jsonl "
                 "(or -a file=- for standard input)."
             )
         shard, shards = _shard(values)
         return cls(
-            file=values["file"],
+            file=values.get("file", ""),
+            share=values.get("share") or None,
             format=values.get("format") or None,
             out=values.get("out") or None,
             run_id=values.get("run_id") or None,

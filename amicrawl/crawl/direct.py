@@ -102,6 +102,7 @@ def direct_visit(crawler: Crawler, run: Run) -> Visit:
             count=crawler.stats.inc_value,
             most=redirects.max_redirect_times,
             priority=redirects.priority_adjust,
+            elsewhere=lambda: run.elsewhere,
         )
     return run.make_visit(
         links=links,

@@ -65,11 +65,14 @@ class RedirectLinks:
         count: Callable[[str], None],
         most: int,
         priority: int,
+        elsewhere: Callable[[], Elsewhere | None],
     ) -> None:
         """Follow *most* redirects in a row, each *priority* ahead of what led to it.
 
-        *count* is given the name of a statistic.
+        *count* is given the name of a statistic; *elsewhere* says what keeps targets that belong to
+        other partitions.
         """
+        self._elsewhere = elsewhere
         self._frontier = frontier
         self._key_of = key_of
         self._ours = ours
@@ -90,16 +93,16 @@ class RedirectLinks:
             return []
         # What the producer knows of a seed belongs to every hop that it leads to; its digest does not.
         seed = Seed(item.final_url, meta_json=offer.seed.meta_json)
-        return [
-            Offer(
-                seed=seed,
-                key=key,
-                source=Source.REDIRECT,
-                priority=int(offer.priority) + self._priority,
-                hops=chain,
-                extra={CHAIN: chain},
-            )
-        ]
+        target = Offer(
+            seed=seed,
+            key=key,
+            source=Source.REDIRECT,
+            priority=int(offer.priority) + self._priority,
+            hops=chain,
+            extra={CHAIN: chain},
+        )
+        elsewhere = self._elsewhere()
+        return [target] if elsewhere is None else await elsewhere([target])
 
     def hand_over(self, page: UrlKey, offers: Sequence[Offer]) -> None:  # noqa: ARG002  # a list has no ranks
         """Offer the target."""

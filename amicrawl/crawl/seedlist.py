@@ -108,3 +108,10 @@ class SeedList:
         if response.status != 200:
             raise InputError(f"{url} cannot be fetched: status {response.status}. Check the URL.")
         return io.BytesIO(response.body)
+
+
+def seeds_come_by_letter(crawler: Crawler) -> None:
+    """Note that *crawler*, a partition of a shared list crawl, has no list of its own to read."""
+    run = run_of(crawler)
+    run.tally.seeds_ended = True
+    run.wake()

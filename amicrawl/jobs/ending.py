@@ -110,7 +110,8 @@ class Ending:
         ident, claim = attempt.ident, attempt.claim
         why = attempt.fault or sentence(attempt.exit_code or 0)
         last, released = attempt.last_line, judged is Verdict.RELEASED
-        failed = f"Attempt {claim.attempt} failed: {why}"
+        verb = "failed" if judged is Verdict.CRASHED else "could not go on here"
+        failed = f"Attempt {claim.attempt} {verb}: {why}"
         self._last_words(attempt, "The pipeline stops; another may go on" if released else failed)
         if attempt.shipping is not None and not attempt.shipping.fault:
             self._claims.settle(ident, claim.token, shipped="1", checkpoint="")

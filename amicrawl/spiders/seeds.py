@@ -9,7 +9,7 @@ from scrapy import Spider
 
 from amicrawl.crawl.arguments import SeedArguments, job_argument
 from amicrawl.crawl.configured import configured
-from amicrawl.crawl.seedlist import SeedList
+from amicrawl.crawl.seedlist import SeedList, seeds_come_by_letter
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -33,12 +33,14 @@ class SeedsSpider(Spider):
     Where it does not, the add-on leaves out of Scrapy what only serves callbacks.
     """
 
-    seed_list: SeedList
+    seed_list: SeedList | None
+    """None where the seeds come by letter."""
 
     def __init__(self, *, arguments: SeedArguments, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.arguments = arguments
         self.fresh = arguments.fresh
+        self.share = arguments.share
         self.asked = {name: str(value) for name, value in asdict(arguments).items() if value is not None}
 
     @classmethod
@@ -60,12 +62,15 @@ class SeedsSpider(Spider):
                 crawler.settings.set(name, value, "cmdline")
         job = job_argument(kwargs, out=arguments.out)
         spider = super().from_crawler(crawler, *args, arguments=arguments, **job)
-        spider.seed_list = SeedList(crawler, arguments)
+        spider.seed_list = None if arguments.share else SeedList(crawler, arguments)
         return spider
 
     async def start(self) -> AsyncIterator[Any]:
         """Feed the seed list into the frontier; no request of it passes through here."""
-        await self.seed_list.feed()
+        if self.seed_list is None:
+            seeds_come_by_letter(self.crawler)
+        else:
+            await self.seed_list.feed()
         # An empty loop makes this the asynchronous generator that Scrapy asks for.
         nothing: tuple[Any, ...] = ()
         for item in nothing:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import socket
 import subprocess
 import sys
@@ -192,6 +193,9 @@ def test_a_worker_cut_off_pauses_and_a_frozen_one_writes_nothing_when_it_wakes(
     found = Counter(row["url"] for row in rows(directory))
     assert set(found) == {f"{server.url}/{number or ''}" for number in range(PAGES)}
     assert found.total() - len(found) <= 2 * IN_FLIGHT
+    with connect_to(redis_server) as share:
+        facts = json.loads(share.standings()[0]["facts"])
+    assert facts["rows"] == found.total(), "what all attempts have done, not the last alone"
     for path in directory.glob("*.warc.gz"):
         check_sealed(path)
 

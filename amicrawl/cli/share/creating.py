@@ -36,13 +36,19 @@ Partitions = Annotated[
     int,
     typer.Option("--partitions", min=1, max=MOST_PARTITIONS, help="Parts of the hosts; fixed for good."),
 ]
-Config = Annotated[Path | None, typer.Option("--config", help="A crawl file for the spider `site`.")]
+Config = Annotated[
+    Path | None,
+    typer.Option("--config", help="A crawl file for the spider `site`; with --list for `seeds`."),
+]
 Depth = Annotated[
     str, typer.Option("--depth", help="inf, or shallow: start pages alone; else the crawl file's.")
 ]
 PlaceOption = Annotated[
     str,
     typer.Option("--place", help="Bucket that partitions travel through: s3://, gs:// or file:///."),
+]
+AsList = Annotated[
+    bool, typer.Option("--list", help="Fetch the seeds alone, and follow their redirects, no links.")
 ]
 Inbox = Annotated[int, typer.Option("--inbox", min=1, help="Letters that one inbox holds at most.")]
 SeedFormat = Annotated[str | None, typer.Option("--format", help="Format of the seed list.")]
@@ -60,6 +66,7 @@ def create(
     place: PlaceOption = "",
     inbox: Inbox = INBOX,
     seed_format: SeedFormat = None,
+    as_list: AsList = False,
     add: Add = False,
     strict: Strict = False,
     redis: RedisOption = None,
@@ -70,16 +77,21 @@ def create(
     The seeds wait in Redis until workers take them: a long list is given as fast as they do. Example:
     amicrawl share create gov --seeds starts.txt --partitions 24 --config crawls/gov.toml
     """
-    text, settings, said = _crawl_file(config)
+    spider = "seeds" if as_list else "site"
+    text, settings, said = _crawl_file(config, spider)
+    if as_list and depth:
+        raise UsageError("--depth is about links, and --list follows none: leave one of them out.")
     depth = _depth(depth or said)
     crawl = CrawlConfig.from_settings(settings)
     record = ShareRecord(
         checked_name(name),
         partitions,
         inbox=inbox,
+        is_list=as_list,
         depth=depth,
         config=text,
-        scoped=has_scope(crawl),
+        # A list is its own scope: no worker needs to hold it.
+        scoped=as_list or has_scope(crawl),
         place=place,
     )
     if place:
@@ -114,7 +126,7 @@ def _give(
         if not starts:
             raise InputError(f"Not one line of {seeds} could be used as a start URL.")
         keep_starts(share, starts)
-    identity = by or Identity.CANONICAL
+    identity = by or (Identity.EXACT if record.is_list else Identity.CANONICAL)
     giver = SeedGiver(share, token, key_of=lambda url: _key_of(url, identity))
     giver.give(listed)
     seeds_given(share)
@@ -139,16 +151,19 @@ def _depth(given: str) -> str:
     return given
 
 
-def _crawl_file(path: Path | None) -> tuple[str, dict[str, object], str]:
-    """Return the text, the settings and the depth of the crawl file *path*, which must stand alone."""
+def _crawl_file(path: Path | None, spider: str) -> tuple[str, dict[str, object], str]:
+    """Return text, settings and depth of the crawl file *path* for *spider*, which must stand alone."""
     if path is None:
         return "", {}, "inf"
     # Loaded for a crawl that has one: it takes a while.
     from amicrawl.crawlfile import read_crawl_file  # noqa: PLC0415
 
     file = read_crawl_file(path)
-    if file.spider != "site":
-        raise UsageError(f"{path} is for the spider `{file.spider}`; a shared crawl is one of `site`.")
+    if file.spider != spider:
+        raise UsageError(
+            f"{path} is for the spider `{file.spider}`; a shared crawl is one of `site`, or with --list "
+            "of `seeds`."
+        )
     text = path.read_text(encoding="utf-8")
     if any(line.strip().startswith("extends") for line in text.splitlines()):
         raise UsageError(

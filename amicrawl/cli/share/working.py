@@ -57,8 +57,9 @@ def work(
 ) -> None:
     """Work on the shared crawl NAME until it has ended.
 
-    Each partition is crawled into DATA/NAME/part-NNN by `scrapy crawl site -a share=NAME`. On the first
-    signal the crawls here stop in order, and their partitions wait for another worker. Example:
+    Each partition is crawled into DATA/NAME/part-NNN by `scrapy crawl site -a share=NAME` (`seeds` for
+    a list). On the first signal the crawls here stop in order, and their partitions wait for another
+    worker. Example:
     amicrawl share work gov --slots 4 --data /var/crawls
     """
     checked_name(name)
@@ -71,7 +72,7 @@ def work(
         share,
         data,
         command=lambda number, directory: child_command(
-            name, share.record.partitions, number, directory.absolute(), further
+            share.record, number, directory.absolute(), further
         ),
         environment={**way.environment(), SETTINGS_MODULE: settings_module() or OUR_SETTINGS},
         slots=slots,
@@ -96,10 +97,12 @@ def _arguments_of(share: Share, directory: Path, *, disk: Disk) -> list[str]:
     directory.mkdir(parents=True, exist_ok=True)
     record = share.record
     # What a crawl file says of starts is not meant here: they come by letter.
-    further = ["-a", f"depth={record.depth}", "-a", "url="]
+    further = ["-a", "file="] if record.is_list else ["-a", f"depth={record.depth}", "-a", "url="]
     if record.config:
         path = written_once(directory / "crawl.toml", record.config.encode("utf-8"), disk=disk)
         further += ["-a", f"config={path.absolute()}"]
+    if record.is_list:
+        return further
     if record.scoped:
         further += ["-a", "file="]
     else:

@@ -17,6 +17,8 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Self
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from scrapy import signals
 from scrapy.exceptions import DontCloseSpider
 
@@ -36,11 +38,13 @@ from amicrawl.jobs.sharing.letter import Link, encoded_link
 from amicrawl.jobs.sharing.outbox import Outbox
 from amicrawl.jobs.sharing.share import LEASE, Share
 from amicrawl.jobs.sharing.share_record import checked_name, unit_of
+from amicrawl.record import TABLE_NAME
 from amicrawl.urls import Refused, UrlKey
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from concurrent.futures import Future
+    from pathlib import Path
 
     from scrapy.crawler import Crawler
 
@@ -84,6 +88,8 @@ class Sharing:
         self._timer: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._incoming: set[asyncio.Task[None]] = set()
+        self._rows_before = 0
+        """Rows that earlier attempts have left in the directory."""
         self._leaving = False
         self._deaf = False
         if run.following is not None:
@@ -172,6 +178,7 @@ class Sharing:
     def _opened(self) -> None:
         self._loop = asyncio.get_running_loop()
         assert self._box is not None
+        self._rows_before = _rows_in(self._run.config.directory / TABLE_NAME)
         self._tick()
 
     def _tick(self) -> None:
@@ -226,7 +233,7 @@ class Sharing:
         run, exchange = self._run, self._exchange
         return json.dumps(
             {
-                "rows": run.tally.rows,
+                "rows": self._rows_before + run.tally.rows,
                 "queued": run.frontier.queued,
                 "in_flight": run.frontier.in_flight,
                 "urls": len(run.frontier),
@@ -332,6 +339,14 @@ class Sharing:
             self._outbox.close()
         elif self._outbox is not None:
             self._outbox.abandon()
+
+
+def _rows_in(table: Path) -> int:
+    """Return how many rows the index *table* holds; 0 where there is none that can be read."""
+    try:
+        return int(pq.read_metadata(table).num_rows)
+    except (OSError, pa.ArrowException):
+        return 0
 
 
 def _what_was_taken(crawler: Crawler) -> tuple[int, int, Share]:

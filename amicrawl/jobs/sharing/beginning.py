@@ -52,15 +52,16 @@ def begin(store: JobStore, record: ShareRecord, *, again: bool = False) -> tuple
             "another name, or remove it with `amicrawl share remove`."
         )
     theirs = known.record
-    same = (theirs.partitions, theirs.depth, theirs.config) == (
+    same = (theirs.partitions, theirs.is_list, theirs.depth, theirs.config) == (
         record.partitions,
+        record.is_list,
         record.depth,
         record.config,
     )
     if not same:
         raise UsageError(
             f"The shared crawl {record.name!r} was made with other partitions ({theirs.partitions}), "
-            "another depth or another crawl file: give the same."
+            "another depth, another crawl file, or with --list or without: give the same."
         )
     with store.answering():
         store.client.hset(keys.record, mapping={"seeding": token, "state": "open"})

@@ -106,6 +106,8 @@ class ShareRecord:
     partitions: int
     inbox: int = INBOX
     """Letters that one inbox holds at most."""
+    is_list: bool = False
+    """Whether the seeds are a list of pages whose links are not followed: the spider `seeds`."""
     depth: str = "inf"
     """How far links are followed: see the argument of that name of the spider `site`."""
     config: str = ""
@@ -138,6 +140,7 @@ class ShareRecord:
             name=name,
             partitions=partitions,
             inbox=inbox,
+            is_list=fields.get("is_list") == "1",
             depth=depth,
             config=fields.get("config", ""),
             scoped=fields.get("scoped") == "1",
@@ -154,6 +157,7 @@ class ShareRecord:
         return {
             "partitions": str(self.partitions),
             "inbox": str(self.inbox),
+            "is_list": "1" if self.is_list else "0",
             "depth": self.depth,
             "config": self.config,
             "scoped": "1" if self.scoped else "0",

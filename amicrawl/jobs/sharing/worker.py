@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from amicrawl.jobs.sharing.share import Share
+    from amicrawl.jobs.sharing.share_record import ShareRecord
     from amicrawl.jobs.sharing.shipping import Shipper
 
 logger = logging.getLogger(__name__)
@@ -351,21 +352,14 @@ class Worker:
 
 
 def child_command(
-    name: str, partitions: int, number: int, directory: Path, further: Sequence[str]
+    record: ShareRecord, number: int, directory: Path, further: Sequence[str]
 ) -> list[str]:
-    """Return the command line of the crawl of partition *number* into *directory*."""
-    line = [
-        sys.executable,
-        "-m",
-        "scrapy",
-        "crawl",
-        "site",
-        "-a",
-        f"share={name}",
-        "-a",
-        f"out={directory}",
-    ]
-    return [*line, "-a", f"shard={number}", "-a", f"shards={partitions}", *further]
+    """Return the command line of the crawl of partition *number* of *record* into *directory*."""
+    spider = "seeds" if record.is_list else "site"
+    line = [sys.executable, "-m", "scrapy", "crawl", spider]
+    arguments = [f"share={record.name}", f"out={directory}"]
+    arguments += [f"shard={number}", f"shards={record.partitions}"]
+    return [*line, *(part for argument in arguments for part in ("-a", argument)), *further]
 
 
 def written_once(path: Path, content: bytes, *, disk: Disk) -> Path:
