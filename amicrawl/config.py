@@ -225,8 +225,8 @@ class CrawlConfig(BaseModel, frozen=True, extra="forbid"):
     """Networks (CIDR) that may be dialled although they are private, loopback or otherwise special."""
 
     dns_servers: Names = ()
-    """Name servers that are asked whether a name that the system does not find is really missing,
-    `192.0.2.53` or `192.0.2.53:5353`; none: those of the system's resolv.conf."""
+    """Name servers that are asked for addresses, `192.0.2.53` or `192.0.2.53:5353`; none: those of the
+    system's resolv.conf; `system`: the system's own resolver instead."""
 
     proxy: str = ""
     """Proxy for every request, `http://host:port` or `socks5h://host:port`; one with a password is given

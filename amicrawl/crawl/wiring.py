@@ -8,23 +8,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from amicrawl.fetch import Guard, Limits, Wire
-from amicrawl.fetch.resolver import Resolver
-from amicrawl.fetch.second_opinion import SecondOpinion, servers_of
 
 if TYPE_CHECKING:
     from amicrawl.config import CrawlConfig, TlsPolicy
+    from amicrawl.fetch.resolver import Resolver
     from amicrawl.fetch.tls import TlsSettings
     from amicrawl.politeness.timeouts import AdaptiveTimeout
 
 _OTHER_FILES = 256
+_KEPT = 8192
+"""Idle connections that are kept at most; on wide lists a host's next page is due seconds later."""
 
 
 def make_resolver(config: CrawlConfig) -> Resolver:
-    """Return what looks names up, and asks twice before it says that one is missing.
+    """Return what looks names up. Raises UsageError for a name server that is not an address."""
+    # c-ares is loaded by what fetches, and not by each command that knows the configuration.
+    from amicrawl.fetch import name_servers  # noqa: PLC0415
 
-    Raises UsageError where *config* names name servers that are no addresses.
-    """
-    return Resolver(second=SecondOpinion(servers_of(config.dns_servers)))
+    return name_servers.make_resolver(config.dns_servers)
 
 
 def make_wire(
@@ -34,7 +35,7 @@ def make_wire(
 
     *patience* says how soon an answer has to begin; None: at any time before the exchange must end.
     """
-    _allow_open_files(2 * config.inflight_max + _OTHER_FILES)
+    keep = _kept_connections(config.inflight_max)
     limits = Limits(
         connect_timeout=config.connect_timeout,
         timeout=config.timeout,
@@ -51,6 +52,7 @@ def make_wire(
         tls=config.tls,
         resolver=resolver,
         patience=patience,
+        keep=keep,
     )
 
 
@@ -58,7 +60,7 @@ def make_guest_wire(
     config: CrawlConfig, *, at_once: int, tls: TlsPolicy, tls_settings: TlsSettings, resolver: Resolver
 ) -> Wire:
     """Return a fetcher for a guest with *at_once* requests in flight: guarded, without our caps."""
-    _allow_open_files(2 * at_once + _OTHER_FILES)
+    keep = _kept_connections(at_once)
     limits = Limits(
         connect_timeout=config.connect_timeout,
         min_rate=0,
@@ -72,6 +74,7 @@ def make_guest_wire(
         tls=tls,
         tls_settings=tls_settings,
         resolver=resolver,
+        keep=keep,
     )
 
 
@@ -80,12 +83,18 @@ def _spool_directory(config: CrawlConfig) -> Path:
     return config.directory if config.directory.is_dir() else Path(tempfile.gettempdir())
 
 
-def _allow_open_files(count: int) -> None:
-    """Let the process hold *count* files and connections, as far as the system permits it.
+def _kept_connections(at_once: int) -> int:
+    """Return how many idle connections can be kept beside *at_once* exchanges.
 
+    The process is let hold as many files and connections as that takes, as far as the system permits it:
     1,024 is what a shell gives, and fewer than the connections that a broad crawl has open.
     """
+    in_use = 2 * at_once + _OTHER_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = count if hard == resource.RLIM_INFINITY else min(count, hard)
+    wanted = in_use + _KEPT if hard == resource.RLIM_INFINITY else min(in_use + _KEPT, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        soft = wanted
+    if soft == resource.RLIM_INFINITY:
+        return _KEPT
+    return max(1, min(_KEPT, soft - in_use), min(_KEPT, soft // 4))

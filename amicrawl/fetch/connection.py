@@ -61,8 +61,10 @@ _IGNORE = Ignore()
 class Connection(asyncio.Protocol):
     """A connection for *route*; `receiver` is called from the loop, in the order of events."""
 
-    __slots__ = ("_backlog", "_fault", "_layers", "_transport", "address", "open", "receiver", "route",
-                 "tls")  # fmt: skip
+    __slots__ = (
+        "_backlog", "_fault", "_fd", "_layers", "_poll", "_transport", "address", "open", "receiver",
+        "route", "tls",
+    )  # fmt: skip
 
     def __init__(self, route: Route) -> None:
         self.route = route
@@ -79,15 +81,18 @@ class Connection(asyncio.Protocol):
 
     def write(self, data: bytes | memoryview) -> None:
         """Send *data*; `backlog` says what the system has not taken."""
-        for layer in reversed(self._layers):
-            data = layer.encrypt(data)
+        if self._layers:
+            for layer in reversed(self._layers):
+                data = layer.encrypt(data)
         if self.open:
             self._transport.write(data)
 
     @property
     def backlog(self) -> int:
         """Bytes that were written and not taken by the system, TLS overhead included."""
-        return self._transport.get_write_buffer_size() if self.open else self._backlog
+        if self._backlog and self.open:
+            return self._transport.get_write_buffer_size()
+        return self._backlog
 
     def waited(self) -> float:
         """Return for how many seconds the bytes just received were waiting for the loop.
@@ -107,9 +112,7 @@ class Connection(asyncio.Protocol):
         """Tell whether it is open and nothing has come: whatever comes unasked belongs to no request."""
         if not self.open:
             return False
-        poll = select.poll()
-        poll.register(self._transport.get_extra_info("socket").fileno(), select.POLLIN)
-        return not poll.poll(0)
+        return not self._poll.poll(0)
 
     def take_early(self) -> bytes:
         """Return what came before the connection had a use: a server may speak first."""
@@ -155,6 +158,9 @@ class Connection(asyncio.Protocol):
         """Take the transport, which reports whatever the system does not take at once."""
         self._transport = cast("asyncio.Transport", transport)
         self._transport.set_write_buffer_limits(0)
+        self._fd: int = transport.get_extra_info("socket").fileno()
+        self._poll = select.poll()
+        self._poll.register(self._fd, select.POLLIN)
         self.open = True
 
     def data_received(self, data: bytes) -> None:
@@ -187,8 +193,7 @@ class Connection(asyncio.Protocol):
             return
         detail = sentence_of(exc) if isinstance(exc, OSError) else str(exc or "The connection was lost.")
         with suppress(OSError):
-            fd = self._transport.get_extra_info("socket").fileno()
-            while self.open and (data := os.read(fd, _READ)):
+            while self.open and (data := os.read(self._fd, _READ)):
                 self.data_received(data)
         self._end(detail)
 

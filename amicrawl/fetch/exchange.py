@@ -21,8 +21,17 @@ if TYPE_CHECKING:
     from amicrawl.fetch.spool import Spool
 
 _PIECE = 64 * 1024
-# Waits shorter than this are not corrected by what the system says of them: asking it costs some 2 us.
-_WORTH_ASKING = 0.01
+# Where the loop is less late than this, the system is not asked when bytes came: it costs some 2 us.
+_WORTH_ASKING = 0.02
+
+
+class Lateness:
+    """How late the loop is with what it has to do, in seconds."""
+
+    __slots__ = ("seconds",)
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
 
 
 class Watcher(Protocol):
@@ -39,21 +48,23 @@ class Exchange:
     """Sends a message, receives the response, and knows when to stop.
 
     `ended` is done when the exchange is over, however it went; the attributes tell how. It raises
-    nothing but OutputError, where the body cannot be spooled, and what *watcher* raises. With
+    nothing but OutputError, where the body cannot be spooled, and what *watcher* raises. Where the
+    loop is late, the system is asked when bytes came. With
     *answer_within*, the first byte has to come so many seconds after the last one was sent. Moments are
     those of `time.monotonic`. `wake` must be called when `wake_at` has passed.
     """
 
     __slots__ = (
-        "_answer_within", "_connection", "_deadline", "_handed", "_limits", "_message", "_quiet_by",
+        "_answer_within", "_connection", "_deadline", "_handed", "_lateness", "_limits", "_message",
+        "_quiet_by",
         "_unsent", "_watcher", "_window_bytes", "_window_start", "began", "body", "detail", "ended",
         "failure", "first_byte", "last_byte", "reader", "reusable", "sent_at", "truncated", "wake_at",
     )  # fmt: skip
 
     def __init__(
         self, connection: Connection, message: Message, *, limits: Limits, deadline: float,
-        ended: Future[None], body: Spool, max_body: int, answer_within: float | None = None,
-        watcher: Watcher | None = None,
+        ended: Future[None], body: Spool, max_body: int, lateness: Lateness,
+        answer_within: float | None = None, watcher: Watcher | None = None,
     ) -> None:  # fmt: skip
         self.ended = ended
         self.body = body
@@ -81,6 +92,7 @@ class Exchange:
         self._deadline = deadline
         self._answer_within = answer_within
         self._watcher = watcher
+        self._lateness = lateness
         self._quiet_by: float | None = None
         self._window_start = 0.0
         self._window_bytes = 0
@@ -145,14 +157,16 @@ class Exchange:
             self.reusable = False
             return
         now = time.monotonic()
-        if now - (self.last_byte or self.began) > _WORTH_ASKING:
-            # The loop may have been busy: the server must not be blamed for that.
-            now = max(self.last_byte or self.began, now - self._connection.waited())
-        self.last_byte = now
         if self.first_byte is None:
+            if self._lateness.seconds > _WORTH_ASKING:
+                # The server must not be blamed for a busy loop.
+                now = max(self.began, now - self._connection.waited())
             self.first_byte = now
+        self.last_byte = now
         try:
-            if not self._take(data):
+            if self._watcher is None:
+                self._judge(self.reader.feed(data))
+            elif not self._take(data, self._watcher):
                 self._judge(self.reader.more())
         except Exception as error:  # noqa: BLE001 - the caller of `fetch` has to see it, not the loop
             self._break_off(error)
@@ -181,12 +195,12 @@ class Exchange:
         except OutputError as error:
             self._break_off(error)
 
-    def _take(self, data: bytes) -> bool:
-        """Read *data* and show it to the watcher; return whether that has ended the exchange."""
-        reader, watcher = self.reader, self._watcher
+    def _take(self, data: bytes, watcher: Watcher) -> bool:
+        """Read *data* and show it to *watcher*; return whether that has ended the exchange."""
+        reader = self.reader
         had_head = reader.section is not None
         reader.feed(data)
-        if watcher is None or reader.section is None:
+        if reader.section is None:
             return False
         stop = not had_head and watcher.head(reader.section)
         pieces = reader.taken()
@@ -260,6 +274,7 @@ class Exchange:
     def _finish(self, truncated: Truncation | None) -> None:
         if self.ended.done():
             return
-        self.reader.stop()
+        if self.reader.section is None:
+            self.reader.stop()
         self.truncated = truncated
         self.ended.set_result(None)

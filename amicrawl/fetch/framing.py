@@ -20,11 +20,13 @@ Field = tuple[bytes, bytes]
 # A head to the letter of RFC 9112. Anything else ends the life of its connection: two readers might
 # disagree about it, and the next response would be read from the wrong byte on.
 _REGULAR = re.compile(
-    rb"HTTP/1\.[01] [1-9][0-9]{2}(?: [^\r\n\0]*+)?\r\n"
+    rb"HTTP/(1\.[01]) ([1-9][0-9]{2})(?: [^\r\n\0]*+)?\r\n"
     rb"(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]++:[^\r\n\0]*+\r\n)*+\r\n"
 )
+_ABOUT_FRAMING = frozenset({b"content-length", b"transfer-encoding", b"connection"})
 _FIELD = re.compile(rb"\n([^:\r\n]+):[ \t]*([^\r\n]*)")
 _VERSION = re.compile(rb"[\r\n]*HTTP/(1\.[01])(?![0-9.])", re.IGNORECASE)
+_MOST_DIGITS = 18
 _PLAIN_LENGTH = re.compile(rb"[0-9]{1,18}")
 _ANY_LENGTH = re.compile(rb"(?<![0-9])[0-9]{1,18}(?![0-9])")
 
@@ -61,6 +63,25 @@ class Head(NamedTuple):
     framing: Framing
 
 
+def read_regular_head(data: bytes, *, method: str, limit: int) -> tuple[int, Head] | None:
+    """Return the end of the head that *data* begins with, and the head read.
+
+    None where it is not all there, longer than *limit* bytes, not to the letter of RFC 9112 or that of
+    an interim response: then `read_head` has to see it.
+    """
+    match = _REGULAR.match(data)
+    if match is None or match.end() > limit:
+        return None
+    status = int(match[2])
+    if status < 200:
+        return None
+    end = match.end()
+    number = match[1].decode()
+    fields = _regular_fields(data[:end])
+    framing = _framing(method, status, number, fields=fields, regular=True)
+    return end, Head(status, f"http/{number}", fields, framing)
+
+
 def read_head(head: bytes, *, method: str) -> Head:
     """Read *head*, one header section that answers a request by *method*."""
     regular = _REGULAR.fullmatch(head) is not None
@@ -76,7 +97,10 @@ def read_head(head: bytes, *, method: str) -> Head:
 
 def _regular_fields(head: bytes) -> list[Field]:
     """Return what `message.header_fields` does, in half the time."""
-    return [(name, value.rstrip(b" \t")) for name, value in _FIELD.findall(head)]
+    fields = _FIELD.findall(head)
+    if b" \r" in head or b"\t\r" in head:
+        fields = [(name, value.rstrip(b" \t")) for name, value in fields]
+    return fields
 
 
 def _framing(
@@ -87,11 +111,13 @@ def _framing(
     connection = b""
     for field in fields:
         name = field[0].lower()
+        if name not in _ABOUT_FRAMING:
+            continue
         if name == b"content-length":
             lengths += [value.strip() for value in field[1].split(b",")]
         elif name == b"transfer-encoding":
             codings.append(field)
-        elif name == b"connection":
+        else:
             connection += b"," + field[1].lower()
     reusable = regular and _persists(version, connection)
     if method == "HEAD" or status == 304:
@@ -109,6 +135,8 @@ def _framing(
 
 def _framing_by_length(lengths: Sequence[bytes], *, reusable: bool) -> Framing:
     """Follow a Content-Length whose one value, or several that are equal, is a number."""
+    if len(lengths) == 1 and lengths[0].isdigit() and len(lengths[0]) <= _MOST_DIGITS:
+        return Framing(Ends.BY_LENGTH, int(lengths[0]), reusable)
     if len(set(lengths)) == 1 and _PLAIN_LENGTH.fullmatch(lengths[0]):
         return Framing(Ends.BY_LENGTH, int(lengths[0]), reusable=reusable and len(lengths) == 1)
     spoken_of = [int(number) for number in _ANY_LENGTH.findall(b" ".join(lengths))]

@@ -18,6 +18,24 @@ _PATIENCE = 0.05
 Waiting = asyncio.Future["Connection | None"]
 
 
+class Lane:
+    """The connections of one route."""
+
+    __slots__ = ("dialling", "idle", "in_use", "route", "waiting")
+
+    def __init__(self, route: Route) -> None:
+        self.route = route
+        self.idle: list[Connection] = []
+        self.in_use = 0
+        self.dialling = 0
+        self.waiting: deque[Waiting] = deque()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing has to be remembered of it."""
+        return not (self.in_use or self.dialling or self.idle or self.waiting)
+
+
 class Pool:
     """Keeps idle connections, the most recently used first to be taken and last to be given up.
 
@@ -31,108 +49,107 @@ class Pool:
         self._size = size
         self._max_idle = max_idle
         self._clock = clock
-        self._by_route: dict[Route, list[Connection]] = {}
-        self._idle_since: dict[Connection, float] = {}
-        self._in_use: dict[Route, int] = {}
-        self._dialling: dict[Route, int] = {}
-        self._waiting: dict[Route, deque[Waiting]] = {}
+        self._lanes: dict[Route, Lane] = {}
+        self._idle: dict[Connection, tuple[Lane, float]] = {}
 
-    def take(self, route: Route) -> Connection | None:
-        """Return a connection of *route* that is alive and silent, or None."""
-        while connections := self._by_route.get(route):
-            connection = connections[-1]
-            idle = self._clock() - self._idle_since[connection]
-            self._forget(connection)
-            if idle <= self._max_idle and connection.is_silent():
-                self._in_use[route] = self._in_use.get(route, 0) + 1
+    def lane(self, route: Route) -> Lane:
+        """Return the connections of *route*, to be given to the other methods."""
+        lane = self._lanes.get(route)
+        if lane is None:
+            lane = self._lanes[route] = Lane(route)
+        return lane
+
+    def take(self, lane: Lane) -> Connection | None:
+        """Return a connection that is alive and silent, or None."""
+        idle = lane.idle
+        while idle:
+            connection = idle.pop()
+            _, since = self._idle.pop(connection)
+            if self._clock() - since <= self._max_idle and connection.is_silent():
+                lane.in_use += 1
                 return connection
             connection.close()
         return None
 
-    async def wait(self, route: Route) -> Connection | None:
-        """Return a connection of *route* that came free within a moment, or None at once if none may."""
-        if not (self._in_use.get(route) or self._dialling.get(route)):
+    async def wait(self, lane: Lane) -> Connection | None:
+        """Return a connection that came free within a moment, or None at once if none may."""
+        if not (lane.in_use or lane.dialling):
             return None
         waiting: Waiting = self._loop.create_future()
-        self._waiting.setdefault(route, deque()).append(waiting)
-        if not self._dialling.get(route):
+        lane.waiting.append(waiting)
+        if not lane.dialling:
             self._loop.call_later(_PATIENCE, _give_up, (waiting,))
         try:
             connection = await waiting
         except asyncio.CancelledError:
             if waiting.done() and not waiting.cancelled() and (connection := waiting.result()):
-                self.put(connection)
+                self.put(lane, connection)
             raise
         if connection is not None and not connection.open:
-            self.drop(connection)
+            self.drop(lane, connection)
             return None
         return connection
 
-    def dials(self, route: Route) -> None:
-        """Take note that a connection for *route* is being made."""
-        self._dialling[route] = self._dialling.get(route, 0) + 1
-
-    def dialled(self, route: Route, *, made: bool) -> None:
-        """Take note of the outcome; a connection that was made is in use."""
-        _count_down(self._dialling, route)
-        waiting = self._waiting.get(route, ())
+    def dialled(self, lane: Lane, *, made: bool) -> None:
+        """Take note of the outcome of a dial; a connection that was made is in use."""
+        lane.dialling -= 1
         if made:
-            self._in_use[route] = self._in_use.get(route, 0) + 1
-            if waiting:
-                self._loop.call_later(_PATIENCE, _give_up, tuple(waiting))
-        elif waiting:
-            _give_up(waiting)
-            del self._waiting[route]
+            lane.in_use += 1
+            if lane.waiting:
+                self._loop.call_later(_PATIENCE, _give_up, tuple(lane.waiting))
+        else:
+            self._end_waiting(lane)
 
-    def put(self, connection: Connection) -> None:
+    def put(self, lane: Lane, connection: Connection) -> None:
         """Hand *connection* to a request that waits for it, or keep it for another one.
 
-        The one idle longest goes where there are too many.
+        The one idle longest is closed where there are too many.
         """
-        route = connection.route
-        if not connection.open or (route in self._waiting and not connection.is_silent()):
-            self.drop(connection)
+        waiting = lane.waiting
+        if not connection.open or (waiting and not connection.is_silent()):
+            self.drop(lane, connection)
             return
-        while waiting := self._waiting.get(route):
+        while waiting:
             first = waiting.popleft()
-            if not waiting:
-                del self._waiting[route]
             if not first.done():
                 connection.receiver = _Handed(connection)
                 first.set_result(connection)
                 return
-        _count_down(self._in_use, route)
-        self._by_route.setdefault(route, []).append(connection)
-        self._idle_since[connection] = self._clock()
+        lane.in_use -= 1
+        lane.idle.append(connection)
+        self._idle[connection] = (lane, self._clock())
         connection.receiver = _Idle(self, connection)
-        if len(self._idle_since) > self._size:
-            self.discard(next(iter(self._idle_since)))
+        if len(self._idle) > self._size:
+            self.discard(next(iter(self._idle)))
 
-    def drop(self, connection: Connection) -> None:
+    def drop(self, lane: Lane, connection: Connection) -> None:
         """Close *connection*, which was in use: nothing else can be asked for on it."""
-        route = connection.route
-        _count_down(self._in_use, route)
+        lane.in_use -= 1
         connection.close()
-        # Its server may close every connection; who waits for one would wait in vain.
-        if waiting := self._waiting.pop(route, None):
-            _give_up(waiting)
+        # Its server may close every connection: there is no use in waiting for another one.
+        self._end_waiting(lane)
 
     def discard(self, connection: Connection) -> None:
         """Close *connection*, which is idle."""
-        self._forget(connection)
+        lane, _ = self._idle.pop(connection)
+        lane.idle.remove(connection)
         connection.close()
+        self._forget(lane)
 
     def close(self) -> None:
         """Close them all."""
-        for connection in list(self._idle_since):
+        for connection in list(self._idle):
             self.discard(connection)
 
-    def _forget(self, connection: Connection) -> None:
-        del self._idle_since[connection]
-        siblings = self._by_route[connection.route]
-        siblings.remove(connection)
-        if not siblings:
-            del self._by_route[connection.route]
+    def _end_waiting(self, lane: Lane) -> None:
+        if not lane.waiting:
+            self._forget(lane)
+        _give_up(lane.waiting)
+        lane.waiting.clear()
+
+    def _forget(self, lane: Lane) -> None:
+        if lane.is_empty and self._lanes.get(lane.route) is lane:
+            del self._lanes[lane.route]
 
 
 class _Idle:
@@ -176,11 +193,3 @@ def _give_up(waiting: Iterable[Waiting]) -> None:
     for each in tuple(waiting):
         if not each.done():
             each.set_result(None)
-
-
-def _count_down(counts: dict[Route, int], route: Route) -> None:
-    count = counts.get(route, 0) - 1
-    if count > 0:
-        counts[route] = count
-    else:
-        counts.pop(route, None)

@@ -14,7 +14,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from amicrawl.capture import Truncation
-from amicrawl.fetch.framing import Ends, Framing, Head, read_head
+from amicrawl.fetch.framing import Ends, Framing, Head, read_head, read_regular_head
 from amicrawl.message import ChunkReader, end_of_head, final_head, is_interim, status_of
 
 if TYPE_CHECKING:
@@ -65,19 +65,28 @@ class ResponseReader:
         self.section: Head | None = None
         """The final header section, read; None while it may still grow."""
 
-    def feed(self, data: bytes) -> None:
-        """Take the next bytes of the response. Raises OutputError where they cannot be spooled."""
+    def feed(self, data: bytes) -> More:
+        """Take the next bytes of the response, and say whether more may belong to it.
+
+        Raises OutputError where they cannot be spooled.
+        """
         self.received += len(data)
         if self.section is not None:
             self._take_body(data)
-            return
+            return self.more()
         if not self._pending:
+            # Nearly every head comes whole and to the letter.
+            regular = read_regular_head(data, method=self._method, limit=self._max_header)
+            if regular is not None:
+                self._settle(data, *regular)
+                return self.more()
             self._pending = data
         else:
             if isinstance(self._pending, bytes):
                 self._pending = bytearray(self._pending)
             self._pending += data
         self._look_for_head()
+        return self.more()
 
     def more(self) -> More:
         """Say whether more bytes may still belong to the response."""
@@ -146,7 +155,7 @@ class ResponseReader:
         while True:
             self._line = _behind_empty_lines(pending, self._line)
             if self._start == 0 and not _may_open(pending, self._line):
-                self._settle(0, _NOT_HTTP)
+                self._settle(pending, 0, _NOT_HTTP)
                 return
             end = end_of_head(pending, max(self._line, self._searched - 2))
             if (len(pending) if end is None else end) > self._max_header:
@@ -162,7 +171,7 @@ class ResponseReader:
                 self._settle_section(end)
                 return
             if not is_interim(status):
-                self._settle(end, read_head(section, method=self._method))
+                self._settle(pending, end, read_head(section, method=self._method))
                 return
             self._start = self._line = self._searched = end
 
@@ -175,23 +184,23 @@ class ResponseReader:
         """Settle the head at *end*, or before the section that ends there if it has no status line."""
         section = bytes(self._pending[self._start : end])
         if status_of(section) is not None or section.lstrip(b"\r\n")[:5].lower() == _OPENINGS[0]:
-            self._settle(end, read_head(section, method=self._method))
+            self._settle(self._pending, end, read_head(section, method=self._method))
         elif self._start:
             interim = bytes(self._pending[: self._start])
-            self._settle(self._start, read_head(final_head(interim), method=self._method))
+            self._settle(self._pending, self._start, read_head(final_head(interim), method=self._method))
         else:
             self._cut = False
-            self._settle(0, _NOT_HTTP)
+            self._settle(self._pending, 0, _NOT_HTTP)
 
-    def _settle(self, end: int, section: Head) -> None:
+    def _settle(self, pending: bytes | bytearray, end: int, section: Head) -> None:
         self.section = section
         if section.framing.ends is Ends.BY_CHUNKS:
             self._chunks = ChunkReader(max_trailers=self._max_header)
             self._digest = hashlib.sha1(usedforsecurity=False)
-        self.head = bytes(self._pending[:end])
-        body = bytes(self._pending[end:])
         self._pending = b""
-        self._take_body(body)
+        self.head = bytes(pending[:end])
+        if len(pending) > end:
+            self._take_body(bytes(pending[end:]))
 
     def _take_body(self, data: bytes) -> None:
         if self._cut:
@@ -203,7 +212,7 @@ class ResponseReader:
         self._body.write(data)
         if self._chunks is not None:
             self._take_chunks(self._chunks, data)
-        elif self._taken is not None and data:
+        elif self._taken is not None:
             self._taken.append(data)
 
     def _take_chunks(self, chunks: ChunkReader, data: bytes) -> None:

@@ -21,9 +21,13 @@ if TYPE_CHECKING:
 _VISIBLE = re.compile(r"[!-~]+")
 _NOT_IN_A_FIELD = re.compile(rb"[\r\n\0]")
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
-_URL = re.compile(r"(https?)://([^/?#\\]+)((?:[/?][^#]*)?)(?:#.*)?", re.IGNORECASE)
-_AUTHORITY = re.compile(HOST_PORT)
+_URL = re.compile(r"https?://[^/?#\\]+(?:[/?][^#]*)?(?:#.*)?", re.IGNORECASE)
+# All that is checked of a URL, in one; where it does not match, the others find out why.
+_FETCHABLE = re.compile(
+    rf"(https?)://(?:[^/?#\\]*@)?({HOST_PORT})((?:[/?][^#]*)?)(?:#.*)?", re.IGNORECASE
+)
 _PROXY_AUTHORIZATION = b"proxy-authorization"
+_USUAL_METHODS = frozenset({"GET", "HEAD", "POST"})
 _WITH_CONTENT = frozenset({"POST", "PUT", "PATCH"})
 
 # RFC 9110, section 9.2.2: asking twice has the effect of asking once.
@@ -112,17 +116,14 @@ def compose(request: WireRequest, *, policy: TlsPolicy) -> Message | Unfetchable
     would forge the rest of the message.
     """
     url = request.wire_url or request.url
-    if not _VISIBLE.fullmatch(url):
-        return Unfetchable("The URL has a character that must be percent-encoded.")
-    parts = _URL.fullmatch(url)
-    if parts is None:
-        return Unfetchable("The URL is not an http or https URL with a host.")
-    scheme, authority, target = parts[1].lower(), parts[2].rpartition("@")[2], parts[3]
-    if not _AUTHORITY.fullmatch(authority):
-        return Unfetchable("The URL has no host, or its port is no number.")
+    parts = _FETCHABLE.fullmatch(url)
+    if parts is None or not _VISIBLE.fullmatch(url):
+        return Unfetchable(_why_unfetchable(url))
+    scheme, authority, target = parts.groups()
+    scheme = scheme.lower()
     if target[:1] != "/":
         target = "/" + target
-    if not _TOKEN.fullmatch(request.method):
+    if request.method not in _USUAL_METHODS and not _TOKEN.fullmatch(request.method):
         raise UsageError(f"{request.method!r} is not an HTTP method. Use a token such as GET.")
     lines, keep, authorization = _field_lines(request, authority)
     for_proxy = b""
@@ -155,6 +156,14 @@ _SECRET = re.compile(
 )
 
 
+def _why_unfetchable(url: str) -> str:
+    if not _VISIBLE.fullmatch(url):
+        return "The URL has a character that must be percent-encoded."
+    if not _URL.fullmatch(url):
+        return "The URL is not an http or https URL with a host."
+    return "The URL has no host, or its port is no number."
+
+
 def without_values(sent: bytes, hidden: frozenset[bytes]) -> bytes:
     """Return what was *sent* of a request, with the values of secret fields replaced.
 
@@ -178,8 +187,8 @@ def _field_lines(request: WireRequest, authority: str) -> tuple[bytes, bool, byt
 
     Third, the value of a field for the proxy, which is not in the section.
     """
-    lines = [name + b": " + value for name, value in request.fields]
-    names = [name.lower() for name, _ in request.fields]
+    lines = [b"%b: %b" % field for field in request.fields]
+    names = [field[0].lower() for field in request.fields]
     if b"" in names:
         raise UsageError("A header field has no name. Name it, or leave it out.")
     if _NOT_IN_A_FIELD.search(b"".join(lines)):

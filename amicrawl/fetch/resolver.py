@@ -1,12 +1,8 @@
-"""Resolver: addresses of host names, looked up by the system in threads.
+"""Resolver: addresses of host names, asked for once at a time and kept as long as they hold.
 
-The system's look-up blocks, and a dead name server holds it for half a minute. libcurl would queue names
-behind twenty of those. Here there are more threads, a name asked for twice at once is looked up once,
-and a name that does not exist is told from a name server that does not answer: where the system says
-that there is no such name, a second opinion is asked for, and only if both agree the name is missing.
-
-The system does not say how long an answer holds. Addresses are kept for a fixed time, a minute, and that
-a name is missing for ten seconds; that a look-up failed is not kept, since it is worth another attempt.
+A name that does not exist is told from a look-up that failed: the first is kept for ten seconds, the
+second not at all, since it is worth another attempt. Where answers come from is for a `Source` to know:
+`name_servers` asks over the network, `Threads` has a blocking function called, such as the system's.
 """
 
 from __future__ import annotations
@@ -18,19 +14,20 @@ import socket
 import threading
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from amicrawl.capture import Failure
-from amicrawl.fetch.second_opinion import Existence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     Lookup = Callable[[str], Sequence[str]]
     """Returns the addresses of a name, best first, or none. Raises socket.gaierror."""
+    Done = Callable[["Answer", float], None]
+    """Takes an answer and the seconds that it holds for; called on the loop."""
 
 _NO_SUCH_NAME = frozenset({socket.EAI_NONAME, socket.EAI_NODATA})
-_CACHE_SIZE = 20_000
+_CACHE_SIZE = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,40 +40,30 @@ class Unresolved:
 
 Answer = tuple[str, ...] | Unresolved
 
+MISSING = Unresolved(Failure.NAME_NOT_FOUND, "The name has no address.")
 
-def system_lookup(host: str) -> Sequence[str]:
-    """Ask the system's resolver; this blocks."""
-    # Names under localhost are this machine, whatever the system's tables say (RFC 6761).
-    if host.lower().rstrip(".").rpartition(".")[2] == "localhost":
-        host = "localhost"
-    # As bytes, so that Python's own rules for host names do not apply on top of the resolver's.
-    found = socket.getaddrinfo(host.encode(), None, type=socket.SOCK_STREAM)
-    return [str(address[0]) for *_, address in found]
+
+class Source(Protocol):
+    """Where addresses come from."""
+
+    def look_up(self, host: str, done: Done) -> None:
+        """Begin to look *host* up, on the running loop, and call *done* with what is found."""
+
+    def close(self) -> None:
+        """Give everything back; what is under way may end without an answer."""
 
 
 class Resolver:
     """Answers for host names on the loop it is first used on.
 
-    *lookup* is called in one of at most *threads* threads, and so is *second*, where *lookup* finds that
-    there is no such name. What is found is kept for *keep* seconds, that a name is missing for
-    *keep_missing*.
+    That a name is missing is kept for *keep_missing* seconds, its addresses as long as *source* says.
     """
 
-    def __init__(
-        self, lookup: Lookup = system_lookup, *, second: Callable[[str], Existence] | None = None,
-        threads: int = 128, keep: float = 60.0, keep_missing: float = 10.0,
-    ) -> None:  # fmt: skip
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._lookup = lookup
-        self._second = second
-        self._max_threads = threads
-        self._keep = keep
+    def __init__(self, source: Source, *, keep_missing: float = 10.0) -> None:
+        self._source = source
         self._keep_missing = keep_missing
         self._known: dict[str, tuple[Answer, float]] = {}
         self._asked: dict[str, asyncio.Future[Answer]] = {}
-        self._names: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-        self._threads = 0
-        self._busy = 0
 
     async def addresses(self, host: str, *, within: float) -> Answer:
         """Return the addresses of *host*, or why there are none after at most *within* seconds."""
@@ -90,81 +77,90 @@ class Resolver:
         return answer.result()
 
     def known(self, host: str) -> Answer | None:
-        """Return what is kept of *host*, without asking anybody; None where nothing is."""
+        """Return what is kept of *host*, without a look-up; None where nothing is."""
         known = self._known.get(host)
         return known[0] if known is not None and known[1] > time.monotonic() else None
 
     def close(self, why: str) -> None:
-        """End every look-up as a failure and let the threads go; one that hangs ends with us."""
+        """End every look-up as a failure."""
         for host in list(self._asked):
             self._answer(host, Unresolved(Failure.OTHER, why))
-        for _ in range(self._threads):
-            self._names.put(None)
-        self._threads = 0
+        self._source.close()
 
     def _ask(self, host: str) -> asyncio.Future[Answer]:
-        self._loop = self._loop or asyncio.get_running_loop()
-        future: asyncio.Future[Answer] = self._loop.create_future()
-        self._asked[host] = future
-        self._busy += 1
-        if self._busy > self._threads < self._max_threads:
-            self._threads += 1
-            # A daemon: the end of the process must not wait for a name server that does not answer.
-            threading.Thread(target=self._work, daemon=True, name="amicrawl-resolver").start()
-        self._names.put(host)
+        future = self._asked[host] = asyncio.get_running_loop().create_future()
+
+        def done(answer: Answer, holds: float) -> None:
+            if isinstance(answer, Unresolved):
+                holds = self._keep_missing if answer.failure is Failure.NAME_NOT_FOUND else 0
+            if holds > 0:
+                self._known.pop(host, None)
+                self._known[host] = (answer, time.monotonic() + holds)
+                if len(self._known) > _CACHE_SIZE:
+                    del self._known[next(iter(self._known))]
+            self._answer(host, answer)
+
+        self._source.look_up(host, done)
         return future
-
-    def _work(self) -> None:
-        assert self._loop is not None
-        while (host := self._names.get()) is not None:
-            answer = self._answer_for(host)
-            with contextlib.suppress(RuntimeError):  # the loop may be closed by now
-                self._loop.call_soon_threadsafe(self._looked_up, host, answer)
-
-    def _answer_for(self, host: str) -> Answer:
-        """Ask whoever must be asked about *host*; this blocks."""
-        answer: Answer
-        try:
-            addresses = tuple(dict.fromkeys(self._lookup(host)))
-            answer = addresses or Unresolved(Failure.NAME_NOT_FOUND, "The name has no address.")
-        except Exception as error:  # noqa: BLE001 - a look-up that was handed in may raise anything
-            answer = Unresolved(_failure(error), f"The look-up failed: {error}.")
-        if isinstance(answer, Unresolved) and answer.failure is Failure.NAME_NOT_FOUND:
-            return self._doubted(host, answer)
-        return answer
-
-    def _doubted(self, host: str, missing: Unresolved) -> Unresolved:
-        """Return what is to be said of *host*, which is *missing* by the first look-up."""
-        if self._second is None:
-            return missing
-        try:
-            existence = self._second(host)
-        except Exception:  # noqa: BLE001 - as above
-            existence = Existence.UNKNOWN
-        if existence is Existence.MISSING:
-            return missing
-        detail = f"The system says that there is no such name; asked directly, {existence.value}."
-        return Unresolved(Failure.NAME_LOOKUP_FAILED, detail)
-
-    def _looked_up(self, host: str, answer: Answer) -> None:
-        self._busy -= 1
-        keep = self._keep
-        if isinstance(answer, Unresolved):
-            keep = self._keep_missing if answer.failure is Failure.NAME_NOT_FOUND else 0
-        if keep > 0:
-            self._known.pop(host, None)
-            self._known[host] = (answer, time.monotonic() + keep)
-            if len(self._known) > _CACHE_SIZE:
-                del self._known[next(iter(self._known))]
-        self._answer(host, answer)
 
     def _answer(self, host: str, answer: Answer) -> None:
         future = self._asked.pop(host, None)
-        if future is not None:
+        if future is not None and not future.done():
             future.set_result(answer)
 
 
-def _failure(error: Exception) -> Failure:
-    if isinstance(error, socket.gaierror) and error.errno in _NO_SUCH_NAME:
-        return Failure.NAME_NOT_FOUND
-    return Failure.NAME_LOOKUP_FAILED
+def system_lookup(host: str) -> Sequence[str]:
+    """Ask the system's resolver; this blocks."""
+    # As bytes, so that Python's own rules for host names do not apply on top of the resolver's.
+    found = socket.getaddrinfo(host.encode(), None, type=socket.SOCK_STREAM)
+    return [str(address[0]) for *_, address in found]
+
+
+class Threads:
+    """A source that has *lookup* called in one of at most *count* threads.
+
+    How long an answer holds it does not learn: *keep* seconds are assumed.
+    """
+
+    def __init__(self, lookup: Lookup, *, count: int = 128, keep: float = 60.0) -> None:
+        self._lookup = lookup
+        self._most = count
+        self._keep = keep
+        self._hosts: queue.SimpleQueue[tuple[str, Done, asyncio.AbstractEventLoop] | None]
+        self._hosts = queue.SimpleQueue()
+        self._threads = 0
+        self._busy = 0
+
+    def look_up(self, host: str, done: Done) -> None:
+        """Queue *host*; there is a thread for it unless all are busy."""
+        self._busy += 1
+        if self._busy > self._threads < self._most:
+            self._threads += 1
+            # A daemon: the end of the process must not wait for a name server that does not answer.
+            threading.Thread(target=self._work, daemon=True, name="amicrawl-resolver").start()
+        self._hosts.put((host, done, asyncio.get_running_loop()))
+
+    def close(self) -> None:
+        """Let the threads go; one that hangs ends with the process."""
+        for _ in range(self._threads):
+            self._hosts.put(None)
+        self._threads = 0
+
+    def _work(self) -> None:
+        while (asked := self._hosts.get()) is not None:
+            host, done, loop = asked
+            answer = self._answer_for(host)
+            with contextlib.suppress(RuntimeError):  # the loop may be closed by now
+                loop.call_soon_threadsafe(self._looked_up, done, answer)
+
+    def _looked_up(self, done: Done, answer: Answer) -> None:
+        self._busy -= 1
+        done(answer, self._keep)
+
+    def _answer_for(self, host: str) -> Answer:
+        try:
+            return tuple(dict.fromkeys(self._lookup(host))) or MISSING
+        except Exception as error:  # noqa: BLE001 - a look-up that was handed in may raise anything
+            missing = isinstance(error, socket.gaierror) and error.errno in _NO_SUCH_NAME
+            failure = Failure.NAME_NOT_FOUND if missing else Failure.NAME_LOOKUP_FAILED
+            return Unresolved(failure, f"The look-up failed: {error}.")

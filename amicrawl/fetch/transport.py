@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from amicrawl.capture import Failure
-from amicrawl.fetch.exchange import Exchange
+from amicrawl.fetch.exchange import Exchange, Lateness
 from amicrawl.fetch.failures import NotConnected
 from amicrawl.fetch.spool import Spool
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from amicrawl.fetch.dialer import Dialer
     from amicrawl.fetch.exchange import Watcher
     from amicrawl.fetch.limits import Limits
-    from amicrawl.fetch.pool import Pool
+    from amicrawl.fetch.pool import Lane, Pool
     from amicrawl.fetch.request import Message
     from amicrawl.politeness.timeouts import AdaptiveTimeout
 
@@ -67,6 +67,9 @@ class Transport:
         self._patience = patience
         self._exchanges: set[Exchange] = set()
         self._timer: asyncio.TimerHandle | None = None
+        self._due = 0.0
+        self.lateness = Lateness()
+        """How late the loop was at the last look, or how long it has been at work since."""
         self._active = 0
         self._closing: asyncio.Event | None = None
 
@@ -74,19 +77,18 @@ class Transport:
         """Send the message of *job* and receive the response."""
         self._active += 1
         try:
-            message = job.message
-            route = message.route
-            if message.repeatable:
-                kept = self._pool.take(route) or await self._pool.wait(route)
+            lane = self._pool.lane(job.message.route)
+            if job.message.repeatable:
+                kept = self._pool.take(lane) or await self._pool.wait(lane)
                 if kept is not None:
-                    carried = await self._exchange(kept, job)
+                    carried = await self._exchange(lane, kept, job)
                     exchange = carried.exchange
                     if exchange.failure not in _STALE or self._closing is not None:
                         return carried
                     exchange.body.close()
             job.departs()
-            made = await self._dial(job)
-            return made if isinstance(made, NotConnected) else await self._exchange(made, job)
+            made = await self._dial(lane, job)
+            return made if isinstance(made, NotConnected) else await self._exchange(lane, made, job)
         finally:
             self._active -= 1
             if self._closing is not None and not self._active:
@@ -104,28 +106,28 @@ class Transport:
         if self._timer is not None:
             self._timer.cancel()
 
-    async def _dial(self, job: Job) -> Connection | NotConnected:
-        route = job.message.route
-        self._pool.dials(route)
+    async def _dial(self, lane: Lane, job: Job) -> Connection | NotConnected:
+        lane.dialling += 1
         made: Connection | NotConnected | None = None
         try:
             within = min(self._limits.connect_timeout, job.deadline - time.monotonic())
-            made = await self._dialer.dial(route, within=within)
+            made = await self._dialer.dial(lane.route, within=within)
         finally:
-            self._pool.dialled(route, made=made is not None and not isinstance(made, NotConnected))
+            self._pool.dialled(lane, made=made is not None and not isinstance(made, NotConnected))
         return made
 
-    async def _exchange(self, connection: Connection, job: Job) -> Carried:
+    async def _exchange(self, lane: Lane, connection: Connection, job: Job) -> Carried:
         patience, limits = self._patience, self._limits
         body = Spool(limits.spool_dir, above=limits.spool_above)
         exchange = Exchange(
             connection, job.message, body=body, limits=limits, deadline=job.deadline,
-            ended=self._loop.create_future(), max_body=job.max_body, watcher=job.watcher,
+            ended=self._loop.create_future(), max_body=job.max_body, lateness=self.lateness,
+            watcher=job.watcher,
             answer_within=patience.seconds if patience is not None else None,
         )  # fmt: skip
         self._exchanges.add(exchange)
         if self._timer is None:
-            self._timer = self._loop.call_later(_SWEEP, self._sweep)
+            self._sweep_later()
         try:
             job.departs()
             started = self._clock()
@@ -138,9 +140,9 @@ class Transport:
             self._exchanges.discard(exchange)
             exchange.release()
             if exchange.reusable and job.message.keep and self._closing is None:
-                self._pool.put(connection)
+                self._pool.put(lane, connection)
             else:
-                self._pool.drop(connection)
+                self._pool.drop(lane, connection)
         if patience is not None and exchange.sent_at is not None and exchange.first_byte is not None:
             patience.answered(max(0.0, exchange.first_byte - exchange.sent_at))
         return Carried(exchange, started, connection.address, connection.tls)
@@ -148,7 +150,14 @@ class Transport:
     def _sweep(self) -> None:
         """Wake the exchanges whose time may be up, and come again as long as there are any."""
         now = time.monotonic()
+        self.lateness.seconds = now - self._due
         for exchange in [each for each in self._exchanges if each.wake_at <= now]:
             exchange.wake(now)
         more = bool(self._exchanges) and self._closing is None
-        self._timer = self._loop.call_later(_SWEEP, self._sweep) if more else None
+        self._timer = None
+        if more:
+            self._sweep_later()
+
+    def _sweep_later(self) -> None:
+        self._due = time.monotonic() + _SWEEP
+        self._timer = self._loop.call_later(_SWEEP, self._sweep)

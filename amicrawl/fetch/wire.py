@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Self
 
 from amicrawl.capture import Capture, Failure
@@ -21,7 +21,7 @@ from amicrawl.fetch.dialer import Dialer
 from amicrawl.fetch.failures import NotConnected
 from amicrawl.fetch.pool import Pool
 from amicrawl.fetch.request import Unfetchable, compose
-from amicrawl.fetch.resolver import Resolver, system_lookup
+from amicrawl.fetch.resolver import Resolver, Threads, system_lookup
 from amicrawl.fetch.transport import Job, Transport
 
 if TYPE_CHECKING:
@@ -38,15 +38,18 @@ if TYPE_CHECKING:
     from amicrawl.politeness.timeouts import AdaptiveTimeout
 
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
 class Wire:
     """Fetches over HTTP/1.1, many at once, on the loop it is first used on.
 
     *tls* is the policy of requests that name none, *ca_file* a PEM file of trusted certificates in place
-    of the system's, *tls_settings* what is offered in handshakes. *resolve* answers for host names in
-    place of name servers; it is called in threads, and what it says holds for *keep_names* seconds; a
-    *resolver* that is shared with others takes the place of both. With *patience*, the first byte has to
-    come as soon as it says, and it is given how long answers take. Up to *keep* idle connections are
-    kept, each for *max_idle* seconds. *clock* gives the Unix time.
+    of the system's, *tls_settings* what is offered in handshakes. *resolve* answers for host names; it
+    is called in threads, and what it says holds for *keep_names* seconds; a *resolver* that is shared
+    with others takes the place of both. With *patience*, the first byte has to come as soon as it says,
+    and it is given how long answers take. Up to *keep* idle connections are kept, each for *max_idle*
+    seconds. *clock* gives the Unix time.
     """
 
     def __init__(
@@ -127,7 +130,7 @@ class Wire:
             raise UsageError(
                 f"There is no file {self._ca_file}. Name a PEM file of trusted certificates."
             )
-        resolver = self._resolver or Resolver(self._resolve, keep=self._keep_names)
+        resolver = self._resolver or Resolver(Threads(self._resolve, keep=self._keep_names))
         self._transport = Transport(
             dialer=Dialer(guard=self._guard, resolver=resolver, tls=self._tls_client),
             pool=Pool(size=self._keep, max_idle=self._max_idle, clock=time.monotonic),
@@ -180,10 +183,7 @@ def _capture(request: WireRequest, message: Message, carried: Carried) -> Captur
 
 def _moment(unix_time: float) -> datetime:
     """Return *unix_time* in UTC, cut to whole milliseconds."""
-    milliseconds = int(unix_time * 1000)
-    return datetime.fromtimestamp(milliseconds // 1000, UTC).replace(
-        microsecond=milliseconds % 1000 * 1000
-    )
+    return _EPOCH + timedelta(milliseconds=int(unix_time * 1000))
 
 
 def _milliseconds(seconds: float) -> int:

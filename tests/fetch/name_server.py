@@ -7,22 +7,29 @@ import struct
 import threading
 from typing import TYPE_CHECKING, Self
 
-from amicrawl.fetch.dns import AAAA, NO_ERROR, NO_SUCH_NAME, A
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-SERVER_FAILURE = 2
+A, AAAA = 1, 28
+NO_ERROR, SERVER_FAILURE, NO_SUCH_NAME = 0, 2, 3
 
 
 def reply_to(asked: bytes, *, code: int = NO_ERROR, records: bytes = b"", count: int = 0) -> bytes:
     header = asked[:2] + struct.pack(">5H", 0x8180 | code, 1, count, 0, 0)
-    return header + asked[12:] + records
+    return header + question_in(asked) + records
 
 
-def record(kind: int, value: bytes) -> bytes:
+def question_in(asked: bytes) -> bytes:
+    """Return the question of a message, without what follows it (EDNS)."""
+    at = 12
+    while asked[at]:
+        at += 1 + asked[at]
+    return asked[12 : at + 5]
+
+
+def record(kind: int, value: bytes, *, ttl: int = 60) -> bytes:
     """Return a record of the name in the question, which it points at."""
-    return b"\xc0\x0c" + struct.pack(">HHIH", kind, 1, 60, len(value)) + value
+    return b"\xc0\x0c" + struct.pack(">HHIH", kind, 1, ttl, len(value)) + value
 
 
 ADDRESS = record(A, b"\xc0\x00\x02\x01")
@@ -60,8 +67,13 @@ class NameServer:
                 self._socket.sendto(message, peer)
 
 
+def asks_for(kind: int, asked: bytes) -> bool:
+    return question_in(asked)[-4:-2] == kind.to_bytes(2, "big")
+
+
 def knows(asked: bytes) -> list[bytes]:
-    return [reply_to(asked, records=ADDRESS, count=1)]
+    known = asks_for(A, asked)
+    return [reply_to(asked, records=ADDRESS if known else b"", count=int(known))]
 
 
 def knows_not(asked: bytes) -> list[bytes]:
@@ -69,9 +81,9 @@ def knows_not(asked: bytes) -> list[bytes]:
 
 
 def knows_only_ipv6(asked: bytes) -> list[bytes]:
-    if asked[-4:-2] == b"\x00\x01":
+    if asks_for(A, asked):
         return [reply_to(asked)]
-    return [reply_to(asked, records=record(AAAA, bytes(16)), count=1)]
+    return [reply_to(asked, records=record(AAAA, bytes(15) + b"\2"), count=1)]
 
 
 def knows_no_address(asked: bytes) -> list[bytes]:
@@ -88,4 +100,4 @@ def says_nothing(_: bytes) -> list[bytes]:
 
 def is_preceded_by_forgeries(asked: bytes) -> list[bytes]:
     other = bytes([asked[0] ^ 1]) + asked[1:]
-    return [reply_to(other, code=NO_SUCH_NAME), b"noise", *knows(asked)]
+    return [reply_to(other, code=NO_SUCH_NAME), *knows(asked)]

@@ -1,147 +1,224 @@
-"""The second opinion on a name: DNS messages, and name servers on loopback that say what they are to."""
+"""Name servers on loopback that say what they are to, asked for the addresses of names."""
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
 from fetch.name_server import (
     ADDRESS,
-    ALIAS,
     NameServer,
+    asks_for,
     cannot_say,
     is_preceded_by_forgeries,
     knows,
     knows_no_address,
     knows_not,
     knows_only_ipv6,
+    question_in,
+    record,
     reply_to,
     says_nothing,
 )
-from hypothesis import given
-from hypothesis import strategies as st
+from fetch.serving import until
 
+from amicrawl.capture import Failure
 from amicrawl.errors import UsageError
-from amicrawl.fetch.dns import AAAA, NO_ERROR, NO_SUCH_NAME, A, Reply, question, read_reply
-from amicrawl.fetch.second_opinion import Existence, SecondOpinion, servers_of
+from amicrawl.fetch.name_servers import make_resolver
+from amicrawl.fetch.resolver import Unresolved
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
+
+    from fetch.serving import Run
+
+    from amicrawl.fetch.resolver import Answer
+
+FOUND = ("192.0.2.1",)
 
 
-def asked_of(name: str = "www.example.org", kind: int = A, number: int = 7) -> bytes:
-    asked = question(name, kind=kind, number=number)
-    assert asked is not None
-    return asked
+def ask(server: NameServer, *hosts: str, within: float = 20.0, timeout: float = 0.2) -> list[Answer]:
+    async def ask_all() -> list[Answer]:
+        host, port = server.server
+        resolver = make_resolver([f"{host}:{port}"], timeout=timeout, tries=2)
+        try:
+            return list(
+                await asyncio.gather(*[resolver.addresses(host, within=within) for host in hosts])
+            )
+        finally:
+            resolver.close("done")
+
+    return asyncio.run(ask_all())
 
 
-def test_the_bytes_of_a_question_are_those_of_rfc_1035() -> None:
-    assert asked_of() == bytes.fromhex(
-        "0007 0100 0001 0000 0000 0000 03 777777 07 6578616d706c65 03 6f7267 00 0001 0001"
-    )
-    assert asked_of("Www.example.org.", AAAA)[-4:] == b"\x00\x1c\x00\x01"
-
-
-@pytest.mark.parametrize("name", ["", ".", "a..b", "a" * 64, "ü.example", "a." * 127 + "b", "-" * 300])
-def test_what_is_no_dns_name_has_no_question(name: str) -> None:
-    assert question(name, kind=A, number=0) is None
-
-
-@pytest.mark.parametrize(
-    ("message", "reply"),
-    [
-        (reply_to(asked_of(), records=ADDRESS, count=1), Reply(NO_ERROR, has_address=True)),
-        (reply_to(asked_of(), records=ALIAS + ADDRESS, count=2), Reply(NO_ERROR, has_address=True)),
-        (reply_to(asked_of(), records=ALIAS, count=1), Reply(NO_ERROR, has_address=False)),
-        (reply_to(asked_of()), Reply(NO_ERROR, has_address=False)),
-        (reply_to(asked_of(), code=NO_SUCH_NAME), Reply(NO_SUCH_NAME, has_address=False)),
-        (reply_to(asked_of("WWW.Example.ORG")), Reply(NO_ERROR, has_address=False)),
-        (reply_to(asked_of(), count=60_000), Reply(NO_ERROR, has_address=True)),
-        (reply_to(asked_of(number=8)), None),
-        (reply_to(asked_of("www.example.com")), None),
-        (reply_to(asked_of(kind=AAAA)), None),
-        (asked_of(), None),
-        (reply_to(asked_of(), count=1), None),
-        (reply_to(asked_of(), records=ADDRESS[:-1], count=1), None),
-        (reply_to(asked_of(), records=b"\x3f" + ADDRESS, count=1), None),
-        (b"", None),
-    ],
-)
-def test_a_reply_is_read_or_is_none(message: bytes, reply: Reply | None) -> None:
-    assert read_reply(message, asked_of()) == reply
-
-
-@given(st.binary(max_size=80), st.integers(0, 200))
-def test_no_bytes_are_too_odd_for_a_reader(noise: bytes, at: int) -> None:
-    whole = reply_to(asked_of(), records=ALIAS + ADDRESS, count=3)
-    for message in (noise, whole[:at] + noise + whole[at + len(noise) :]):
-        assert isinstance(read_reply(message, asked_of()), Reply | None)
+def failure_of(answer: Answer) -> Failure | None:
+    return answer.failure if isinstance(answer, Unresolved) else None
 
 
 @pytest.mark.parametrize(
-    ("answers", "existence"),
+    ("says", "failure"),
     [
-        ([knows], Existence.THERE),
-        ([knows_only_ipv6], Existence.THERE),
-        ([knows_not], Existence.MISSING),
-        ([knows_no_address], Existence.MISSING),
-        ([cannot_say], Existence.UNKNOWN),
-        ([says_nothing], Existence.UNKNOWN),
-        ([is_preceded_by_forgeries], Existence.THERE),
-        ([knows_not, knows], Existence.THERE),
-        ([knows_not, says_nothing], Existence.MISSING),
-        ([cannot_say, knows_not], Existence.MISSING),
-        ([], Existence.MISSING),
+        (knows_not, Failure.NAME_NOT_FOUND),
+        (knows_no_address, Failure.NAME_NOT_FOUND),
+        (cannot_say, Failure.NAME_LOOKUP_FAILED),
+        (says_nothing, Failure.NAME_LOOKUP_FAILED),
     ],
 )
-def test_what_name_servers_say_of_a_name(
-    answers: list[Callable[[bytes], list[bytes]]], existence: Existence
+def test_a_name_is_missing_only_if_a_name_server_says_so(
+    says: Callable[[bytes], list[bytes]], failure: Failure
 ) -> None:
-    servers = [NameServer(answer) for answer in answers]
-    for server in servers:
-        server.__enter__()
-    try:
-        # One that says nothing is waited for.
-        patience = 0.4 if says_nothing in answers else 20.0
-        opinion = SecondOpinion([server.server for server in servers], patience=patience)
-        assert opinion("gone.example.org") is existence
-    finally:
-        for server in servers:
-            server.__exit__()
-
-
-def test_a_server_that_is_not_there_says_nothing() -> None:
-    with NameServer(knows) as gone:
-        pass
-    assert SecondOpinion([gone.server], patience=0.2)("a.example.org") is Existence.UNKNOWN
-
-
-def test_names_that_no_server_can_know_are_not_asked_for() -> None:
-    with NameServer(knows) as server:
-        opinion = SecondOpinion([server.server])
-        for name in ("here.invalid", "a..b", "hidden.onion.", "a" * 64):
-            assert opinion(name) is Existence.MISSING
-        assert server.questions == []
-
-
-def test_servers_are_read_from_the_setting_or_from_the_system(tmp_path: Path) -> None:
-    names = ("192.0.2.53", "192.0.2.53:5353", "2001:db8::53", "[2001:db8::53]:5353")
-    assert servers_of(names) == [
-        ("192.0.2.53", 53),
-        ("192.0.2.53", 5353),
-        ("2001:db8::53", 53),
-        ("2001:db8::53", 5353),
-    ]
-    conf = tmp_path / "resolv.conf"
-    assert servers_of((), resolv_conf=conf) == []
-    conf.write_text("# by hand\nsearch example.org\nnameserver 192.0.2.1\nnameserver\nnameserver ::1\n")
-    assert servers_of((), resolv_conf=conf) == [("192.0.2.1", 53), ("::1", 53)]
+    with NameServer(says) as server:
+        answer = ask(server, "www.example.org")[0]
+    assert failure_of(answer) is failure
+    assert server.questions
 
 
 @pytest.mark.parametrize(
-    "name", ["ns.example.org", "192.0.2.53:0", "192.0.2.53:x", "", "192.0.2.53:99999"]
+    ("says", "addresses"),
+    [
+        (knows, FOUND),
+        (knows_only_ipv6, ("::2",)),
+        (is_preceded_by_forgeries, FOUND),
+    ],
 )
-def test_a_server_that_is_no_address_is_refused(name: str) -> None:
+def test_what_a_name_server_knows_is_returned(
+    says: Callable[[bytes], list[bytes]], addresses: tuple[str, ...]
+) -> None:
+    with NameServer(says) as server:
+        assert ask(server, "www.example.org") == [addresses]
+
+
+@pytest.mark.parametrize(
+    "tail",
+    [
+        b"\xff" * 400,
+        bytes(4000),
+        question_in(bytes(12) + b"\1a\0\0\1\0\1") + b"\xc0\x0c" * 200,
+        b"\xc0\x0c" + b"\0\1\0\1",
+        b"\1a\0\0\1\0\1\xc0\x0c\0\1\0\1\0\0\0\x3c\xff\xff\1",
+    ],
+    ids=["ones", "zeros", "pointers", "a loop", "a length too long"],
+)
+def test_odd_replies_are_a_failed_look_up(tail: bytes) -> None:
+    def is_odd(asked: bytes) -> list[bytes]:
+        return [asked[:2] + b"\x81\x80\0\1\0\5\0\0\0\0" + tail, asked[:7]]
+
+    with NameServer(is_odd) as server:
+        assert failure_of(ask(server, "a")[0]) is Failure.NAME_LOOKUP_FAILED
+
+
+def test_a_question_that_got_lost_is_asked_again() -> None:
+    seen: set[bytes] = set()
+
+    def loses_the_first(asked: bytes) -> list[bytes]:
+        if (question := question_in(asked).lower()) in seen:
+            return knows(asked)
+        seen.add(question)
+        return []
+
+    with NameServer(loses_the_first) as server:
+        assert ask(server, "www.example.org") == [FOUND]
+
+
+def test_names_are_asked_for_at_once_and_each_once() -> None:
+    """No name is answered before a hundred were asked for."""
+    names: set[bytes] = set()
+
+    def waits_for_all(asked: bytes) -> list[bytes]:
+        names.add(question_in(asked)[:-4].lower())
+        return knows(asked) if len(names) == 100 else []
+
+    with NameServer(waits_for_all) as server:
+        hosts = [f"host{number}.example.org" for number in range(100)]
+        # What was asked for before the hundredth name came is asked again after the timeout.
+        answers = ask(server, *hosts, *hosts, timeout=0.5)
+    assert answers == [FOUND] * 200
+    assert len(names) == 100
+
+
+@pytest.mark.parametrize("host", ["a..b", "a" * 64 + ".example", "%31.example", "\u00fc.example", "a b"])
+def test_what_is_not_a_dns_name_has_no_address(host: str) -> None:
+    with NameServer(knows_not) as server:
+        assert failure_of(ask(server, host)[0]) in {
+            Failure.NAME_NOT_FOUND,
+            Failure.NAME_LOOKUP_FAILED,
+        }
+
+
+@pytest.mark.parametrize(("ttl", "times"), [(3600, 1), (1, 2)])
+def test_an_address_holds_as_long_as_its_record(run: Run, ttl: int, times: int) -> None:
+    def says(asked: bytes) -> list[bytes]:
+        if not asks_for(1, asked):
+            return [reply_to(asked)]
+        return [reply_to(asked, records=record(1, b"\xc0\x00\x02\x01", ttl=ttl), count=1)]
+
+    async def ask_twice(server: NameServer) -> list[Answer | None]:
+        host, port = server.server
+        resolver = make_resolver([f"{host}:{port}"])
+        answers: list[Answer | None] = [await resolver.addresses("www.example.org", within=20)]
+        if ttl == 1:
+            await until(lambda: resolver.known("www.example.org") is None)
+        answers.append(await resolver.addresses("www.example.org", within=20))
+        resolver.close("done")
+        return answers
+
+    with NameServer(says) as server:
+        assert run(ask_twice(server)) == [FOUND, FOUND]
+    assert len([asked for asked in server.questions if asks_for(1, asked)]) == times
+
+
+def test_closing_ends_look_ups_at_once(run: Run) -> None:
+    async def close(server: NameServer) -> Answer:
+        host, port = server.server
+        resolver = make_resolver([f"{host}:{port}"], timeout=20)
+        task = asyncio.ensure_future(resolver.addresses("www.example.org", within=20))
+        await until(lambda: bool(server.questions))
+        resolver.close("closing time")
+        return await task
+
+    with NameServer(says_nothing) as server:
+        assert run(close(server)) == Unresolved(Failure.OTHER, "closing time")
+
+
+def test_the_hosts_file_is_read(run: Run) -> None:
+    async def look_up() -> Answer:
+        resolver = make_resolver()
+        try:
+            return await resolver.addresses("localhost", within=20)
+        finally:
+            resolver.close("done")
+
+    answer = run(look_up())
+    assert isinstance(answer, tuple)
+    assert {*answer} <= {"127.0.0.1", "::1"}
+
+
+def test_the_system_can_be_asked_instead(run: Run) -> None:
+    async def look_up() -> Answer:
+        resolver = make_resolver(["system"])
+        try:
+            return await resolver.addresses("localhost", within=20)
+        finally:
+            resolver.close("done")
+
+    assert isinstance(run(look_up()), tuple)
+
+
+@pytest.mark.parametrize(
+    "name", ["example.org", "192.0.2.53:no", "192.0.2.53:0", "192.0.2.53:99999", ""]
+)
+def test_a_name_server_that_is_not_an_address_is_refused(name: str) -> None:
     with pytest.raises(UsageError, match="AMICRAWL_DNS_SERVERS"):
-        servers_of((name,))
+        make_resolver([name])
+
+
+@pytest.mark.parametrize("name", ["192.0.2.53", "192.0.2.53:5353", "2001:db8::53", "[2001:db8::53]:53"])
+def test_a_name_server_is_an_address_with_or_without_a_port(name: str) -> None:
+    make_resolver([name]).close("done")
+
+
+def test_a_server_speaks_of_addresses_only_for_its_question() -> None:
+    """The double itself: its reply has the question, and one record of the type that was asked for."""
+    asked = b"\0\7" + bytes(10) + b"\1a\0" + b"\0\1\0\1" + b"more"
+    assert knows(asked)[0].endswith(b"\1a\0\0\1\0\1" + ADDRESS)

@@ -11,8 +11,7 @@ import pytest
 from fetch.serving import until
 
 from amicrawl.capture import Failure
-from amicrawl.fetch.resolver import Answer, Resolver, Unresolved, system_lookup
-from amicrawl.fetch.second_opinion import Existence
+from amicrawl.fetch.resolver import Answer, Resolver, Threads, Unresolved, system_lookup
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,7 +25,7 @@ def asking(
     """Ask for *hosts* one after the other."""
 
     async def ask() -> list[Answer]:
-        resolver = Resolver(lookup, keep=keep)
+        resolver = Resolver(Threads(lookup, keep=keep))
         answers = [await resolver.addresses(host, within=within) for host in hosts]
         resolver.close("done")
         return answers
@@ -106,7 +105,7 @@ def test_that_a_name_is_missing_is_kept_for_a_short_while(keep_missing: float, t
         return []
 
     async def ask() -> None:
-        resolver = Resolver(lookup, keep_missing=keep_missing)
+        resolver = Resolver(Threads(lookup), keep_missing=keep_missing)
         for _ in range(2):
             missing = await resolver.addresses("a", within=10)
             assert isinstance(missing, Unresolved)
@@ -115,33 +114,6 @@ def test_that_a_name_is_missing_is_kept_for_a_short_while(keep_missing: float, t
 
     asyncio.run(ask())
     assert len(asked) == times
-
-
-@pytest.mark.parametrize(
-    ("second", "failure"),
-    [
-        (Existence.MISSING, Failure.NAME_NOT_FOUND),
-        (Existence.THERE, Failure.NAME_LOOKUP_FAILED),
-        (Existence.UNKNOWN, Failure.NAME_LOOKUP_FAILED),
-    ],
-)
-def test_a_name_is_missing_only_if_the_second_opinion_says_so_too(
-    second: Existence, failure: Failure
-) -> None:
-    async def ask() -> list[Answer]:
-        resolver = Resolver(lambda host: ["192.0.1.2"] * (host == "a"), second=lambda _: second)
-        answers = [await resolver.addresses(host, within=10) for host in "ab"]
-        resolver.close("done")
-        return answers
-
-    found, missing = asyncio.run(ask())
-    assert found == ("192.0.1.2",)
-    assert isinstance(missing, Unresolved)
-    assert missing.failure is failure
-
-
-def test_names_under_localhost_are_this_machine() -> None:
-    assert {*system_lookup("a.localhost.")} == {*system_lookup("localhost")}
 
 
 def test_slow_names_hold_up_nobody_and_are_looked_up_once(run: Run) -> None:
@@ -156,7 +128,7 @@ def test_slow_names_hold_up_nobody_and_are_looked_up_once(run: Run) -> None:
         return [f"192.0.1.{len(host)}"]
 
     async def ask() -> list[Answer]:
-        resolver = Resolver(lookup, threads=101)
+        resolver = Resolver(Threads(lookup, count=101))
         names = [f"slow{number}" for number in range(100)]
         slow = [asyncio.ensure_future(resolver.addresses(name, within=20)) for name in names * 3]
         await until(lambda: len(asked) == 100)
@@ -183,7 +155,7 @@ def test_names_wait_for_a_thread_where_there_are_fewer(run_once: Run) -> None:
         return [host]
 
     async def ask() -> list[Answer]:
-        resolver = Resolver(lookup, threads=2)
+        resolver = Resolver(Threads(lookup, count=2))
         answers = await asyncio.gather(
             *[resolver.addresses(f"192.0.1.{n}", within=10) for n in range(50)]
         )
@@ -203,7 +175,7 @@ def test_a_look_up_that_takes_too_long_fails_and_its_answer_still_counts(run: Ru
         return ["192.0.1.2"]
 
     async def ask() -> list[Answer]:
-        resolver = Resolver(lookup)
+        resolver = Resolver(Threads(lookup))
         late = await resolver.addresses("a", within=0.05)
         go_on.set()
         answers = [late, await resolver.addresses("a", within=10)]
@@ -225,7 +197,7 @@ def test_closing_ends_look_ups_at_once_and_lets_the_threads_go(run: Run) -> None
         return ["192.0.1.2"]
 
     async def ask() -> Answer:
-        resolver = Resolver(lookup)
+        resolver = Resolver(Threads(lookup))
         task = asyncio.ensure_future(resolver.addresses("a", within=20))
         await until(begun.is_set)
         resolver.close("closing time")
