@@ -26,7 +26,7 @@ from pydantic import (
 from amicrawl.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Container, Iterable, Mapping
 
 PREFIX = "AMICRAWL_"
 
@@ -342,6 +342,22 @@ class CrawlConfig(BaseModel, frozen=True, extra="forbid"):
             return cls(**{known[name]: value for name, value in given.items()})
         except ValidationError as error:
             raise UsageError(_sentence(error)) from error
+
+
+def refuse_near_names(names: Iterable[str], *, known: Container[str]) -> None:
+    """Raise UsageError for one of *names* that is nearly, but not quite, the name of a setting here.
+
+    *names* are those that a command line gives, and *known* those of settings that others read. A
+    setting under a name that no component reads would be accepted and do nothing.
+    """
+    ours = [PREFIX + field.upper() for field in CrawlConfig.model_fields]
+    for name in names:
+        if name in known or name in ours:
+            continue
+        written = name.upper().replace("-", "_")
+        full = written if written.startswith(PREFIX) else PREFIX + written
+        for nearest in difflib.get_close_matches(full, ours, n=1, cutoff=0.9):
+            raise UsageError(f"Unknown setting {name}. Did you mean {nearest}?")
 
 
 def _suggestion(name: str, known: list[str]) -> str:

@@ -27,6 +27,7 @@ class ExitCode(IntEnum):
     SEEDS_BAD = 7
     LIMIT = 8
     UNAVAILABLE = 9
+    UNREACHED = 10
 
 
 class AmicrawlError(Exception):

@@ -18,12 +18,12 @@ from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddlewa
 from scrapy.downloadermiddlewares.redirect import RedirectMiddleware
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.exceptions import NotConfigured
-from scrapy.settings import SETTINGS_PRIORITIES
+from scrapy.settings import SETTINGS_PRIORITIES, default_settings
 from scrapy.utils.misc import load_object
 from scrapy.utils.reactor import is_asyncio_reactor_installed, is_reactor_installed
 
 from amicrawl import __version__
-from amicrawl.config import PREFIX, CrawlConfig, Identity, LogFormat, Robots
+from amicrawl.config import PREFIX, CrawlConfig, Identity, LogFormat, Robots, refuse_near_names
 from amicrawl.crawl.arguments import JOB_ARGUMENT
 from amicrawl.crawl.closing import Closing
 from amicrawl.crawl.credentials import read_credentials
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
 _UVLOOP = "uvloop.Loop"
 _REACTOR = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
+_CMDLINE_PRIORITY = SETTINGS_PRIORITIES["cmdline"]
 _HANDLER = "amicrawl.crawl.handler.WireHandler"
 _NEEDS_ASYNCIO = (
     "The add-on archives on asyncio, and the Twisted reactor of this process is another one. Leave "
@@ -102,6 +103,7 @@ class ArchiveAddon(RunHolder):
         """
         _take_the_loop_there_is(settings)
         is_guest = not hasattr(self._crawler.spidercls, "reads_responses")
+        _refuse_near_names(settings, is_guest=is_guest)
         given = dict(settings) if is_guest else _with_scrapy_pace(settings)
         config = CrawlConfig.from_settings(_with_job_directory(given, self._crawler))
         if not is_guest or config.log_format is LogFormat.JSON:
@@ -188,6 +190,17 @@ def _loop_runs() -> bool:
     except RuntimeError:
         return False
     return True
+
+
+def _refuse_near_names(settings: BaseSettings, *, is_guest: bool) -> None:
+    """Refuse settings of the command line that are nearly ours; UsageError names the right one.
+
+    A project's own spider may read a setting of any name, unless it begins as ours do.
+    """
+    given = [name for name in settings if settings.getpriority(name) == _CMDLINE_PRIORITY]
+    if is_guest:
+        given = [name for name in given if name.upper().startswith(PREFIX)]
+    refuse_near_names(given, known=vars(default_settings))
 
 
 def _with_scrapy_pace(settings: BaseSettings) -> dict[str, Any]:

@@ -65,13 +65,18 @@ async def on_a_thread(read: Callable[[], T]) -> T:
 
 
 async def feed(run: Run, seeds: Iterable[Seed], *, wake: Callable[[], None]) -> None:
-    """Offer all of *seeds* to the frontier of *run*; *wake* is called when there is something new."""
+    """Offer all of *seeds* to the frontier of *run*; *wake* is called when there is something new.
+
+    A crawl that is about to end leaves the rest unread; the next one into the directory reads it.
+    """
     async for batch in batches(seeds):
         for seed in batch:
+            if not run.takes_offers:
+                return
             await offer_seed(run, seed)
         wake()
         # Looked at now and then, not told: a frontier that had to tell would do so for every row.
-        while run.frontier.queued > _ROOM:  # noqa: ASYNC110
+        while run.takes_offers and run.frontier.queued > _ROOM:  # noqa: ASYNC110
             await asyncio.sleep(_LOOK_AGAIN)
     run.tally.seeds_ended = True
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from amicrawl.crawl.carried import CHAIN, GROWTH, PRIMARY, REQUISITE, SITEMAP
 from amicrawl.crawl.findings import REDIRECTS
-from amicrawl.discovery import Kind, Limits, extract, is_read
+from amicrawl.discovery import Kind, Limits, extract, is_read, set_names
 from amicrawl.discovery.coding import decoded
 from amicrawl.frontier import Offer, Source
 from amicrawl.frontier.revisits import fingerprint_of
@@ -114,6 +114,7 @@ class Following:
         self._max_urls = max_urls
         self._max_host_urls = max_host_urls
         self._met: dict[tuple[Kind, bool], set[str]] = {}
+        self._sets = frozenset(set_names())
         self._patterns_seen = selection.ignores.added
         self.on_elsewhere: Callable[[list[Offer]], None] | None = None
         """Who keeps the offers of other partitions; None where those find their links themselves."""
@@ -208,6 +209,15 @@ class Following:
         hits = self.selection.ignores.hits
         found = sorted(((-count, text) for text, count in hits.items() if count))
         return {text: -count for count, text in found}
+
+    @property
+    def ignored_by_sets(self) -> dict[str, int]:
+        """Links that each shipped set of patterns has kept out; none without."""
+        ignores, found = self.selection.ignores, Counter[str]()
+        for text, count in ignores.hits.items():
+            if count and (source := ignores.source_of(text)) in self._sets:
+                found[source] += count
+        return dict(found.most_common())
 
     def sitemaps(self, urls: Iterable[str]) -> Iterator[Offer]:
         """Yield the offers of the sitemaps *urls* that a robots.txt names, of hosts of this crawl."""

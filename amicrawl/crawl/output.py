@@ -106,13 +106,24 @@ class Output:
         reason: str,
         counts: Mapping[str, int],
         *,
+        unfinished: bool,
         links: Mapping[str, int] | None = None,
         ignored: Mapping[str, int] | None = None,
     ) -> None:
-        """Write down how the crawl ended; raises OutputError where even that fails."""
+        """Write down how the crawl ended; raises OutputError where even that fails.
+
+        *unfinished* tells whether URLs that are due, or lines of the seed list, were left.
+        """
         if self._crawl_json is not None:
             now = datetime.now(UTC)
-            self._crawl_json.finish(reason, finished=now, counts=counts, links=links, ignored=ignored)
+            self._crawl_json.finish(
+                reason,
+                finished=now,
+                counts=counts,
+                unfinished=unfinished,
+                links=links,
+                ignored=ignored,
+            )
 
     def _list(self, file: SealedFile) -> None:
         """List a sealed file at once: a killed crawl's files are accounted for, too; writer thread."""

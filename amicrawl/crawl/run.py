@@ -225,6 +225,11 @@ class Run:
         return "frontier" in vars(self) and not self._frontier_closed
 
     @property
+    def takes_offers(self) -> bool:
+        """Whether there is any use in offering URLs: the crawl is not about to end."""
+        return not self.stopping and not self._frontier_closed
+
+    @property
     def waiting(self) -> int:
         """How many URLs are due or in flight; 0 where the crawl never got as far as a frontier."""
         if "frontier" not in vars(self):
@@ -312,7 +317,7 @@ class Run:
             return ExitCode.LIMIT
         if self.strict and self.tally.seeds_bad:
             return ExitCode.SEEDS_BAD
-        return ExitCode.DONE
+        return ExitCode.UNREACHED if self.tally.reached_nothing else ExitCode.DONE
 
     def key_of(self, url: str) -> UrlKey | Refused:
         """Return the key of *url* under this crawl's identity, or why it cannot be fetched."""
@@ -380,7 +385,13 @@ class Run:
         if self.recorder.fault is None and "output" in vars(self):
             links = self.following.counts if self.following is not None else None
             ignored = self.following.ignored if self.following is not None else None
-            self.output.finish(reason, self.tally.as_dict(), links=links, ignored=ignored)
+            self.output.finish(
+                reason,
+                self.tally.as_dict(),
+                unfinished=self.waiting > 0 or not self.tally.seeds_ended,
+                links=links,
+                ignored=ignored,
+            )
 
     def _close_frontier(self) -> None:
         """Write the frontier down as it stands; what keeps it from that is the run's fault."""

@@ -57,10 +57,20 @@ class Tally:
     """How many entries the seed list has, counted ahead of the reading; None where not known yet."""
 
     @property
+    def responses(self) -> int:
+        """Fetches that brought a response, whatever its status."""
+        return self.ok + self.unchanged + self.redirect + self.client_error + self.server_error
+
+    @property
     def rows(self) -> int:
         """Rows of the index so far."""
-        answers = self.ok + self.unchanged + self.redirect + self.client_error + self.server_error
-        return answers + self.failed + self.skipped
+        return self.responses + self.failed + self.skipped
+
+    @property
+    def reached_nothing(self) -> bool:
+        """Whether something was asked for and no response came, or no seed was for this shard."""
+        is_elsewhere = bool(self.seeds_read) and self.seeds_elsewhere == self.seeds_read
+        return is_elsewhere or (self.failed > 0 and not self.responses)
 
     def count(self, item: CaptureItem) -> None:
         """Put *item* into its class."""

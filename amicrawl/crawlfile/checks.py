@@ -21,6 +21,7 @@ from amicrawl.crawlfile.secrets import ENV, FILE, exposure, is_reference
 from amicrawl.discovery import IgnoreSet, Scope, set_names
 from amicrawl.errors import UsageError
 from amicrawl.fetch.proxy import proxy_of
+from amicrawl.record.bucket import check_bucket_url
 from amicrawl.urls import Refused, fetchable
 
 if TYPE_CHECKING:
@@ -264,4 +265,5 @@ _CHECKS: dict[str, Callable[[Any], str]] = {
     "fields": _header_fields,
     "webhooks": _webhook,
     "run_id": _run_id,
+    "bucket": _says(check_bucket_url),
 }

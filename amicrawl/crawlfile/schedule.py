@@ -1,8 +1,9 @@
 """When a crawl is due again, and where it goes: a decision about what `crawl.json` says. Mostly pure.
 
 `last_crawls` reads; `plan` decides. A crawl that ended cleanly rests for `every`, from its end on. One
-that was interrupted, or killed, is gone on with, in its own directory, until `every` has passed since it
-began; then a new one begins where `run_id` names new directories.
+that was interrupted, killed, or ended by a limit of its own with URLs left, is resumed in its own
+directory until `every` has passed since it began; then a new one begins where `run_id` names new
+directories.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ _CLEAN_STATE = "finished"
 _NOT_CLEAN = frozenset(
     {"shutdown", "stopped at once", "stop-file", "output_failed", "limit-errors", "limit-disk"}
 )
+_LIMITED = frozenset({"limit-pages", "limit-bytes", "limit-time"})
+"""Finish reasons of a crawl that is finished only if nothing was left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +134,9 @@ def _last_crawl(directory: Path, run_id: str) -> LastCrawl | None:
             )
         told = orjson.loads(path.read_bytes())
         started = datetime.fromisoformat(told["started"])
-        ended = told["state"] == _CLEAN_STATE and told["finish_reason"] not in _NOT_CLEAN
+        reason = told["finish_reason"]
+        is_cut = reason in _NOT_CLEAN or (reason in _LIMITED and told.get("unfinished") is not False)
+        ended = told["state"] == _CLEAN_STATE and not is_cut
         finished = datetime.fromisoformat(told["finished"]) if ended else None
         if None in (started.tzinfo, (finished or started).tzinfo):
             raise ValueError("a time without its zone")

@@ -19,6 +19,17 @@ def has_scope(config: CrawlConfig) -> bool:
     return bool(config.surts or config.hosts or config.domains or config.include)
 
 
+def _spare(ignores: IgnoreSet, start: str) -> None:
+    """Take those expressions out of *ignores* that would keep out all that lies beside *start*.
+
+    A set is made for sites in general, and does not know which one the operator names: `localhost`, a
+    machine in `.local`, a hidden service.
+    """
+    beside, _, _ = start.partition("?")[0].partition("#")[0].rpartition("/")
+    while (found := ignores.match(f"{beside}/")) is not None:
+        ignores.remove(found.expression)
+
+
 def make_selection(config: CrawlConfig, starts: Sequence[str], *, depth: str) -> Selection:
     """Return the rules of a crawl from *starts*, of ArchiveBot's two depths `inf` and `shallow`.
 
@@ -38,6 +49,8 @@ def make_selection(config: CrawlConfig, starts: Sequence[str], *, depth: str) ->
         for start in starts:
             scope.widen(start)
     ignores = IgnoreSet.of_sets(*config.ignore_sets)
+    for start in starts:
+        _spare(ignores, start)
     for pattern in config.ignores:
         ignores.add(pattern, source="AMICRAWL_IGNORES")
     return Selection(scope=scope, ignores=ignores, requisites=config.requisites)

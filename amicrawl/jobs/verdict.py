@@ -21,8 +21,8 @@ class Verdict(Enum):
     """Not for want of the job's: the disk, the bucket or Redis failed."""
 
 
-_DONE = {ExitCode.DONE, ExitCode.SEEDS_BAD, ExitCode.LIMIT}
-"""Every URL was taken care of; some seeds were unreadable; a limit set for the crawl was reached."""
+_DONE = {ExitCode.DONE, ExitCode.SEEDS_BAD, ExitCode.LIMIT, ExitCode.UNREACHED}
+"""Every URL was taken care of; some seeds were unreadable; a limit was reached; no server responded."""
 _UNABLE = {ExitCode.OUTPUT, ExitCode.UNAVAILABLE}
 
 

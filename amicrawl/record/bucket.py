@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from amicrawl.disk import OutputFile
 from amicrawl.errors import OutputError, UsageError
@@ -121,7 +121,11 @@ def open_bucket(url: str, *, disk: Disk) -> Bucket:
     return bucket
 
 
-def _bucket(url: str, *, disk: Disk) -> Bucket:
+def check_bucket_url(url: str) -> SplitResult:
+    """Return the parts of *url*; raises UsageError where it means no bucket or holds a secret.
+
+    Nothing is asked for: whether the bucket is there is found out by `open_bucket`.
+    """
     try:
         parts = urlsplit(url)
     except ValueError as error:
@@ -131,13 +135,20 @@ def _bucket(url: str, *, disk: Disk) -> Bucket:
     if parts.scheme == "file":
         if parts.netloc or not parts.path.strip("/") or parts.query or parts.fragment:
             raise UsageError(f"{url!r} names no directory. {_ADVICE}")
-        return DirectoryBucket(url, Path(unquote(parts.path)), disk=disk)
+        return parts
     if "@" in parts.netloc and parts.netloc.partition("@")[0] != "anonymous":
         # The URL itself must not be repeated here.
         raise UsageError(
             f"A URL of a bucket must hold no credentials ({parts.scheme}://...@...): it is written into "
             "the archive. Give them in the environment (docs/buckets.md)."
         )
+    return parts
+
+
+def _bucket(url: str, *, disk: Disk) -> Bucket:
+    parts = check_bucket_url(url)
+    if parts.scheme == "file":
+        return DirectoryBucket(url, Path(unquote(parts.path)), disk=disk)
     # Loaded for a store only: Arrow takes longer than everything else that a directory needs.
     from amicrawl.record.object_bucket import object_bucket  # noqa: PLC0415
 

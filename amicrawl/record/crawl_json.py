@@ -5,6 +5,7 @@
     state             running, or finished; a killed crawl's stays "running" until the next one begins
     started, finished UTC times; finished is null while running
     finish_reason     why it ended; null while running
+    unfinished        whether it left URLs that are due, or lines of its seed list; null while running
     asked             arguments as given
     settings          settings as followed
     versions          of the libraries it depends on
@@ -81,6 +82,7 @@ class CrawlJson:
             "started": warc_date(started),
             "finished": None,
             "finish_reason": None,
+            "unfinished": None,
             "asked": dict(asked),
             "settings": dict(settings),
             "versions": dict(versions),
@@ -110,6 +112,7 @@ class CrawlJson:
         *,
         finished: datetime,
         counts: Mapping[str, Any],
+        unfinished: bool | None = None,
         links: Mapping[str, int] | None = None,
         ignored: Mapping[str, int] | None = None,
     ) -> None:
@@ -118,6 +121,7 @@ class CrawlJson:
             "state": "finished",
             "finished": warc_date(finished),
             "finish_reason": reason,
+            "unfinished": unfinished,
             "counts": dict(counts),
             "links": dict(links or {}),
             "ignored": dict(ignored or {}),

@@ -39,6 +39,7 @@ class Screen:
                 "stopping": False,
                 "frontier": SimpleNamespace(next_moment=lambda now: now + 60),
                 "on_count": [],
+                "following": None,
                 **run,
             }
         )

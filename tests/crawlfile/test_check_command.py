@@ -106,3 +106,14 @@ def test_what_a_file_holds_cannot_steer_a_terminal(tmp_path: Path) -> None:
 
 def test_no_file_is_a_wrong_usage() -> None:
     assert isinstance(check().exception, UsageError)
+
+
+def test_a_bucket_that_a_crawl_would_refuse_is_a_fault(tmp_path: Path) -> None:
+    path = tmp_path / "secret.toml"
+    path.write_text(
+        f"{GOOD}bucket = 's3://key:word@bucket/path'\n".replace("extends = 'common.toml'\n", "")
+    )
+    done = check(path)
+    assert done.exit_code == ExitCode.USAGE
+    assert "must hold no credentials" in done.stdout
+    assert "word" not in done.stdout

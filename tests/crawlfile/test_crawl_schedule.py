@@ -90,7 +90,9 @@ def crawl_json(directory: Path, **changed: object) -> None:
     ("changed", "is_clean"),
     [
         ({}, True),
-        ({"finish_reason": "limit-pages"}, True),
+        ({"finish_reason": "limit-pages", "unfinished": False}, True),
+        ({"finish_reason": "limit-pages", "unfinished": True}, False),
+        ({"finish_reason": "limit-time"}, False),
         ({"finish_reason": "shutdown"}, False),
         ({"finish_reason": "stop-file"}, False),
         ({"finish_reason": "limit-errors"}, False),

@@ -57,7 +57,7 @@ _CLOSING = 300.0
 _LAST_FLUSH = 30.0
 _IN_A_HURRY = 3.0
 _ABORT_DRAIN = 3.0
-_DONE = frozenset({ExitCode.DONE, ExitCode.SEEDS_BAD, ExitCode.LIMIT})
+_DONE = frozenset({ExitCode.DONE, ExitCode.SEEDS_BAD, ExitCode.LIMIT, ExitCode.UNREACHED})
 _LIVE = ("delay_min", "delay_max", "concurrency", "suppress_ignore_reports", "note")
 
 

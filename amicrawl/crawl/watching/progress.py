@@ -18,11 +18,13 @@ from amicrawl.crawl.run import Run, run_of
 from amicrawl.crawl.watching.screen import (
     Moment,
     counted,
+    dropped,
     nothing_due,
     reasons,
     report,
     status_line,
     summary,
+    unreached,
 )
 
 if TYPE_CHECKING:
@@ -148,6 +150,10 @@ class Progress:
                 next_due=found.next_due,
                 recrawls=run.errand.recrawl_before is not None,
             )
+        if run.following is not None:
+            note += dropped(run.following.ignored_by_sets)
+        if reason == "finished" and run.tally.reached_nothing:
+            note += unreached(run.tally)
         return note + reasons(self._failures)
 
     def _has_unread_seeds(self) -> bool:

@@ -24,6 +24,8 @@ _SHORT = {
     "skipped": "skip",
 }
 """What a terminal calls the classes of `Tally`."""
+_FEW = 5
+"""Links that a shipped ignore set may keep out without a word."""
 _HINT = "address-refused: AMICRAWL_ALLOW_PRIVATE=127.0.0.0/8 and the like permit private addresses\n"
 
 
@@ -149,9 +151,28 @@ def nothing_due(standing: Mapping[str, int], *, directory: str, next_due: int, r
     return "\n".join(lines) + "\n"
 
 
+def dropped(by_set: Mapping[str, int]) -> str:
+    """Return the lines of the shipped ignore sets that kept out more than a few links, by set."""
+    return "".join(
+        f"ignored: {counted(number, 'link')} by the set `{name}`; crawl.json says by which patterns, "
+        "AMICRAWL_IGNORE_SETS names the sets\n"
+        for name, number in by_set.items()
+        if number > _FEW
+    )
+
+
+def unreached(tally: Tally) -> str:
+    """Return the line of a crawl to which no server responded, or that had no seed of its own."""
+    if tally.seeds_read and tally.seeds_elsewhere == tally.seeds_read:
+        seeds = counted(tally.seeds_read, "seed")
+        return f"nothing to fetch: {seeds} read, and none belongs to this shard (exit code 10)\n"
+    return f"nothing was reached: {counted(tally.failed, 'fetch')}, and no response (exit code 10)\n"
+
+
 def counted(number: int, word: str) -> str:
     """Return *number* with the English *word* it counts: `1 URL`, `2,000 URLs`."""
-    return f"{number:,} {word}{'' if number == 1 else 's'}"
+    plural = "es" if word.endswith("ch") else "s"
+    return f"{number:,} {word}{'' if number == 1 else plural}"
 
 
 def volume(size: float) -> str:

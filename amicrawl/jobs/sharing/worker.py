@@ -45,7 +45,7 @@ _EVERY = 0.25
 _LARGEST_LOG = 16 << 20
 _DIRECTORY_PATIENCE = 20.0
 _PATIENCE_AT_THE_END = 60.0
-_AGREED = {ExitCode.DONE, ExitCode.STOPPED, ExitCode.SEEDS_BAD}
+_AGREED = {ExitCode.DONE, ExitCode.STOPPED, ExitCode.SEEDS_BAD, ExitCode.UNREACHED}
 
 
 @dataclass(slots=True)
