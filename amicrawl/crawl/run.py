@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from amicrawl.capture import Capture, Failure
 from amicrawl.crawl.credentials import Credentials
 from amicrawl.crawl.errand import Errand
+from amicrawl.crawl.in_force import InForce
 from amicrawl.crawl.links import SiteLinks
 from amicrawl.crawl.opening import check_directory, opened_frontier
 from amicrawl.crawl.output import Output
@@ -95,6 +96,8 @@ class Run:
         self.identity = identity
         self.errand = errand
         self.clock = clock
+        self.in_force = InForce(config)
+        """What paces the crawl and what it ignores, by who says so."""
         self.limit = InflightLimit(config.inflight_start, config.inflight_min, config.inflight_max)
         self.breaker = HostBreaker(config.host_fail_threshold, max_retries=config.max_retries)
         self.pacing = Pacing(config, self.breaker, key_of=self.key_of)
@@ -281,15 +284,12 @@ class Run:
         if not self._paused:
             self.wake()
 
-    def change_pace(
-        self, *, delay: float, per_host: int, further: Callable[[], float] | None = None
-    ) -> None:
-        """Ask each host every *delay* seconds from now on, *per_host* at once.
-
-        *further* draws seconds that each request adds to the delay.
-        """
-        self.gates.change(delay=delay, per_host=per_host, further=further)
-        self.pace.rules = pace_rules(self.config.model_copy(update={"delay": delay}))
+    def follow_in_force(self) -> None:
+        """Have gates, pace and in-flight limit follow what is in force, which has changed."""
+        said = self.in_force
+        self.gates.change(delay=said.delay, per_host=said.per_host, further=said.further)
+        self.pace.rules = pace_rules(self.config.model_copy(update={"delay": said.delay}))
+        self.limit.change_maximum(said.concurrency)
         self.wake()
 
     def wake(self) -> None:

@@ -6,18 +6,19 @@
     ignores                 expressions that keep URLs out; what waits is asked again as it comes up
     paused                  nothing new is fetched
 
-What cannot be followed is told once, and what was in force stays so.
+A control file on the machine counts before what Redis says (`in_force`). What cannot be followed is
+said once, and what was in force stays so.
 """
 
 from __future__ import annotations
 
-from random import Random
 from typing import TYPE_CHECKING
 
+from amicrawl.crawl.in_force import Source
 from amicrawl.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from random import Random
 
     from amicrawl.crawl.run import Run
     from amicrawl.jobs.live import LiveSettings
@@ -32,22 +33,31 @@ class Orders:
 
     def __init__(self, run: Run, *, random: Random | None = None) -> None:
         self._run = run
-        self._random = random or Random()  # noqa: S311  # no secret
-        self.delay = run.config.delay
-        """Seconds."""
-        self.delay_max = run.config.delay
-        """Seconds."""
-        self.concurrency = min(run.config.inflight_max, run.config.per_host)
+        self._in_force = run.in_force
+        self._layer = run.in_force.layers[Source.JOB]
+        if random is not None:
+            run.in_force.random = random
         self.suppress_ignore_reports = False
         self.age = ""
         self.faults: tuple[str, ...] = ()
         """What in Redis cannot be followed as it stands."""
-        self._ignores: set[str] = set()
-        """The expressions of the job that are in force."""
         self._refused: dict[str, str] = {}
-        """Those that cannot be used, and why."""
-        self._there: set[str] = set()
-        """Those that the crawl has anyway, and keeps whatever the job says."""
+        """Expressions that cannot be used, and why."""
+
+    @property
+    def delay(self) -> float:
+        """Seconds, in force."""
+        return self._in_force.delay
+
+    @property
+    def delay_max(self) -> float:
+        """Seconds, in force."""
+        return self._in_force.delay_max
+
+    @property
+    def concurrency(self) -> int:
+        """Requests in flight at most, in all and to any one host, in force."""
+        return min(self._in_force.concurrency, self._in_force.per_host)
 
     def follow(self, settings: LiveSettings) -> list[str]:
         """Do what *settings* say; return what is new about that, one clause each, for the log."""
@@ -64,54 +74,38 @@ class Orders:
         return told
 
     def _follow_pace(self, settings: LiveSettings) -> list[str]:
-        shortest, longest = self.delay, self.delay_max
+        layer, before = self._layer, self._shown()
         if settings.delay_min is not None:
-            shortest = settings.delay_min / 1000
+            layer.delay = settings.delay_min / 1000
         if settings.delay_max is not None:
-            longest = settings.delay_max / 1000
-        longest = max(shortest, longest)
-        concurrency = self.concurrency
+            layer.delay_max = settings.delay_max / 1000
         if settings.concurrency is not None:
-            # The process has been made ready for so many connections, and no more.
-            concurrency = min(settings.concurrency, self._run.config.inflight_max)
-        if (shortest, longest, concurrency) == (self.delay, self.delay_max, self.concurrency):
+            layer.concurrency = layer.per_host = min(settings.concurrency, self._run.config.inflight_max)
+        if self._shown() == before:
             return []
-        self.delay, self.delay_max, self.concurrency = shortest, longest, concurrency
-        self._run.change_pace(delay=shortest, per_host=concurrency, further=self._further())
-        self._run.limit.change_maximum(concurrency)
-        self._run.wake()
-        return [f"{concurrency} workers, {shortest * 1000:g} to {longest * 1000:g} ms delay"]
+        self._run.follow_in_force()
+        return [self._shown()]
 
-    def _further(self) -> Callable[[], float] | None:
-        span = self.delay_max - self.delay
-        return (lambda: self._random.random() * span) if span > 0 else None
+    def _shown(self) -> str:
+        span = f"{self.delay * 1000:g} to {self.delay_max * 1000:g} ms delay"
+        return f"{self.concurrency} workers, {span}"
 
     def _follow_ignores(self, wanted: frozenset[str]) -> list[str]:
         following = self._run.following
-        known = self._ignores | self._refused.keys() | self._there
+        known = self._layer.ignores | self._refused.keys()
         if following is None or wanted == known:
             return []
         ignores = following.selection.ignores
-        everything = set(ignores)
-        added = removed = 0
+        added = 0
         for pattern in sorted(wanted - known):
-            if pattern in everything:
-                self._there.add(pattern)
-                continue
             try:
-                ignores.add(pattern)
-                self._ignores.add(pattern)
-                added += 1
+                added += self._in_force.want(Source.JOB, pattern, ignores)
             except UsageError as fault:
                 self._refused[pattern] = f"ignore {pattern[:100]!a}: {fault}"
-        for pattern in self._ignores - wanted:
-            ignores.remove(pattern)
-            removed += 1
-        self._ignores &= wanted
-        self._there &= wanted
+        removed = self._in_force.drop(Source.JOB, self._layer.ignores - wanted, ignores)
         self._refused = {pattern: why for pattern, why in self._refused.items() if pattern in wanted}
         self._run.wake()
-        return [f"{len(self._ignores)} ignores ({added} new, {removed} gone)"]
+        return [f"{len(self._in_force.ignores)} ignores ({added} new, {removed} gone)"]
 
     def _follow_pause(self, *, wanted: bool) -> list[str]:
         if wanted and BY_OPERATOR not in self._run.paused:

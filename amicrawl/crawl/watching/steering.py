@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from amicrawl.crawl.in_force import Source
 from amicrawl.crawl.run import STOP_FILE, Run
 from amicrawl.crawl.watching.control_files import ControlFile, count_in, seconds_in
 from amicrawl.crawl.watching.log_lines import visible
@@ -19,6 +20,8 @@ from amicrawl.errors import AmicrawlError, InputError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from amicrawl.crawl.in_force import InForce
+    from amicrawl.discovery import IgnoreSet
     from amicrawl.disk import Disk
 
 logger = logging.getLogger(__name__)
@@ -42,11 +45,7 @@ class Steering:
         self._run = run
         self._disk = disk
         self.directory = config.directory / DIRECTORY
-        self.delay = config.delay
-        self.per_host = config.per_host
-        self.concurrency = config.inflight_max
-        self._ignores: tuple[str, ...] = ()
-        """The patterns of the file that were not there without it."""
+        self._layer = run.in_force.layers[Source.FILES]
         self._values: dict[str, Callable[[ControlFile], None]] = {
             "delay": self._take_delay,
             "concurrency": self._take_concurrency,
@@ -113,38 +112,34 @@ class Steering:
             "paused_by": sorted(run.paused),
             "finish_reason": run.finish_reason or None,
             "pid": os.getpid(),
-            "delay": self.delay,
-            "per_host": self.per_host,
-            "concurrency": self.concurrency,
+            "delay": run.in_force.delay,
+            "delay_max": run.in_force.delay_max,
+            "per_host": run.in_force.per_host,
+            "concurrency": run.in_force.concurrency,
             "inflight_limit": run.limit.limit,
-            "ignores": list(self._ignores),
+            "ignores": run.in_force.ignores,
             "metrics": run.metrics_url or None,
             "waiting": run.waiting,
             "counts": run.tally.as_dict(),
         }
 
     def _take_delay(self, file: ControlFile) -> None:
-        configured = self._run.config.delay
-        self.delay = seconds_in(file.path, file.lines()) if file.is_there else configured
-        self._run.change_pace(delay=self.delay, per_host=self.per_host)
-        logger.info("control/delay: %g s", self.delay)
+        self._layer.delay = seconds_in(file.path, file.lines()) if file.is_there else None
+        self._run.follow_in_force()
+        logger.info("control/delay: %g s in force", self._run.in_force.delay)
 
     def _take_per_host(self, file: ControlFile) -> None:
-        configured = self._run.config.per_host
-        most = max(_MOST_PER_HOST, configured)
-        self.per_host = count_in(file.path, file.lines(), most=most) if file.is_there else configured
-        self._run.change_pace(delay=self.delay, per_host=self.per_host)
-        logger.info("control/per_host: %d", self.per_host)
+        most = max(_MOST_PER_HOST, self._run.config.per_host)
+        self._layer.per_host = count_in(file.path, file.lines(), most=most) if file.is_there else None
+        self._run.follow_in_force()
+        logger.info("control/per_host: %d in force", self._run.in_force.per_host)
 
     def _take_concurrency(self, file: ControlFile) -> None:
         # The process has been made ready for so many connections, and no more.
-        configured = self._run.config.inflight_max
-        self.concurrency = (
-            count_in(file.path, file.lines(), most=configured) if file.is_there else configured
-        )
-        self._run.limit.change_maximum(self.concurrency)
-        self._run.wake()
-        logger.info("control/concurrency: %d", self.concurrency)
+        most = self._run.config.inflight_max
+        self._layer.concurrency = count_in(file.path, file.lines(), most=most) if file.is_there else None
+        self._run.follow_in_force()
+        logger.info("control/concurrency: %d in force", self._run.in_force.concurrency)
 
     def _take_ignores(self, file: ControlFile) -> None:
         """Have the crawl ignore what *file* says; nothing new of it where one line is no pattern."""
@@ -158,22 +153,17 @@ class Steering:
         if len(lines) > _MOST_PATTERNS:
             number = lines[_MOST_PATTERNS][0]
             raise InputError(f"{file.path}, line {number}: more than {_MOST_PATTERNS} patterns.")
-        known, added = set(ignores), []
+        in_force, before, added = self._run.in_force, set(self._layer.ignores), set[str]()
         try:
             for number, pattern in lines:
-                if pattern not in known and pattern not in added:
-                    _add(ignores, pattern, where=f"{file.path}, line {number}")
-                    added.append(pattern)
+                if pattern not in before | added:
+                    _want(in_force, pattern, ignores, where=f"{file.path}, line {number}")
+                    added.add(pattern)
         except InputError:
-            for pattern in added:
-                ignores.remove(pattern)
+            in_force.drop(Source.FILES, added, ignores)
             raise
-        wanted = {pattern for _, pattern in lines}
-        for pattern in self._ignores:
-            if pattern not in wanted:
-                ignores.remove(pattern)
-        self._ignores = (*(pattern for pattern in self._ignores if pattern in wanted), *added)
-        logger.info("control/ignores: %d patterns", len(self._ignores))
+        in_force.drop(Source.FILES, before - {pattern for _, pattern in lines}, ignores)
+        logger.info("control/ignores: %d patterns", len(self._layer.ignores))
 
     def _pause(self, *, there: bool) -> None:
         if there and BY_FILE not in self._run.paused:
@@ -184,8 +174,8 @@ class Steering:
             self._run.resume(BY_FILE)
 
 
-def _add(ignores: Any, pattern: str, *, where: str) -> None:
+def _want(in_force: InForce, pattern: str, ignores: IgnoreSet, *, where: str) -> None:
     try:
-        ignores.add(pattern, source=_SOURCE)
+        in_force.want(Source.FILES, pattern, ignores, named=_SOURCE)
     except UsageError as fault:
         raise InputError(f"{where}: {fault}") from fault

@@ -1,0 +1,89 @@
+"""What is in force: orders in Redis and control files do not overwrite each other."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from amicrawl.config import CrawlConfig, Identity
+from amicrawl.crawl.following import Following
+from amicrawl.crawl.job.orders import Orders
+from amicrawl.crawl.run import Run
+from amicrawl.crawl.watching.steering import Steering
+from amicrawl.discovery.configured import make_selection
+from amicrawl.disk import Disk
+from amicrawl.jobs.live import LiveSettings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Crawl:
+    """A run that is steered from both sides."""
+
+    def __init__(self, out: Path) -> None:
+        config = CrawlConfig(out=out, delay=1.0, inflight_max=500, ignores=("/mine",), ignore_sets=())
+        self.run = Run(config, Identity.CANONICAL)
+        selection = make_selection(config, ["http://a.example/"], depth="inf")
+        self.run.following = Following(selection, key_of=self.run.key_of, starts=(), widens=True)
+        self.ignores = selection.ignores
+        (out / "control").mkdir()
+        self._control = out / "control"
+        self.orders = Orders(self.run)
+        self.steering = Steering(self.run, disk=Disk())
+        self._writes = 0
+
+    def write(self, name: str, content: str | None) -> None:
+        path = self._control / name
+        if content is None:
+            path.unlink()
+        else:
+            path.write_text(content)
+            self._writes += 1
+            os.utime(path, ns=(self._writes, self._writes))
+        self.steering.look()
+
+    def told(self) -> tuple[float, float, float]:
+        """The delay as the gate, the status file and the dashboard have it."""
+        return self.run.gates.delay, self.steering.status()["delay"], self.orders.delay
+
+
+@pytest.fixture
+def crawl(tmp_path: Path) -> Crawl:
+    return Crawl(tmp_path)
+
+
+def test_an_order_of_one_kind_leaves_what_a_file_says_of_another(crawl: Crawl) -> None:
+    crawl.write("delay", "60")
+    crawl.orders.follow(LiveSettings(concurrency=3))
+    assert crawl.told() == (60.0, 60.0, 60.0)
+    assert (crawl.run.in_force.concurrency, crawl.run.in_force.per_host) == (3, 3)
+    assert crawl.steering.status()["concurrency"] == 3
+
+
+def test_a_file_counts_before_an_order_and_uncovers_it_when_it_is_removed(crawl: Crawl) -> None:
+    crawl.orders.follow(LiveSettings(delay_min=2000, delay_max=4000, concurrency=5))
+    assert crawl.told() == (2.0, 2.0, 2.0)
+    crawl.write("delay", "60")
+    crawl.orders.follow(LiveSettings(delay_min=3000, delay_max=4000))
+    assert crawl.told() == (60.0, 60.0, 60.0)
+    assert crawl.orders.delay_max == 60.0
+    crawl.write("delay", None)
+    assert crawl.told() == (3.0, 3.0, 3.0)
+    assert crawl.orders.delay_max == 4.0
+
+
+def test_a_pattern_counts_as_long_as_one_side_wants_it(crawl: Crawl) -> None:
+    crawl.write("ignores", "/print\n/mine\n")
+    crawl.orders.follow(LiveSettings(ignores=frozenset({"/print", "/login"})))
+    assert set(crawl.ignores) == {"/mine", "/print", "/login"}
+    assert crawl.steering.status()["ignores"] == ["/print", "/login"]
+    crawl.orders.follow(LiveSettings(ignores=frozenset()))
+    assert set(crawl.ignores) == {"/mine", "/print"}
+    crawl.orders.follow(LiveSettings(ignores=frozenset({"/print"})))
+    crawl.write("ignores", None)
+    assert set(crawl.ignores) == {"/mine", "/print"}
+    crawl.orders.follow(LiveSettings(ignores=frozenset()))
+    assert set(crawl.ignores) == {"/mine"}
