@@ -289,7 +289,7 @@ def test_a_host_that_never_answers_is_given_up(tmp_path: Path) -> None:
     errors = [
         row["error"].partition(":")[0] for row in rows(tmp_path / "out") if "invalid" in row["host"]
     ]
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == ExitCode.UNREACHED, done.stderr
     assert len(errors) == 6
     assert errors.count("host-skipped") == 3, errors
 

@@ -121,7 +121,7 @@ def test_a_private_address_is_refused_unless_allowed(tmp_path: Path) -> None:
         )
         done = crawl(seeds, tmp_path / "out", settings={"AMICRAWL_ALLOW_PRIVATE": ""})
         asked = list(server.requests)
-    assert done.returncode == ExitCode.DONE
+    assert done.returncode == ExitCode.UNREACHED
     assert asked == []
     assert {row["error"].partition(":")[0] for row in rows(tmp_path / "out")} == {"address-refused"}
 
