@@ -23,14 +23,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 ROWS_FREE: Final = 1 << 20
-ROWS_PER_BYTE: Final = 64
-"""A file of n bytes has at most `ROWS_FREE` + 64 n rows in a table.
+ROWS_PER_BYTE: Final = 1
+"""A file of n bytes has at most `ROWS_FREE` + n rows in a table.
 
 A page of equal values takes a few dozen bytes however many there are, so that counts alone prove
-nothing. Every page that can be skipped takes 66 bytes or more in each of 23 columns: files with pages of
-65,536 rows have at most 44 rows a byte. Unsplit files of a million rows are read whatever is in them,
-larger ones as long as their rows take a bit each, which the hashes in real keys do a hundred times
-over."""
+nothing. But path keys are hashes: of a million in order, each still takes more than five bytes, and no
+codec makes that less. Files of a million rows are read whatever is in them: 108 MB at most.
+"""
 
 BLOB_FREE: Final = 1 << 26
 BLOB_PER_BYTE: Final = 1 << 10

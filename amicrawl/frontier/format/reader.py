@@ -343,6 +343,13 @@ class FrontierFile:
         """
         verification.verify(self)
 
+    def check_rows(self) -> None:
+        """Read keys and times page by page; FrontierFileError where they are not as the format has it.
+
+        The same as `partition` demands of the rows, in the memory that `verify` takes.
+        """
+        verification.check_pages(self)
+
     def partition(self) -> Partition:
         """Return everything in the file, once it is known to be what the format demands."""
         self.check_regions()

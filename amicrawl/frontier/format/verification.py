@@ -36,6 +36,12 @@ def check_rows(file: FrontierFile, partition: Partition) -> None:
     _check_sums(file)
 
 
+def check_pages(file: FrontierFile) -> None:
+    """Do the same page by page."""
+    _check(file, file.url_pages, file.host_pages, equal_keys=True)
+    _check_sums(file)
+
+
 def verify(file: FrontierFile) -> None:
     """Read all of *file* page by page; FrontierFileError where it is not sound."""
     file.check_regions()

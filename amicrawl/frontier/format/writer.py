@@ -323,9 +323,7 @@ class _Writer:
         self.sink.write(footer)
         self.sink.write(pack_trailer(footer))
         if max(url_rows, host_rows) > most_rows(self.sink.tell()):
-            raise Malformed(
-                "its rows are so alike that no reader would believe so many; choose smaller pages"
-            )
+            raise Malformed("its rows are so alike that no reader would believe so many")
         flags = Flag.SORTED
         for region in self.regions:
             flags |= FLAG_OF_REGION.get(region.id, Flag(0))

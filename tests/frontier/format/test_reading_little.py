@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -146,3 +147,19 @@ def test_damage_elsewhere_does_not_show(path: Path, tmp_path: Path) -> None:
 def test_a_file_that_is_not_there_is_an_input_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read"):
         FrontierFile.open(tmp_path / "nothing.meguri")
+
+
+def test_whatever_is_wrong_with_a_file_to_say_so_takes_the_memory_of_pages(tmp_path: Path) -> None:
+    path = tmp_path / "alike.meguri"
+    rows = made_up(ROWS * 10)
+    path.write_bytes(encode_partition(rows, WriteOptions(max_page_rows=PAGE_ROWS)))
+    with FrontierFile.open(path) as file:
+        tracemalloc.start()
+        try:
+            file.check_rows()
+            file.verify()
+            most = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    # As a whole, they take 41 MB.
+    assert most < 8e6
