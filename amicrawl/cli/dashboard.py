@@ -61,6 +61,9 @@ TrustedProxy = Annotated[
 Certificate = Annotated[
     Path | None, typer.Option(help="A certificate, to be reached over HTTPS.", metavar="FILE")
 ]
+JobsPerUser = Annotated[
+    int, typer.Option(min=0, help="Jobs of one user that may wait or run; 0: any number.", metavar="N")
+]
 Key = Annotated[Path | None, typer.Option(help="Its key.", metavar="FILE")]
 UsersFile = Annotated[
     Path, typer.Option("--users", help="The users file.", envvar=_USERS, metavar="FILE")
@@ -84,6 +87,7 @@ def dashboard(  # noqa: PLR0917  # typer makes options of them
     trusted_proxy: TrustedProxy = None,
     certificate: Certificate = None,
     key: Key = None,
+    jobs_per_user: JobsPerUser = 0,
 ) -> None:
     """Serve the dashboard until a signal comes.
 
@@ -108,6 +112,7 @@ def dashboard(  # noqa: PLR0917  # typer makes options of them
         trusted_proxies=tuple(trusted_proxy or ()),
         certificate=certificate,
         key=key,
+        jobs_per_user=jobs_per_user,
     )
     serve(settings, disk=Disk())
 

@@ -10,6 +10,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from amicrawl.dashboard.problems import Problem
+from amicrawl.dashboard.users import Role
 from amicrawl.errors import UsageError
 from amicrawl.jobs import queues, verbs
 from amicrawl.jobs.pipeline_record import tell_to_drain
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from amicrawl.dashboard.operations import Call
     from amicrawl.jobs.connection import JobStore
 
+_LIVE = frozenset({"queued", "running", "paused", "aborting"})
+_MOST_LIVE = 5000
 _ENDED = frozenset({"completed", "aborted", "failed"})
 STARTED_IN = "dashboard"
 """Where a job that was submitted here says it was."""
@@ -29,6 +32,7 @@ STARTED_IN = "dashboard"
 def submit_job(call: Call) -> Any:
     """Submit a job."""
     body = call.body
+    _check_limit(call)
     delay = None
     if body.delay_min is not None or body.delay_max is not None:
         least = body.delay_min if body.delay_min is not None else min(DELAY[0], body.delay_max)
@@ -243,6 +247,21 @@ def _queues(call: Call, change: Callable[[JobStore], object]) -> Any:
     except UsageError as error:
         raise Problem(409, str(error)) from error
     return {"queues": call.site.board.queues()}
+
+
+def _check_limit(call: Call) -> None:
+    """Raise Problem where the user has as many jobs as one may; admins may have any number."""
+    most, visitor = call.site.jobs_per_user, call.visitor
+    if not most or visitor is None or visitor.role is Role.admin:
+        return
+    live = call.site.board.jobs(_LIVE, most=_MOST_LIVE)
+    own = sum(job["started_by"] == visitor.name for job in live)
+    if own >= most:
+        raise Problem(
+            409,
+            f"{own} jobs of {visitor.name} wait or run, and --jobs-per-user is {most}. Wait for one to "
+            "end, or abort one.",
+        )
 
 
 def _name(call: Call) -> str:

@@ -100,8 +100,10 @@ def list_pending(call: Call) -> Any:
 
 
 def list_finished(call: Call) -> Any:
-    """List the jobs that have ended and are remembered, the latest first."""
-    return {"jobs": call.site.board.ended(most=call.query.limit)}
+    """List the jobs that have ended: those that are remembered, then what became of earlier ones."""
+    board, most = call.site.board, call.query.limit
+    remembered = board.ended(most=most)
+    return {"jobs": [*remembered, *board.past(remembered, most=most)][:most]}
 
 
 def list_dead_letters(call: Call) -> Any:

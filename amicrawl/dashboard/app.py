@@ -36,7 +36,9 @@ AWAY_AFTER = 15.0
 """Seconds without an answer of Redis after which the dashboard counts as unhealthy."""
 
 
-def site_of(store: JobStore, *, users: Users | None, archives: Path | None) -> Site:
+def site_of(
+    store: JobStore, *, users: Users | None, archives: Path | None, jobs_per_user: int = 0
+) -> Site:
     """Return the site over the jobs of *store*; its hub is not started yet."""
     summaries = Summaries(archives)
     return Site(
@@ -45,6 +47,7 @@ def site_of(store: JobStore, *, users: Users | None, archives: Path | None) -> S
         hub=Hub(store, has_summary=summaries.has),
         visitors=Visitors(users),
         summaries=summaries,
+        jobs_per_user=jobs_per_user,
     )
 
 

@@ -14,7 +14,14 @@ from amicrawl.dashboard.following import LISTS, lists_of
 from amicrawl.dashboard.overview import QUEUES, Overview
 from amicrawl.dashboard.pipelines import pipeline_view
 from amicrawl.dashboard.texts import plain
-from amicrawl.dashboard.views import detail_view, entry_view, ignores_view, job_view, job_views
+from amicrawl.dashboard.views import (
+    detail_view,
+    entry_view,
+    ignores_view,
+    job_view,
+    job_views,
+    past_view,
+)
 from amicrawl.jobs import letters, lookup, reading
 from amicrawl.jobs.ident import is_ident
 from amicrawl.jobs.pipeline_record import redis_now
@@ -89,6 +96,18 @@ class Board:
             job for job in self._views(idents, {}) if job["state"] in {"completed", "aborted", "failed"}
         ]
         return sorted(found, key=lambda job: -(job["finished_at"] or 0.0))[:most]
+
+    def past(self, ended: Sequence[Job], *, most: int) -> list[Job]:
+        """Return the jobs that ended last and have no record any more: those that are not in *ended*."""
+        with self._store.answering():
+            records = lookup.past(self._store, most=most)
+        known = {(job["ident"], job["finished_at"]) for job in ended}
+        nicknames = self._nicknames()
+        return [
+            past_view(record, pipeline=nicknames.get(record.pipeline_id, ""))
+            for record in records
+            if (record.ident, record.ended_at) not in known
+        ]
 
     def job(self, ident: str) -> Job:
         """Return one job; NoSuchJobError where there is none."""

@@ -32,6 +32,7 @@ ORDERS: Mapping[str, Callable[[Job], Any]] = {
     "fetched": lambda job: -job["downloaded"],
     "size": lambda job: -job["bytes"],
     "elapsed": _since,
+    "ended": lambda job: job["finished_at"] or 0.0,
 }
 """What each column is sorted by: by its name, those first that are looked for."""
 

@@ -40,7 +40,9 @@ if TYPE_CHECKING:
 
 LOG_LINES = 200
 """Lines of the log that a job's page begins with."""
-FINISHED = 500
+FINISHED = 1000
+PAST = 10_000
+"""Jobs whose record is gone by now, of which it is known what became of them."""
 """Jobs that the page of finished ones shows."""
 SUMMARY_POLICY = (
     "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; "
@@ -253,8 +255,20 @@ def _submit(site: Site, _request: Request, _visitor: Visitor) -> dict[str, Any]:
     return {"ignore_sets": set_names(), "pipelines": site.board.pipelines(), "configs": []}
 
 
-def _finished(site: Site, _request: Request, _visitor: Visitor) -> dict[str, Any]:
-    return {"jobs": site.board.ended(most=FINISHED), "dead": site.board.letters()}
+def _finished(site: Site, request: Request, _visitor: Visitor) -> dict[str, Any]:
+    choice = replace(JobChoice.of(request.query_params), sort="-ended")
+    remembered = site.board.ended(most=FINISHED)
+    past = site.board.past(remembered, most=PAST)
+    chosen = choice.of_all([*remembered, *past])
+    first = (choice.page - 1) * ROWS
+    return {
+        "jobs": chosen[first : first + ROWS],
+        "idents": {job["ident"] for job in remembered},
+        "choice": choice,
+        "found": len(chosen),
+        "all": len(remembered) + len(past),
+        "dead": site.board.letters(),
+    }
 
 
 def _users(site: Site, _request: Request, _visitor: Visitor) -> dict[str, Any]:

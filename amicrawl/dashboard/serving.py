@@ -54,6 +54,8 @@ class Settings:
     """Addresses or networks whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed."""
     certificate: Path | None = None
     key: Path | None = None
+    jobs_per_user: int = 0
+    """Jobs of one user that may wait or run at once, unless an admin's; 0 for any number."""
 
 
 @dataclass(slots=True)
@@ -82,6 +84,8 @@ def checked_users(settings: Settings, *, disk: Disk) -> Users | None:
             "add a user with `amicrawl dashboard user add NAME --role admin --users FILE`; or leave "
             "--allow-host out."
         )
+    if settings.jobs_per_user and users is None:
+        raise UsageError("--jobs-per-user counts by user: name a users file with --users.")
     if users is not None and not any(user.role is Role.admin for user in everybody.values()):
         raise UsageError(
             f"{users.path} has no admin, so nobody could say who may sign in. Add one with "
@@ -143,6 +147,7 @@ def serve_in_thread(
     host: str = "127.0.0.1",
     allow_hosts: tuple[str, ...] = (),
     trusted_proxies: tuple[str, ...] = (),
+    jobs_per_user: int = 0,
 ) -> AbstractContextManager[Running]:
     """Serve the jobs of *redis_url* at a free port, in another thread, as long as the block lasts."""
     settings = Settings(
@@ -153,6 +158,7 @@ def serve_in_thread(
         archives=archives,
         allow_hosts=allow_hosts,
         trusted_proxies=trusted_proxies,
+        jobs_per_user=jobs_per_user,
     )
     return serving_in_thread(settings, disk=Disk())
 
@@ -190,7 +196,12 @@ def _prepared(settings: Settings, *, disk: Disk) -> Iterator[tuple[_Server, sock
         raise InputError(f"--archives {settings.archives} is no directory.")
     store = connect(settings.redis)
     try:
-        site = site_of(store, users=users, archives=settings.archives)
+        site = site_of(
+            store,
+            users=users,
+            archives=settings.archives,
+            jobs_per_user=settings.jobs_per_user,
+        )
         config = uvicorn.Config(
             application(site, hosts=Hosts(settings.host, settings.allow_hosts)),
             log_config=None,

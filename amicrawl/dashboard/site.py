@@ -22,3 +22,5 @@ class Site:
     hub: Hub
     visitors: Visitors
     summaries: Summaries
+    jobs_per_user: int = 0
+    """Jobs of one user that may wait or run at once, unless an admin's; 0 for any number."""

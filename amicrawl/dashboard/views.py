@@ -14,7 +14,7 @@ import orjson
 from amicrawl.dashboard.texts import fraction, link, plain, text_of, whole
 from amicrawl.jobs.entries import Download, Ignore, NotAnEntryError, parsed
 from amicrawl.jobs.record import RESPONSES, JobRecord, JobState
-from amicrawl.jobs.watching import number_of
+from amicrawl.jobs.watching import Seen, number_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
         LogEntry,
         State,
     )
-    from amicrawl.jobs.watching import Seen
 
 MOST_HOSTS = 100
 BUSIEST = 3
@@ -67,13 +66,23 @@ def job_view(
     has_summary: bool = False,
 ) -> Job:
     """Return the job *ident* as *seen*; *pipeline* is the nickname of its pipeline."""
-    record = JobRecord.parse(seen.record, ident=ident)
+    return _job(
+        JobRecord.parse(seen.record, ident=ident), seen, queue, pipeline, has_summary=has_summary
+    )
+
+
+def past_view(record: JobRecord, *, pipeline: str = "") -> Job:
+    """Return a job that has ended and whose *record* is all that is left of it."""
+    return _job(record, Seen({}), None, pipeline, has_summary=False)
+
+
+def _job(record: JobRecord, seen: Seen, queue: str | None, pipeline: str, *, has_summary: bool) -> Job:
     now = told(seen.facts.get("now"))
     rates = now.get("rates")
     rates = rates if isinstance(rates, dict) and record.state is JobState.RUNNING else {}
     attempt, resumed = seen.attempt or record.further.get("amicrawl_attempt", ""), seen.resumed
     return {
-        "ident": ident,
+        "ident": record.ident,
         "url": plain(record.url),
         "link": link(record.url),
         "state": _state(record, now),

@@ -147,6 +147,11 @@ class Keys:
         return self.own("history", ident)
 
     @property
+    def ended(self) -> str:
+        """What became of jobs, beyond the life of their records: a stream, capped."""
+        return self.own("ended")
+
+    @property
     def dead_letters(self) -> str:
         """What could not be read: a sorted set of JSON texts by time, capped."""
         return self.own("dead")

@@ -247,7 +247,7 @@ class Claims:
         with self._store.answering():
             answer = self._store.scripts(
                 "give_back",
-                keys=[*self._of(unit), keys.failed, *self._expiring(unit)],
+                keys=[*self._of(unit), keys.failed, keys.ended, *self._expiring(unit)],
                 args=[
                     keys.prefix,
                     unit,
@@ -271,7 +271,7 @@ class Claims:
                 "finish",
                 keys=[
                     *self._of(unit),
-                    *(keys.completed, keys.aborted, keys.finish_notifications),
+                    *(keys.completed, keys.aborted, keys.finish_notifications, keys.ended),
                     *self._expiring(unit),
                 ],
                 args=[

@@ -26,6 +26,7 @@ _DECISIVE = ("url", "started_at", "finished_at", "aborted", "failed")
 _PIPELINE = re.compile(r"pipeline:[0-9a-f]{1,64}")
 _MOST_PIPELINES = 1000
 _LONGEST_NICKNAME = 100
+_LONGEST_PAST = 4096
 
 
 class NoSuchJobError(InputError):
@@ -103,6 +104,21 @@ def finished(store: JobStore, *, most: int = 1000) -> list[JobRecord]:
     idents = [key[begin : -len(suffix)] for key in reading.keys_like(store, f"*{suffix}")]
     found = [record for record in jobs(store, idents).values() if record.has_ended]
     return sorted(found, key=lambda record: record.ended_at or 0, reverse=True)[:most]
+
+
+def past(store: JobStore, *, most: int = 1000) -> list[JobRecord]:
+    """Return what became of the *most* jobs that ended last, also of those that are forgotten by now.
+
+    Only ends that our own pipelines and commands brought about are known.
+    """
+    found = []
+    for flat in store.scripts("read_ended", keys=[store.keys.ended], args=[most, _LONGEST_PAST]):
+        fields = dict(zip(flat[::2], flat[1::2], strict=False))
+        ident = fields.pop("ident", "")
+        record = JobRecord.parse(fields, ident=ident)
+        if is_ident(ident) and record.exists and record.ended_at is not None:
+            found.append(record)
+    return found
 
 
 def counts(store: JobStore) -> Counts:

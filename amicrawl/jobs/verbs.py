@@ -60,7 +60,8 @@ def abort(store: JobStore, ident: str, *, now: float) -> Aborted:
     keys = store.keys
     ours = (*keys.ours_of_job(ident), keys.claim(ident))
     queues = [keys.queue(name) for name in queue_names(store)]
-    own = [*keys.of_job(ident), keys.working, keys.aborted, keys.finish_notifications, keys.lease(ident)]
+    own = [*keys.of_job(ident), keys.working, keys.aborted, keys.finish_notifications]
+    own += [keys.lease(ident), keys.ended]
     info = json.dumps(record.info(aborted=True))
     done = store.scripts(
         "abort",

@@ -8,6 +8,7 @@ import stat
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+import httpx
 import pytest
 import trustme
 from dashboard_asking import Asking, until
@@ -119,6 +120,27 @@ def test_what_is_no_users_file_is_refused_with_what_to_do(tmp_path: Path, text: 
     path.chmod(0o600)
     with pytest.raises(InputError, match="amicrawl dashboard user add"):
         Users(path, disk=Disk()).all()
+
+
+def test_a_user_has_so_many_jobs_at_once_and_an_admin_any_number(
+    redis_server: RedisServer, users: Users
+) -> None:
+    with serve_in_thread(redis_server.url, users=users.path, jobs_per_user=2) as running:
+        for name in ("otto", "anna"):
+            token = users.add_token(name)
+            with httpx.Client(base_url=running.url, trust_env=False, timeout=60) as client:
+                client.headers["authorization"] = f"Bearer {token}"
+                urls = [f"http://{name}-{number}.example/" for number in range(3)]
+                answers = [client.post("/api/v1/jobs", json={"url": url}) for url in urls]
+            codes = [answer.status_code for answer in answers]
+            assert codes == ([201, 201, 409] if name == "otto" else [201] * 3)
+            if name == "otto":
+                assert "2 jobs of otto wait or run" in answers[2].json()["detail"]
+    with (
+        pytest.raises(UsageError, match="--jobs-per-user counts by user"),
+        serve_in_thread(redis_server.url, jobs_per_user=2),
+    ):
+        pass
 
 
 def test_a_session_ends_by_silence_by_age_and_when_there_are_too_many() -> None:

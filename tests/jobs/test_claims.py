@@ -14,6 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from redis_server import RedisServer, end, started_server
 
 from amicrawl.errors import UsageError
+from amicrawl.jobs import lookup, verbs
 from amicrawl.jobs.connection import JobStore, connect
 from amicrawl.jobs.lease import Claims, Finished, GivenBack, Happened, Refusal, Renewal
 from amicrawl.jobs.queue_order import queue_order
@@ -423,3 +424,37 @@ def test_no_order_of_events_gives_a_job_two_owners() -> None:
         )
     finally:
         end(server)
+
+
+@pytest.mark.parametrize("end", ["completed", "failed", "aborted while it waited"])
+def test_what_became_of_a_job_is_known_when_its_record_is_gone(store: JobStore, end: str) -> None:
+    queue(store, IDENTS[0], note="n", started_by="anna", queued_at="1700000000")
+    claims = Claims(store, failures_borne=1)
+    if end == "aborted while it waited":
+        verbs.abort(store, IDENTS[0], now=1_700_000_100)
+    else:
+        claim = claims.reserve(["pending"], OWNER)
+        assert claim is not None
+        raw(store).hset(IDENTS[0], mapping={"r2xx": 7, "bytes_downloaded": 700})
+        if end == "completed":
+            claims.finish(IDENTS[0], claim.token, info="{}")
+        else:
+            claims.give_back(IDENTS[0], claim.token, Happened.CRASHED)
+    raw(store).delete(IDENTS[0], f"{IDENTS[0]}_ignores")
+    (record,) = lookup.past(store)
+    assert (record.ident, str(record.state)) == (IDENTS[0], end.partition(" ")[0])
+    assert (record.note, record.started_by, record.queued_at) == ("n", "anna", 1_700_000_000)
+    assert record.ended_at is not None
+    assert record.r2xx == (None if end == "aborted while it waited" else 7)
+
+
+def test_a_list_of_ended_jobs_that_is_none_is_begun_anew(store: JobStore) -> None:
+    raw(store).set(store.keys.ended, "a text")
+    assert lookup.past(store) == []
+    queue(store, IDENTS[0])
+    claim = Claims(store).reserve(["pending"], OWNER)
+    assert claim is not None
+    assert Claims(store).finish(IDENTS[0], claim.token, info="{}") is Finished.COMPLETED
+    raw(store).xadd(store.keys.ended, {"ident": "../x", "url": "http://x/", "finished_at": "1"})
+    raw(store).xadd(store.keys.ended, {"x": "y" * 100_000})
+    assert [record.ident for record in lookup.past(store)] == [IDENTS[0]]

@@ -94,7 +94,7 @@ def test_a_job_is_submitted_shown_steered_and_aborted(job: Command, store: JobSt
     job("expire", IDENT)
     assert job("show", IDENT).code == ExitCode.INPUT
     assert "1 aborted" in job("status").out
-    assert store.client.dbsize() == 2, "the count and the notice"
+    assert store.client.dbsize() == 3, "the count, the notice and the list of ended jobs"
 
 
 @pytest.mark.parametrize(

@@ -26,9 +26,7 @@ _URL_SHOWN = 60
 JobOrNone = Annotated[
     str | None, typer.Argument(metavar="[JOB]", help="An ident, or a URL; without one, totals.")
 ]
-Finished = Annotated[
-    bool, typer.Option("--finished", help="Also those that have ended and are remembered.")
-]
+Finished = Annotated[bool, typer.Option("--finished", help="Also the last thousand that have ended.")]
 Clear = Annotated[bool, typer.Option("--clear", help="Throw them away.")]
 
 
@@ -151,7 +149,10 @@ def _listed(store: JobStore, *, finished: bool) -> list[JobRecord]:
     idents += [entry.ident for entry in queues.waiting(store)]
     found = lookup.jobs(store, idents)
     if finished:
-        found.update({record.ident: record for record in lookup.finished(store)})
+        remembered = lookup.finished(store)
+        known = {(record.ident, record.ended_at) for record in remembered}
+        past = [record for record in lookup.past(store) if (record.ident, record.ended_at) not in known]
+        return [*found.values(), *(each for each in remembered if each.ident not in found), *past]
     return list(found.values())
 
 

@@ -1,6 +1,7 @@
+--!include _ended
 -- Aborts a job: asks its crawl to, or takes it out of the queues where it still waits and ends it here.
--- KEYS: record, ignores, log, working, count of aborted jobs, notifications, lease, how many keys of ours
--- go with the job as told by ARGV[7], these, then every queue.
+-- KEYS: record, ignores, log, working, count of aborted jobs, notifications, lease, list of ended jobs, keys
+-- of ours that go with the job, as many as ARGV[7] says, then every queue.
 -- ARGV: ident, job channel, updates channel, now (whole seconds), expiry (seconds), info (JSON), number of keys of ours,
 -- most notifications.
 -- Returns: `absent`, `ended`, `asked` (its crawl will), `removed` (it waited) or `again` (asked before).
@@ -21,7 +22,7 @@ end
 
 local ours = tonumber(ARGV[7])
 local waited = 0
-for place = 8 + ours, #KEYS do
+for place = 9 + ours, #KEYS do
   if redis.call('TYPE', KEYS[place]).ok == 'list' then
     waited = waited + redis.call('LREM', KEYS[place], 0, ident)
   end
@@ -41,11 +42,12 @@ redis.call('HSET', record, 'aborted', 'true')
 redis.call('HSET', record, 'finished_at', now)
 if not tonumber(redis.pcall('INCR', KEYS[5])) then redis.call('SET', KEYS[5], 1) end
 for place = 1, 3 do redis.call('EXPIRE', KEYS[place], ARGV[5]) end
-for place = 8, 7 + ours do redis.call('EXPIRE', KEYS[place], ARGV[5]) end
+for place = 9, 8 + ours do redis.call('EXPIRE', KEYS[place], ARGV[5]) end
 local kind = redis.call('TYPE', KEYS[6]).ok
 if kind == 'list' or kind == 'none' then
   redis.call('RPUSH', KEYS[6], ARGV[6])
   redis.call('LTRIM', KEYS[6], -tonumber(ARGV[8]), -1)
 end
+remember(KEYS[8], ident, record)
 redis.call('PUBLISH', updates, ident)
 return 'removed'

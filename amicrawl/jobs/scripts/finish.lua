@@ -1,7 +1,8 @@
+--!include _ended
 -- Ends a job that is done, as ArchiveBot's own script does, and its claim.
 --
 -- KEYS  claim, lease, working, record, live settings, jobs_completed, jobs_aborted, finish_notifications,
---       then what expires with the record
+--       list of ended jobs, then what expires with the record
 -- ARGV  unit, token, info JSON, seconds that the record of a completed job lives, of an aborted one,
 --       how many notifications are kept, updates channel
 -- Returns COMPLETED, ABORTED, LOST (the claim is another's) or GONE (there is no record, or no claim).
@@ -42,7 +43,7 @@ if not tonumber(redis.pcall('INCR', counter)) then
 end
 redis.call('EXPIRE', claim, keep)
 redis.call('EXPIRE', record, keep)
-for number = 9, #KEYS do
+for number = 10, #KEYS do
   redis.call('EXPIRE', KEYS[number], keep)
 end
 if kind(notifications) ~= 'list' then
@@ -50,5 +51,6 @@ if kind(notifications) ~= 'list' then
 end
 redis.call('RPUSH', notifications, info)
 redis.call('LTRIM', notifications, -tonumber(ARGV[6]), -1)
+remember(KEYS[9], unit, record)
 redis.call('PUBLISH', ARGV[7], unit)
 return answer

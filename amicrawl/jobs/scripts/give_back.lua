@@ -1,6 +1,7 @@
+--!include _ended
 -- Ends a claim whose job is not done: back to the front of its queue, or out of the way for good.
 --
--- KEYS  claim, lease, working, record, live settings, jobs_failed, then what expires with the record
+-- KEYS  claim, lease, working, record, live settings, jobs_failed, list of ended jobs, then what expires with the record
 -- ARGV  prefix, unit, token, what has happened (drained, crashed, lapsed, unable), why in a sentence,
 --       how many failures are borne, or how often nobody need be able, seconds that the record of a failed job lives, updates channel,
 --       seconds after which an attempt counts as having gone well, seconds for which the job is kept
@@ -35,7 +36,7 @@ end
 redis.call('DEL', lease)
 if kind(record) ~= 'hash' or redis.call('HEXISTS', record, 'url') == 0 then
   redis.call('DEL', claim, KEYS[5])
-  for number = 7, #KEYS do
+  for number = 8, #KEYS do
     redis.call('DEL', KEYS[number])
   end
   redis.pcall('LREM', working, 0, unit)
@@ -65,9 +66,10 @@ if is_over then
   if not tonumber(redis.pcall('INCR', KEYS[6])) then
     redis.call('SET', KEYS[6], 1)
   end
+  remember(KEYS[7], unit, record)
   redis.call('EXPIRE', claim, keep)
   redis.call('EXPIRE', record, keep)
-  for number = 7, #KEYS do
+  for number = 8, #KEYS do
     redis.call('EXPIRE', KEYS[number], keep)
   end
 else
