@@ -37,6 +37,14 @@ test: lint ## Check style, types and import order, then run the tests [WORKERS=3
 	@.ci/jwarc
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
+.PHONY: test-scrapy
+test-scrapy: environment-dev ## Run Scrapy's own tests with the add-on, and hold what differs against a list
+	@directory=tests/scrapy_suite/.venv; \
+	$(BIN)/python .ci/environment.py suite --directory $$directory --check 2>/dev/null || \
+	$(BIN)/python .ci/environment.py suite --directory $$directory
+	@.ci/mitmproxy-environment
+	$(BIN)/python tests/scrapy_suite/run_suite.py
+
 .PHONY: lint
 lint: environment-dev ## Check style, types and import order
 	$(BIN)/ruff check .

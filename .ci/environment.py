@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Make `.venv` hold what a make target needs, from the lock file, with nothing but Python at hand.
 
-    environment.py {run,dev} [--check] [--directory DIRECTORY]
+    environment.py {run,dev,suite} [--check] [--directory DIRECTORY]
 
-`run` is what a crawl needs, `dev` that and the tools of the tests. Once done, a stamp in the
-environment says for which lock file, project file and place it was done, so that the next call ends at
-once; `--check` only tells, by its exit code, whether there is anything to do. An environment that is
-half made, moved or made by a Python that is gone is made anew. Only the standard library is used, and
+`run` is what a crawl needs, `dev` that and the tools of the tests, `suite` all of it and what Scrapy's
+own tests need. Once done, a stamp in the environment says for which lock file, project file and place it
+was done, so that the next call ends at once; `--check` only tells, by its exit code, whether there is
+anything to do. An environment that is half made, moved or made by a Python that is gone is made anew.
+Only the standard library is used, and
 packages come from wherever pip and uv are configured to look: no host is named here.
 """
 
@@ -24,7 +25,14 @@ from pathlib import Path
 
 UV = "0.13.8"
 ROOT = Path(__file__).resolve().parent.parent
-NEEDS = ("run", "dev")
+NEEDS = ("run", "dev", "suite")
+
+
+_GROUPS = {
+    "run": ["--no-dev"],
+    "dev": ["--group", "dev"],
+    "suite": ["--group", "dev", "--group", "scrapy-suite"],
+}
 
 
 class SetupError(Exception):
@@ -104,7 +112,7 @@ class Environment:
             _say(f"Installing uv {UV}.")
             _run([python, "-m", "pip", "install", "--quiet", f"uv=={UV}"], "installing uv with pip")
         _say("Installing the locked packages; the first time takes a minute or two.")
-        group = ["--no-dev"] if need == "run" else ["--group", "dev"]
+        group = _GROUPS[need]
         sync = ["sync", "--frozen", "--inexact", "--quiet", "--python", python, *group]
         if not _succeeds(self._uv(sync), quiet=False):
             # The lock file names where each package was; a machine that reaches packages only through

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import scrapy
-from scrapy.core.engine import ExecutionEngine
 from scrapy.core.scheduler import Scheduler
 from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
 from scrapy.downloadermiddlewares.redirect import BaseRedirectMiddleware
@@ -17,7 +16,7 @@ from scrapy.downloadermiddlewares.redirect import BaseRedirectMiddleware
 from amicrawl.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
     from scrapy import Request
     from scrapy.crawler import Crawler
@@ -32,24 +31,32 @@ SLOT = ("inprogress", "closing", "nextcall")
 """What is used of the slot of an engine, which has it as `_slot` while a spider is open."""
 
 
-def check(crawler: Crawler) -> None:
+def check(crawler: Crawler, *, classes: Mapping[type, tuple[str, ...]] = CLASSES) -> None:
     """Raise UsageError where Scrapy lacks what is used of it; to be called when a spider is open."""
     missing = [
         f"{each.__name__}.{name}"
-        for each, names in CLASSES.items()
+        for each, names in classes.items()
         for name in names
         if not hasattr(each, name)
     ]
-    slot = getattr(crawler.engine, "_slot", None)
-    if slot is None:
-        missing.append(f"{ExecutionEngine.__name__}._slot")
-    else:
-        missing += [f"{type(slot).__name__}.{name}" for name in SLOT if not hasattr(slot, name)]
+    missing += _missing_of_engine(crawler)
     if missing:
         raise UsageError(
             f"Scrapy {scrapy.__version__} has no {', '.join(missing)}, which amicrawl needs. "
             "Install a version of Scrapy that this version of amicrawl supports, see pyproject.toml."
         )
+
+
+def _missing_of_engine(crawler: Crawler) -> list[str]:
+    try:
+        engine = crawler.engine
+    except RuntimeError:
+        # Without an engine there is a part of Scrapy at work that never asks for a slot.
+        return []
+    slot = getattr(engine, "_slot", None)
+    if slot is None:
+        return [f"{type(engine).__name__}._slot"]
+    return [f"{type(slot).__name__}.{name}" for name in SLOT if not hasattr(slot, name)]
 
 
 def requests_in_progress(crawler: Crawler) -> Collection[Request]:

@@ -42,7 +42,8 @@ class CapturePipeline:
         """Attach the stage. Raises OutputError where the output cannot be written."""
         try:
             check(self._crawler)
-            self.run.recorder.attach(self.stage())
+            stage = self.stage()
+            self.run.recorder.attach(stage)
         except AmicrawlError as fault:
             self.run.opening_fault = fault
             raise
@@ -60,8 +61,9 @@ class CapturePipeline:
         """
         if self.run.dispatcher is not None:
             await self.run.dispatcher.drain()
-        with suppress(AmicrawlError):
-            await self.run.recorder.seal()
+        if self.run.held is None or self.run.held.leave(self.run):
+            with suppress(AmicrawlError):
+                await self.run.recorder.seal()
 
 
 class WarcPipeline(CapturePipeline):

@@ -67,8 +67,9 @@ class Recorder:
         self._keeper = keeper
 
     def attach(self, stage: Stage) -> None:
-        """Let *stage* see every capture, after the stages attached before it."""
-        self._stages.append(stage)
+        """Let *stage* see every capture, after the stages attached before it; once is enough."""
+        if stage not in self._stages:
+            self._stages.append(stage)
 
     async def record(self, item: CaptureItem) -> None:
         """Return when *item* is written, as durably as the crawl asks for."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from amicrawl.capture import Capture, Failure
 from amicrawl.crawl.credentials import Credentials
 from amicrawl.crawl.errand import Errand
+from amicrawl.crawl.held import HeldArchive
 from amicrawl.crawl.in_force import InForce
 from amicrawl.crawl.links import SiteLinks
 from amicrawl.crawl.opening import check_directory, opened_frontier
@@ -103,6 +104,8 @@ class Run:
         self.pacing = Pacing(config, self.breaker, key_of=self.key_of)
         self.gates, self.pace = self.pacing.gates, self.pacing.pace
         self.recorder = Recorder()
+        self.held: HeldArchive | None = None
+        """The archive of a guest, which other crawls of this process may write into, too."""
         self.tally = Tally()
         self.resumed = Resumed()
         """What was found in the directory when the frontier was opened."""
@@ -197,6 +200,15 @@ class Run:
         or DamagedFileError as `Output` does.
         """
         check_directory(self)
+        if not self.errand.is_guest:
+            return self._opened_output()
+        self.held = HeldArchive.join(
+            self.config.directory, self, recorder=self.recorder, opened=self._opened_output
+        )
+        self.recorder = self.held.recorder
+        return self.held.output
+
+    def _opened_output(self) -> Output:
         output = Output(
             self.config,
             asked=self.errand.asked,
@@ -382,7 +394,9 @@ class Run:
         # Only a crawl that came as far as to take its output over has anything to account for.
         if self.has_frontier:
             self._close_frontier()
-        if self.recorder.fault is None and "output" in vars(self):
+        if self.recorder.fault is None and self.held is not None:
+            self.held.finish(self, reason, self.tally.as_dict())
+        elif self.recorder.fault is None and "output" in vars(self):
             links = self.following.counts if self.following is not None else None
             ignored = self.following.ignored if self.following is not None else None
             self.output.finish(

@@ -74,10 +74,14 @@ def test_cleaning_leaves_what_was_archived() -> None:
     assert "ami-out" not in steps
 
 
-def test_integration_runs_the_tests_and_nothing_else() -> None:
+def test_integration_runs_the_tests_and_scrapys_own_and_tries_the_wheel() -> None:
     lines = (PROJECT / ".ci" / "run").read_text().splitlines()
     commands = [line for line in lines if line and not line.startswith(("#", "set ", "cd "))]
-    assert commands == ["exec make test </dev/null"]
+    assert commands == [
+        "make test </dev/null",
+        "make test-scrapy </dev/null",
+        ".ci/wheel-check </dev/null",
+    ]
 
 
 class Stage:
