@@ -82,7 +82,10 @@ def restore_checkpoint(directory: Path, url: str, *, disk: Disk) -> None:
             path = directory / file["name"]
             with explained(path.parent, "made"):
                 path.parent.mkdir(exist_ok=True)
-            _fetched(bucket, file, path, disk=disk)
+                path.with_name(path.name + OPEN_SUFFIX).unlink(missing_ok=True)
+            size, sha256 = file["size"], file["sha256"]
+            if not is_fetched(bucket, file["part"], path, size=size, sha256=sha256, disk=disk):
+                raise OutputError(f"{file['name']} in {bucket.url} is not what was copied there.")
 
 
 def _names(directory: Path) -> list[str]:
@@ -148,22 +151,25 @@ def _checked(file: dict[str, Any]) -> dict[str, Any]:
     return {"name": name, "part": part, "size": size, "sha256": sha256}
 
 
-def _fetched(bucket: Bucket, file: dict[str, Any], path: Path, *, disk: Disk) -> None:
-    sha256, size = hashlib.sha256(), 0
-    with explained(path, "replaced"):
-        path.with_name(path.name + OPEN_SUFFIX).unlink(missing_ok=True)
-    output = OutputFile(path, disk=disk, digest=sha256)
+def is_fetched(bucket: Bucket, name: str, path: Path, *, size: int, sha256: str, disk: Disk) -> bool:
+    """Write the object *name* of *bucket* to the new file *path*, sealed if it is what it should be.
+
+    Tell whether it is: *size* bytes with that SHA-256 in hexadecimal. Raises OSError as the bucket does.
+    """
+    found, received = hashlib.sha256(), 0
+    output = OutputFile(path, disk=disk, digest=found)
     try:
-        for block in bucket.blocks(file["part"]):
-            size += len(block)
-            if size > file["size"]:
+        for block in bucket.blocks(name):
+            received += len(block)
+            if received > size:
                 break
             output.write(block)
-        if size != file["size"] or sha256.hexdigest() != file["sha256"]:
-            raise OutputError(f"{file['name']} in {bucket.url} is not what was copied there.")
-        output.seal()
+        is_whole = received == size and found.hexdigest() == sha256
+        if is_whole:
+            output.seal()
     finally:
         output.close()
+    return is_whole
 
 
 class _told:  # noqa: N801  # used as a function

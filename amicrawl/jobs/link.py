@@ -7,10 +7,6 @@ The crawl never waits for it. What it is fed is kept until Redis has taken it: f
 log entries up to the room of the inbox. A crawl whose event loop hangs feeds nothing, so nothing is
 renewed, and its lease runs out like that of a dead one.
 
-**Lease.** `is_held` is true as long as nobody else can have been given the job: from the moment at which
-the last successful renewal was begun, for as long as the lease is good, less a margin; by a clock that
-only runs forward, also through a machine's sleep. Once the claim is another's, `lost` says so for ever.
-
 Between two flushes the link listens to the job's channel, and reads the settings at once when they have
 changed; every 30 s it reads all of them whatever was told.
 """
@@ -28,6 +24,7 @@ import redis
 
 from amicrawl.errors import AmicrawlError
 from amicrawl.jobs import logs
+from amicrawl.jobs.held import HeldLease, steady_clock
 from amicrawl.jobs.inbox import Inbox
 from amicrawl.jobs.job_copy import JobCopy, restore
 from amicrawl.jobs.live import Answer
@@ -55,16 +52,6 @@ _MOST_MESSAGES = 100
 _TOO_EARLY = 0.1
 
 
-def moment_of(ttl: float) -> float:
-    """Return for how long a lease of *ttl* seconds has to be good still where a change cannot wait."""
-    return min(0.25, ttl / 20)
-
-
-def steady_clock() -> float:
-    """Return seconds that only run forward, those that the machine sleeps included."""
-    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
-
-
 @dataclass(frozen=True, slots=True)
 class Fed:
     """What a crawl tells once a second, as it stands."""
@@ -75,7 +62,7 @@ class Fed:
     """JSON texts for the dashboard, those that have changed."""
 
 
-class Link:
+class Link(HeldLease):
     """Carries what one crawl tells, keeps its lease, and tells it what it is to do."""
 
     def __init__(
@@ -94,17 +81,11 @@ class Link:
         *told* is called on the link's thread with each answer that brings news. *renewed* is when, by
         *clock*, the lease was known to be good for *ttl*; None for not at all.
         """
+        super().__init__(ttl.total_seconds(), clock=clock, renewed=renewed)
         self._store = store
         self.copy = copy
-        self._ttl = ttl.total_seconds()
-        self._margin = min(5.0, self._ttl / 5)
-        self._moment = moment_of(self._ttl)
         self._told = told
         self.inbox = inbox or Inbox(clock=time.time)
-        self._clock = clock
-        self._deadline = float("-inf") if renewed is None else self._deadline_from(renewed)
-        self.lost = ""
-        """Why nothing may be written any more; empty while that is not so."""
         self.trouble = ""
         """Why Redis did not take the last flush; empty where it did."""
         self._lock = threading.Lock()
@@ -121,28 +102,7 @@ class Link:
         self._pubsub: PubSub | None = None
         self._news = False
         self._abort_told = False
-        self._granted_until = float("-inf")
         self._thread = threading.Thread(target=self._work, name="amicrawl-link", daemon=True)
-
-    @property
-    def is_held(self) -> bool:
-        """Whether the crawl may write: the lease is known to be good, and not lost."""
-        return not self.lost and self._clock() < self._deadline
-
-    @property
-    def may_begin(self) -> bool:
-        """Whether who cannot wait, as the event loop, may begin to write: it is held a moment more."""
-        return not self.lost and self.seconds_left > self._moment
-
-    @property
-    def seconds_left(self) -> float:
-        """For how long it is."""
-        return self._deadline - self._clock()
-
-    @property
-    def in_grace(self) -> bool:
-        """Whether the lease is renewed although nothing is fed: see `grant`."""
-        return self._clock() < self._granted_until
 
     def start(self) -> None:
         """Begin to carry."""
@@ -153,16 +113,9 @@ class Link:
         self._abort_told = False
         self._news = True
 
-    def grant(self, seconds: float) -> None:
-        """Renew the lease for *seconds* whether or not anything is fed.
-
-        For work that holds the event loop up: opening a large frontier, and closing it.
-        """
-        self._granted_until = self._clock() + seconds
-
     def lose(self, why: str) -> None:
         """Let nothing be written any more, because of *why*, unless that is so already."""
-        self.lost = self.lost or why
+        super().lose(why)
         self._wake.set()
 
     def feed(self, fed: Fed) -> None:
@@ -267,7 +220,7 @@ class Link:
 
     def _arrived(self, answer: Answer, started: float, *, renew: bool) -> None:
         if renew:
-            self._deadline = self._deadline_from(started)
+            self._renewed(started)
             self.inbox.taken()
         copy = self.copy
         copy.epoch = answer.epoch
@@ -309,7 +262,7 @@ class Link:
             self.lost = _WHY["LOST"]
             self._told(Answer("LOST"))
             return False
-        self._deadline = self._deadline_from(started)
+        self._renewed(started)
         self._age, self._flushed_at = "", float("-inf")
         self.inbox.tell("Redis had forgotten this job; its crawl has written it down again.")
         self._told(Answer("RESTORED"))
@@ -359,9 +312,6 @@ class Link:
                 pubsub.close()
             except (redis.RedisError, OSError):
                 return
-
-    def _deadline_from(self, started: float) -> float:
-        return started + self._ttl - self._margin
 
 
 _WHY = {

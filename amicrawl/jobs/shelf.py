@@ -12,7 +12,6 @@ WARC file that had arrived, is fetched from the web again.
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -22,7 +21,7 @@ import orjson
 
 from amicrawl.disk import OutputFile, explained, rename_durably
 from amicrawl.errors import AmicrawlError, OutputError
-from amicrawl.jobs.checkpoint import restore_checkpoint
+from amicrawl.jobs.checkpoint import is_fetched, restore_checkpoint
 from amicrawl.record.bucket import open_bucket
 from amicrawl.record.crawl_json import FILE_NAME, read_crawl_json
 from amicrawl.record.naming import DEFAULT_PREFIX, SUFFIX, number_in, warc_name
@@ -174,18 +173,9 @@ def _manifest(bucket: Bucket) -> Manifest:
 
 
 def _fetch(bucket: Bucket, each: Uploaded, path: Path, *, disk: Disk) -> None:
-    sha256, size = hashlib.sha256(), 0
-    output = OutputFile(path, disk=disk, digest=sha256)
+    name, size, sha256 = each.file.name, each.file.size, each.file.sha256
     try:
-        for block in bucket.blocks(each.file.name):
-            size += len(block)
-            if size > each.file.size:
-                break
-            output.write(block)
-        if size != each.file.size or sha256.hexdigest() != each.file.sha256:
-            raise OutputError(f"{each.file.name} in {bucket.url} is not what was shipped.")
-        output.seal()
+        if not is_fetched(bucket, name, path, size=size, sha256=sha256, disk=disk):
+            raise OutputError(f"{name} in {bucket.url} is not what was shipped.")
     except OSError as error:
-        raise OutputError(f"{each.file.name} cannot be fetched from {bucket.url}: {error}.") from error
-    finally:
-        output.close()
+        raise OutputError(f"{name} cannot be fetched from {bucket.url}: {error}.") from error

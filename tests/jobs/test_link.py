@@ -13,9 +13,10 @@ from job_crawling import store_of, submitted
 from amicrawl.disk import Disk
 from amicrawl.errors import InputError
 from amicrawl.jobs import verbs
+from amicrawl.jobs.held import steady_clock
 from amicrawl.jobs.job_copy import JobCopy, fetched_copy
 from amicrawl.jobs.lease import Claims
-from amicrawl.jobs.link import Fed, Link, steady_clock
+from amicrawl.jobs.link import Fed, Link
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -187,7 +187,7 @@ class Model:
             return
         keys = self.share.keys
         self.share.store.client.delete(keys.lease(number))
-        self.share.store.client.hset(keys.claim(number), "attempt", "0")
+        self.share.store.client.hset(keys.claim(number), "failures", "0")
         self.partitions[number].token = None
 
     def told_ended(self, ended: bool) -> None:
@@ -295,6 +295,13 @@ def test_a_worker_that_was_cut_off_regains_its_lease_if_nobody_took_over(store: 
     assert store.client.get(share.keys.lease(0)) == str(one.token)
 
 
+def test_tokens_of_partitions_do_not_come_back_when_the_database_is_emptied(store: JobStore) -> None:
+    """A lower one would be fenced off by the directory that the partition goes on in."""
+    first = taken(shared(store, partitions=1))
+    store.client.flushall()
+    assert taken(shared(store, partitions=1)).token > first.token
+
+
 def test_a_lease_that_ran_out_is_left_to_its_owner_for_a_while(store: JobStore) -> None:
     """After an outage of Redis all of them have run out, and no crawl is dead."""
     share, long = shared(store, partitions=1), timedelta(hours=1)
@@ -329,14 +336,14 @@ def test_a_partition_that_crashes_again_and_again_is_given_up_and_can_be_tried_a
     share = shared(store, partitions=1)
     for attempt in range(ATTEMPTS):
         one = taken(share)
-        assert one.attempt == attempt
+        assert one.failures == attempt
         standing = share.release(0, one.token, Ended.CRASHED)
     assert standing == "failed"
     assert share.take("me", data=HERE) == Nothing("ended")
     epoch = store.client.hget(share.keys.record, "epoch")
     assert share.retry() == 1
     assert store.client.hget(share.keys.record, "epoch") != epoch
-    assert taken(share).attempt == 0
+    assert taken(share).failures == 0
 
 
 def test_all_outboxes_are_sent_once_more_when_that_is_asked_for(store: JobStore) -> None:

@@ -10,9 +10,8 @@ A letter is acknowledged when its links are in the frontier, and that is on disk
 brings it again. Redis away: the thread tries again, and everything stays where it is. A crawl whose
 event loop hangs feeds nothing, so nothing is renewed and its lease runs out like that of a dead one.
 
-The lease is good from the moment at which its last renewal was begun, for as long as it lasts, less a
-margin, by a clock that only runs forward. While the crawl opens its output and while it closes it, the
-loop does not turn: for so long, and within bounds, the thread keeps the lease by itself.
+While the crawl opens its output and while it closes it, the loop does not turn: for so long, and within
+bounds, the thread keeps the lease by itself.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from amicrawl.errors import AmicrawlError, OutputError
+from amicrawl.jobs.held import HeldLease, steady_clock
 from amicrawl.jobs.letters import put
-from amicrawl.jobs.link import moment_of, steady_clock
 from amicrawl.jobs.sharing.letter import Link, links_in
 from amicrawl.jobs.sharing.share import NEXT, Held, Told
 
@@ -79,7 +78,7 @@ class News:
     letters: tuple[Letter, ...] = field(default=())
 
 
-class Exchange:
+class Exchange(HeldLease):
     """Exchanges letters for partition *number* of *share*, held with *token* for *ttl* at a time."""
 
     def __init__(
@@ -100,6 +99,7 @@ class Exchange:
         *fence* says in a sentence who has been given the directory since, if anybody has. *turn* is how
         long the partition may be held while others wait.
         """
+        super().__init__(ttl.total_seconds(), clock=clock)
         self._share = share
         self._number = number
         self._token = token
@@ -108,14 +108,8 @@ class Exchange:
         self._force = force
         self._tell = tell
         self._fence = fence
-        self._ttl = ttl
-        self._moment = moment_of(ttl.total_seconds())
+        self._lease = ttl
         self._turn = turn
-        self._clock = clock
-        self._deadline = float("-inf")
-        self._grace_until = float("-inf")
-        self.lost = ""
-        """Why nothing may be written any more; empty while that is not so."""
         self.trouble = ""
         """Why the last round did not reach Redis; empty where it did."""
         self.sent = 0
@@ -138,30 +132,15 @@ class Exchange:
         self._failures = 0
         self._thread = threading.Thread(target=self._work, name="amicrawl-exchange", daemon=True)
 
-    @property
-    def is_held(self) -> bool:
-        """Whether the crawl may write: the lease is known to be good, and not lost."""
-        return not self.lost and self._clock() < self._deadline
-
-    @property
-    def may_begin(self) -> bool:
-        """Whether who cannot wait, as the event loop, may begin to write: it is held a moment more."""
-        return not self.lost and self._clock() < self._deadline - self._moment
-
-    @property
-    def in_grace(self) -> bool:
-        """Whether the lease is kept although the event loop does not turn."""
-        return self._clock() < self._grace_until
-
     def lose(self, why: str) -> None:
         """Let nothing be written any more, because of *why*; once."""
         if not self.lost:
-            self.lost = f"The partition is another worker's by now: {why}"
+            super().lose(f"The partition is another worker's by now: {why}")
             self._tell(News(Told("lost")))
 
     def begin(self) -> None:
         """Renew the lease here and now, and go on with that; raises AmicrawlError where it is lost."""
-        self._grace_until = self._clock() + _LONGEST_GRACE
+        self.grant(_LONGEST_GRACE)
         self._hold()
         if self.lost:
             raise AmicrawlError(f"{self.lost}. Nothing was written.")
@@ -180,7 +159,7 @@ class Exchange:
         The lease is kept from then on until the process ends, within bounds.
         """
         self._closing = True
-        self._grace_until = self._clock() + _LONGEST_GRACE
+        self.grant(_LONGEST_GRACE)
         self.feed(standing)
         if self._thread.is_alive():
             self._finished.wait(patience)
@@ -189,17 +168,17 @@ class Exchange:
         held_at = self._clock()
         try:
             while not self.lost:
-                self._wake.wait(self._ttl.total_seconds() / 10)
+                self._wake.wait(self._ttl / 10)
                 with self._lock:
                     fed, self._fed = self._fed, None
                     self._wake.clear()
                 if fed is not None and not self._finished.is_set():
                     if not self._closing:
-                        self._grace_until = float("-inf")
+                        self.grant(0)
                     self._round(fed)
                     if self._closing:
                         self._finished.set()
-                elif self.in_grace and self._clock() - held_at > self._ttl.total_seconds() / 4:
+                elif self.in_grace and self._clock() - held_at > self._ttl / 4:
                     held_at = self._clock()
                     self._hold_on()
         except Exception as error:  # a thread that dies in silence would let the lease lapse
@@ -324,14 +303,10 @@ class Exchange:
     def _hold(self) -> None:
         """Renew the lease without a word on how the partition stands."""
         started = self._clock()
-        if self._share.hold(self._number, self._token, ttl=self._ttl, running=False) is Held.LOST:
+        if self._share.hold(self._number, self._token, ttl=self._lease, running=False) is Held.LOST:
             self.lose("the lease was lost")
         else:
             self._renewed(started)
-
-    def _renewed(self, started: float) -> None:
-        ttl = self._ttl.total_seconds()
-        self._deadline = started + ttl - min(5.0, ttl / 5)
 
     def _renew(self, standing: Standing) -> Told | None:
         outbox = self._box
@@ -342,7 +317,7 @@ class Exchange:
         told = self._share.tick(
             self._number,
             self._token,
-            ttl=self._ttl,
+            ttl=self._lease,
             idle=standing.idle and is_sent,
             spare=standing.idle and started - self._busy_at > _LINGER,
             turn=self._turn,
@@ -372,5 +347,5 @@ class Exchange:
         self.trouble = str(error)[:500]
         self._wake.clear()
         # The loop goes on feeding; a server that is away is not asked each time.
-        longest = min(_LONGEST_PAUSE, self._ttl.total_seconds() / 4)
+        longest = min(_LONGEST_PAUSE, self._ttl / 4)
         self._finished.wait(min(EVERY * 2.0 ** min(self._failures, 6), longest))

@@ -1,22 +1,22 @@
 -- Gives a partition back: parked where nothing is left to do, else ready, or out after too many attempts.
 -- KEYS: record, claim, lease, links
--- ARGV: token, how its crawl ended (`ended`, `crashed`, `limit` or `busy`), place it was shipped to, attempts at most
-local mine = redis.call('HMGET', KEYS[2], 'token', 'idle', 'attempt')
+-- ARGV: token, how its crawl ended (`ended`, `crashed`, `limit` or `busy`), place it was shipped to, failures in a row at most
+local mine = redis.call('HMGET', KEYS[2], 'token', 'idle', 'failures')
 if mine[1] ~= ARGV[1] then return 'lost' end
 local held = redis.call('GET', KEYS[3])
 if held and held ~= ARGV[1] then return 'lost' end
-local standing, attempt = 'ready', 0
+local standing, failures = 'ready', 0
 if ARGV[2] == 'crashed' then
-  attempt = (tonumber(mine[3]) or 0) + 1
-  if attempt >= tonumber(ARGV[4]) then standing = 'failed' end
+  failures = (tonumber(mine[3]) or 0) + 1
+  if failures >= tonumber(ARGV[4]) then standing = 'failed' end
 elseif ARGV[2] == 'busy' then
-  attempt = tonumber(mine[3]) or 0
+  failures = tonumber(mine[3]) or 0
 elseif ARGV[2] == 'limit' then
   standing = 'limit'
 elseif mine[2] == '1' and redis.call('XLEN', KEYS[4]) == 0 then
   standing = 'parked'
 end
-redis.call('HSET', KEYS[2], 'state', standing, 'attempt', attempt,
+redis.call('HSET', KEYS[2], 'state', standing, 'failures', failures,
   'turn', redis.call('HINCRBY', KEYS[1], 'turns', 1))
 redis.call('HDEL', KEYS[2], 'token', 'owner', 'idle', 'giving', 'ticked')
 if ARGV[3] ~= '' then

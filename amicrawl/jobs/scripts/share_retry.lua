@@ -12,7 +12,7 @@ if again > 0 or ARGV[2] == '1' then
   redis.call('HINCRBY', KEYS[1], 'epoch', 1)
   for i = 0, tonumber(ARGV[1]) - 1 do
     if redis.call('HGET', KEYS[4 + 3 * i], 'state') ~= 'held' then
-      redis.call('HSET', KEYS[4 + 3 * i], 'state', 'ready', 'attempt', 0)
+      redis.call('HSET', KEYS[4 + 3 * i], 'state', 'ready', 'failures', 0)
     else
       redis.call('HDEL', KEYS[4 + 3 * i], 'idle')
     end

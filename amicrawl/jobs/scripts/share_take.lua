@@ -1,3 +1,4 @@
+--!include _claim
 -- Gives a worker a partition that is ready, with a lease and a fencing token.
 -- A partition whose lease has run out is ready again first, or failed after too many attempts.
 -- KEYS: record, hungry, token counter, then claim, lease and links of every partition
@@ -5,8 +6,7 @@
 -- out is left to its owner, counted from the first look (after an outage of Redis all have run out)
 local partitions, owner, ttl = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
 local store, place, most, grace = ARGV[4], ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7])
-local now = redis.call('TIME')
-local ms = now[1] * 1000 + math.floor(now[2] / 1000)
+local _, ms = clock()
 
 local state = redis.call('HGET', KEYS[1], 'state')
 if not state then return {'gone'} end
@@ -17,9 +17,9 @@ local best, best_rank, best_turn = nil, nil, nil
 local failed, away, leased, held = 0, 0, 0, {}
 for i = 0, partitions - 1 do
   local claim = KEYS[4 + 3 * i]
-  local c = redis.call('HMGET', claim, 'state', 'store', 'place', 'turn', 'attempt', 'owner', 'lapsed_at')
+  local c = redis.call('HMGET', claim, 'state', 'store', 'place', 'turn', 'failures', 'owner', 'lapsed_at')
   local standing, home, shipped = c[1] or 'ready', c[2] or '', c[3] or ''
-  local turn, attempt = tonumber(c[4]) or 0, tonumber(c[5]) or 0
+  local turn, failures = tonumber(c[4]) or 0, tonumber(c[5]) or 0
   if standing == 'held' then
     if redis.call('EXISTS', KEYS[5 + 3 * i]) == 1 then
       leased = leased + 1
@@ -29,11 +29,11 @@ for i = 0, partitions - 1 do
       leased = leased + 1
       if not c[7] then redis.call('HSET', claim, 'lapsed_at', ms) end
     else
-      attempt = attempt + 1
+      failures = failures + 1
       standing = 'ready'
       turn = redis.call('HINCRBY', KEYS[1], 'turns', 1)
-      if attempt >= most then standing = 'failed' end
-      redis.call('HSET', claim, 'state', standing, 'attempt', attempt, 'turn', turn, 'lapsed', '1')
+      if failures >= most then standing = 'failed' end
+      redis.call('HSET', claim, 'state', standing, 'failures', failures, 'turn', turn, 'lapsed', '1')
       redis.call('HDEL', claim, 'token', 'owner', 'idle', 'giving', 'lapsed_at')
     end
   end
@@ -81,16 +81,14 @@ for k = 1, #asking, 2 do
   end
 end
 redis.call('HDEL', KEYS[2], owner)
-local before = redis.call('HMGET', claim, 'store', 'lapsed', 'attempt', 'version')
-local token = redis.call('INCR', KEYS[3])
-redis.call('HSET', claim, 'state', 'held', 'owner', owner, 'token', token, 'since', ms)
+local before = redis.call('HMGET', claim, 'store', 'lapsed', 'failures', 'version')
+local token = hold(claim, KEYS[5 + 3 * best], KEYS[3], owner, ttl)
 redis.call('HDEL', claim, 'idle', 'giving', 'lapsed', 'ticked')
 -- What was shipped is behind the truth from here on. One that has yet to fetch it may die before it has.
 if best_rank == 0 then
   redis.call('HSET', claim, 'store', store)
   redis.call('HDEL', claim, 'place')
 end
-redis.call('SET', KEYS[5 + 3 * best], token, 'PX', ttl)
 local fetch = '0'
 if best_rank == 1 then fetch = '1' end
 return {'taken', best, token, before[3] or '0', before[1] or '', fetch, before[2] or '', before[4] or '0'}

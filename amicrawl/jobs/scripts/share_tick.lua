@@ -77,7 +77,7 @@ for k = 1, #asking, 2 do
   end
 end
 -- What is ready goes to a worker that has a slot to spare; only then is one given up for it.
-local over = turn > 0 and ms - (tonumber(mine[2]) or ms) > turn
+local over = turn > 0 and ms - (tonumber(mine[2]) or ms / 1000) * 1000 > turn
 if ready > askers + giving and (spare or over) then give = true end
 if not idle and owned > 1 and fits and owned > math.ceil(busy / machines) then give = true end
 if give then redis.call('HSET', claim, 'giving', '1') end

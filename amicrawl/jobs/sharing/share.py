@@ -78,7 +78,7 @@ class Taken:
 
     number: int
     token: int
-    attempt: int
+    failures: int
     """Crashes of it in a row so far."""
     store_before: str
     """The data directory that it was crawled in last; empty for none."""
@@ -163,11 +163,11 @@ class Share:
         answer = self._run("share_take", owner, _ms(ttl), data, place, ATTEMPTS, grace_ms)
         if answer[0] != "taken":
             return Nothing(answer[0], *map(int, answer[1:]))
-        _, number, token, attempt, before, fetch, lapsed, version = answer
+        _, number, token, failures, before, fetch, lapsed, version = answer
         return Taken(
             int(number),
             int(token),
-            _number(attempt),
+            _number(failures),
             str(before),
             fetch == "1",
             lapsed == "1",

@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from amicrawl.disk import OutputFile, explained
+from amicrawl.disk import explained
 from amicrawl.errors import InputError, OutputError
+from amicrawl.jobs.checkpoint import is_fetched
 from amicrawl.jobs.sharing.outbox import FILE_NAME, MARK_NAME
 from amicrawl.jobs.sharing.share_record import directory_of
 from amicrawl.jsontext import parsed
@@ -108,23 +109,12 @@ class Shipper:
         return said
 
     def _fetch_file(self, file: dict[str, Any], incoming: Path) -> None:
-        sha256, size = hashlib.sha256(), 0
-        output = OutputFile(incoming / file["name"].rpartition("/")[2], disk=self._disk)
-        try:
-            for block in self._bucket.blocks(file["key"]):
-                size += len(block)
-                if size > file["size"]:
-                    break
-                sha256.update(block)
-                output.write(block)
-            if (size, sha256.hexdigest()) != (file["size"], file["sha256"]):
-                raise InputError(
-                    f"{file['key']} at {self.url} is not what was shipped: its size or SHA-256 differs. "
-                    "The machine that shipped it still has the partition."
-                )
-            output.seal()
-        finally:
-            output.close()
+        path, size, sha256 = incoming / file["name"].rpartition("/")[2], file["size"], file["sha256"]
+        if not is_fetched(self._bucket, file["key"], path, size=size, sha256=sha256, disk=self._disk):
+            raise InputError(
+                f"{file['key']} at {self.url} is not what was shipped: its size or SHA-256 differs. "
+                "The machine that shipped it still has the partition."
+            )
 
     def _exchange(self, directory: Path, incoming: Path) -> None:
         """Have what came take the place of what is there."""

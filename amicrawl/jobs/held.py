@@ -1,0 +1,80 @@
+"""Held: whether a crawl may write, by the lease on its unit: a job, or a partition of a shared crawl.
+
+The lease is good from the moment at which its last successful renewal was begun, for as long as it
+lasts, less a margin, by a clock that only runs forward, also through a machine's sleep. So it is known
+to be held only as long as no other owner can have been given the unit. Once the claim is another's,
+`lost` says so for ever.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LONGEST_MARGIN = 5.0
+"""Seconds before its end from which a lease does not count any more, at most; a fifth of a short one."""
+
+
+def moment_of(ttl: float) -> float:
+    """Return for how long a lease of *ttl* seconds has to be good still where a change cannot wait."""
+    return min(0.25, ttl / 20)
+
+
+def steady_clock() -> float:
+    """Return seconds that only run forward, those that the machine sleeps included."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
+class HeldLease:
+    """The lease of one crawl. Any thread may ask; one renews."""
+
+    def __init__(
+        self, ttl: float, *, clock: Callable[[], float] = steady_clock, renewed: float | None = None
+    ) -> None:
+        """*ttl* in seconds; *renewed* is when, by *clock*, it was known to be good for that long."""
+        self._ttl = ttl
+        self._clock = clock
+        self._deadline = float("-inf")
+        self._granted_until = float("-inf")
+        self.lost = ""
+        """Why nothing may be written any more; empty while that is not so."""
+        if renewed is not None:
+            self._renewed(renewed)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the crawl may write: the lease is known to be good, and not lost."""
+        return not self.lost and self.seconds_left > 0
+
+    @property
+    def may_begin(self) -> bool:
+        """Whether what cannot wait, as the event loop, may begin to write: it is held a moment more."""
+        return not self.lost and self.seconds_left > moment_of(self._ttl)
+
+    @property
+    def seconds_left(self) -> float:
+        """For how long it is."""
+        return self._deadline - self._clock()
+
+    @property
+    def in_grace(self) -> bool:
+        """Whether the lease is renewed although the event loop does not turn: see `grant`."""
+        return self._clock() < self._granted_until
+
+    def grant(self, seconds: float) -> None:
+        """Renew the lease for *seconds* whether or not the event loop turns.
+
+        For work that holds it up: opening a large frontier, and closing it.
+        """
+        self._granted_until = self._clock() + seconds
+
+    def lose(self, why: str) -> None:
+        """Let nothing be written any more, because of *why*, unless that is so already."""
+        self.lost = self.lost or why
+
+    def _renewed(self, started: float) -> None:
+        """Take in a renewal that was begun at *started* and succeeded."""
+        self._deadline = started + self._ttl - min(LONGEST_MARGIN, self._ttl / 5)
