@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from amicrawl.crawl.carried import MAX_BODY
 from amicrawl.fetch import WireRequest
 from amicrawl.urls import Refused, fetchable
 
@@ -71,6 +72,7 @@ def wire_request(
         body=request.body,
         timeout=min(float(asked), timeout) if asked else timeout,
         proxy=request.meta.get("proxy") or (credentials.proxy if credentials is not None else ""),
+        max_body=request.meta.get(MAX_BODY),
         hidden=hidden,
     )
 

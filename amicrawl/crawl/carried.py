@@ -4,6 +4,8 @@ from __future__ import annotations
 
 META_JSON = "amicrawl_meta_json"
 """What goes into the `meta_json` column of a request's row; rows of the frontier have a place for it."""
+MAX_BODY = "amicrawl_max_body"
+"""Bytes of its response's body that are kept, where fewer than the limit are of use."""
 REQUISITE = "amicrawl_requisite"
 """That a page needs this to be shown; as the which in a row."""
 SITEMAP = "amicrawl_sitemap"

@@ -38,7 +38,7 @@ from scrapy.settings import SETTINGS_PRIORITIES
 
 from amicrawl.capture import Failure
 from amicrawl.config import Robots
-from amicrawl.crawl.carried import REQUISITE
+from amicrawl.crawl.carried import MAX_BODY, REQUISITE
 from amicrawl.crawl.output import frontier_directory
 from amicrawl.crawl.politeness import TAKES_TURN
 from amicrawl.crawl.run import Run, run_of
@@ -72,6 +72,8 @@ logger = logging.getLogger(__name__)
 
 _FILE = "robots.json"
 _JOURNAL = "robots.jsonl"
+_LARGEST = 512 * 1024
+"""Bytes of a robots.txt that are fetched: 500 KiB count (RFC 9309, section 2.5), more for chunks."""
 _MOST_NOTED = 500_000
 """Bytes of a robots.txt that the row of its host keeps."""
 _NOBODY_THERE = (CannotResolveHostError, DownloadConnectionRefusedError)
@@ -223,7 +225,7 @@ class RobotsMiddleware:
 
         *had_turn*: who needs it has had its turn there, and robots.txt takes it.
         """
-        meta = {"dont_obey_robotstxt": True, TAKES_TURN: not had_turn}
+        meta = {"dont_obey_robotstxt": True, TAKES_TURN: not had_turn, MAX_BODY: _LARGEST}
         request = Request(origin, meta=meta, callback=NO_CALLBACK)
         try:
             response = await self._crawler.engine.download_async(request)

@@ -26,12 +26,19 @@ _WORTH_ASKING = 0.02
 
 
 class Lateness:
-    """How late the loop is with what it has to do, in seconds."""
+    """How late the loop is with what it has to do."""
 
-    __slots__ = ("seconds",)
+    __slots__ = ("due", "seconds")
 
     def __init__(self) -> None:
         self.seconds = 0.0
+        """How late it was with the last look at the clock."""
+        self.due = inf
+        """When the next look is due."""
+
+    def at(self, now: float) -> float:
+        """Return how late the loop is *now*, in seconds."""
+        return max(self.seconds, now - self.due)
 
 
 class Watcher(Protocol):
@@ -158,7 +165,7 @@ class Exchange:
             return
         now = time.monotonic()
         if self.first_byte is None:
-            if self._lateness.seconds > _WORTH_ASKING:
+            if self._lateness.at(now) > _WORTH_ASKING:
                 # The server must not be blamed for a busy loop.
                 now = max(self.began, now - self._connection.waited())
             self.first_byte = now

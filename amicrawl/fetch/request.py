@@ -100,7 +100,7 @@ class Message(NamedTuple):
             # A line of which not all was sent is no secret either.
             at = self.data.index(self.for_proxy)
             data = data[:at] + data[at + len(self.for_proxy) :]
-        return without_values(data, hidden) if hidden else data
+        return without_values(data, hidden)
 
 
 class Unfetchable(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 from amicrawl.capture import Failure
@@ -67,9 +68,7 @@ class Transport:
         self._patience = patience
         self._exchanges: set[Exchange] = set()
         self._timer: asyncio.TimerHandle | None = None
-        self._due = 0.0
         self.lateness = Lateness()
-        """How late the loop was at the last look, or how long it has been at work since."""
         self._active = 0
         self._closing: asyncio.Event | None = None
 
@@ -150,14 +149,16 @@ class Transport:
     def _sweep(self) -> None:
         """Wake the exchanges whose time may be up, and come again as long as there are any."""
         now = time.monotonic()
-        self.lateness.seconds = now - self._due
+        self.lateness.seconds = now - self.lateness.due
         for exchange in [each for each in self._exchanges if each.wake_at <= now]:
             exchange.wake(now)
         more = bool(self._exchanges) and self._closing is None
         self._timer = None
         if more:
             self._sweep_later()
+        else:
+            self.lateness.due = inf
 
     def _sweep_later(self) -> None:
-        self._due = time.monotonic() + _SWEEP
+        self.lateness.due = time.monotonic() + _SWEEP
         self._timer = self._loop.call_later(_SWEEP, self._sweep)

@@ -15,7 +15,8 @@ null: what is not known is empty. `ttfb_ms` alone may be null.
     warc_offset     first byte of the record's gzip member; 0 for a failure
     warc_length     bytes of that member; 0 for a failure
     error           why there was no response: a `Failure`, a colon, details; empty on success
-    meta_json       what the seed list said of the URL besides, as a JSON object of strings
+    meta_json       what the seed list said of the URL besides, as a JSON object of strings, and
+                    `tls_fault`, why the certificate of the server was not trusted
     etag            ETag as sent; for a 304 without one, the seed's
     last_modified   Last-Modified as sent; for a 304 without one, the seed's
     final_url       where a redirect points; for other answers the URL itself; empty for a failure
@@ -32,6 +33,8 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Final
+
+import orjson
 
 from amicrawl.capture import Failure
 from amicrawl.record.warc import target_uri, unix_ms
@@ -82,6 +85,8 @@ Row = dict[str, str | int | bool | None]
 
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 _HOST_ENDS = re.compile(r"[/?#\\]")
+TLS_FAULT = "tls_fault"
+"""The key of `meta_json` that says why the certificate of the server was not trusted."""
 _INT32_MAX = 2**31 - 1
 
 
@@ -104,7 +109,7 @@ def row_of(item: CaptureItem) -> Row:
         "warc_offset": location.offset if location else 0,
         "warc_length": location.length if location else 0,
         "error": _error(capture) if failed else "",
-        "meta_json": item.seed.meta_json,
+        "meta_json": _meta_json(item),
         "etag": etag,
         "last_modified": last_modified,
         "final_url": "" if failed else _printable(item.final_url) or capture.url,
@@ -116,6 +121,27 @@ def row_of(item: CaptureItem) -> Row:
         "record_id": item.record_id,
         "attempts": item.attempts,
     }
+
+
+def _meta_json(item: CaptureItem) -> str:
+    """Return what the seed said besides, with what the certificate of the server lacked, if anything.
+
+    A recrawl has the row of the crawl before as its seed: what it said of a certificate is dropped.
+    """
+    meta, tls = item.seed.meta_json, item.capture.tls
+    fault = tls.fault or "not verified" if tls is not None and not tls.verified else ""
+    if not fault and TLS_FAULT not in meta:
+        return meta
+    try:
+        fields = orjson.loads(meta or "{}")
+    except orjson.JSONDecodeError:
+        return meta
+    if not isinstance(fields, dict):
+        return meta
+    fields.pop(TLS_FAULT, None)
+    if fault:
+        fields[TLS_FAULT] = fault
+    return orjson.dumps(fields).decode() if fields else ""
 
 
 def host_of(url: str) -> str:

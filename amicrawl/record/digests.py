@@ -48,22 +48,29 @@ class Digests:
 
 
 def digests_of(capture: Capture) -> Digests:
-    """Read the body of *capture* once (twice where it is chunked) and return its digests."""
+    """Read the body of *capture* once and return its digests.
+
+    A chunked body is read once more only where it is not from the wire, which decodes it on receipt.
+    """
     block = _sha1(capture.head)
     body = _sha1()
     for piece in capture.body.blocks():
         block.update(piece)
         body.update(piece)
-    payload, payload_length = body, len(capture.body)
-    if is_chunked(capture.fields):
-        payload, payload_length = _sha1(), 0
+    if capture.payload_digest is not None:
+        payload, payload_length = capture.payload_digest
+    elif is_chunked(capture.fields):
+        decoded, payload_length = _sha1(), 0
         for piece in capture.payload():
-            payload.update(piece)
+            decoded.update(piece)
             payload_length += len(piece)
+        payload = decoded.hexdigest()
+    else:
+        payload, payload_length = body.hexdigest(), len(capture.body)
     return Digests(
         block=labelled(block.digest()),
         wire_payload=_wire_payload(capture, body.digest()),
-        payload=payload.hexdigest(),
+        payload=payload,
         payload_length=payload_length,
     )
 

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     Fields = list[tuple[str, str]]
 
 RECONSTRUCTED_BY = "WARC-Reconstructed-By"
+TLS_FAULT = "WARC-TLS-Fault"
+"""Extension field: why the certificate of the server was not trusted; absent where it was."""
 """The field that marks a block as rebuilt from a parsed response; its value names who parsed it."""
 
 
@@ -147,6 +149,8 @@ def _shared_fields(capture: Capture) -> Fields:
         # The field is defined for names of the IANA registry, and OpenSSL's own are others.
         if capture.tls.cipher.startswith("TLS_"):
             fields.append(("WARC-Cipher-Suite", capture.tls.cipher))
+        if not capture.tls.verified:
+            fields.append((TLS_FAULT, _on_one_line(capture.tls.fault or "not verified")))
     if capture.reconstructed_by:
         fields.append((RECONSTRUCTED_BY, capture.reconstructed_by))
     return fields

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 from itertools import pairwise
 from pathlib import Path
@@ -251,3 +252,56 @@ def test_a_head_that_drips_in_is_read_in_one_pass() -> None:
 
 def test_an_answer_to_head_has_no_body() -> None:
     assert Read(OK + b"Content-Length: 5\r\n\r\n", method="HEAD").more is More.NONE
+
+
+CHUNKED_HEAD = OK + b"Transfer-Encoding: chunked\r\n\r\n"
+
+
+def read_until_cut(piece: bytes, *, most: int) -> Read:
+    """Read *piece* again and again, up to *most* bytes."""
+    spool = Spool(Path("/nowhere"), above=1 << 30)
+    reader = ResponseReader("GET", spool, max_header=1 << 16, max_body=most)
+    reader.feed(CHUNKED_HEAD)
+    while reader.feed(piece) is not More.CUT:
+        pass
+    read = Read(CHUNKED_HEAD, end=False)
+    read.reader, read.body = reader, b"".join(spool.blocks())
+    return read
+
+
+def test_a_body_of_absurdly_many_tiny_chunks_is_cut_long_before_the_cap() -> None:
+    read = read_until_cut(b"1\r\nx\r\n" * 1000, most=1 << 26)
+    assert len(read.body) < 1 << 20
+    assert read.reader.payload_digest is not None
+    assert read.reader.payload_digest[1] >= 100_000
+
+
+@pytest.mark.parametrize("line", [b"1;name=value\r\nx\r\n", b"1\nx\n"])
+def test_extensions_and_bare_line_ends_do_not_pay_for_tiny_chunks(line: bytes) -> None:
+    assert len(read_until_cut(line * 1000, most=1 << 26).body) < 4 << 20
+
+
+def test_small_chunks_of_an_honest_server_are_not_cut() -> None:
+    chunk = b"50\r\n" + b"x" * 0x50 + b"\r\n"
+    assert len(read_until_cut(chunk * 1000, most=1 << 24).body) == 1 << 24
+
+
+def test_endless_trailers_are_cut() -> None:
+    spool = Spool(Path("/nowhere"), above=1 << 30)
+    reader = ResponseReader("GET", spool, max_header=1 << 16, max_body=1 << 26)
+    reader.feed(CHUNKED_HEAD + b"0\r\n")
+    fed = 0
+    while reader.feed(b"X: y\r\n" * 1000) is not More.CUT:
+        fed += 6000
+    assert fed <= 1 << 16
+
+
+@given(chunks=st.lists(st.binary(min_size=1, max_size=40), max_size=12), cuts=CUTS)
+def test_the_digest_of_a_chunked_payload_is_taken_as_it_comes(
+    chunks: list[bytes], cuts: list[int]
+) -> None:
+    body = b"".join(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks) + b"0\r\nX: y\r\n\r\n"
+    read = Read(*split(CHUNKED_HEAD + body, cuts))
+    payload = b"".join(chunks)
+    assert read.more is More.NONE
+    assert read.reader.payload_digest == (hashlib.sha1(payload).hexdigest(), len(payload))

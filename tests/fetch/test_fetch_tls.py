@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 import trustme
-from fetch.serving import always, answer, content
+from fetch.serving import always, answer, content, silence
 from odd_responses import FIVE, OK, LoopbackServer, read_request
 
 from amicrawl.capture import Failure, Truncation
 from amicrawl.config import TlsPolicy
 from amicrawl.errors import UsageError
 from amicrawl.fetch import Wire, WireRequest
+from amicrawl.fetch.tls import TlsSettings
 
 if TYPE_CHECKING:
     import socket
@@ -254,3 +255,74 @@ def test_a_missing_file_of_certificates_is_named(
                 await wire.fetch(WireRequest(url="https://127.0.0.1:1/"))
 
     run_once(fetch())
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_a_session_is_resumed_and_what_its_handshake_showed_holds(
+    run: Run, make_wire: Callable[..., Wire], version: ssl.TLSVersion
+) -> None:
+    reused: list[bool | None] = []
+
+    def serve(connection: socket.socket) -> None:
+        assert isinstance(connection, ssl.SSLSocket)
+        reused.append(connection.session_reused)
+        always(OK + FIVE)(connection)
+
+    async def fetch(url: str) -> list[Capture]:
+        async with make_wire(wire={"tls": TlsPolicy.RECORD}) as wire:
+            closing = [(b"Connection", b"close")]
+            return [await wire.fetch(WireRequest(url=url, fields=closing)) for _ in range(3)]
+
+    with LoopbackServer(secured(context(trustme.CA(), version=version), serve)) as server:
+        captures = run(fetch(server.url.replace("http:", "https:")))
+    assert [content(capture) for capture in captures] == [b"hello"] * 3
+    assert reused == [False, True, True]
+    assert {capture.tls.fault for capture in captures if capture.tls} == {
+        "unable to get issuer cert locally"
+    }
+    assert len({capture.tls.certificate for capture in captures if capture.tls}) == 1
+    assert captures[2].tls is not None
+    assert captures[2].tls.certificate
+
+
+def test_a_session_without_trust_is_not_resumed_where_trust_is_asked_for(
+    run: Run, make_wire: Callable[..., Wire]
+) -> None:
+    async def fetch(url: str) -> list[Capture]:
+        async with make_wire() as wire:
+            closing = [(b"Connection", b"close")]
+            policies = [TlsPolicy.RECORD, TlsPolicy.VERIFY]
+            return [
+                await wire.fetch(WireRequest(url=url, fields=closing, tls=policy)) for policy in policies
+            ]
+
+    with LoopbackServer(secured(context(trustme.CA()), always(OK + FIVE))) as server:
+        captures = run(fetch(server.url.replace("http:", "https:")))
+    assert [capture.failure for capture in captures] == [None, Failure.TLS_CERTIFICATE]
+    captures[0].body.close()
+
+
+def test_versions_and_ciphers_are_those_that_are_set(
+    fetch_from: Callable[..., Capture], authority: trustme.CA
+) -> None:
+    settings = TlsSettings(maximum="TLSv1.2", ciphers="ECDHE-ECDSA-AES128-GCM-SHA256")
+    capture = fetch_from(secured(context(authority), always(OK + FIVE)), tls_settings=settings)
+    assert capture.tls is not None
+    assert (capture.tls.version, capture.tls.cipher) == ("tls/1.2", "ECDHE-ECDSA-AES128-GCM-SHA256")
+    capture.body.close()
+    old = context(authority, version=ssl.TLSVersion.TLSv1_2)
+    refused = fetch_from(secured(old, always(OK + FIVE)), tls_settings=TlsSettings(minimum="TLSv1.3"))
+    assert refused.failure is Failure.TLS_HANDSHAKE
+
+
+@pytest.mark.parametrize("settings", [TlsSettings(minimum="SSLv3"), TlsSettings(ciphers="no such")])
+def test_a_tls_setting_that_openssl_does_not_have_is_refused(
+    run_once: Run, make_wire: Callable[..., Wire], settings: TlsSettings
+) -> None:
+    async def fetch(url: str) -> None:
+        async with make_wire(wire={"tls_settings": settings}) as wire:
+            with pytest.raises(UsageError):
+                await wire.fetch(WireRequest(url=url))
+
+    with LoopbackServer(silence) as server:
+        run_once(fetch(server.url.replace("http:", "https:")))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
 import threading
+import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -411,3 +413,96 @@ def test_nothing_is_left_open(run: Run, make_wire: Callable[..., Wire]) -> None:
         before, after = run(fetch())
     # Fewer where a server of an earlier test lets go of its last connections meanwhile.
     assert before >= after
+
+
+def test_what_is_secret_by_its_name_is_sent_and_not_kept(
+    run_once: Run, make_wire: Callable[..., Wire]
+) -> None:
+    received: list[bytes] = []
+
+    def serve(connection: socket.socket) -> None:
+        received.append(read_request(connection))
+        connection.sendall(OK + FIVE)
+
+    with LoopbackServer(serve) as server:
+
+        async def fetch() -> Capture:
+            async with make_wire() as wire:
+                fields = [(b"Cookie", b"geheim")]
+                return await wire.fetch(WireRequest(url=server.url, fields=fields))
+
+        capture = run_once(fetch())
+    capture.body.close()
+    assert b"Cookie: geheim" in received[0]
+    assert b"geheim" not in capture.request
+
+
+def test_a_connection_is_made_from_the_address_that_is_asked_for(
+    run: Run, make_wire: Callable[..., Wire]
+) -> None:
+    peers: list[str] = []
+
+    def serve(connection: socket.socket) -> None:
+        peers.append(connection.getpeername()[0])
+        always(OK + FIVE)(connection)
+
+    with LoopbackServer(serve) as server:
+
+        async def fetch() -> list[Capture]:
+            async with make_wire() as wire:
+                addresses = ["127.0.0.7", "127.0.0.7", "127.0.0.8", ""]
+                return [await wire.fetch(WireRequest(url=server.url, bind=bind)) for bind in addresses]
+
+        assert [content(capture) for capture in run(fetch())] == [b"hello"] * 4
+    assert peers == ["127.0.0.7", "127.0.0.8", "127.0.0.1"]
+
+
+def test_an_address_that_is_not_ours_to_bind_to_is_a_failure(
+    run: Run, make_wire: Callable[..., Wire]
+) -> None:
+    with LoopbackServer(always(OK + FIVE)) as server:
+
+        async def fetch() -> Capture:
+            async with make_wire() as wire:
+                return await wire.fetch(WireRequest(url=server.url, bind="192.0.2.1"))
+
+        capture = run(fetch())
+        assert server.connections == 0
+    assert capture.failure in {Failure.NO_ROUTE, Failure.OTHER}
+
+
+def test_a_busy_loop_is_not_the_servers_latency(run: Run, make_wire: Callable[..., Wire]) -> None:
+    """The answer is there at once; the loop is busy for half a second before it looks."""
+    with LoopbackServer(always(OK + FIVE)) as server:
+
+        async def fetch() -> Capture:
+            async with make_wire() as wire:
+                (await wire.fetch(WireRequest(url=server.url))).body.close()
+
+                def departs() -> None:
+                    asyncio.get_running_loop().call_soon(time.sleep, 0.8)
+
+                return await wire.fetch(WireRequest(url=server.url), departs=departs)
+
+        capture = run(fetch())
+    capture.body.close()
+    assert capture.ttfb_ms is not None
+    assert capture.ttfb_ms < 600
+
+
+def test_a_fetch_leaves_nothing_for_the_collector(run: Run, make_wire: Callable[..., Wire]) -> None:
+    """Cycles would be found by full collections only, which stop a crawl for as long as they take."""
+    with LoopbackServer(always(OK + FIVE)) as server:
+
+        async def fetch() -> int:
+            async with make_wire() as wire:
+                for count in (10, 300):
+                    gc.collect()
+                    gc.disable()
+                    for _ in range(count):
+                        (await wire.fetch(WireRequest(url=server.url))).body.close()
+                found = gc.collect()
+                gc.enable()
+                return found
+
+        assert run(fetch()) < 30

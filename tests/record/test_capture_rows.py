@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from record.exchanges import BEGAN, HEAD, NOT_MODIFIED, capture, failed, item
 
-from amicrawl.capture import Failure, Truncation
+from amicrawl.capture import Failure, Tls, Truncation
 from amicrawl.record import CAPTURES, CaptureItem, RecordLocation
 from amicrawl.record.captures import ERROR_LIMIT, header_text, host_of, row_of
 from amicrawl.record.warc import unix_ms
@@ -175,3 +175,25 @@ def test_any_text_has_a_host_or_none(url: str) -> None:
 def test_the_first_head_of_several_does_not_count() -> None:
     head = b"HTTP/1.1 103 Early Hints\r\nContent-Type: a/b\r\n\r\n" + HEAD
     assert row_of(stored(head=head))["content_type"] == "text/html"
+
+
+@pytest.mark.parametrize(
+    ("verified", "before", "after"),
+    [
+        (True, "", ""),
+        (True, '{"a":"b"}', '{"a":"b"}'),
+        (True, '{"a":"b","tls_fault":"cert has expired"}', '{"a":"b"}'),
+        (True, '{"tls_fault":"cert has expired"}', ""),
+        (False, "", '{"tls_fault":"self signed"}'),
+        (False, '{"a":"b"}', '{"a":"b","tls_fault":"self signed"}'),
+        (False, '{"tls_fault":"cert has expired"}', '{"tls_fault":"self signed"}'),
+        (False, "no JSON", "no JSON"),
+        (False, "[1]", "[1]"),
+    ],
+)
+def test_the_row_says_what_the_certificate_of_this_crawl_lacked(
+    verified: bool, before: str, after: str
+) -> None:
+    tls = Tls("tls/1.3", "", verified=verified, fault="" if verified else "self signed")
+    made = item(capture(tls=tls), Seed("http://example.org/", meta_json=before))
+    assert row_of(made)["meta_json"] == after

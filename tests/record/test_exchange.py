@@ -52,6 +52,19 @@ def test_a_capture_whose_request_is_not_known_has_a_response_alone() -> None:
     assert values(response, "WARC-Concurrent-To") == []
 
 
+def test_both_records_say_what_the_certificate_lacked_and_nothing_of_one_that_is_trusted() -> None:
+    for tls, said in (
+        (
+            Tls("tls/1.3", "TLS_AES_128_GCM_SHA256", verified=False, fault="cert has expired"),
+            ["cert has expired"],
+        ),
+        (Tls("tls/1.3", "TLS_AES_128_GCM_SHA256", verified=True), []),
+        (None, []),
+    ):
+        for record in records_of(capture(tls=tls)):
+            assert values(record, "WARC-TLS-Fault") == said
+
+
 def test_the_protocols_are_named_from_the_upper_to_the_lower() -> None:
     tls = Tls("tls/1.3", "TLS_AES_128_GCM_SHA256", verified=True)
     for record in records_of(capture(protocol="h2", tls=tls)):
