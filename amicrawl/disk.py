@@ -17,6 +17,7 @@ import errno
 import fcntl
 import os
 import stat
+import sys
 import tempfile
 from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 OPEN_SUFFIX = ".open"
 _FORBIDDEN = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+_TOO_MANY = frozenset({errno.EMFILE, errno.ENFILE})
 
 # For more at a time Linux looks for larger stretches of memory to hold it, and those are what a virtual
 # machine gives back to its host while they are free: having them back takes longer than writing.
@@ -222,7 +224,13 @@ class OutputFile:
             return
         try:
             is_own = os.path.samestat(self.open_path.stat(), os.fstat(self._descriptor))
-        except FileNotFoundError:
+        except FileNotFoundError as error:
+            if not self.path.parent.exists():
+                raise OutputError(
+                    f"{self.path.parent} is not there any more: it was moved or removed while "
+                    f"{self.path.name} was being written. Put it back where it was, then start the same "
+                    "command again."
+                ) from error
             is_own = False
         if not is_own:
             raise OutputError(
@@ -251,13 +259,42 @@ def remove_durably(path: Path, *, disk: Disk) -> None:
         disk.sync_directory(path.parent)
 
 
+def _remedy(error: OSError, path: Path) -> str:
+    """Return what to do about *error*, which *path* met with, before the command is started again."""
+    if error.errno in _FORBIDDEN:
+        return "Permit writing there"
+    if error.errno in _TOO_MANY:
+        return "Permit more open files (ulimit -n 4096)"
+    if error.errno == errno.ENOENT:
+        return f"Put {path.parent} back where it was"
+    return "Make room or mend the disk"
+
+
+def keep_standard_streams() -> None:
+    """Open those of the streams 0 to 2 that are closed, for nothing to be read from or written to.
+
+    Otherwise the next file that is opened gets the number, and what is printed goes into it.
+    """
+    for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            opened = os.open(os.devnull, os.O_RDWR)
+            if opened != descriptor:
+                os.dup2(opened, descriptor)
+                os.close(opened)
+        if getattr(sys, name) is None:
+            mode = "r" if name == "stdin" else "w"
+            setattr(sys, name, os.fdopen(descriptor, mode, closefd=False, encoding="utf-8"))
+
+
 @contextmanager
 def explained(path: Path, action: str) -> Iterator[None]:
     """Turn an OSError into the OutputError that says what happened to *path* and what to do."""
     try:
         yield
     except OSError as error:
-        remedy = "Permit writing there" if error.errno in _FORBIDDEN else "Make room or mend the disk"
+        remedy = _remedy(error, path)
         raise OutputError(
             f"{path} cannot be {action}: {error.strerror or error}. {remedy}, then start the same "
             "command again with the same output directory: a crawl repairs what is there and goes on, "

@@ -20,6 +20,7 @@ from typer.core import TyperGroup
 
 from amicrawl import __version__
 from amicrawl.cli.commands import COMMANDS, Listed
+from amicrawl.disk import keep_standard_streams
 from amicrawl.errors import AmicrawlError, ExitCode
 
 
@@ -62,6 +63,7 @@ def _amicrawl(
 
 def main() -> None:
     """Run the command line of this process and exit."""
+    keep_standard_streams()
     try:
         app()
     except AmicrawlError as error:

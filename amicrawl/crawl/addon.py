@@ -39,6 +39,7 @@ from amicrawl.crawl.trim import trim_to_archiving
 from amicrawl.crawl.watching.control import Control
 from amicrawl.crawl.watching.logs import dress, hush_the_greeting
 from amicrawl.crawl.watching.progress import Progress
+from amicrawl.disk import keep_standard_streams
 from amicrawl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ class ArchiveAddon(RunHolder):
     @classmethod
     def update_pre_crawler_settings(cls, settings: BaseSettings) -> None:
         """Choose the event loop, which may be installed before any crawler exists."""
+        keep_standard_streams()
         if find_spec("uvloop") is not None and not is_reactor_installed() and not _loop_runs():
             settings.set("ASYNCIO_EVENT_LOOP", _UVLOOP, "addon")
             _make_way_for_uvloop(settings)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+import threading
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from scrapy import signals
@@ -44,6 +46,7 @@ class Closing:
             self._run.on_pause = self._crawler.engine.pause
             self._run.on_wake = self._go_on
         cast("Any", reactor).addSystemEventTrigger("before", "shutdown", self._seal_at_once)
+        _heed_hangup()
         self._watch()
 
     def _go_on(self) -> None:
@@ -96,3 +99,12 @@ class Closing:
         if self._run.following is not None:
             for name, count in self._run.following.counts.items():
                 self._crawler.stats.set_value(f"amicrawl/links/{name}", count)
+
+
+def _heed_hangup() -> None:
+    """Have a terminal that is closed end the crawl as SIGTERM does, unless SIGHUP is ignored (nohup)."""
+    if (
+        threading.current_thread() is threading.main_thread()
+        and signal.getsignal(signal.SIGHUP) is signal.SIG_DFL
+    ):
+        signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shlex
 import signal
 import subprocess
 import time
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from archive_reading import check_sealed, record, rows
 from loopback import PROJECT, RawServer, command, environment, page, write_lines
 
@@ -123,3 +125,28 @@ def test_a_crawl_that_waits_for_standard_input_can_be_stopped(tmp_path: Path) ->
     assert child.stderr is not None
     child.stdin.close()
     child.stderr.close()
+
+
+def test_a_terminal_that_is_closed_drains_and_seals_as_a_signal_does(tmp_path: Path) -> None:
+    with RawServer(lambda _: page(b"x" * 1000), pause=0.5) as server:
+        child = start(server, tmp_path, urls=500, settings={"AMICRAWL_PER_HOST": "2"})
+        wait_until(lambda: len(server.requests) >= 3)
+        child.send_signal(signal.SIGHUP)
+        _, stderr = child.communicate(timeout=100)
+    out = tmp_path / "out"
+    assert child.returncode == ExitCode.STOPPED, stderr
+    assert not list(out.glob("*.open"))
+    assert len(rows(out)) >= 3
+
+
+@pytest.mark.parametrize("closed", ["2>&-", "<&- >&- 2>&-"])
+def test_closed_standard_streams_keep_no_crawl_from_its_end(tmp_path: Path, closed: str) -> None:
+    with RawServer(lambda _: page(b"ok")) as server:
+        seeds = write_lines(tmp_path / "seeds.txt", [f"{server.url}/a"])
+        line = shlex.join(command(seeds, tmp_path / "out"))
+        done = subprocess.run(
+            ["bash", "-c", f"exec {line} {closed}"], cwd=PROJECT, env=environment(), check=False
+        )
+    assert done.returncode == ExitCode.DONE
+    assert len(rows(tmp_path / "out")) == 1
+    check_sealed(tmp_path / "out" / "ami-00000.warc.gz")
