@@ -46,6 +46,14 @@ Arguments = Annotated[
     list[str] | None,
     typer.Option("-a", metavar="NAME=VALUE", help="A spider argument, in place of a crawl file's."),
 ]
+Processes = Annotated[
+    str,
+    typer.Option(
+        metavar="N",
+        help="Crawl with N processes, each some of the hosts; auto: one a core.",
+        show_default="1",
+    ),
+]
 Now = Annotated[bool, typer.Option("--now", help="Crawl even if the schedule says: later.")]
 
 
@@ -55,6 +63,7 @@ def crawl(
     out: Out = "",
     settings: Settings = None,
     arguments: Arguments = None,
+    processes: Processes = "",
     now: Now = False,
 ) -> None:
     """Crawl WHAT: a site by its URL, the URLs of a seed list, or what a crawl file says.
@@ -69,6 +78,8 @@ def crawl(
     given = pairs(arguments or [], option="-a")
     if out:
         given["out"] = out
+    if processes:
+        given["processes"] = processes
     wanted = given | _as_arguments(pairs(settings or [], option="-s"), given)
     if isinstance(target, Path):
         _begin_by_file(target, given, wanted, passed_on(settings), now=now)

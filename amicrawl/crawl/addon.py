@@ -32,6 +32,7 @@ from amicrawl.crawl.keeping import Keeping
 from amicrawl.crawl.looking import only_looks
 from amicrawl.crawl.pipelines import CapturesPipeline, WarcPipeline
 from amicrawl.crawl.politeness import PolitenessMiddleware
+from amicrawl.crawl.processes import is_child
 from amicrawl.crawl.redirects import AsFoundRedirectMiddleware
 from amicrawl.crawl.room import DiskRoom
 from amicrawl.crawl.run import Run, RunHolder
@@ -305,13 +306,15 @@ def _set_components(settings: BaseSettings, spider: Any, config: CrawlConfig) ->
     # The frontier is closed by `Closing`, after which nothing of it may be written.
     place("EXTENSIONS", Keeping, -1)
     place("EXTENSIONS", Closing, 0)
-    place("EXTENSIONS", Progress, 0)
+    # Of several processes, the parent shows the progress of all.
+    place("EXTENSIONS", Progress, None if is_child() else 0)
     place("EXTENSIONS", DiskRoom, 0)
     # What comes behind `Closing` finds files sealed and the finish reason known.
     place("EXTENSIONS", Control, 10)
     for path, number, is_wanted in (
         # Before anything can be written: it knows whether that may be.
         ("sharing.sharing.Sharing", -5, getattr(spider, "share", None)),
+        ("processes.child.Process", -5, is_child()),
         # Before anything that opens the output: a directory that is another's is not touched.
         ("job.joblink.JobLink", -2, getattr(spider, "job", None) is not None),
         ("watching.stopping.StopConditions", 0, _has_stop_conditions(config)),

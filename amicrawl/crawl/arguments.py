@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Self
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 _TRUE = frozenset({"1", "true", "yes", "on"})
 _FALSE = frozenset({"0", "false", "no", "off", ""})
 _LAST_HOUR = 0xFFFF_FFFF
+_MOST_PROCESSES = 128
 JOB_ARGUMENT = "_job"
 """The argument in which scrapyd names the job; a spider that has it gets a directory for it."""
 # Given by scrapyd to every job; named so that it is not taken for a slip of the pen.
@@ -40,6 +42,8 @@ class SeedArguments:
     """Which part of the hosts is fetched, from 0."""
     shards: int = 1
     """Into how many parts the hosts are divided."""
+    processes: str = "1"
+    """How many processes crawl, each some of the hosts: a number, or `auto` for one a core."""
     fresh: bool = False
     """Whether a directory that holds a frontier is refused instead of resumed."""
     rebuild: bool = False
@@ -69,11 +73,17 @@ class SeedArguments:
             run_id=values.get("run_id") or None,
             shard=shard,
             shards=shards,
+            processes=_processes(values, shards=shards),
             fresh=_switch(values, "fresh"),
             rebuild=_switch(values, "rebuild"),
             strict=_switch(values, "strict"),
             config=values.get("config") or None,
         )
+
+    @property
+    def count(self) -> int:
+        """The number of processes."""
+        return process_count(self.processes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +108,8 @@ class SiteArguments:
     """Which part of the hosts is fetched, from 0."""
     shards: int = 1
     """Into how many parts the hosts are divided."""
+    processes: str = "1"
+    """How many processes crawl, each some of the hosts: a number, or `auto` for one a core."""
     fresh: bool = False
     """Whether a directory that holds a frontier is refused instead of resumed."""
     rebuild: bool = False
@@ -134,10 +146,16 @@ class SiteArguments:
             run_id=values.get("run_id") or None,
             shard=shard,
             shards=shards,
+            processes=_processes(values, shards=shards),
             fresh=_switch(values, "fresh"),
             rebuild=_switch(values, "rebuild"),
             config=values.get("config") or None,
         )
+
+    @property
+    def count(self) -> int:
+        """The number of processes."""
+        return process_count(self.processes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +232,25 @@ def _shard(values: Mapping[str, str]) -> tuple[int, int]:
             f"so the last of {shards} is {max(shards - 1, 0)}."
         )
     return shard, shards
+
+
+def process_count(text: str) -> int:
+    """Return the number of processes that *text* asks for: a number, or `auto` for one a core."""
+    return len(os.sched_getaffinity(0)) if text == "auto" else int(text)
+
+
+def _processes(values: Mapping[str, str], *, shards: int) -> str:
+    text = values.get("processes", "1")
+    if text != "auto" and not (text.isascii() and text.isdigit() and 1 <= int(text) <= _MOST_PROCESSES):
+        raise UsageError(
+            f"Argument processes={text!r} is neither a number from 1 to {_MOST_PROCESSES} nor auto."
+        )
+    if text != "1" and (shards > 1 or values.get("share")):
+        raise UsageError(
+            f"Argument processes={text!r} does not go with shards or share, which deal the hosts, too. "
+            "Choose one of them."
+        )
+    return text
 
 
 def _number(values: Mapping[str, str], name: str, default: int) -> int:

@@ -15,7 +15,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
 from amicrawl.capture import Failure
-from amicrawl.frontier import Source
+from amicrawl.frontier import Offer, Source
 from amicrawl.urls import Refused
 
 if TYPE_CHECKING:
@@ -86,9 +86,15 @@ async def offer_seed(run: Run, seed: Seed) -> None:
     run.tally.seeds_read += 1
     key = run.key_of(seed.url)
     if isinstance(key, Refused):
+        if run.errand.shard and not run.deals_seeds:
+            # It has no host: of all that read the list, the first accounts for it.
+            run.tally.seeds_elsewhere += 1
+            return
         run.tally.seeds_bad += 1
         await run.record_unasked(seed, Failure.UNFETCHABLE_URL, key.reason)
     elif not run.is_ours(key.host):
         run.tally.seeds_elsewhere += 1
+        if run.deals_seeds and run.elsewhere is not None:
+            await run.elsewhere([Offer(seed=seed, key=key, source=Source.SEED)])
     elif not run.offer(seed, key, source=Source.SEED):
         run.tally.seeds_known += 1

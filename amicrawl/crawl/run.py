@@ -85,6 +85,13 @@ class Run:
     on_end: Callable[[str], None] | None = None
     """What closes the crawl for a reason; `Closing` puts itself here."""
 
+    deals_seeds = False
+    """Whether this process alone reads the seed list, and gives others their part of it."""
+    gets_seeds = False
+    """Whether another process reads the seed list, and sends what is ours."""
+    elsewhere_at_once: Callable[[list[Offer]], None] | None = None
+    """What keeps what belongs to other partitions, where no event loop can be waited for."""
+
     def __init__(
         self,
         config: CrawlConfig,

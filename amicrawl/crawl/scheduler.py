@@ -25,7 +25,7 @@ from amicrawl.crawl.parking import Parking
 from amicrawl.crawl.run import Run, run_of
 from amicrawl.crawl.ticket import NOTHING_MORE, TICKET, ticket_of
 from amicrawl.crawl.visit import Ticket
-from amicrawl.frontier import Source
+from amicrawl.frontier import Offer, Source
 from amicrawl.seed import Seed
 from amicrawl.urls import Refused
 
@@ -115,9 +115,12 @@ class FrontierScheduler(BaseScheduler):
     def _enqueue_row(self, request: Request, key: UrlKey, words: Mapping[str, object]) -> bool:
         """Offer *request*, which *words* hold; False where it is known or another shard's."""
         if "redirect_times" in request.meta and not self._run.is_ours(key.host):
-            self._crawler.stats.inc_value("amicrawl/redirects/other_shard")
+            if self._run.elsewhere_at_once is None:
+                self._crawler.stats.inc_value("amicrawl/redirects/other_shard")
+            else:
+                self._run.elsewhere_at_once([self._offer_of(request, key, words)])
             return False
-        if self._offer(request, key, words):
+        if self._run.frontier.offer(self._offer_of(request, key, words)):
             if (keepsake := keepsake_of(request)) is not None:
                 self._run.reading.keepsakes[key] = keepsake
             self._count("enqueued")
@@ -170,13 +173,12 @@ class FrontierScheduler(BaseScheduler):
         """
         self._run.reading.end(internals.requests_in_progress(self._crawler))
 
-    def _offer(self, request: Request, key: UrlKey, words: Mapping[str, object]) -> bool:
+    def _offer_of(self, request: Request, key: UrlKey, words: Mapping[str, object]) -> Offer:
         meta = request.meta
         # What the producer knew of a seed belongs to every hop that it leads to; its digest does not.
-        meta_json = str(meta.get(META_JSON, ""))
-        return self._run.offer(
-            Seed(request.url, meta_json=meta_json),
-            key,
+        return Offer(
+            seed=Seed(request.url, meta_json=str(meta.get(META_JSON, ""))),
+            key=key,
             source=Source.REDIRECT if "redirect_times" in meta else Source.LINK,
             priority=request.priority,
             hops=int(meta.get("redirect_times", 0)) + int(meta.get("depth", 0)),

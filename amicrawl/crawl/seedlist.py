@@ -12,6 +12,7 @@ from scrapy import Request
 from scrapy.http.request import NO_CALLBACK
 
 from amicrawl.crawl.feeding import feed, on_a_thread
+from amicrawl.crawl.processes import is_child
 from amicrawl.crawl.run import run_of
 from amicrawl.crawl.scheduler import FrontierScheduler
 from amicrawl.errors import AmicrawlError, InputError
@@ -54,6 +55,9 @@ class SeedList:
         """
         run = run_of(self._crawler)
         run.strict = self._arguments.strict
+        if run.gets_seeds:
+            run.tally.seeds_ended = True
+            return
         self._loop = asyncio.get_running_loop()
         scheduler = self._crawler.engine.scheduler
         assert isinstance(scheduler, FrontierScheduler)
@@ -63,7 +67,9 @@ class SeedList:
             await feed(run, reader, wake=scheduler.wake)
         except AmicrawlError as error:
             run.seed_fault = error
-        run.tally.seeds_bad += self._faults
+        if not (is_child() and run.errand.shard):
+            # All processes have read the same list; the first accounts for its faults.
+            run.tally.seeds_bad += self._faults
         if run.seed_fault is None and self._faults and not run.tally.seeds_read:
             run.seed_fault = InputError(
                 f"Not one line of {self._arguments.file} could be used ({self._faults} were tried). "

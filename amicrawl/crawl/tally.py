@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from amicrawl.capture import Failure
     from amicrawl.record import CaptureItem
 
 CLASSES = ("ok", "unchanged", "redirect", "client_error", "server_error", "failed", "skipped")
@@ -76,21 +77,19 @@ class Tally:
         """Put *item* into its class."""
         capture = item.capture
         self.bytes_received += len(capture.head) + len(capture.body)
-        if capture.failure is not None:
-            if capture.failure.never_asked:
-                self.skipped += 1
-            else:
-                self.failed += 1
-        elif item.unchanged:
-            self.unchanged += 1
-        elif 300 <= capture.status < 400:
-            self.redirect += 1
-        elif 400 <= capture.status < 500:
-            self.client_error += 1
-        elif capture.status >= 500:
-            self.server_error += 1
+        self.add(capture.status, capture.failure, unchanged=item.unchanged)
+
+    def add(self, status: int, failure: Failure | None, *, unchanged: bool, rows: int = 1) -> None:
+        """Count *rows* rows of the index that say this."""
+        if failure is not None:
+            name = "skipped" if failure.never_asked else "failed"
+        elif unchanged:
+            name = "unchanged"
+        elif status >= 500:
+            name = "server_error"
         else:
-            self.ok += 1
+            name = {3: "redirect", 4: "client_error"}.get(status // 100, "ok")
+        setattr(self, name, getattr(self, name) + rows)
 
     def as_dict(self) -> dict[str, int]:
         """Return the counts by name, `rows` included."""

@@ -107,6 +107,9 @@ _ARGUMENTS = (
         meaning="Into how many parts the hosts are divided.", spiders=_BOTH),
     Key("seeds", "shard", kind=kinds.integer(least=0),
         meaning="Which of them is fetched, from 0.", spiders=_BOTH),
+    Key("seeds", "processes",
+        kind=kinds.text('a number such as "4", or "auto"', pattern=r"^([1-9][0-9]{0,2}|auto)$"),
+        meaning="How many processes crawl, each some of the hosts; auto: one a core.", spiders=_BOTH),
 )  # fmt: skip
 
 _OTHER_SETTINGS = (

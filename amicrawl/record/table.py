@@ -119,6 +119,28 @@ def write_table(directory: Path, rows: Iterable[tuple[RowTuple, int]], *, disk: 
     return SealedFile(TABLE_NAME, output.tell(), count, digest.hexdigest())
 
 
+def join_tables(directory: Path, tables: Iterable[Path], *, disk: Disk) -> SealedFile:
+    """Write `captures.parquet` in *directory* anew: the rows of *tables*, one behind the other.
+
+    Raises as `opened_index`.
+    """
+    digest = hashlib.sha256()
+    last_journal = next_journal(directory) - 1
+    output = OutputFile.replacing(directory / TABLE_NAME, disk=disk, digest=digest)
+    try:
+        writer = _TableWriter(output)
+        try:
+            for path in tables:
+                writer.copy(path)
+            count = writer.finish(last_journal)
+        finally:
+            writer.close()
+        output.seal()
+    finally:
+        output.close()
+    return SealedFile(TABLE_NAME, output.tell(), count, digest.hexdigest())
+
+
 class _TableWriter:
     """Rows into the bytes of a Parquet file."""
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 from scrapy import Spider
 
-from amicrawl.crawl.arguments import SeedArguments, job_argument
+from amicrawl.crawl.arguments import JOB_ARGUMENT, SeedArguments, job_argument
 from amicrawl.crawl.configured import configured
+from amicrawl.crawl.processes import as_process
 from amicrawl.crawl.seedlist import SeedList, seeds_come_by_letter
 
 if TYPE_CHECKING:
@@ -56,7 +57,9 @@ class SeedsSpider(Spider):
         Raises UsageError or InputError.
         """
         kwargs = configured(crawler, kwargs, spider="seeds")
-        arguments = SeedArguments.parse(kwargs)
+        arguments = as_process(
+            crawler, SeedArguments.parse(kwargs), job=str(kwargs.get(JOB_ARGUMENT, ""))
+        )
         for name, value in (("AMICRAWL_OUT", arguments.out), ("AMICRAWL_RUN_ID", arguments.run_id)):
             if value is not None:
                 crawler.settings.set(name, value, "cmdline")

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 from scrapy import Spider
 
-from amicrawl.crawl.arguments import SiteArguments, job_argument
+from amicrawl.crawl.arguments import JOB_ARGUMENT, SiteArguments, job_argument
 from amicrawl.crawl.configured import configured
+from amicrawl.crawl.processes import as_process
 from amicrawl.crawl.startlist import offer_starts, read_starts
 
 if TYPE_CHECKING:
@@ -63,7 +64,9 @@ class SiteSpider(Spider):
         Raises UsageError or InputError.
         """
         kwargs = configured(crawler, kwargs, spider="site")
-        arguments = SiteArguments.parse(kwargs)
+        arguments = as_process(
+            crawler, SiteArguments.parse(kwargs), job=str(kwargs.get(JOB_ARGUMENT, ""))
+        )
         for name, value in (("AMICRAWL_OUT", arguments.out), ("AMICRAWL_RUN_ID", arguments.run_id)):
             if value is not None:
                 crawler.settings.set(name, value, "cmdline")

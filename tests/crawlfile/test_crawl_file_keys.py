@@ -24,8 +24,8 @@ SCHEMA = jsonschema.Draft202012Validator(crawl_file_schema())
 
 
 def test_every_field_of_the_configuration_has_its_table() -> None:
-    # Which Redis is asked is the machine's affair, not the crawl's.
-    assert set(CONFIG_TABLES) == set(CrawlConfig.model_fields) - {"redis_prefix"}
+    # Which Redis is asked, and by which road URLs go, is the machine's affair, not the crawl's.
+    assert set(CONFIG_TABLES) == set(CrawlConfig.model_fields) - {"redis_prefix", "direct"}
     for name, table in CONFIG_TABLES.items():
         if table != HOST:
             assert KEYS[table, name].setting == PREFIX + name.upper()
@@ -33,7 +33,7 @@ def test_every_field_of_the_configuration_has_its_table() -> None:
 
 def test_every_argument_of_a_spider_has_its_key() -> None:
     # Where the output goes stands in [output]; the others are for a command line alone.
-    elsewhere = {"out", "run_id", "config", "fresh", "share"}
+    elsewhere = {"out", "run_id", "config", "fresh", "rebuild", "share"}
     for spider, arguments in (("seeds", SeedArguments), ("site", SiteArguments)):
         keys = {key.name for key in KEYS.values() if spider in key.spiders}
         assert keys == set(arguments.__dataclass_fields__) - elsewhere

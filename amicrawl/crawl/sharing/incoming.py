@@ -1,4 +1,4 @@
-"""From a link of another partition to an offer of this one: what in it is taken at its word. Pure.
+"""From a link of another partition to an offer of this one: what in it is taken at its word.
 
 A letter comes out of Redis, which anything may have written to. The key of a URL is worked out here, its
 host must be one of this partition, and of what else a link says only that passes which a page could have
@@ -10,16 +10,43 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from amicrawl.crawl.carried import CARRIED_NUMBERS, PRIMARY
-from amicrawl.frontier import Offer
-from amicrawl.urls import Refused, fetchable
+from amicrawl.crawl.feeding import offer_seed
+from amicrawl.frontier import Offer, Source
+from amicrawl.urls import Refused, UrlKey, fetchable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
+    from amicrawl.crawl.run import Run
     from amicrawl.jobs.sharing.letter import Link
-    from amicrawl.urls import UrlKey
 
 _GREATEST = 1000
+_NO_PAGE = UrlKey(0, 0)
+
+
+async def take_links(run: Run, links: Iterable[Link]) -> list[tuple[Link, str]]:
+    """Offer *links* to the frontier of *run*, and return those that cannot be, each with the reason."""
+    offers, refused = [], []
+    for link in links:
+        if link.source is Source.SEED and not _is_elsewhere(run, link):
+            await offer_seed(run, link.seed)
+            continue
+        offer = offer_of(link, key_of=run.key_of, ours=run.is_ours)
+        if isinstance(offer, str):
+            refused.append((link, offer))
+        else:
+            offers.append(offer)
+    if run.following is not None:
+        run.following.hand_over(run.frontier, _NO_PAGE, offers, ours=run.is_ours)
+    else:
+        for offer in offers:
+            run.frontier.offer(offer)
+    return refused
+
+
+def _is_elsewhere(run: Run, link: Link) -> bool:
+    key = run.key_of(link.seed.url)
+    return not isinstance(key, Refused) and not run.is_ours(key.host)
 
 
 def offer_of(

@@ -12,7 +12,6 @@ import asyncio
 import json
 import logging
 import os
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Self
@@ -22,34 +21,28 @@ import pyarrow.parquet as pq
 from scrapy import signals
 from scrapy.exceptions import DontCloseSpider
 
-from amicrawl.config import Durability
-from amicrawl.crawl.feeding import offer_seed
 from amicrawl.crawl.job.leased import Fence, LeasedDisk, LeaseLost
 from amicrawl.crawl.run import Run, run_of
 from amicrawl.crawl.sharing.exchange import EVERY, Exchange, Standing
-from amicrawl.crawl.sharing.incoming import offer_of
+from amicrawl.crawl.sharing.incoming import take_links
+from amicrawl.crawl.sharing.outgoing import Outgoing
 from amicrawl.disk import Disk, explained
 from amicrawl.errors import AmicrawlError, UsageError
-from amicrawl.frontier import Source, shard_of
 from amicrawl.jobs.connection import PREFIX_SETTING
 from amicrawl.jobs.letters import put
 from amicrawl.jobs.scrapy_connection import connect
-from amicrawl.jobs.sharing.letter import Link, encoded_link
 from amicrawl.jobs.sharing.outbox import Outbox
 from amicrawl.jobs.sharing.share import LEASE, Share
 from amicrawl.jobs.sharing.share_record import checked_name, unit_of
 from amicrawl.record import TABLE_NAME
-from amicrawl.urls import Refused, UrlKey
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from concurrent.futures import Future
     from pathlib import Path
 
     from scrapy.crawler import Crawler
 
     from amicrawl.crawl.sharing.exchange import Letter, News
-    from amicrawl.frontier import Offer
 
 logger = logging.getLogger(__name__)
 
@@ -67,9 +60,6 @@ GIVEN_UP = "given-up"
 _ROOM = 250_000
 """Rows that may wait in the frontier before no more letters are read."""
 _PATIENCE = 10.0
-_SENT_LATELY = 200_000
-"""Links that are known to be in the outbox, so as not to send what every page names again and again."""
-_NO_PAGE = UrlKey(0, 0)
 
 
 class Sharing:
@@ -82,8 +72,7 @@ class Sharing:
         shards = self._share.record.partitions
         run.errand = replace(run.errand, shard=self._number, shards=shards)
         self._outbox: Outbox | None = None
-        self._forcing = ThreadPoolExecutor(1, "amicrawl-outbox")
-        self._met: set[UrlKey] = set()
+        self._outgoing = Outgoing(run, lambda: self._box)
         self._kept: list[str] = []
         self._timer: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -92,9 +81,6 @@ class Sharing:
         """Rows that earlier attempts have left in the directory."""
         self._leaving = False
         self._deaf = False
-        if run.following is not None:
-            run.following.on_elsewhere = self._keep_at_once
-        run.elsewhere = self.keep_elsewhere
         self._exchange = self._begun_exchange()
         crawler.signals.connect(self._opened, signals.spider_opened)
         crawler.signals.connect(self._idle, signals.spider_idle)
@@ -116,7 +102,7 @@ class Sharing:
             self._share,
             self._number,
             self._token,
-            force=self._force,
+            force=self._outgoing.force,
             tell=self._tell,
             fence=fence.newer,
             ttl=_seconds(LEASE_SECONDS, LEASE),
@@ -139,41 +125,6 @@ class Sharing:
             )
             self._exchange.outbox = self._outbox
         return self._outbox
-
-    async def keep_elsewhere(self, offers: list[Offer]) -> list[Offer]:
-        """Return those of *offers* that are ours, when the others are in the outbox, on disk."""
-        ours = [offer for offer in offers if self._run.is_ours(offer.key.host)]
-        if len(ours) < len(offers) and self._append(offers):
-            is_forced = self._run.config.durability is not Durability.NONE
-            keep = self._box.sync if is_forced else self._box.flush
-            await asyncio.get_running_loop().run_in_executor(self._forcing, keep)
-        return ours
-
-    def _keep_at_once(self, offers: list[Offer]) -> None:
-        """Do the same where no event loop runs yet."""
-        if self._append(offers):
-            self._box.sync()
-
-    def _append(self, offers: list[Offer]) -> bool:
-        """Put what belongs to others into the outbox; tell whether there was anything new."""
-        by_partition: dict[int, list[str]] = {}
-        for offer in offers:
-            number = shard_of(offer.key.host, self._run.errand.shards)
-            if number == self._number or offer.key in self._met:
-                continue
-            if len(self._met) >= _SENT_LATELY:
-                self._met.clear()
-            self._met.add(offer.key)
-            by_partition.setdefault(number, []).append(encoded_link(Link.of(offer)))
-        for number, links in by_partition.items():
-            self._box.append(number, links)
-        return bool(by_partition)
-
-    def _force(self) -> Future[None]:
-        """Have the frontier forced to disk, as far as the crawl asks for it."""
-        run = self._run
-        is_forced = run.has_frontier and run.config.durability is not Durability.NONE
-        return self._forcing.submit(run.frontier.sync if is_forced else lambda: None)
 
     def _opened(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -274,32 +225,13 @@ class Sharing:
     async def _take(self, letter: Letter) -> None:
         """Offer the links of *letter*, and count it as kept; what cannot be offered is a dead letter."""
         run, stats = self._run, self._crawler.stats
-        offers = []
-        for link in letter.links:
-            if link.source is Source.SEED and not self._is_elsewhere(link):
-                await offer_seed(run, link.seed)
-                continue
-            offer = offer_of(link, key_of=run.key_of, ours=run.is_ours)
-            if isinstance(offer, str):
-                where = f"{self._share.keys.links(self._number)} {letter.name}"
-                stats.inc_value("amicrawl/sharing/refused")
-                await asyncio.to_thread(
-                    put, self._share.store, where=where, why=offer, value=link.seed.url
-                )
-                continue
-            offers.append(offer)
+        for link, why in await take_links(run, letter.links):
+            where = f"{self._share.keys.links(self._number)} {letter.name}"
+            stats.inc_value("amicrawl/sharing/refused")
+            await asyncio.to_thread(put, self._share.store, where=where, why=why, value=link.seed.url)
         stats.inc_value("amicrawl/sharing/letters")
-        if run.following is not None:
-            run.following.hand_over(run.frontier, _NO_PAGE, offers, ours=run.is_ours)
-        else:
-            for offer in offers:
-                run.frontier.offer(offer)
         self._kept.append(letter.name)
         run.wake()
-
-    def _is_elsewhere(self, link: Link) -> bool:
-        key = self._run.key_of(link.seed.url)
-        return not isinstance(key, Refused) and not self._run.is_ours(key.host)
 
     def _leave(self, reason: str) -> None:
         if not self._leaving:
@@ -334,7 +266,7 @@ class Sharing:
         stats = self._crawler.stats
         stats.inc_value("amicrawl/sharing/sent", exchange.sent)
         stats.inc_value("amicrawl/sharing/received", exchange.received)
-        self._forcing.shutdown(wait=True)
+        self._outgoing.close()
         if self._outbox is not None and exchange.is_held:
             self._outbox.close()
         elif self._outbox is not None:

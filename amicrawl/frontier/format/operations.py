@@ -1,4 +1,4 @@
-"""What can be done to whole partitions: compact, split, merge, extract.
+"""What can be done to whole partitions: compact, split, merge, extract, deal, gather.
 
 Each returns new partitions with an arena of their own, in which every content lies once: first the
 strings of the URL rows (URL, ETag and redirect of each row in turn), then those of the host rows (host,
@@ -16,6 +16,7 @@ from amicrawl.frontier.format.faults import Fault, Malformed
 from amicrawl.frontier.format.partition import Partition
 from amicrawl.frontier.format.schema import HOST_COLUMNS, URL_COLUMNS
 from amicrawl.frontier.format.strings import ArenaBuilder
+from amicrawl.frontier.shard import shard_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -89,6 +90,57 @@ def extract(partition: Partition, hosts: Collection[int]) -> tuple[Partition, Pa
     return out, rest
 
 
+def deal(partition: Partition, shards: int) -> list[Partition]:
+    """Return the rows of *partition* dealt to *shards* partitions by their hosts, as `shard_of` says.
+
+    The order in which URLs were offered, which the arena keeps, is kept in each.
+    """
+    hosts = np.unique(np.concatenate([partition.urls["host_key"], partition.hosts["host_key"]]))
+    shard = np.fromiter((shard_of(host, shards) for host in hosts.tolist()), np.int64, len(hosts))
+    of_urls = shard[np.searchsorted(hosts, partition.urls["host_key"])]
+    of_hosts = shard[np.searchsorted(hosts, partition.hosts["host_key"])]
+    return [
+        _ranged(
+            _gathered(
+                partition,
+                [partition.arena],
+                [_selected(partition.urls, URL_COLUMNS, of_urls == number)],
+                [_selected(partition.hosts, HOST_COLUMNS, of_hosts == number)],
+                keeps_order=True,
+            )
+        )
+        for number in range(shards)
+    ]
+
+
+def gather(*partitions: Partition) -> Partition:
+    """Return the rows of *partitions*, one or more of distinct hosts whatever their ranges, as one.
+
+    What is said of the whole is said by the first. Raises Malformed where two have a URL in common.
+    """
+    found = _gathered(
+        partitions[0],
+        [part.arena for part in partitions],
+        [part.urls for part in partitions],
+        [part.hosts for part in partitions],
+        keeps_order=True,
+    )
+    order = np.lexsort((found.urls["path_key"], found.urls["host_key"]))
+    found.urls = _selected(found.urls, URL_COLUMNS, order)
+    hosts = np.argsort(found.hosts["host_key"], kind="stable")
+    found.hosts = _selected(found.hosts, HOST_COLUMNS, hosts)
+    _check_order(found)
+    return _ranged(found)
+
+
+def _ranged(partition: Partition) -> Partition:
+    """Return *partition*, which has the range of the hosts that are in it."""
+    keys = partition.hosts["host_key"]
+    partition.host_key_lo = int(keys.min()) if len(keys) else 0
+    partition.host_key_hi = int(keys.max()) if len(keys) else 0xFFFF_FFFF_FFFF_FFFF
+    return partition
+
+
 def _with_rows(
     partition: Partition, urls: np.ndarray | slice | None, hosts: np.ndarray | slice | None
 ) -> Partition:
@@ -110,10 +162,18 @@ def _gathered(
     arenas: Sequence[bytes | memoryview],
     urls: Sequence[Columns],
     hosts: Sequence[Columns],
+    *,
+    keeps_order: bool = False,
 ) -> Partition:
-    """Return the rows of tables one behind the other, with a new arena; the rest is as in *like*."""
+    """Return the rows of tables one behind the other, with a new arena; the rest is as in *like*.
+
+    The strings lie there in the order of the rows, or with *keeps_order* in the one they had.
+    """
     builder = ArenaBuilder()
-    url_refs = [_carried(builder, *given, _URL_REFS) for given in zip(arenas, urls, strict=True)]
+    url_refs = [
+        _carried(builder, arena, table, _URL_REFS, keeps_order=keeps_order)
+        for arena, table in zip(arenas, urls, strict=True)
+    ]
     host_refs = [_carried(builder, *given, _HOST_REFS) for given in zip(arenas, hosts, strict=True)]
     return Partition(
         urls=_joined(urls, URL_COLUMNS, url_refs),
@@ -128,10 +188,20 @@ def _gathered(
 
 
 def _carried(
-    builder: ArenaBuilder, arena: bytes | memoryview, table: Columns, names: Sequence[str]
+    builder: ArenaBuilder,
+    arena: bytes | memoryview,
+    table: Columns,
+    names: Sequence[str],
+    *,
+    keeps_order: bool = False,
 ) -> dict[str, np.ndarray]:
     refs = np.stack([table[name] for name in names], axis=1)
-    carried = builder.carry(arena, refs.ravel()).reshape(refs.shape)
+    if keeps_order:
+        order = np.argsort(refs[:, 0], kind="stable")
+        carried = np.empty_like(refs)
+        carried[order] = builder.carry(arena, refs[order].ravel()).reshape(refs.shape)
+    else:
+        carried = builder.carry(arena, refs.ravel()).reshape(refs.shape)
     return {name: np.ascontiguousarray(carried[:, at]) for at, name in enumerate(names)}
 
 

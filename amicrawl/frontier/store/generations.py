@@ -227,6 +227,21 @@ class Generations:
                 self._disk.sync_directory(self.directory)
 
 
+def begin_with(directory: Path, *, arena_length: int, disk: Disk) -> None:
+    """Make the snapshot of generation 1 in *directory*, complete and forced to disk, its first state.
+
+    Its first log is begun, empty. *arena_length* is that of the snapshot's string arena.
+    """
+    first = _slot(1, 1, arena_length)
+    for name, content in ((first.log, b""), (SUPERBLOCK_NAME, encode_superblock([first]))):
+        file = OutputFile.replacing(directory / name, disk=disk)
+        try:
+            file.write(content)
+            file.seal()
+        finally:
+            file.close()
+
+
 def _slot(generation: int, lsn: int, arena_length: int) -> Slot:
     return Slot(generation, lsn, arena_length, snapshot_name(generation), log_name(generation + 1))
 

@@ -51,6 +51,8 @@ class _Line:
     recipient: int
     links: list[str]
     is_sent: bool = False
+    is_on_its_way: bool = False
+    """Whether it was handed to a carrier that says later that it has arrived."""
 
 
 @dataclass(slots=True)
@@ -156,7 +158,7 @@ class Outbox:
         found: list[Parcel] = []
         sizes: dict[int, int] = {}
         for line in self._lines:
-            if line.is_sent or line.recipient in shut:
+            if line.is_sent or line.is_on_its_way or line.recipient in shut:
                 continue
             size = sum(map(len, line.links))
             parcel = gathered.get(line.recipient)
@@ -175,6 +177,11 @@ class Outbox:
         for parcel in found:
             parcel.letter = letter_of(link for line in parcel.lines for link in line.links)
         return found
+
+    def on_its_way(self, parcel: Parcel, *, is_so: bool = True) -> None:
+        """Leave *parcel* out of `parcels` until it is `sent`, or until it is said to be lost."""
+        for line in parcel.lines:
+            line.is_on_its_way = is_so
 
     def sent(self, parcel: Parcel) -> None:
         """Note that *parcel* lies in an inbox; `write_mark` makes that last."""

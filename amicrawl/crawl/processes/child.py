@@ -1,0 +1,263 @@
+"""One process of several: an ordinary crawl of one shard, in touch with the parent over a socket.
+
+Messages are JSON objects, one a line.
+
+    to the parent    {"t": "standing", "idle": bool, "quiet": bool, "facts": {...}}
+                     {"t": "letter", "to": N, "id": I, "b": LETTER}       links for the process N
+                     {"t": "kept", "of": [[N, I], ...]}                   letters that are in the journal
+    to the child     {"t": "letter", "from": N, "id": I, "b": LETTER}
+                     {"t": "taken", "ids": [I, ...]}                      the outbox need not keep them
+                     {"t": "again", "to": N}                              the process N was started anew
+                     {"t": "end", "reason": REASON}, {"t": "pause"}, {"t": "resume"}
+
+`idle` is sent behind every letter that was taken and before `kept`: so whatever the parent knows to be
+delivered, it knows to be at work. When the parent is gone, the crawl is stopped in order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import socket
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from scrapy import signals
+from scrapy.exceptions import DontCloseSpider
+
+from amicrawl.config import PREFIX, CrawlConfig
+from amicrawl.crawl.processes.specification import LARGEST_MESSAGE, specification
+from amicrawl.crawl.run import Run, run_of
+from amicrawl.crawl.sharing.incoming import take_links
+from amicrawl.crawl.sharing.outgoing import Outgoing
+from amicrawl.errors import AmicrawlError
+from amicrawl.jobs.sharing.letter import links_in
+from amicrawl.jobs.sharing.outbox import Outbox
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
+
+    from amicrawl.crawl.arguments import SeedArguments, SiteArguments
+    from amicrawl.crawl.processes.specification import Specification
+    from amicrawl.jobs.sharing.outbox import Parcel
+
+    Arguments = TypeVar("Arguments", SeedArguments, SiteArguments)
+
+logger = logging.getLogger(__name__)
+
+BY_PARENT = "processes"
+"""The reason for a pause of all processes."""
+_EVERY = 0.2
+_LETTERS = 16
+_EPOCH = "processes"
+_PARENT_GONE = "shutdown"
+
+
+def as_child(arguments: Arguments, settings: BaseSettings) -> Arguments:
+    """Return *arguments* as this process follows them, and set what is its part of the crawl."""
+    given = specification()
+    config = CrawlConfig.from_settings({n: settings[n] for n in settings if n.startswith(PREFIX)})
+    each = given.processes
+    changed: dict[str, Any] = {
+        "out": given.out,
+        "run_id": "",
+        "warc_prefix": given.prefix,
+        "inflight_max": max(1, config.inflight_max // each),
+        "inflight_start": max(1, config.inflight_start // each),
+        "inflight_min": max(1, config.inflight_min // each),
+        "bandwidth": int(config.bandwidth) // each,
+        # The parent counts, over all processes.
+        **{f"stop_{what}": 0 for what in ("pages", "bytes", "time", "errors")},
+    }
+    for name, value in changed.items():
+        settings.set(PREFIX + name.upper(), value, "cmdline")
+    return replace(
+        arguments,
+        file=given.file or arguments.file,
+        out=given.out,
+        run_id=None,
+        shard=given.number,
+        shards=each,
+        processes="1",
+        fresh=False,
+    )
+
+
+class Process:
+    """Keeps one process of a crawl in touch with its parent. Placed by the add-on."""
+
+    def __init__(self, crawler: Crawler, run: Run, given: Specification) -> None:
+        self._crawler = crawler
+        self._run = run
+        self._given = given
+        self._outbox: Outbox | None = None
+        self._outgoing = Outgoing(run, lambda: self._box)
+        self._under_way: dict[int, Parcel] = {}
+        """Letters that were sent and are not known to be in the other's journal."""
+        self._last_id = 0
+        self._kept: list[list[int]] = []
+        self._taking: set[asyncio.Task[None]] = set()
+        self._writer: asyncio.StreamWriter | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._ending = False
+        run.deals_seeds = given.deals and given.number == 0
+        run.gets_seeds = given.settles or (given.deals and given.number > 0)
+        if given.settles:
+            run.pause(BY_PARENT)
+        crawler.signals.connect(self._opened, signals.spider_opened)
+        crawler.signals.connect(self._idle, signals.spider_idle)
+        crawler.signals.connect(self._closed, signals.spider_closed)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """Build it for *crawler*."""
+        return cls(crawler, run_of(crawler), specification())
+
+    @property
+    def _box(self) -> Outbox:
+        """The outbox, opened behind the output, which one process has at a time."""
+        if self._outbox is None:
+            assert self._run.output is not None
+            self._outbox = Outbox(self._run.config.directory, disk=self._run.disk)
+            self._outbox.begin_epoch(_EPOCH)
+        return self._outbox
+
+    async def _opened(self) -> None:
+        assert self._box is not None
+        parent = socket.socket(fileno=self._given.socket)
+        reader, self._writer = await asyncio.open_connection(sock=parent, limit=LARGEST_MESSAGE)
+        self._reading = asyncio.ensure_future(self._read(reader))
+        self._tick()
+
+    async def _read(self, reader: asyncio.StreamReader) -> None:
+        try:
+            while line := await reader.readline():
+                self._hear(json.loads(line))
+        except (OSError, ValueError) as error:
+            logger.warning("What the parent says cannot be read (%s): the crawl is stopped", error)
+        self._leave(_PARENT_GONE)
+
+    def _hear(self, said: dict[str, Any]) -> None:
+        kind = said["t"]
+        if kind == "letter":
+            task = asyncio.ensure_future(self._take(said))
+            self._taking.add(task)
+            task.add_done_callback(self._taking.discard)
+        elif kind == "taken":
+            for number in said["ids"]:
+                if (parcel := self._under_way.pop(number, None)) is not None:
+                    self._box.sent(parcel)
+            self._box.write_mark()
+        elif kind == "again":
+            # What it had not written down is lost; the outbox gives it out once more.
+            for number, parcel in list(self._under_way.items()):
+                if parcel.recipient == said["to"]:
+                    self._box.on_its_way(self._under_way.pop(number), is_so=False)
+        elif kind == "pause":
+            self._run.pause(BY_PARENT)
+        elif kind == "resume":
+            self._run.resume(BY_PARENT)
+        elif kind == "end":
+            self._leave(said["reason"])
+
+    async def _take(self, letter: dict[str, Any]) -> None:
+        """Offer the links of *letter*."""
+        links, faults = links_in(letter["b"])
+        refused = await take_links(self._run, links)
+        for why in [*faults, *(f"{link.seed.url!a}: {why}" for link, why in refused)]:
+            logger.warning("A link of another process is left out: %s", why)
+        self._kept.append([letter["from"], letter["id"]])
+        self._run.wake()
+
+    def _tick(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(_EVERY, self._tick)
+        self._exchange()
+
+    def _exchange(self) -> None:
+        """Say how things stand, acknowledge what is in the journal, and send what the outbox has."""
+        run = self._run
+        quiet = self._is_quiet()
+        idle = quiet and self._is_idle()
+        self._tell({"t": "standing", "idle": idle, "quiet": quiet, "facts": self._facts()})
+        if self._kept and run.has_frontier:
+            try:
+                run.frontier.flush()
+            except AmicrawlError as fault:
+                run.fail(fault)
+                return
+            self._tell({"t": "kept", "of": self._kept})
+            self._kept = []
+        room = _LETTERS - len(self._under_way)
+        for parcel in self._box.parcels(most=room) if room > 0 else ():
+            self._last_id += 1
+            self._under_way[self._last_id] = parcel
+            self._box.on_its_way(parcel)
+            letter = {"t": "letter", "to": parcel.recipient, "id": self._last_id, "b": parcel.letter}
+            self._tell(letter)
+
+    def _tell(self, message: dict[str, Any]) -> None:
+        if self._writer is not None and not self._writer.is_closing():
+            self._writer.write(_line(message))
+
+    def _is_quiet(self) -> bool:
+        """Tell whether nothing is being done here, nor on its way from here."""
+        engine, run = self._crawler.engine, self._run
+        if engine is None or self._taking or self._kept or not run.has_frontier:
+            return False
+        return not run.frontier.in_flight and not engine.downloader.active and self._box.is_empty
+
+    def _is_idle(self) -> bool:
+        """Tell whether nothing is left to do here, besides."""
+        scheduler = self._crawler.engine.scheduler
+        waits = self._run.frontier.has_pending() or (scheduler and scheduler.has_pending_requests())
+        return self._run.tally.seeds_ended and not waits
+
+    def _facts(self) -> dict[str, Any]:
+        run = self._run
+        return {
+            **run.tally.as_dict(),
+            "seeds_ended": run.tally.seeds_ended,
+            "seeds_announced": run.tally.seeds_announced,
+            "waiting": run.waiting if run.has_frontier else 0,
+            "in_flight": run.frontier.in_flight if run.has_frontier else 0,
+            "inflight_limit": run.limit.limit,
+            "paused": sorted(run.paused),
+            "state": run.state,
+        }
+
+    def _leave(self, reason: str) -> None:
+        if not self._ending:
+            self._ending = True
+            self._run.end(reason)
+
+    def _idle(self) -> None:
+        """Keep the crawl open: other processes may have links for it."""
+        if not self._ending:
+            raise DontCloseSpider
+
+    async def _closed(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._reading is not None:
+            self._reading.cancel()
+        if self._run.recorder.fault is None and self._outbox is not None:
+            self._exchange()
+        self._outgoing.close()
+        if self._outbox is not None:
+            self._outbox.close()
+        if self._writer is not None:
+            try:
+                await self._writer.drain()
+            except OSError:
+                # The parent is gone; the next one asks for what it has not heard.
+                return
+            finally:
+                self._writer.close()
+
+
+def _line(message: dict[str, Any]) -> bytes:
+    """Return *message* as a line. Letters are text with surrogates for octets that are not UTF-8."""
+    return json.dumps(message, separators=(",", ":")).encode("ascii") + b"\n"

@@ -1,0 +1,288 @@
+"""The directory of a crawl in several processes: dealt at the start, gathered at the end.
+
+    DIR/processes/plan.json    {"processes": N, "prefix": ..., "stage": "dealt" or "gathering"}
+    DIR/processes/0 ...        the directory of each child: an ordinary crawl of one shard
+
+`deal` splits the frontier of DIR by host. `gather` moves the WARC files of the children to DIR, joins
+their rows to `captures.parquet` and their rows of the frontier to one frontier, and lists everything in
+`crawl.json`. Both can be interrupted anywhere and repeated: what they read stays until all that follows
+from it is in its place.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pyarrow as pa
+
+from amicrawl.capture import Failure
+from amicrawl.crawl.processes import FOLDER
+from amicrawl.crawl.tally import CLASSES, Tally
+from amicrawl.disk import OPEN_SUFFIX, OutputFile, explained
+from amicrawl.errors import InputError
+from amicrawl.frontier.format.operations import deal, gather
+from amicrawl.frontier.live import load
+from amicrawl.frontier.snapshot import write
+from amicrawl.frontier.store.generations import begin_with
+from amicrawl.frontier.store.listing import snapshot_name
+from amicrawl.jobs.sharing.outbox import FILE_NAME as OUTBOX
+from amicrawl.record.crawl_json import CrawlJson, known_files, read_crawl_json
+from amicrawl.record.sealed import TABLE_NAME, SealedFile
+from amicrawl.record.table import join_tables, opened_index
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from amicrawl.disk import Disk
+    from amicrawl.frontier.format.partition import Partition
+
+_PLAN = "plan.json"
+_FRONTIER = "frontier"
+_BESIDE = ("robots.json", "policy.json")
+"""Files of the frontier's directory that every child gets."""
+_BEFORE = "captures-before.parquet"
+"""The rows of earlier crawls, while those of the children are being joined to them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a directory is dealt."""
+
+    processes: int
+    prefix: str
+    """What the names of WARC files of this run begin with; `-p0-00000.warc.gz` follows."""
+    stage: str
+
+
+class Dealing:
+    """The directory *directory* of a crawl, and those of its processes."""
+
+    def __init__(self, directory: Path, *, disk: Disk) -> None:
+        self._directory = directory
+        self._folder = directory / FOLDER
+        self._disk = disk
+
+    def plan(self) -> Plan | None:
+        """Return how the directory is dealt; None where it is not."""
+        try:
+            said = orjson.loads((self._folder / _PLAN).read_bytes())
+            return Plan(int(said["processes"]), str(said["prefix"]), str(said["stage"]))
+        except FileNotFoundError:
+            return None
+        except (ValueError, KeyError, TypeError) as error:
+            raise InputError(
+                f"{self._folder / _PLAN} cannot be read ({error}). If no crawl of {self._directory} is "
+                "of use any more, remove that directory; else restore the file from a copy."
+            ) from error
+
+    def children(self, processes: int) -> list[Path]:
+        """Return the directories of *processes* children."""
+        return [self._folder / str(number) for number in range(processes)]
+
+    def deal(self, processes: int, *, prefix: str) -> Plan:
+        """Deal the frontier, if there is one, to *processes* children; nothing may be dealt yet."""
+        with explained(self._folder, "made"):
+            if self._folder.exists():
+                # A crawl that ended before its plan was written has crawled nothing.
+                shutil.rmtree(self._folder)
+            self._folder.mkdir(parents=True)
+            for child in self.children(processes):
+                child.mkdir()
+        frontier = self._directory / _FRONTIER
+        if frontier.exists():
+            parts = deal(load(frontier), processes)
+            for part, child in zip(parts, self.children(processes), strict=True):
+                with explained(child, "made"):
+                    (child / _FRONTIER).mkdir()
+                self._write_frontier(part, child / _FRONTIER)
+                self._copy_beside([frontier], child / _FRONTIER)
+        return self._write(Plan(processes, self._unused(prefix), "dealt"))
+
+    def gather(self, *, reason: str, finished: datetime) -> Counter[str]:
+        """Make the directories of the children one; return the counts of the whole crawl.
+
+        Each child must have ended in order, so that nothing in it waits to be repaired.
+        """
+        plan = self.plan()
+        if plan is None:
+            raise InputError(f"{self._folder} holds nothing to be gathered.")
+        plan = self._write(Plan(plan.processes, plan.prefix, "gathering"))
+        children = self.children(plan.processes)
+        told = [read_crawl_json(child) for child in children]
+        counts = _counts(told, children)
+        listing = self._listing(told)
+        for each in told:
+            for entry in each.get("files", []):
+                if entry["name"] != TABLE_NAME:
+                    listing.add_file(SealedFile(**entry))
+        self._move_archives(children)
+        listing.add_file(self._join_tables(children))
+        self._join_frontiers(children)
+        listing.finish(
+            reason,
+            finished=finished,
+            counts=counts,
+            links=_summed(told, "links"),
+            ignored=_summed(told, "ignored"),
+        )
+        with explained(self._folder, "removed"):
+            (self._folder / _PLAN).unlink()
+            shutil.rmtree(self._folder)
+        return counts
+
+    def _unused(self, prefix: str) -> str:
+        """Return *prefix*, with a number where an earlier crawl here in several processes had it."""
+        names = [*known_files(self._directory), *(path.name for path in self._directory.iterdir())]
+        number, found = 1, prefix
+        while any(name.startswith(f"{found}-p") for name in names):
+            number += 1
+            found = f"{prefix}-{number}"
+        return found
+
+    def _listing(self, told: Sequence[Mapping[str, Any]]) -> CrawlJson:
+        """Begin the `crawl.json` of the whole, from what the first child says of itself."""
+        first = next((each for each in told if each), {})
+        settings = dict(first.get("settings", {}))
+        settings["AMICRAWL_OUT"] = str(self._directory)
+        started = min((each["started"] for each in told if each.get("started")), default="")
+        return CrawlJson(
+            self._directory,
+            started=datetime.fromisoformat(started) if started else datetime.now().astimezone(),
+            asked=first.get("asked", {}) | {"processes": str(len(told))},
+            settings=settings,
+            versions=first.get("versions", {}),
+            disk=self._disk,
+            warc_prefix=str(first.get("warc_prefix") or "ami"),
+        )
+
+    def _move_archives(self, children: Iterable[Path]) -> None:
+        for child in children:
+            for path in sorted(child.glob("*.warc.gz")):
+                with explained(path, "moved"):
+                    self._disk.rename(path, self._directory / path.name)
+        with explained(self._directory, "forced to disk"):
+            self._disk.sync_directory(self._directory)
+
+    def _join_tables(self, children: Iterable[Path]) -> SealedFile:
+        whole, before = self._directory / TABLE_NAME, self._folder / _BEFORE
+        # Once only: a second time the rows of the children would be among those of before.
+        if whole.exists() and not before.exists() and not (self._folder / f"{_BEFORE}.none").exists():
+            with explained(whole, "copied"):
+                os.link(whole, before)
+        elif not before.exists():
+            (self._folder / f"{_BEFORE}.none").touch()
+        parts = [before, *(child / TABLE_NAME for child in children)]
+        return join_tables(self._directory, [part for part in parts if part.exists()], disk=self._disk)
+
+    def _join_frontiers(self, children: Sequence[Path]) -> None:
+        sources = [child / _FRONTIER for child in children if (child / _FRONTIER).exists()]
+        if not sources:
+            return
+        new, old = self._folder / _FRONTIER, self._directory / _FRONTIER
+        with explained(new, "made"):
+            if new.exists():
+                shutil.rmtree(new)
+            new.mkdir()
+        self._write_frontier(gather(*map(load, sources)), new)
+        self._copy_beside(sources, new)
+        with explained(old, "replaced"):
+            if old.exists():
+                # Two steps: between them the children still have everything, and this is done again.
+                shutil.rmtree(old)
+            self._disk.rename(new, old)
+            self._disk.sync_directory(self._directory)
+
+    def _write_frontier(self, partition: Partition, directory: Path) -> None:
+        write(partition, directory / snapshot_name(1), disk=self._disk)
+        begin_with(directory, arena_length=len(partition.arena), disk=self._disk)
+
+    def _copy_beside(self, sources: Sequence[Path], target: Path) -> None:
+        """Join the files beside the frontiers in *sources*, by name, and put them into *target*."""
+        for name in _BESIDE:
+            joined: dict[str, Any] = {}
+            for source in sources:
+                try:
+                    joined |= orjson.loads((source / name).read_bytes())
+                except (OSError, ValueError):
+                    # It is asked for again: the crawl that it is copied for does so as well.
+                    continue
+            if joined:
+                self._put(target / name, joined)
+
+    def _write(self, plan: Plan) -> Plan:
+        said = {"processes": plan.processes, "prefix": plan.prefix, "stage": plan.stage}
+        self._put(self._folder / _PLAN, said)
+        return plan
+
+    def _put(self, path: Path, said: Mapping[str, Any]) -> None:
+        file = OutputFile.replacing(path, disk=self._disk)
+        try:
+            file.write(orjson.dumps(said, option=orjson.OPT_INDENT_2))
+            file.seal()
+        finally:
+            file.close()
+
+
+def is_unfinished(directory: Path) -> bool:
+    """Tell whether the crawl in *directory* was killed, so that its next start has to repair it."""
+    if not directory.exists():
+        return False
+    if any(path.name.endswith(OPEN_SUFFIX) for path in directory.iterdir()):
+        return True
+    return read_crawl_json(directory).get("state") == "running"
+
+
+def links_are_delivered(child: Path) -> bool:
+    """Tell whether no link for another process is left in the outbox of *child*."""
+    outbox, mark = child / OUTBOX, child / f"{OUTBOX}.mark"
+    if not outbox.exists() or not outbox.stat().st_size:
+        return True
+    try:
+        return bool(orjson.loads(mark.read_bytes())["at"] >= outbox.stat().st_size)
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def _counts(told: Sequence[Mapping[str, Any]], children: Sequence[Path]) -> Counter[str]:
+    """Return the counts of all.
+
+    Classes are counted from the rows, those of attempts that were killed among them. Seeds are what the
+    children say; the list itself every child has read.
+    """
+    counts: Counter[str] = Counter()
+    for each in told:
+        counts.update({name: int(value) for name, value in each.get("counts", {}).items()})
+    tally = Tally()
+    for child in children:
+        if (child / TABLE_NAME).exists():
+            _add_rows(tally, child / TABLE_NAME)
+    counts["seeds_elsewhere"] = 0
+    counts["seeds_read"] = max((each.get("counts", {}).get("seeds_read", 0) for each in told), default=0)
+    for name in (*CLASSES, "rows"):
+        counts[name] = getattr(tally, name)
+    return counts
+
+
+def _add_rows(tally: Tally, path: Path) -> None:
+    with opened_index(path) as table:
+        for batch in table.batches(["status", "error", "unchanged"]):
+            grouped = pa.table(batch).group_by(batch.schema.names).aggregate([([], "count_all")])
+            for row in grouped.to_pylist():
+                word = row["error"].partition(":")[0].partition(" ")[0]
+                failure = Failure(word) if word in set(Failure) else None
+                unchanged = bool(row["unchanged"])
+                tally.add(row["status"], failure, unchanged=unchanged, rows=row["count_all"])
+
+
+def _summed(told: Sequence[Mapping[str, Any]], name: str) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for each in told:
+        total.update(each.get(name, {}))
+    return total

@@ -1,0 +1,492 @@
+"""The parent of a crawl in several processes: one command, one directory, one line of progress, one end.
+
+It replaces the process in which the spider was asked for `processes=N`; each child is the same command
+line again, with `AMICRAWL_PROCESS` in its environment. The parent fetches nothing and keeps nothing:
+links are in the outboxes of the children until the other child has them. So it can be killed at any
+moment; the children stop in order then, and the same command, with the same number of processes or
+another, continues.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections import Counter
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from pydantic import BaseModel
+
+from amicrawl.config import PREFIX, CrawlConfig
+from amicrawl.crawl.processes import FOLDER, SPECIFICATION
+from amicrawl.crawl.processes.dealing import Dealing, is_unfinished, links_are_delivered
+from amicrawl.crawl.processes.specification import LARGEST_MESSAGE, Specification
+from amicrawl.crawl.tally import CLASSES, Tally
+from amicrawl.crawl.watching.screen import Moment, report, status_line, summary
+from amicrawl.disk import DirectoryLock, Disk
+from amicrawl.errors import AmicrawlError, ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from scrapy.settings import BaseSettings
+
+    from amicrawl.crawl.arguments import SeedArguments, SiteArguments
+
+_CRASHES = 5
+"""Crashes of one child in a row after which the crawl is given up."""
+_ERASE_LINE = "\x1b[2K"
+_DRAINS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_REFUSED = ("bucket", "webhooks", "metrics", "max_urls")
+"""Settings that hold for one process and have no meaning yet for several."""
+_GOOD = frozenset(
+    {ExitCode.DONE, ExitCode.STOPPED, ExitCode.LIMIT, ExitCode.SEEDS_BAD, ExitCode.UNREACHED}
+)
+
+
+class Order(BaseModel, frozen=True):
+    """What the parent is to do."""
+
+    command: list[str]
+    """The command line of the crawl, from the interpreter on."""
+    directory: Path
+    processes: int
+    prefix: str
+    file: str = ""
+    """The seed list, where there is one."""
+    stop_pages: int = 0
+    stop_bytes: int = 0
+    stop_errors: int = 0
+    stop_time: float = 0.0
+    drain_time: float = 20.0
+    progress_every: float = 0.0
+    fresh: bool = False
+
+
+def become_parent(
+    arguments: SeedArguments | SiteArguments, settings: BaseSettings, *, directory: Path
+) -> NoReturn:
+    """Replace this process by the parent of a crawl into *directory*.
+
+    Raises UsageError where that cannot be.
+    """
+    config = CrawlConfig.from_settings(
+        {name: settings[name] for name in settings if name.startswith(PREFIX)}
+    )
+    for name in _REFUSED if arguments.count > 1 else ():
+        if getattr(config, name):
+            raise UsageError(
+                f"{PREFIX}{name.upper()} does not go with processes={arguments.processes}. Leave one of "
+                "the two away."
+            )
+    if "crawl" not in sys.orig_argv:
+        raise UsageError(
+            "Argument processes= is for the commands `scrapy crawl` and `amicrawl crawl`: a script that "
+            "runs a crawler has only its own process. Leave it away, or start the command."
+        )
+    order = Order(
+        command=sys.orig_argv,
+        directory=directory.absolute(),
+        processes=arguments.count,
+        prefix=config.warc_prefix,
+        file=arguments.file or "",
+        stop_pages=config.stop_pages,
+        stop_bytes=config.stop_bytes,
+        stop_errors=config.stop_errors,
+        stop_time=config.stop_time,
+        drain_time=config.drain_time,
+        progress_every=config.progress_every,
+        fresh=arguments.fresh,
+    )
+    line = [sys.executable, "-P", "-m", __name__, order.model_dump_json()]
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execve(line[0], line, os.environ)  # noqa: S606  # a list, and no shell
+
+
+class Child:
+    """One process, as its parent sees it."""
+
+    def __init__(self, number: int, directory: Path) -> None:
+        self.number = number
+        self.directory = directory
+        self.process: asyncio.subprocess.Process | None = None
+        self.writer: asyncio.StreamWriter | None = None
+        self.idle = False
+        """Whether nothing is left to do there."""
+        self.quiet = False
+        """Whether nothing is under way there, and no link waits to be sent."""
+        self.facts: dict[str, Any] = {}
+        self.before: Counter[str] = Counter()
+        """What earlier attempts of this run had counted."""
+        self.crashes = 0
+        self.code: int | None = None
+        """The exit code, once it has ended for good."""
+
+    def tell(self, message: dict[str, Any]) -> None:
+        """Send *message*, if the process is there."""
+        if self.writer is not None and not self.writer.is_closing():
+            self.writer.write(json.dumps(message).encode("ascii") + b"\n")
+
+
+class Parent:
+    """Runs the processes of one crawl."""
+
+    def __init__(self, order: Order) -> None:
+        self._order = order
+        self._disk = Disk()
+        self._dealing = Dealing(order.directory, disk=self._disk)
+        self._children: list[Child] = []
+        self._screen = Screen(order)
+        self._reason = ""
+        """Why the crawl ends; empty while it does not."""
+        self._told = False
+        """Whether the children were told so."""
+        self._signals = 0
+        self._settles = False
+        self._prefix = order.prefix
+
+    async def run(self) -> int:
+        """Run the crawl to its end and return the exit code."""
+        loop = asyncio.get_running_loop()
+        for number in _DRAINS:
+            loop.add_signal_handler(number, self._stop)
+        for number in (signal.SIGUSR1, signal.SIGUSR2):
+            loop.add_signal_handler(number, self._forward, number)
+        order, dealing = self._order, self._dealing
+        if order.fresh and (order.directory / "frontier").exists():
+            raise UsageError(
+                f"{order.directory} holds the frontier of a crawl, and fresh=1 asks for none."
+            )
+        plan = dealing.plan()
+        if plan is not None and (plan.processes != order.processes or plan.stage == "gathering"):
+            # Another number of processes, or a run that was killed while it put everything together.
+            await self._settle(dealing.children(plan.processes))
+            dealing.gather(reason="killed", finished=datetime.now(UTC))
+            plan = None
+        if order.processes == 1:
+            return self._as_one()
+        if plan is None and is_unfinished(order.directory):
+            await self._settle([order.directory])
+        with DirectoryLock(order.directory):
+            plan = plan or dealing.deal(order.processes, prefix=order.prefix)
+            self._prefix = plan.prefix
+            await self._crawl(dealing.children(order.processes))
+            return self._gathered()
+
+    def _as_one(self) -> NoReturn:
+        os.execve(self._order.command[0], self._order.command, os.environ)  # noqa: S606  # no shell
+
+    async def _settle(self, directories: Sequence[Path]) -> None:
+        """Have what a killed crawl left in *directories* repaired, and its links delivered.
+
+        Nothing is fetched.
+        """
+        self._settles = True
+        await self._crawl(directories)
+        self._settles = False
+        for child in self._children:
+            if child.code not in _GOOD:
+                raise AmicrawlError(
+                    f"{child.directory} could not be repaired (exit code {child.code}); see the lines "
+                    "above, and start the same command again."
+                )
+        self._reason, self._told = "", False
+
+    async def _crawl(self, directories: Sequence[Path]) -> None:
+        self._children = [Child(number, path) for number, path in enumerate(directories)]
+        watching = asyncio.ensure_future(self._watch())
+        try:
+            await asyncio.gather(*map(self._live, self._children))
+        finally:
+            watching.cancel()
+
+    async def _live(self, child: Child) -> None:
+        """Run *child* until it ends for good: again after a crash."""
+        while True:
+            reader = await self._start(child)
+            assert child.process is not None
+            lines = asyncio.ensure_future(self._read_log(child))
+            await self._read(child, reader)
+            child.code = await child.process.wait()
+            await lines
+            if child.code in set(ExitCode) - {ExitCode.OUR_ERROR} or self._settles:
+                break
+            child.crashes += 1
+            if self._reason or child.crashes >= _CRASHES:
+                break
+            self._screen.say(
+                f"Process {child.number} ended unexpectedly ({_how(child.code)}): it is started again."
+            )
+            child.before.update({name: child.facts.get(name, 0) for name in _SUMMED})
+            child.idle, child.quiet, child.facts = False, False, {}
+        # One that failed, or was stopped by itself: the others would wait for it.
+        self._end_now(self._reason or ("shutdown" if child.code in _GOOD else "failed"))
+
+    async def _start(self, child: Child) -> asyncio.StreamReader:
+        ours, theirs = socket.socketpair()
+        given = Specification(
+            number=child.number,
+            processes=len(self._children),
+            out=str(child.directory),
+            prefix=f"{self._prefix}-p{child.number}",
+            socket=theirs.fileno(),
+            file=self._order.file if self._order.file != "-" else "",
+            deals=self._order.file.lower().startswith(("http://", "https://")),
+            settles=self._settles,
+        )
+        child.process = await asyncio.create_subprocess_exec(
+            *self._order.command,
+            env=os.environ | {SPECIFICATION: given.model_dump_json()},
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            # Ctrl-C on a terminal goes to every process of the group; the children are told by us.
+            start_new_session=True,
+        )
+        theirs.close()
+        reader, child.writer = await asyncio.open_connection(sock=ours, limit=LARGEST_MESSAGE)
+        for other in self._children:
+            if other is not child:
+                other.tell({"t": "again", "to": child.number})
+        if self._reason:
+            child.tell(self._ending())
+        return reader
+
+    async def _read(self, child: Child, reader: asyncio.StreamReader) -> None:
+        with suppress(OSError, ValueError):
+            while line := await reader.readline():
+                self._hear(child, json.loads(line))
+        assert child.writer is not None
+        child.writer.close()
+
+    async def _read_log(self, child: Child) -> None:
+        """Pass on what *child* writes, line by line."""
+        assert child.process is not None
+        assert child.process.stderr is not None
+        stream = child.process.stderr
+        with suppress(ValueError):
+            while line := await stream.readline():
+                self._screen.say(line.decode("utf-8", "replace").rstrip("\n"))
+
+    def _hear(self, child: Child, said: dict[str, Any]) -> None:
+        kind = said["t"]
+        if kind == "letter":
+            to = self._children[said["to"]]
+            to.idle = to.quiet = False
+            to.tell({"t": "letter", "from": child.number, "id": said["id"], "b": said["b"]})
+        elif kind == "kept":
+            by_sender: dict[int, list[int]] = {}
+            for sender, number in said["of"]:
+                by_sender.setdefault(sender, []).append(number)
+            for sender, numbers in by_sender.items():
+                self._children[sender].tell({"t": "taken", "ids": numbers})
+        elif kind == "standing":
+            child.idle, child.quiet, child.facts = said["idle"], said["quiet"], said["facts"]
+            child.crashes = 0 if child.facts.get("rows") else child.crashes
+            self._look()
+
+    def _look(self) -> None:
+        """End the crawl where nothing is left to do anywhere, or a limit is reached."""
+        if (self._reason or self._settles) and all(child.quiet for child in self._children):
+            self._end_now(self._reason or "finished")
+            return
+        if self._reason or self._settles:
+            return
+        if all(child.idle for child in self._children):
+            self._end_now("finished")
+            return
+        order, rows = self._order, self.tally()
+        for limit, reached, reason in (
+            (order.stop_pages, rows.rows, "limit-pages"),
+            (order.stop_bytes, rows.bytes_received, "limit-bytes"),
+            (order.stop_errors, rows.failed, "limit-errors"),
+            (order.stop_time, self._screen.elapsed, "limit-time"),
+        ):
+            if limit and reached >= limit:
+                self._end(reason)
+
+    def _end(self, reason: str) -> None:
+        """End the crawl in order: what is in flight arrives, and links reach the other processes."""
+        if self._reason:
+            return
+        self._reason = reason
+        for child in self._children:
+            child.tell(self._ending())
+        delay = self._order.drain_time
+        asyncio.get_running_loop().call_later(delay, lambda: self._end_now(reason))
+
+    def _end_now(self, reason: str) -> None:
+        if not self._told:
+            self._reason, self._told = reason, True
+            for child in self._children:
+                child.tell(self._ending())
+
+    def _ending(self) -> dict[str, Any]:
+        """Return what a child is told, once it is known why the crawl ends."""
+        return {"t": "end", "reason": self._reason} if self._told else {"t": "pause"}
+
+    def _stop(self) -> None:
+        """Stop in order at the first signal, at once at the second."""
+        self._signals += 1
+        if self._signals == 1:
+            self._end("shutdown")
+        else:
+            self._end_now("shutdown")
+            self._forward(signal.SIGINT)
+            self._forward(signal.SIGINT)
+
+    def _forward(self, number: int) -> None:
+        for child in self._children:
+            if child.process is not None and child.process.returncode is None:
+                with suppress(ProcessLookupError):
+                    child.process.send_signal(number)
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(self._screen.every)
+            if not self._settles:
+                self._screen.show(self.tally(), [child.facts for child in self._children], self._reason)
+
+    def tally(self) -> Tally:
+        """Return the counts of all processes together."""
+        counts: Counter[str] = Counter()
+        for child in self._children:
+            counts.update(child.before)
+            counts.update({name: child.facts.get(name, 0) for name in _SUMMED})
+        tally = Tally()
+        for name, count in counts.items():
+            setattr(tally, name, count)
+        told = [child.facts for child in self._children if child.facts]
+        # Every process reads the whole list.
+        tally.seeds_read = max((each["seeds_read"] for each in told), default=0)
+        tally.seeds_ended = bool(told) and all(each["seeds_ended"] for each in told)
+        announced = [each["seeds_announced"] for each in told if each["seeds_announced"] is not None]
+        tally.seeds_announced = max(announced, default=None)
+        return tally
+
+    def _gathered(self) -> int:
+        """Make one directory of those of the children, if all have ended well; return the exit code."""
+        codes = [ExitCode(child.code) if child.code in set(ExitCode) else ExitCode.OUR_ERROR
+                 for child in self._children]  # fmt: skip
+        bad = next((code for code in codes if code not in _GOOD), None)
+        if bad is not None:
+            self._screen.say(
+                f"What was crawled is in {self._order.directory / FOLDER}; the same command continues."
+            )
+            return bad
+        lost = [child for child in self._children if not links_are_delivered(child.directory)]
+        if lost:
+            # Nothing may be dealt anew before these have arrived.
+            names = ", ".join(str(child.directory) for child in lost)
+            self._screen.say(f"Links between processes wait in {names}; the same command continues.")
+        else:
+            self._dealing.gather(reason=self._reason, finished=datetime.now(UTC))
+        self._screen.end(self.tally(), self._reason)
+        if self._reason == "finished":
+            if ExitCode.SEEDS_BAD in codes:
+                return ExitCode.SEEDS_BAD
+            return ExitCode.UNREACHED if self.tally().reached_nothing else ExitCode.DONE
+        return ExitCode.LIMIT if self._reason.startswith("limit-") else ExitCode.STOPPED
+
+
+_SUMMED = (*CLASSES, "bytes_received", "seeds_bad", "seeds_known")
+
+
+class Screen:
+    """One line of progress for all processes, and their log lines above it."""
+
+    def __init__(self, order: Order) -> None:
+        self._order = order
+        self._stream = sys.stderr
+        self._on_terminal = self._stream.isatty() and os.environ.get("TERM") != "dumb"
+        self.every = order.progress_every or (1.0 if self._on_terminal else 10.0)
+        self._started = time.monotonic()
+        self._last = (self._started, 0, 0)
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the start."""
+        return time.monotonic() - self._started
+
+    def say(self, line: str) -> None:
+        """Print *line* above the progress."""
+        erase = _ERASE_LINE if self._on_terminal else ""
+        self._write(f"{erase}{line}\n")
+
+    def show(self, tally: Tally, facts: Sequence[dict[str, Any]], reason: str) -> None:
+        """Show how things stand."""
+        told = [each for each in facts if each]
+        if not told:
+            return
+        now, (then, rows, size) = time.monotonic(), self._last
+        self._last = (now, tally.rows, tally.bytes_received)
+        span = max(now - then, 0.001)
+        waiting = sum(each["waiting"] for each in told)
+        moment = Moment(
+            elapsed=now - self._started,
+            total=tally.rows + waiting if tally.seeds_ended else tally.seeds_announced,
+            in_flight=sum(each["in_flight"] for each in told),
+            inflight_limit=sum(each["inflight_limit"] for each in told),
+            pages_per_second=(tally.rows - rows) / span,
+            bytes_per_second=(tally.bytes_received - size) / span,
+            paused_by=tuple(sorted({name for each in told for name in each["paused"]})),
+            is_stopping=bool(reason) and reason != "finished",
+        )
+        if self._on_terminal:
+            width = shutil.get_terminal_size().columns - 1
+            self._write(_ERASE_LINE + status_line(tally, moment)[:width] + "\r")
+        else:
+            self._write(json.dumps(report(tally, moment) | {"processes": len(facts)}) + "\n")
+
+    def end(self, tally: Tally, reason: str) -> None:
+        """Print the summary."""
+        stopped = "" if reason == "finished" else f"stopped ({reason}); the same command continues\n"
+        where = f"output in {self._order.directory}"
+        self.say(f"{stopped}{summary(tally, self.elapsed)}\n{where}")
+
+    def _write(self, text: str) -> None:
+        with suppress(OSError):
+            self._stream.write(text)
+            self._stream.flush()
+
+
+def _how(code: int) -> str:
+    return f"signal {-code}" if code < 0 else f"exit code {code}"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Be the parent that *arguments*, one `Order` as JSON, describe."""
+    order = Order.model_validate_json(arguments[0])
+    try:
+        order.directory.mkdir(parents=True, exist_ok=True)
+        return asyncio.run(Parent(_spooled(order)).run())
+    except AmicrawlError as error:
+        sys.stderr.write(f"amicrawl: {error}\n")
+        return error.exit_code
+    except OSError as error:
+        sys.stderr.write(f"amicrawl: {error}. Make room, or check the directory, and start again.\n")
+        return ExitCode.OUTPUT
+
+
+def _spooled(order: Order) -> Order:
+    """Return *order* with a file in the place of standard input, which only one process could read."""
+    if order.file != "-":
+        return order
+    path = order.directory / "seeds.stdin"
+    with path.open("wb") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file)
+    return order.model_copy(update={"file": str(path)})
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

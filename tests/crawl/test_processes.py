@@ -1,0 +1,248 @@
+"""One crawl in several processes: each host asked by one, every page once, one directory in the end."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import time
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+import pytest
+from fastwarc.warc import ArchiveIterator, WarcRecordType
+from loopback import PROJECT, RawServer, crawl, environment, page, site_command, write_lines
+
+from amicrawl.errors import ExitCode
+from amicrawl.frontier.live import load
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+HOSTS = 12
+PAGES = 6
+
+
+class Web:
+    """Hosts 127.0.0.1 to 127.0.0.12 on one port, whose pages link to each other's."""
+
+    def __init__(self) -> None:
+        self.pause = 0.0
+        self.server = RawServer(self._answer)
+
+    def url(self, host: int, path: str) -> str:
+        return f"http://127.0.0.{host}:{self.server.port}/{path}"
+
+    def asked(self) -> Counter[str]:
+        """Return how often each page was asked for; robots.txt apart."""
+        found: Counter[str] = Counter()
+        for request in self.server.requests:
+            host, path = _host_and_path(request)
+            if path != "/robots.txt":
+                found[self.url(host, path[1:])] += 1
+        return found
+
+    def pages(self) -> set[str]:
+        return {self.url(host, f"p{number}") for host in range(1, HOSTS + 1) for number in range(PAGES)}
+
+    def _answer(self, request: bytes) -> bytes:
+        host, path = _host_and_path(request)
+        if path == "/robots.txt":
+            return page(b"User-agent: *\nAllow: /\n")
+        time.sleep(self.pause)
+        following = host % HOSTS + 1
+        if path.startswith("/moved"):
+            target = self.url(following, f"target{host}")
+            return page(b"", f"Location: {target}", status="302 Found")
+        number = int("".join(filter(str.isdigit, path)) or 0)
+        links = [self.url(host, f"p{(number + 1) % PAGES}"), self.url(following, f"p{number % PAGES}")]
+        body = "".join(f'<a href="{link}">x</a>' for link in links)
+        return page(f"<html>{host}{path} {body}</html>".encode(), "Content-Type: text/html")
+
+
+def _host_and_path(request: bytes) -> tuple[int, str]:
+    head = request.decode("latin-1")
+    host = next(line for line in head.splitlines() if line.lower().startswith("host: "))
+    return int(host.split(".")[3].partition(":")[0]), head.split(" ", 2)[1]
+
+
+@pytest.fixture
+def web() -> Iterator[Web]:
+    found = Web()
+    with found.server:
+        yield found
+
+
+def seeds_of(web: Web, directory: Path) -> Path:
+    urls = [web.url(host, path) for host in range(1, HOSTS + 1) for path in ("a1", "a2", f"moved{host}")]
+    return write_lines(directory / "seeds.txt", urls)
+
+
+def site_line(web: Web, out: Path, *arguments: str) -> list[str]:
+    """Return the command of a site crawl over all hosts of *web*."""
+    scope = {"AMICRAWL_INCLUDE": rf"^http://127\.0\.0\.\d+:{web.server.port}/p"}
+    return site_command(web.url(1, "p0"), out, arguments=arguments, settings=scope)
+
+
+def run(line: list[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        line, cwd=PROJECT, env=environment(), capture_output=True, text=True, check=False, timeout=170
+    )
+
+
+def begun(line: list[str], log: Path) -> subprocess.Popen[bytes]:
+    with log.open("wb") as stream:
+        return subprocess.Popen(line, cwd=PROJECT, env=environment(), stderr=stream)
+
+
+def wait_until(true: Callable[[], object]) -> None:
+    for _ in range(1500):
+        if true():
+            return
+        time.sleep(0.05)
+    raise AssertionError("it did not happen")
+
+
+def check_whole(out: Path, *, runs: int = 1) -> dict[str, str]:
+    """Check that *out* looks like the directory of one process; return the WARC file of each URL."""
+    assert not (out / "processes").exists()
+    assert not list(out.glob("**/*.open"))
+    rows = pq.read_table(out / "captures.parquet").to_pylist()
+    records = {}
+    for path in out.glob("*.warc.gz"):
+        with path.open("rb") as stream:
+            for record in ArchiveIterator(stream, record_types=WarcRecordType.response):
+                url = str(record.headers["WARC-Target-URI"])
+                records[path.name, record.stream_pos] = str(record.record_id), url
+    for row in rows:
+        number, url = records[row["warc_file"], row["warc_offset"]]
+        assert (number in row["record_id"] or row["record_id"] in number, url) == (True, row["url"])
+    told = json.loads((out / "crawl.json").read_text())
+    # The counts are those of the last run.
+    assert told["counts"]["rows"] == len(rows) or runs > 1
+    assert {file["name"] for file in told["files"]} == {
+        path.name for path in [*out.glob("*.warc.gz"), out / "captures.parquet"]
+    }
+    return {row["url"]: row["warc_file"] for row in rows}
+
+
+def children_of(parent: int) -> list[int]:
+    text = subprocess.run(
+        ["ps", "-o", "pid=", "--ppid", str(parent)], capture_output=True, text=True, check=False
+    ).stdout
+    return [int(word) for word in text.split()]
+
+
+def test_a_list_is_crawled_by_two_processes_into_one_directory(web: Web, tmp_path: Path) -> None:
+    seeds = seeds_of(web, tmp_path)
+    bad = "http://[/"
+    seeds.write_text(seeds.read_text() + bad + "\n")
+    out = tmp_path / "out"
+    done = crawl(seeds, out, arguments=["processes=2"])
+    assert done.returncode == ExitCode.DONE, done.stderr
+    asked = web.asked()
+    expected = {
+        web.url(host, path) for host in range(1, HOSTS + 1) for path in ("a1", "a2", f"moved{host}")
+    }
+    expected |= {web.url(host % HOSTS + 1, f"target{host}") for host in range(1, HOSTS + 1)}
+    assert asked == Counter(expected), "redirects to a host of the other process are followed, once"
+    rows = pq.read_table(out / "captures.parquet").to_pylist()
+    archived = {row["url"]: row["warc_file"] for row in rows if row["record_id"]}
+    files_of_host = defaultdict(set)
+    for url, name in archived.items():
+        files_of_host[url.split("/")[2]].add(name)
+    assert all(len(names) == 1 for names in files_of_host.values()), "a host is asked by one process"
+    assert len(set(archived.values())) == 2, "both have work"
+    counts = json.loads((out / "crawl.json").read_text())["counts"]
+    assert counts["seeds_read"] >= HOSTS * 3
+    assert len(load(out / "frontier").urls["host_key"]) == len(expected)
+    assert "done in" in done.stderr
+
+    again = crawl(seeds_of(web, tmp_path), out, arguments=["processes=3"])
+    assert again.returncode == ExitCode.DONE, again.stderr
+    assert web.asked() == asked, "what is done is not asked for again, by any number of processes"
+
+
+def test_a_site_is_the_same_by_one_process_and_by_two(web: Web, tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    done = run(site_line(web, two, "processes=2"))
+    assert done.returncode == ExitCode.DONE, done.stderr
+    assert web.asked() == Counter(web.pages())
+    assert run(site_line(web, one)).returncode == ExitCode.DONE
+    assert check_whole(two).keys() == check_whole(one).keys()
+
+
+def test_a_child_that_is_killed_is_started_again(web: Web, tmp_path: Path) -> None:
+    web.pause = 0.05
+    out, log = tmp_path / "out", tmp_path / "log"
+    parent = begun(site_line(web, out, "processes=2"), log)
+    wait_until(lambda: len(web.asked()) > 8)
+    os.kill(children_of(parent.pid)[0], signal.SIGKILL)
+    assert parent.wait(150) == ExitCode.DONE, log.read_text()
+    assert "is started again" in log.read_text()
+    assert check_whole(out).keys() >= web.pages()
+
+
+def test_a_killed_parent_is_resumed_by_another_number_of_processes(web: Web, tmp_path: Path) -> None:
+    web.pause = 0.05
+    out, log = tmp_path / "out", tmp_path / "log"
+    parent = begun(site_line(web, out, "processes=2"), log)
+    wait_until(lambda: len(web.asked()) > 8)
+    children = children_of(parent.pid)
+    parent.kill()
+    parent.wait()
+    wait_until(lambda: not any(map(is_alive, children)))
+    assert len(web.asked()) < len(web.pages())
+    done = run(site_line(web, out, "processes=3"))
+    assert done.returncode == ExitCode.DONE, done.stderr
+    assert check_whole(out, runs=2).keys() >= web.pages()
+    assert max(web.asked().values()) <= 2, "only what was in flight is asked for twice"
+
+
+def test_one_interrupt_stops_all_and_one_process_continues(web: Web, tmp_path: Path) -> None:
+    web.pause = 0.05
+    out, log = tmp_path / "out", tmp_path / "log"
+    parent = begun(site_line(web, out, "processes=2"), log)
+    wait_until(lambda: len(web.asked()) > 8)
+    parent.send_signal(signal.SIGINT)
+    assert parent.wait(150) == ExitCode.STOPPED, log.read_text()
+    check_whole(out)
+    assert "the same command continues" in log.read_text()
+    done = run(site_line(web, out))
+    assert done.returncode == ExitCode.DONE, done.stderr
+    assert check_whole(out, runs=2).keys() >= web.pages()
+
+
+def test_a_limit_counts_over_all_processes(web: Web, tmp_path: Path) -> None:
+    web.pause = 0.05
+    out = tmp_path / "out"
+    line = site_line(web, out, "processes=2")
+    done = run([*line, "-s", "AMICRAWL_STOP_PAGES=20"])
+    assert done.returncode == ExitCode.LIMIT, done.stderr
+    assert 20 <= len(check_whole(out)) < len(web.pages()) + HOSTS
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["processes=0"], "neither a number from 1 to"),
+        (["processes=2", "shards=2"], "does not go with shards"),
+    ],
+)
+def test_what_cannot_be_divided_is_refused(tmp_path: Path, arguments: list[str], sentence: str) -> None:
+    seeds = write_lines(tmp_path / "seeds.txt", ["http://127.0.0.1:9/"])
+    done = crawl(seeds, tmp_path / "out", arguments=arguments)
+    assert done.returncode == ExitCode.USAGE
+    assert sentence in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def is_alive(pid: int) -> bool:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, 0)
+        return True
+    return False
