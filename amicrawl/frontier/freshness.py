@@ -5,12 +5,11 @@
 A page is taken to change as a Poisson process. Its rate is estimated from how many visits found a
 change (Cho and Garcia-Molina, 2003), a recent run of unchanged visits counting more. What one more
 visit is worth follows from the rate; visits are dealt out from the most worth downwards, until one is
-worth less than the water level. The level itself is moved by `WaterLevel`, so that the visits of all
-pages together keep to a budget.
+worth less than the water level.
 
 Rates are events an hour, intervals and moments hours (moments since 1970). Rates and priorities may
 come from a file and be anything at all: what is no positive number counts as the least rate, or as
-priority 1. Only computing; `population.py` does the same for arrays.
+priority 1. Only computing.
 """
 
 from __future__ import annotations
@@ -189,44 +188,6 @@ def next_due(
     if due <= now:
         due = now + params.min_reprobe_gap
     return min(due, LAST_HOUR)
-
-
-class WaterLevel:
-    """The worth below which a page is only probed, moved so that all visits keep to a budget.
-
-    It starts so low that everything is funded, and moves by a twentieth at a time: an `adjust` is due
-    after some thousand visits, not after each.
-    """
-
-    __slots__ = ("_budget", "_level")
-
-    START = 1e-6
-    LEAST = 1e-12
-    ADJUST_EVERY = 4096
-    """Visits rescheduled between two adjustments."""
-
-    def __init__(self, budget: float, *, level: float = START) -> None:
-        self._budget = budget
-        self._level = max(level, self.LEAST)
-
-    @property
-    def level(self) -> float:
-        """The level as it stands: what to hand to `target_interval`."""
-        return self._level
-
-    def adjust(self, scheduled_rate: float) -> float:
-        """Move the level after *scheduled_rate*, visits an hour of all pages, and return it.
-
-        Nothing moves while that is within a fiftieth of the budget, or where there is no budget (0 or
-        less).
-        """
-        if self._budget > 0:
-            if scheduled_rate > 1.02 * self._budget:
-                self._level *= 1.05
-            elif scheduled_rate < 0.98 * self._budget:
-                self._level *= 0.95
-            self._level = max(self._level, self.LEAST)
-        return self._level
 
 
 def _within(rate: float, params: FreshnessParams) -> float:

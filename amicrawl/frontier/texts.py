@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from email.utils import formatdate, parsedate_to_datetime
+from email.utils import formatdate
 from typing import TYPE_CHECKING
 
 from amicrawl.frontier.annex import found, found_entries, offered
 from amicrawl.frontier.arena import entry_of
 from amicrawl.frontier.row import Found, Offer, Source
+from amicrawl.frontier.validators import hours_of_http_date
 from amicrawl.urls import UrlKey, octets
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from amicrawl.seed import Seed
 
 _HOUR = 3600
-_LAST_HOUR = 0xFFFF_FFFF
 _SOURCES = {int(source): source for source in Source}
 
 
@@ -46,16 +46,6 @@ def _dated(row: UrlRow, last: Found) -> Found:
     return replace(last, last_modified=formatdate(hour * _HOUR, usegmt=True))
 
 
-def hour_of(date: str) -> int:
-    """Return the hour since 1970 that an HTTP *date* names; 0 where it names none."""
-    if not date:
-        return 0
-    try:
-        return max(0, min(int(parsedate_to_datetime(date).timestamp() // _HOUR), _LAST_HOUR))
-    except (ValueError, OverflowError, TypeError):
-        return 0
-
-
 def with_what_was_found(partition: LivePartition, row: UrlRow, known: Seed, outcome: Outcome) -> UrlRow:
     """Return *row* with the validators and the redirect of *outcome*; only what is new is kept.
 
@@ -68,7 +58,7 @@ def with_what_was_found(partition: LivePartition, row: UrlRow, known: Seed, outc
         != (known.digest, known.etag, known.last_modified)
     ):
         row = row.with_etag(partition.intern(found_entries(what)))
-        row = row._replace(last_modified=hour_of(what.last_modified))
+        row = row._replace(last_modified=hours_of_http_date(what.last_modified))
     if outcome.redirect:
         target = octets(outcome.redirect)
         if not row.redirect_ref or partition.texts_at(row.redirect_ref)[0] != target:

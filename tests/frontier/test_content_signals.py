@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import google_crc32c
 import pytest
-from frontier.signal_vectors import DIRECTORIES, FULL_ONLY, lines, number
+from frontier.signal_vectors import DIRECTORIES, lines, number
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,7 +23,6 @@ from amicrawl.frontier.content import (
     simhash,
     simhash_of,
 )
-from amicrawl.frontier.near_index import NearIndex
 from amicrawl.frontier.validators import hours_of_http_date
 
 if TYPE_CHECKING:
@@ -75,14 +74,6 @@ def test_golden_numbers_are_judged_alike(directory: Path) -> None:
 def test_golden_features_weigh_alike(directory: Path) -> None:
     for line in lines(directory, "content.jsonl", kind="simhash_features"):
         assert simhash_of(line["features"] or []) == number(line["simhash"]), line
-
-
-@pytest.mark.parametrize("directory", FULL_ONLY)
-def test_golden_neighbours_are_found(directory: Path) -> None:
-    for line in lines(directory, "content.jsonl", kind="near_index"):
-        index = NearIndex([number(stored) for stored in line["stored"]])
-        for simhash_, found, place, _ in line["queries"]:
-            assert index.find(number(simhash_)) == (place if found else None), simhash_
 
 
 @golden
@@ -142,19 +133,6 @@ def test_near_means_few_different_bits(value: int, flipped: set[int]) -> None:
     other = value ^ sum(1 << bit for bit in flipped)
     assert hamming(value, other) == len(flipped)
     assert is_near(value, other) is (len(flipped) <= NEAR)
-
-
-@given(st.lists(SIMHASHES, max_size=20), st.sets(st.integers(0, 63), max_size=5), st.data())
-def test_the_index_finds_a_neighbour_wherever_there_is_one(
-    stored: list[int], flipped: set[int], data: st.DataObject
-) -> None:
-    base = data.draw(st.sampled_from(stored) if stored else SIMHASHES)
-    probe = base ^ sum(1 << bit for bit in flipped)
-    found = NearIndex(stored).find(probe)
-    if found is None:
-        assert not any(is_near(probe, value) for value in stored)
-    else:
-        assert is_near(probe, stored[found])
 
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

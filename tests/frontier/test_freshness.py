@@ -5,7 +5,6 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pytest
 from frontier.signal_vectors import AGREEMENT, DIRECTORIES, bits_of, lines, number, single_of
 from hypothesis import given
@@ -16,7 +15,6 @@ from amicrawl.frontier.freshness import (
     DEFAULTS,
     LAST_HOUR,
     FreshnessParams,
-    WaterLevel,
     estimate_rate,
     g,
     gain,
@@ -26,7 +24,6 @@ from amicrawl.frontier.freshness import (
     value_density,
 )
 from amicrawl.frontier.history import History, Visit, is_changed, observe, recrawl
-from amicrawl.frontier.population import scheduled_rate, visits_per_hour
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -96,10 +93,6 @@ def test_golden_intervals_agree_one_by_one_and_as_arrays(directory: Path) -> Non
         level, chosen = float(line["tau"]), params[line["params"]]
         interval = target_interval(rate, priority, level=level, share=share, params=chosen)
         assert interval == close(line["interval_hours"]), line
-        visits = visits_per_hour(
-            np.array([rate]), np.array([priority]), level=level, shares=np.array([share]), params=chosen
-        )
-        assert 1 / visits[0] == close(line["interval_hours"]), line
 
 
 @golden
@@ -114,32 +107,6 @@ def test_golden_due_hours_agree(directory: Path) -> None:
             params=params[line["params"]],
         )
         assert due == line["next_due"], line
-
-
-@golden
-def test_golden_levels_follow_their_rates(directory: Path) -> None:
-    for line in lines(directory, "freshness.jsonl", kind="tau"):
-        water = WaterLevel(line["budget"], level=line["tau_start"])
-        levels = [water.adjust(rate) for rate in line["scheduled_rates"]]
-        assert levels == close(line["tau_after"])
-
-
-@golden
-def test_golden_populations_are_brought_to_their_budget(directory: Path) -> None:
-    params = params_in(directory)
-    for line in lines(directory, "freshness.jsonl", kind="allocation_loop"):
-        water, chosen = WaterLevel(line["budget"]), params[line["params"]]
-        rates, priorities = np.array([[single_of(bits) for bits in page] for page in line["pages"]]).T
-        shares = np.full(len(rates), host_share(**line["host"])) if "host" in line else None
-        steps = {tick: (level, total) for tick, level, total in line["steps"]}
-        for tick in range(max(steps) + 1):
-            total = scheduled_rate(rates, priorities, level=water.level, shares=shares, params=chosen)
-            if tick in steps:
-                assert (water.level, total) == close(steps[tick]), tick
-            water.adjust(total)
-        assert water.level == close(line["final_tau"])
-        visits = visits_per_hour(rates, priorities, level=water.level, shares=shares, params=chosen)
-        assert (1 / visits).tolist() == close(line["final_intervals"])
 
 
 @golden
@@ -271,19 +238,6 @@ def test_whatever_a_file_says_an_interval_is_within_bounds(
     assert 1 / DEFAULTS.max_rate <= interval <= 1 / DEFAULTS.min_rate
 
 
-@given(st.lists(st.tuples(ANY_NUMBER, ANY_NUMBER, ANY_NUMBER), max_size=40), st.floats(min_value=0))
-def test_arrays_give_what_each_page_gives_alone(
-    pages: list[tuple[float, float, float]], level: float
-) -> None:
-    columns = np.array(pages, np.float32).reshape(-1, 3)
-    together = visits_per_hour(columns[:, 0], columns[:, 1], level=level, shares=columns[:, 2])
-    alone = [
-        1 / target_interval(float(rate), float(priority), level=level, share=float(share))
-        for rate, priority, share in columns
-    ]
-    assert together.tolist() == pytest.approx(alone, rel=1e-9)
-
-
 @pytest.mark.parametrize("level", [0.0, 1e-6, 0.2, 1e12])
 @pytest.mark.parametrize("rate", [0.0, 1e-12, 1e-6, 0.5])
 def test_parameters_at_their_edges_keep_within_them(rate: float, level: float) -> None:
@@ -291,8 +245,6 @@ def test_parameters_at_their_edges_keep_within_them(rate: float, level: float) -
     params = FreshnessParams(min_rate=1e-11, reference_rate=1e-12)
     interval = target_interval(rate, 1.0, level=level, params=params)
     assert 1 / params.max_rate <= interval <= 1 / params.min_rate
-    together = visits_per_hour(np.array([rate]), np.ones(1), level=level, params=params)
-    assert params.min_rate <= together[0] <= params.max_rate
 
 
 @given(HOURS, st.floats(), HOURS, st.integers(0, 2**64 - 1))
@@ -311,13 +263,6 @@ def test_a_higher_level_never_makes_a_visit_come_sooner() -> None:
 
 def test_what_is_no_rate_gains_nothing() -> None:
     assert gain(0.0, 1.0) == gain(1.0, 0.0) == gain(float("nan"), 1.0) == 0.0
-
-
-def test_the_level_never_runs_dry() -> None:
-    water = WaterLevel(100.0)
-    for _ in range(500):
-        water.adjust(0.0)
-    assert water.level == WaterLevel.LEAST
 
 
 def test_a_soft_404_is_never_due_again() -> None:

@@ -9,27 +9,12 @@ import pytest
 from frontier.live.crawls import HOUR, fetched, frontier_on, offer_of, opened, taken
 
 from amicrawl.frontier import Found, Outcome
-from amicrawl.frontier.texts import hour_of
 from amicrawl.urls import UrlKey
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 KEY = UrlKey(1, 1)
-
-
-@pytest.mark.parametrize(
-    ("said", "hour"),
-    [
-        ("Sun, 06 Nov 1994 08:49:37 GMT", 217_808),
-        ("Thu, 01 Jan 1970 00:00:00 GMT", 0),
-        ("yesterday", 0),
-        ("Sun, 06 Nov 99999 08:49:37 GMT", 0),
-        ("", 0),
-    ],
-)
-def test_a_date_is_an_hour_or_nothing(said: str, hour: int) -> None:
-    assert hour_of(said) == hour
 
 
 def test_what_a_response_says_stands_in_its_row(tmp_path: Path) -> None:
