@@ -11,7 +11,8 @@ dictionary, follows how many rows a batch may have.
     rows                250,000 and 64 times the size of the file in bytes
     the footer          16 MiB
 
-What is beyond is refused with a sentence, as are columns that hold lists or records.
+What is beyond is refused with a sentence, as are columns that hold lists or records, unless the reader
+asks for them: of those, all values of a row group may take 8 MiB (`nested_fits`).
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ BATCH_BYTES = 64 << 20
 FOOTER_BYTES = 16 << 20
 """Bytes of the longest footer that is read."""
 
+_NESTED_BYTES = BATCH_BYTES // 8
+"""Bytes of a column of lists or records in a row group: as objects they take many times as much."""
 _ROWS, _ROWS_A_BYTE = 250_000, 64
 _TEXT_BYTES, _TEXT_A_BYTE = 64 << 20, 1000
 _READ_WHOLE = 4 << 20
@@ -79,6 +82,8 @@ class _Chunk:
     """Of each data page, the bytes unpacked."""
     counts: list[int] = field(default_factory=list)
     """Of each data page, the values."""
+    is_repeated: bool = False
+    """Whether a row may have any number of values: then a batch may have all of them."""
 
     def may_be_probed(self) -> bool:
         """Whether the dictionary can be unpacked to see how long its values are, and was not yet."""
@@ -86,6 +91,8 @@ class _Chunk:
 
     def of_batch(self, rows: int) -> int:
         """Return how many bytes *rows* rows in a row take at most."""
+        if self.is_repeated:
+            rows = max(rows, sum(self.counts))
         total = self.dictionary + rows * self.width + min(rows, self.coded) * self.longest
         if not self.sizes:
             return total
@@ -156,9 +163,13 @@ class ParquetTable:
         rows: int = 65_536,
         groups: Sequence[int] | None = None,
         threads: bool = False,
+        nested: bool = False,
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the *columns*, at most *rows* rows at a time, in the order of the file."""
-        leaves = self._leaves(columns)
+        """Yield the *columns*, at most *rows* rows at a time, in the order of the file.
+
+        Only with *nested* may they hold lists or records.
+        """
+        leaves = self._leaves(columns, nested=nested)
         for group in range(self.groups) if groups is None else groups:
             most = self._most_rows(group, leaves, rows)
             read = self._table.iter_batches(
@@ -167,6 +178,14 @@ class ParquetTable:
             for batch in read:
                 self._count_text(batch)
                 yield batch
+
+    def nested_fits(self, column: str) -> bool:
+        """Tell whether *column*, of lists or records, is small enough to be read with `nested`."""
+        leaves = self._leaves([column], nested=True)
+        return all(
+            sum(self._chunk(group, leaf).of_batch(rows) for leaf in leaves) <= _NESTED_BYTES
+            for group, rows in enumerate(self.group_rows)
+        )
 
     def check(self, columns: Sequence[str] | None = None) -> None:
         """Raise InputError where *columns*, or all flat ones, are more than `batches` would read.
@@ -209,18 +228,19 @@ class ParquetTable:
         if max(self.rows, counted) > most:
             raise self._refused(f"{self._size:,} bytes cannot hold {max(self.rows, counted):,} rows")
 
-    def _leaves(self, columns: Sequence[str]) -> dict[int, str]:
-        """Return the number of the leaf that each of *columns* is."""
+    def _leaves(self, columns: Sequence[str], *, nested: bool = False) -> dict[int, str]:
+        """Return the leaves of *columns* by number: one of each, unless they may be *nested*."""
         schema = self._table.schema
-        leaves = {}
+        leaves, found = {}, set()
         for number in range(len(schema)):
             leaf = schema.column(number)
             name = leaf.path.partition(".")[0]
             if leaf.path in columns or name in columns:
-                if leaf.path not in columns or leaf.max_repetition_level:
+                if not nested and (leaf.path not in columns or leaf.max_repetition_level):
                     raise self._refused(f"its column {name[:80]!a} holds lists or records")
                 leaves[number] = leaf.path
-        missing = set(columns) - set(leaves.values())
+                found |= {leaf.path, name}
+        missing = set(columns) - found
         if missing:
             raise self._damaged(f"it has no column {min(missing)[:80]!a}")
         return leaves
@@ -266,6 +286,7 @@ class ParquetTable:
         kind = self._table.schema.column(leaf)
         is_text = kind.physical_type == "BYTE_ARRAY"
         found.width = max(kind.length or 0, 8)
+        found.is_repeated = bool(kind.max_repetition_level)
         for page in self._pages(group, leaf):
             if page.kind == _DICTIONARY:
                 found.dictionary = page.unpacked + _ENTRY * page.values
@@ -283,9 +304,14 @@ class ParquetTable:
         return found
 
     def _pages(self, group: int, leaf: int) -> Iterator[_Page]:
-        """Yield the headers of the pages of a column chunk, which holds a value for each row."""
+        """Yield the headers of the pages of a column chunk, which holds a value for each row.
+
+        One that is repeated may hold any number.
+        """
         column: Any = self._table.metadata.row_group(group).column(leaf)
         due = self._table.metadata.row_group(group).num_rows
+        if self._table.schema.column(leaf).max_repetition_level:
+            due = column.num_values
         if column.num_values != due:
             raise self._damaged(f"column {leaf} has {column.num_values:,} values in {due:,} rows")
         at, has_dictionary = column.data_page_offset, False

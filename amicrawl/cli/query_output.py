@@ -1,6 +1,7 @@
 """Answers as text for people, CSV, JSON or Parquet: written as they come, never held whole.
 
-CSV has a header and an empty field for null. JSON is one array with one object a line. Maps are objects
+CSV has a header and an empty field for null. JSON is one array with one object a line,
+JSON Lines (`jsonl`) the same without the array: a seed list. Maps are objects
 of JSON, in CSV and text too. A text's columns are as wide as the first thousand rows need.
 """
 
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
 
     from amicrawl.table.query import Answer
 
-FORMATS = ("table", "csv", "json", "parquet")
-"""What an answer can be written as; files are known by the endings of the last three."""
+FORMATS = ("table", "csv", "json", "jsonl", "parquet")
+"""What an answer can be written as; files are known by the endings of all but the first."""
 
 _SAMPLE_ROWS = 1000
 _WIDEST = 60
@@ -132,10 +133,17 @@ def _json_lines(answer: Answer) -> Iterator[str]:
     yield "]"
 
 
+def _object_lines(answer: Answer) -> Iterator[str]:
+    names = answer.schema.names
+    for row in _rows(answer):
+        yield _json(dict(zip(names, row, strict=True)))
+
+
 _LINES: dict[str, Callable[[Answer], Iterator[str]]] = {
     "table": _text_lines,
     "csv": _csv_lines,
     "json": _json_lines,
+    "jsonl": _object_lines,
 }
 
 

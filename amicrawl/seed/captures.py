@@ -18,6 +18,7 @@ one that has it.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from amicrawl.seed.fields import Conditionals, conditionals, url_of
@@ -38,6 +39,7 @@ _NEEDED = (
     *("url", "status", "fetched_at", "digest", "unchanged", "error", "meta_json"),
     *("etag", "last_modified", "duration_ms", "truncated"),
 )
+_ROBOTS = re.compile(r"https?://[^/?#]+/robots\.txt", re.IGNORECASE)
 _LAST_MOMENT = 253_402_300_799_999
 """The end of the year 9999 in Unix milliseconds; no date can be written for a later one."""
 
@@ -49,10 +51,15 @@ def captures_columns(names: Sequence[str]) -> list[str]:
     return [name for name in _NEEDED if name in names]
 
 
-def seed_of_capture(row: Mapping[str, object], flaw: Flaw) -> Seed:
-    """Return the seed that asks for *row* again; raise NotASeedError where its URL cannot be asked."""
+def seed_of_capture(row: Mapping[str, object], flaw: Flaw) -> Seed | None:
+    """Return the seed that asks for *row* again; raise NotASeedError where its URL cannot be asked.
+
+    None for a robots.txt that the earlier crawl asked for by itself: the next one does so, too.
+    """
     url = url_of(row, flaw)
     meta = row["meta_json"]
+    if not meta and _ROBOTS.fullmatch(url):
+        return None
     known = conditionals(row, flaw) if _is_whole(row) else Conditionals()
     if not known.digest:
         known = Conditionals()

@@ -23,6 +23,16 @@ if TYPE_CHECKING:
     Flaw = Callable[[str], None]
     """Takes the reason why one field of a line is left out."""
 
+OF_AN_INDEX = frozenset(
+    (
+        *("url", "host", "status", "fetched_at", "content_type", "body_length", "digest", "unchanged"),
+        *("warc_file", "warc_offset", "warc_length", "error", "meta_json", "etag", "last_modified"),
+        *("final_url", "ip_address", "protocol", "ttfb_ms", "duration_ms", "truncated", "record_id"),
+        "attempts",
+    )
+)
+"""Columns of a capture index, which say something of a fetch and not of a seed."""
+
 WHITE_SPACE = " \t\r\n\f\v"
 """What may stand around a URL and is no part of it."""
 
@@ -124,8 +134,17 @@ def _header_value(value: object) -> str | None:
 def meta_json(fields: Mapping[str, str]) -> str:
     """Return *fields* as a compact JSON object in their order; empty where there are none.
 
-    Only what JSON demands is escaped, and half surrogate pairs, which no UTF-8 text can hold.
+    A field `meta_json` that holds such an object, as a query to a capture index gives it, is taken as it
+    stands; other columns of an index beside it say something of an earlier fetch and are left out. Only
+    what JSON demands is escaped, and half surrogate pairs, which no UTF-8 text can hold.
     """
+    carried = _carried(fields)
+    if carried is not None:
+        known, text = carried
+        fields = {name: value for name, value in fields.items() if name not in OF_AN_INDEX}
+        if not fields:
+            return text
+        fields = {**known, **fields}
     if not fields:
         return ""
     try:
@@ -133,3 +152,19 @@ def meta_json(fields: Mapping[str, str]) -> str:
     except TypeError:
         text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
         return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _carried(fields: Mapping[str, str]) -> tuple[dict[str, str], str] | None:
+    """Return the object that the field `meta_json` of *fields* holds, and its text; None for none."""
+    text = fields.get("meta_json")
+    if text is None:
+        return None
+    if text in {"", "null"}:
+        return {}, ""
+    try:
+        known = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if isinstance(known, dict) and all(isinstance(value, str) for value in known.values()):
+        return known, text
+    return None

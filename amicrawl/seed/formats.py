@@ -32,6 +32,8 @@ _SUFFIXES = {
     ".pq": SeedFormat.PARQUET,
     ".xml": SeedFormat.SITEMAP,
 }
+_OBJECTS = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\[\s*)?\{")
+"""The begin of an object, or of an array of them."""
 _SITEMAP_ROOT = re.compile(rb"<(?:[\w.-]+:)?(?:urlset|sitemapindex|rss|feed|RDF)[\s>/]")
 
 
@@ -69,7 +71,7 @@ def format_of(source: str, head: bytes) -> SeedFormat:
             return named
     if starts_markup(head) and _SITEMAP_ROOT.search(head):
         return SeedFormat.SITEMAP
-    return SeedFormat.JSONL if _first(head) == b"{" else SeedFormat.LINES
+    return SeedFormat.JSONL if _OBJECTS.match(head) else SeedFormat.LINES
 
 
 def is_called_a_table(source: str) -> bool:

@@ -4,6 +4,8 @@
 order. A string stays as it is. Any other value becomes its JSON text: numbers exactly as written (`1.0`,
 `1e3`, any number of digits), `true`, `false`, `null`, arrays and objects without white space. Of a field
 that comes twice, the last value counts, at the first one's place.
+
+A JSON array with one object on each line, as `amicrawl query --format json` writes it, is read as well.
 """
 
 from __future__ import annotations
@@ -26,6 +28,8 @@ MAX_DEPTH = 64
 MAX_VALUES = 500_000
 """About how many values a line may have: each takes many times its bytes while the line is read."""
 
+_NOTHING = frozenset((b"", b"[", b"]"))
+"""Lines without a seed: empty ones, and the begin and the end of an array."""
 _BUSY = 64 * 1024
 """Bytes of a line up to which its values need not be counted."""
 _DIFFERS = frozenset((float, list, dict))
@@ -52,7 +56,8 @@ def seed_of_json(line: bytes, flaw: Flaw) -> Seed | None:
     Raises NotASeedError where there is no object or no URL in it. A field for conditional requests that
     cannot be followed is left out, and *flaw* told why.
     """
-    if not line or line.isspace():
+    line = line.strip().removesuffix(b",")
+    if line in _NOTHING:
         return None
     fields = _object(line)
     meta = {name: _text(value) for name, value in fields.items() if name not in _READ_ALREADY}

@@ -1,7 +1,9 @@
 """Parquet tables as seed lists: any with a column `url`, and the `captures.parquet` of an earlier crawl.
 
-Of a table, `url`, `digest`, `etag` and `last_modified` are read; the other columns of strings become
-`meta_json` in the order of the columns, a null giving no field. Columns that hold bodies or headers,
+Of a table, `url`, `digest`, `etag` and `last_modified` are read; the other columns become `meta_json` in
+their order, as in JSON Lines: a string stays as it is, any other value becomes its JSON text (a moment
+in the form of RFC 3339), and a null gives no field. A column `meta_json` is carried over as it stands.
+Columns of bytes are left out. Columns that hold bodies or headers,
 told by their names (`is_bulk`), are not carried along: they may be most of the file. `captures.py` says
 what becomes of an earlier crawl.
 
@@ -11,8 +13,11 @@ columns that are needed.
 
 from __future__ import annotations
 
+import json
 import tempfile
 from contextlib import ExitStack, contextmanager
+from datetime import date, datetime
+from datetime import time as clock_time
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import pyarrow as pa
@@ -78,6 +83,10 @@ def read_parquet(source: Source, faults: FaultLog) -> Generator[Seed, None, None
     try:
         with _table(source) as table:
             columns, seed_of = _chosen(source.name, table.schema)
+            for name in [name for name in columns if pa.types.is_nested(table.schema.field(name).type)]:
+                if not table.nested_fits(name):
+                    flaw(f"column {excerpt(name)} holds lists or records of too many bytes; left out")
+                    columns.remove(name)
             for number, row in enumerate(_rows(table, columns), 1):
                 try:
                     _check_size(row)
@@ -85,7 +94,8 @@ def read_parquet(source: Source, faults: FaultLog) -> Generator[Seed, None, None
                 except NotASeedError as reason:
                     faults.skip(source.name, number, str(reason))
                 else:
-                    yield seed
+                    if seed is not None:
+                        yield seed
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # the last: names of columns
         damage = InputError(
             f"{source.name} is no whole Parquet file: {printable(str(error))}. Get a whole copy of it."
@@ -96,7 +106,7 @@ def read_parquet(source: Source, faults: FaultLog) -> Generator[Seed, None, None
         faults.end_early(source.name, number + 1, error)
 
 
-def _chosen(name: str, schema: pa.Schema) -> tuple[list[str], Callable[[Row, Flaw], Seed]]:
+def _chosen(name: str, schema: pa.Schema) -> tuple[list[str], Callable[[Row, Flaw], Seed | None]]:
     """Return which columns to read and what makes a seed of a row of them."""
     texts = [field.name for field in schema if _is_text(field.type)]
     if "url" not in texts:
@@ -105,7 +115,8 @@ def _chosen(name: str, schema: pa.Schema) -> tuple[list[str], Callable[[Row, Fla
     captures = captures_columns(schema.names)
     if captures:
         return captures, seed_of_capture
-    return [column for column in texts if column in _KNOWN or not is_bulk(column)], _seed_of_row
+    carried = [field.name for field in schema if not (is_bulk(field.name) or _is_bytes(field.type))]
+    return [name for name in schema.names if name in {*carried, *_KNOWN}], _seed_of_row
 
 
 def _check_size(row: Row) -> None:
@@ -122,11 +133,39 @@ def _seed_of_row(row: Row, flaw: Flaw) -> Seed:
     for name, value in row.items():
         if name in _KNOWN or value is None:
             continue
-        if isinstance(value, str):
-            meta[name] = value
-        else:
+        if value is _NOT_UTF_8:
             flaw(f"column {excerpt(name)} is not UTF-8; it is left out")
+        else:
+            meta[name] = value if isinstance(value, str) else _json_text(value)
+    if sum(map(len, meta.values())) > MAX_LINE:
+        raise NotASeedError(f"the row has more than {MAX_LINE} characters")
     return Seed(url, *conditionals(row, flaw), meta_json=meta_json(meta))
+
+
+def _json_text(value: object) -> str:
+    """Return *value*, of a column that is not of strings, as JSON text, or plain where there is none."""
+    if not isinstance(value, (bool, int, float, list, dict)):
+        return str(_plain(value))
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain)
+    except (TypeError, ValueError, RecursionError):
+        return str(value)
+
+
+def _plain(value: object) -> object:
+    """Return what stands for *value* within a list or a struct."""
+    if isinstance(value, (datetime, date, clock_time)):
+        return value.isoformat()
+    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    return (
+        pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_fixed_size_binary(kind)
+        or pa.types.is_binary_view(kind)
+    )
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -136,7 +175,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _rows(table: ParquetTable, columns: Sequence[str]) -> Iterator[dict[str, object]]:
-    for batch in table.batches(columns, rows=_ROWS):
+    for batch in table.batches(columns, rows=_ROWS, nested=True):
         names = batch.schema.names
         values = [_values(column) for column in batch.columns]
         for row in zip(*values, strict=True):

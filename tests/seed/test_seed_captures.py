@@ -88,7 +88,7 @@ def test_a_table_that_lacks_one_of_the_columns_is_an_ordinary_one(read: Read) ->
     row = {name: value for name, value in ROW.items() if name != "warc_length"}
     (seed,), _ = read(index(row), "captures.parquet")
     assert seed.captured_at == 0
-    assert '"host":"a.example"' in seed.meta_json
+    assert seed.meta_json == row["meta_json"]
 
 
 @pytest.mark.parametrize(

@@ -241,5 +241,5 @@ def test_no_line_raises_anything_but_the_reason_why_it_is_none(line: bytes) -> N
         seed = seed_of_json(line, lambda _: None)
     except NotASeedError as error:
         reason = str(error)
-    assert bool(reason) + bool(seed) + (not line.strip()) == 1
+    assert bool(reason) + bool(seed) + (line.strip().removesuffix(b",") in {b"", b"[", b"]"}) == 1
     assert reason.isprintable()
