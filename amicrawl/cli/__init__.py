@@ -19,7 +19,7 @@ import typer
 from typer.core import TyperGroup
 
 from amicrawl import __version__
-from amicrawl.cli.commands import COMMANDS, Listed
+from amicrawl.cli.commands import COMMANDS, GROUPS, Listed
 from amicrawl.disk import keep_standard_streams
 from amicrawl.errors import AmicrawlError, ExitCode
 
@@ -37,11 +37,21 @@ class _Commands(TyperGroup):
             ctx.fail(f"No such command '{cmd_name}'. Did you mean {nearest}?")
         return None
 
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """List the commands by group; for plain text, where typer lists them in a row."""
+        for group in dict.fromkeys(GROUPS.values()):
+            names = [name for name in self.list_commands(ctx) if GROUPS[name] == group]
+            with formatter.section(group):
+                formatter.write_dl([(name, COMMANDS[name].sentence) for name in names])
+
 
 app = typer.Typer(
     cls=_Commands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    # A terminal that draws no lines gets plain text.
+    rich_markup_mode=None if os.environ.get("TERM") == "dumb" else "rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
     help="An archival crawler on Scrapy. To crawl: amicrawl crawl https://example.org/",
 )
 

@@ -6,6 +6,7 @@ together take seconds to load, and a list has no use for the rest of them. A tes
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -114,11 +115,27 @@ COMMANDS: Mapping[str, Place] = {
 }
 
 
+GROUPS: Mapping[str, str] = {
+    name: group
+    for group, names in {
+        "Crawl": ("crawl", "recrawl", "check", "explain", "inspect", "frontier", "url"),
+        "Archives": (
+            *("index", "collection", "sidecar", "merge", "wat", "wet", "wacz", "cdx"),
+            *("repair", "upload"),
+        ),
+        "Analysis": ("table", "query", "summary"),
+        "Jobs": ("job", "pipeline", "share", "dashboard"),
+    }.items()
+    for name in names
+}
+"""Under which heading each listed command is."""
+
+
 class Listed(TyperCommand):
     """A command as lists show it. It is loaded once it is called."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(name, help=COMMANDS[name].sentence)
+        super().__init__(name, help=COMMANDS[name].sentence, rich_help_panel=GROUPS.get(name))
 
     def make_context(self, info_name: str | None, args: list[str], *more: Any, **further: Any) -> Any:
         """Load the command and return its context: whoever calls goes on with that."""
@@ -136,4 +153,13 @@ def loaded(name: str) -> Any:
         alone.command(name)(made_of)
         command = get_command(alone)
     command.name = name
+    if os.environ.get("TERM") == "dumb":
+        _without_boxes(command)
     return command
+
+
+def _without_boxes(command: Any) -> None:
+    """Have the help of *command* and of its own commands be plain text."""
+    command.rich_markup_mode = None
+    for each in getattr(command, "commands", {}).values():
+        _without_boxes(each)

@@ -13,9 +13,10 @@ import typer
 from amicrawl.cli.crawl_target import target_of
 from amicrawl.cli.name_value import pairs, passed_on
 from amicrawl.cli.project import crawl_settings
-from amicrawl.config import PREFIX, CrawlConfig
+from amicrawl.config import PREFIX, CrawlConfig, Robots
 from amicrawl.crawlfile import read_crawl_file
 from amicrawl.crawlfile.schedule import Action, Plan, last_crawls, plan
+from amicrawl.errors import UsageError
 
 if TYPE_CHECKING:
     from amicrawl.crawlfile import CrawlFile
@@ -54,6 +55,31 @@ Processes = Annotated[
         show_default="1",
     ),
 ]
+Delay = Annotated[
+    float | None,
+    typer.Option(min=0, metavar="SECONDS", help="Between two requests to a host; 1 by default."),
+]
+Depth = Annotated[
+    int | None, typer.Option(min=0, metavar="N", help="Links that are followed from a start URL.")
+]
+RobotsPolicy = Annotated[
+    Robots | None, typer.Option("--robots", help="What robots.txt decides; obey by default.")
+]
+Operator = Annotated[
+    str, typer.Option(metavar="CONTACT", help="Who crawls: a URL or e-mail address, sent to servers.")
+]
+MaxPages = Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop after so many responses.")]
+MaxTime = Annotated[
+    float | None, typer.Option(min=0, metavar="SECONDS", help="Stop after so many seconds.")
+]
+Ignore = Annotated[
+    list[str] | None,
+    typer.Option(metavar="REGEX", help="Leave out links that match; may be repeated."),
+]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print errors only.")]
+Verbose = Annotated[
+    int, typer.Option("-v", "--verbose", count=True, help="Print the log; twice: all of it.")
+]
 Now = Annotated[bool, typer.Option("--now", help="Crawl even if the schedule says: later.")]
 
 
@@ -61,6 +87,15 @@ def crawl(
     what: What,
     *,
     out: Out = "",
+    delay: Delay = None,
+    depth: Depth = None,
+    robots: RobotsPolicy = None,
+    operator: Operator = "",
+    max_pages: MaxPages = None,
+    max_time: MaxTime = None,
+    ignore: Ignore = None,
+    quiet: Quiet = False,
+    verbose: Verbose = 0,
     settings: Settings = None,
     arguments: Arguments = None,
     processes: Processes = "",
@@ -68,13 +103,30 @@ def crawl(
 ) -> None:
     """Crawl WHAT: a site by its URL, the URLs of a seed list, or what a crawl file says.
 
-    Example: amicrawl crawl https://example.org/ -o archive
+    Example: amicrawl crawl https://example.org/ -o archive --depth 2 --delay 2
 
     This is `scrapy crawl` with the spider `site`, `seeds`, or that of the file. It works anywhere:
     outside of a Scrapy project that archives, the settings are amicrawl's own. Where the schedule of a
     crawl file says that it is not due yet, say when it is, and do nothing: a timer may call every hour.
     """
     target = target_of(what)
+    typed = {
+        "DELAY": delay,
+        "MAX_HOPS": depth,
+        "ROBOTS": robots,
+        "OPERATOR": operator or None,
+        "STOP_PAGES": max_pages,
+        "STOP_TIME": max_time,
+        "IGNORES": _patterns(ignore or []),
+    }
+    if not isinstance(target, Path) and target.spider == "seeds" and (depth is not None or ignore):
+        raise UsageError("--depth and --ignore are about links, and a seed list follows none.")
+    # What is typed as an option counts before -s.
+    given_settings = [
+        *(settings or []),
+        *(f"{PREFIX}{name}={value}" for name, value in typed.items() if value is not None),
+    ]
+    further = [*passed_on(given_settings), *loudness(quiet=quiet, verbose=verbose)]
     given = pairs(arguments or [], option="-a")
     if out:
         given["out"] = out
@@ -82,9 +134,28 @@ def crawl(
         given["processes"] = processes
     wanted = given | _as_arguments(pairs(settings or [], option="-s"), given)
     if isinstance(target, Path):
-        _begin_by_file(target, given, wanted, passed_on(settings), now=now)
+        _begin_by_file(target, given, wanted, further, now=now)
     else:
-        begin([target.spider], target.arguments | given, passed_on(settings))
+        begin([target.spider], target.arguments | given, further)
+
+
+def _patterns(written: list[str]) -> str | None:
+    """Return the patterns as the setting takes them; UsageError for one with white space."""
+    for pattern in written:
+        if len(pattern.split()) != 1:
+            raise UsageError(
+                f"--ignore {pattern!r} is empty or has white space in it: write \\s for that."
+            )
+    return " ".join(written) or None
+
+
+def loudness(*, quiet: bool, verbose: int) -> list[str]:
+    """Return the options of Scrapy that say how much is printed."""
+    if quiet and verbose:
+        raise UsageError("-q and -v contradict each other. Leave one away.")
+    if quiet:
+        return ["-s", "LOG_ENABLED=0"]
+    return ["-L", "INFO" if verbose == 1 else "DEBUG"] if verbose else []
 
 
 def _begin_by_file(

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from amicrawl.cli.crawl import Arguments, Settings, begin
+from amicrawl.cli.crawl import Arguments, Quiet, Settings, Verbose, begin, loudness
 from amicrawl.cli.name_value import pairs, passed_on
 
 Directory = Annotated[str, typer.Argument(metavar="DIR", help="The output directory of a crawl.")]
@@ -22,7 +22,13 @@ Before = Annotated[
 
 
 def recrawl(
-    directory: Directory, *, before: Before = "", settings: Settings = None, arguments: Arguments = None
+    directory: Directory,
+    *,
+    before: Before = "",
+    quiet: Quiet = False,
+    verbose: Verbose = 0,
+    settings: Settings = None,
+    arguments: Arguments = None,
 ) -> None:
     """Fetch again what is due of the crawl in DIR; what has not changed becomes a revisit record.
 
@@ -31,4 +37,5 @@ def recrawl(
     This is `scrapy crawl recrawl`. When a URL is due follows from how often its page was found changed.
     """
     given = {"dir": directory, **({"before": before} if before else {})}
-    begin(["recrawl"], given | pairs(arguments or [], option="-a"), passed_on(settings))
+    further = [*passed_on(settings), *loudness(quiet=quiet, verbose=verbose)]
+    begin(["recrawl"], given | pairs(arguments or [], option="-a"), further)

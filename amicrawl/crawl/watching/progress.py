@@ -22,6 +22,7 @@ from amicrawl.crawl.watching.screen import (
     nothing_due,
     reasons,
     report,
+    start_line,
     status_line,
     summary,
     unreached,
@@ -84,7 +85,10 @@ class Progress:
         self._timer = asyncio.get_running_loop().call_later(self._every, self._tick)
         # A second signal closes no spider.
         self._at_shutdown(lambda: self._closed("shutdown"))
-        resumed = self._run.resumed
+        run = self._run
+        if self._on_terminal:
+            self._write(start_line(run.config, asked=run.errand.asked) + "\n")
+        resumed = run.resumed
         if not resumed.found:
             return
         if self._on_terminal:
@@ -136,6 +140,8 @@ class Progress:
             if beside and not self._crawler.settings.get("JOBDIR"):
                 note += f"of them {beside:,} in Scrapy's queue alone, which lasts only with JOBDIR\n"
         where = str(run.config.directory)
+        if reason != "finished" and run.errand.resumes:
+            note += f"to resume: the same command again, into {where}\n"
         if run.later and run.tally.rows:
             note += (
                 f"{counted(run.later, 'URL')} to be tried again by the same command when due "

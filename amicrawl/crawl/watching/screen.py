@@ -7,11 +7,13 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from amicrawl.capture import Failure
+from amicrawl.config import Robots
 from amicrawl.crawl.resuming import CAPTURED, DENIED, WITHHELD_ADDRESS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from amicrawl.config import CrawlConfig
     from amicrawl.crawl.tally import Tally
 
 _SHORT = {
@@ -48,6 +50,21 @@ class Moment:
     """Seconds until a host may be asked again, where all have to wait; None where none has to."""
     is_stopping: bool = False
     """Whether the crawl was asked to end, and waits for what is in flight."""
+
+
+def start_line(config: CrawlConfig, *, asked: Mapping[str, str]) -> str:
+    """Return what is about to be crawled, how politely, and into what."""
+    what = asked.get("url") or asked.get("file") or asked.get("dir") or asked.get("ident") or "a spider"
+    robots = {
+        Robots.OBEY: "robots.txt is obeyed",
+        Robots.REQUISITES: "robots.txt is obeyed but for requisites",
+        Robots.IGNORE: "robots.txt is ignored",
+    }[config.robots]
+    pace = f"a request every {config.delay:g} s to a host" if config.delay else "no delay"
+    if config.per_host > 1:
+        pace += f", {config.per_host} at once"
+    hops = "" if config.max_hops is None else f", {counted(config.max_hops, 'link')} deep"
+    return f"crawling {what}{hops}: {pace}, {robots}, into {config.directory}"
 
 
 def status_line(tally: Tally, moment: Moment) -> str:

@@ -1,0 +1,5 @@
+"""`python -m amicrawl` is the command `amicrawl`."""
+
+from amicrawl.cli import main
+
+main()

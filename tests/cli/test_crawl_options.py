@@ -1,0 +1,60 @@
+"""What people type: short options, `python -m amicrawl`, help that fits the terminal."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+from loopback import PROJECT, environment
+
+from amicrawl.cli.commands import COMMANDS, GROUPS
+from amicrawl.errors import ExitCode
+
+
+def run(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "amicrawl", *words],
+        cwd=PROJECT,
+        env={**environment(), "COLUMNS": "80", **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+def test_every_listed_command_is_in_a_group() -> None:
+    assert {name for name, place in COMMANDS.items() if place.is_listed} == GROUPS.keys()
+
+
+@pytest.mark.parametrize("words", [(), ("crawl",), ("recrawl",), ("frontier", "retry")])
+def test_help_fits_80_columns_and_draws_no_boxes_on_a_dumb_terminal(words: tuple[str, ...]) -> None:
+    done = run(*words, "-h", TERM="dumb")
+    assert done.returncode == ExitCode.DONE
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    assert done.stdout.isascii()
+    if not words:
+        assert [line for line in done.stdout.splitlines() if re.match(r"\w+:$", line)][1:] == [
+            "Crawl:",
+            "Archives:",
+            "Analysis:",
+            "Jobs:",
+        ]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("seeds.txt", "--depth", "2"), "a seed list follows none"),
+        (("seeds.txt", "--ignore", "x"), "a seed list follows none"),
+        (("http://127.0.0.1:1/", "--ignore", "a b"), "white space"),
+        (("http://127.0.0.1:1/", "-q", "-v"), "contradict"),
+    ],
+)
+def test_options_that_cannot_be_followed_are_refused(words: tuple[str, ...], says: str) -> None:
+    seeds = "examples/seeds.txt" if (PROJECT / "examples/seeds.txt").exists() else "README.md"
+    done = run("crawl", *(seeds if word == "seeds.txt" else word for word in words))
+    assert done.returncode == ExitCode.USAGE
+    assert says in done.stderr
