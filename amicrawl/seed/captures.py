@@ -4,9 +4,11 @@ The index is known by the thirteen columns that every crawl writes; its own colu
 `meta_json`, which is carried over as it stands. Every row is a seed, also one that failed: the next
 crawl is to try again. What a row says of the earlier capture is used only where it is whole:
 
-* `digest`, `etag` and `last_modified` where the status was 200 or 304, without `error`, with a digest
-  and not `truncated`. A 206, a redirect or an error page tells nothing of what the next 200 brings; a
-  cut payload must be fetched again, not confirmed by a 304.
+* `digest` of any response without `error` that is not `truncated`: the same payload need not be stored
+  again, an error page's as little as a page's.
+* `etag` and `last_modified` where, besides, the status was 200 or 304. A 206, a redirect or an error
+  page tells nothing of what the next 200 brings; a cut payload must be fetched again, not confirmed by
+  a 304.
 * `captured_at`, which is `fetched_at` less `duration_ms`, where besides the row was not `unchanged`: an
   unchanged one lies in the archive as a revisit, which is not the original that the next revisit has to
   refer to.
@@ -40,6 +42,8 @@ _NEEDED = (
     *("etag", "last_modified", "duration_ms", "truncated"),
 )
 _ROBOTS = re.compile(r"https?://[^/?#]+/robots\.txt", re.IGNORECASE)
+_CONDITIONAL = frozenset((200, 304))
+"""Statuses whose validators may be sent back."""
 _LAST_MOMENT = 253_402_300_799_999
 """The end of the year 9999 in Unix milliseconds; no date can be written for a later one."""
 
@@ -63,6 +67,8 @@ def seed_of_capture(row: Mapping[str, object], flaw: Flaw) -> Seed | None:
     known = conditionals(row, flaw) if _is_whole(row) else Conditionals()
     if not known.digest:
         known = Conditionals()
+    elif row["status"] not in _CONDITIONAL:
+        known = Conditionals(known.digest)
     return Seed(
         url,
         *known,
@@ -72,7 +78,7 @@ def seed_of_capture(row: Mapping[str, object], flaw: Flaw) -> Seed | None:
 
 
 def _is_whole(row: Mapping[str, object]) -> bool:
-    return row["status"] in (200, 304) and not row["error"] and not row.get("truncated")
+    return bool(row["status"]) and not row["error"] and not row.get("truncated")
 
 
 def _begun(row: Mapping[str, object]) -> int:

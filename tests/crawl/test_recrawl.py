@@ -57,6 +57,24 @@ def answer(head: bytes) -> bytes:
     return page(b"always the same")
 
 
+def test_equal_error_pages_and_redirects_of_an_earlier_index_are_not_stored_again(
+    tmp_path: Path,
+) -> None:
+    answers = {
+        "/missing": page(b"not there", status="404 Not Found"),
+        "/broken": page(b"sorry", status="500 Internal Server Error"),
+        "/moved": page(b"over there", "Location: /broken", status="302 Found"),
+    }
+    first, second = tmp_path / "first", tmp_path / "second"
+    with RawServer(lambda head: answers[path_of(head)]) as server:
+        crawl(write_lines(tmp_path / "s.txt", [f"{server.url}{path}" for path in answers]), first)
+        crawl(first / "captures.parquet", second)
+    for path, (row, *further) in by_path(second).items():
+        assert not further
+        assert row["unchanged"], path
+        assert record(second, row)[0]["WARC-Type"] == "revisit", path
+
+
 def test_what_has_not_changed_becomes_a_revisit_of_the_first_capture_however_often(
     tmp_path: Path,
 ) -> None:

@@ -91,14 +91,18 @@ def test_a_table_that_lacks_one_of_the_columns_is_an_ordinary_one(read: Read) ->
     assert seed.meta_json == row["meta_json"]
 
 
+@pytest.mark.parametrize("status", [206, 301, 404, 500])
+def test_of_an_error_page_the_payload_counts_and_no_validator(read: Read, status: int) -> None:
+    ((seed,), _) = read(index(ROW | OURS | {"status": status}), "captures.parquet")
+    assert (seed.etag, seed.last_modified) == ("", "")
+    assert seed.digest == ROW["digest"]
+    assert seed.captured_at > 0
+
+
 @pytest.mark.parametrize(
     "changes",
     [
         {"status": 0, "digest": "", "error": "connect-timeout: 20 s"},
-        {"status": 404},
-        {"status": 301},
-        {"status": 206},
-        {"status": 500},
         {"error": "other: something"},
         {"truncated": "length"},
         {"digest": ""},
