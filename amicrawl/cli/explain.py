@@ -1,5 +1,6 @@
-"""`amicrawl explain`: whether a crawl takes a URL, and which rule decides.
+"""`amicrawl explain`: whether a crawl takes a URL, which rule decides, and what became of it so far.
 
+Two things are told apart: what the rules say now of a link to the URL, and what happened, and when.
 The rules are those of a crawl that was made (`--dir`), of a crawl file (`--config`), or of start URLs
 alone (`--start`). They are asked in the order of the crawl, and all of them answer: what keeps a URL out
 first may not be the only thing that does.
@@ -15,14 +16,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import orjson
 import typer
 
+from amicrawl.cli.frontier.words import CAUSES
 from amicrawl.cli.json_answer import AsOneObject, json_text
 from amicrawl.cli.terminal import harmless
-from amicrawl.config import PREFIX, CrawlConfig
+from amicrawl.config import PREFIX, CrawlConfig, Robots
 from amicrawl.crawl.carried import REQUISITE
 from amicrawl.crawlfile import read_crawl_file
 from amicrawl.discovery import Kind, Selection
 from amicrawl.discovery.configured import make_selection
 from amicrawl.errors import InputError, UsageError
+from amicrawl.frontier.states import Status
 from amicrawl.frontier.traps import Trap, classify
 from amicrawl.politeness.robots_policy import RobotsCache, robots_url
 from amicrawl.record.crawl_json import FILE_NAME, SIZE_LIMIT
@@ -31,6 +34,7 @@ from amicrawl.urls import Canonical, Refused, canonical_form, fetchable
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+_LEAST_STATUS = 100
 _ROBOTS = Path("frontier", "robots.json")
 
 
@@ -96,12 +100,39 @@ def explain(
     if as_json:
         told = [{"rule": each.rule, "keeps_out": each.keeps_out, "says": each.says} for each in answers]
         found = {"url": url, "taken": against is None, "kind": kind.value, "hops": hops, "rules": told}
-        typer.echo(json_text({**found, "decided_by": against, "row": row}))
+        happened = _happened(rules, row)
+        typer.echo(json_text({**found, "decided_by": against, "happened": happened, "row": row}))
         return
     typer.echo(harmless(url))
     for line in _lines(answers, _known(rules, row)):
         typer.echo(line)
-    typer.echo(f"kept out by {against}" if against else "taken")
+    typer.echo(
+        f"now: a link to it is kept out by {against}" if against else "now: a link to it is taken"
+    )
+    typer.echo(f"so far: {harmless(_happened(rules, row))}")
+
+
+def _happened(rules: Rules, row: dict[str, Any] | None) -> str:
+    """Return what became of the URL whose row in the frontier is *row*, and when."""
+    if rules.directory is None:
+        return "nothing: these are rules, and no crawl"
+    if row is None:
+        return "it was never linked to, or every link to it was kept out; it was not fetched"
+    found = f"found {row['first_seen_at'] or 'at an unknown time'}"
+    if row["crawl_count"]:
+        times = f", {row['crawl_count']:,} times in all" if row["crawl_count"] > 1 else ""
+        last = row["last_crawled_at"] or "at an unknown time"
+        found += f", captured {last}{times}"
+    else:
+        found += ", not captured"
+    status = row["status"]
+    if status == Status.WITHHELD:
+        found += f"; withheld: {CAUSES[row['http_status']][1]}" if row["http_status"] in CAUSES else ""
+    elif status == Status.EXCLUDED:
+        found += "; robots.txt forbade it when its turn came"
+    elif row["http_status"] >= _LEAST_STATUS:
+        found += f"; the last response had the status {row['http_status']}"
+    return found + (f"; due {row['next_due_at']}" if row["next_due_at"] else "")
 
 
 def _lines(answers: Iterable[Answer], known: Iterable[str]) -> Iterator[str]:
@@ -204,6 +235,8 @@ def _of_traps(url: str) -> Answer:
 def _of_robots(rules: Rules, url: str) -> Answer:
     """Return what the robots.txt that the crawl has kept says; without one, nothing."""
     origin = robots_url(url)
+    if _policy_for(rules.config, url) is Robots.IGNORE:
+        return Answer("robots", keeps_out=False, says="ignored: AMICRAWL_ROBOTS, or a host override")
     if rules.directory is None or isinstance(origin, Refused):
         return Answer("robots", keeps_out=False, says="not asked here")
     try:
@@ -223,6 +256,18 @@ def _of_robots(rules: Rules, url: str) -> Answer:
     elif allowed:
         says = f"there is no {origin}, so nothing is forbidden"
     return Answer("robots", keeps_out=allowed is False, says=says)
+
+
+def _policy_for(config: CrawlConfig, url: str) -> Robots:
+    """Return what robots.txt decides at the host of *url*."""
+    target = fetchable(url)
+    name = "" if isinstance(target, Refused) else target.host.lower().rstrip(".")
+    while name:
+        policy = config.host_overrides.get(name, {}).get("robots")
+        if policy is not None:
+            return Robots(policy)
+        name = name.partition(".")[2]
+    return config.robots
 
 
 def _row(rules: Rules, url: str) -> dict[str, Any] | None:
