@@ -10,6 +10,8 @@ SEEDS ?=
 PYTHON ?=
 ROUNDS ?=
 PAGES ?=
+AMI ?=
+CASES ?=
 SECONDS ?=
 # Three are right for two cores: more than a third of the time of the tests is waiting.
 WORKERS ?= 3
@@ -53,9 +55,10 @@ lint: environment-dev ## Check style, types and import order
 	$(BIN)/lint-imports
 
 .PHONY: bench
-bench: environment-dev ## Measure pages per CPU second beside other crawlers [PAGES=20000] [ROUNDS=3]
+bench: environment-dev ## Measure pages per CPU second beside other crawlers [AMI=path] [CASES=words] [PAGES=10000] [ROUNDS=3]
 	@.ci/system-packages wget
-	$(BIN)/python -m benchmarks $(if $(PAGES),--pages $(PAGES)) $(if $(ROUNDS),--rounds $(ROUNDS))
+	$(BIN)/python -m benchmarks $(if $(PAGES),--pages $(PAGES)) $(if $(ROUNDS),--rounds $(ROUNDS)) \
+		$(if $(AMI),--ami "$(AMI)") $(if $(CASES),--cases $(CASES))
 
 .PHONY: docs
 docs: environment-dev ## Build the documentation as a site in build/site, and check its links

@@ -9,9 +9,11 @@ import statistics
 import subprocess
 import sys
 from collections import defaultdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.crawlers import ROOT, Amicrawl, ScrapyWebarchive, Wget
+from benchmarks.cases import CASES, Case
+from benchmarks.crawlers import ROOT, Ami, Amicrawl, BareLoop, ScrapyWebarchive, Wget
 from benchmarks.pages import Pages
 from benchmarks.report import machine, summary, table
 from benchmarks.rounds import Round, Server, make_ready, play
@@ -21,17 +23,18 @@ if TYPE_CHECKING:
 
     from benchmarks.crawlers import Crawler
 
-HOSTS = 100
 OUT = ROOT / "benchmarks" / "out"
+_ONE_CASE = frozenset({"scrapy-webarchive", "wget"})
+"""Crawlers that are measured by the first case only: they would keep everybody waiting."""
 
 
-def crawls(crawlers: Sequence[Crawler], *, pages: int, rounds: int) -> dict[str, Any]:
-    """Run the rounds; return the report."""
+def crawls(case: Case, crawlers: Sequence[Crawler], *, pages: int, rounds: int) -> dict[str, Any]:
+    """Run the rounds of *case*; return the report."""
     versions, missing = make_ready(crawlers)
     ready = [crawler for crawler in crawlers if crawler.name in versions]
     turns: dict[str, list[Round]] = defaultdict(list)
     void: list[str] = []
-    with Server(HOSTS) as server:
+    with Server(case.hosts, paragraphs=case.paragraphs, https=case.https) as server:
         for name, turn in play(ready, server, pages=pages, rounds=rounds, directory=OUT / "runs"):
             if isinstance(turn, Round):
                 turns[name].append(turn)
@@ -41,10 +44,11 @@ def crawls(crawlers: Sequence[Crawler], *, pages: int, rounds: int) -> dict[str,
                 _say(f"{name}: void")
     served = sum(turn.pages for each in turns.values() for turn in each)
     return {
+        "case": case.name,
         "machine": machine(),
         "rounds": rounds,
-        "hosts": HOSTS,
-        "page": _page_facts(),
+        "hosts": case.hosts,
+        "page": _page_facts(case.paragraphs),
         "versions": versions,
         "crawlers": {name: summary(each) for name, each in turns.items()},
         "server": {"pages": served, "cpu_s": server.cpu_s},
@@ -53,8 +57,9 @@ def crawls(crawlers: Sequence[Crawler], *, pages: int, rounds: int) -> dict[str,
     }
 
 
-def _page_facts() -> dict[str, float]:
-    pages = [Pages().page(number) for number in range(0, 10_000, 500)]
+def _page_facts(paragraphs: int) -> dict[str, float]:
+    made = Pages(paragraphs)
+    pages = [made.page(number) for number in range(0, 10_000, 500)]
     return {
         "bytes": statistics.fmean(len(page) for page in pages),
         "gzip_ratio": statistics.fmean(len(page) / len(gzip.compress(page, 6)) for page in pages),
@@ -65,28 +70,44 @@ def _say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
+def _chosen(options: argparse.Namespace) -> tuple[list[Case], list[Crawler]]:
+    """Return the cases and the crawlers that *options* name."""
+    known: list[Crawler] = [Amicrawl(), BareLoop(), ScrapyWebarchive(), Wget()]
+    if options.ami:
+        known.insert(1, Ami(Path(options.ami)))
+    crawlers = [each for each in known if not options.only or each.name in options.only]
+    cases = [case for case in CASES if not options.cases or any(w in case.name for w in options.cases)]
+    return cases, crawlers
+
+
 def main(arguments: list[str]) -> int:
     """Measure as *arguments* say; return 1 where a round was void."""
-    known: list[Crawler] = [Amicrawl(), ScrapyWebarchive(), Wget()]
     parser = argparse.ArgumentParser(
         prog="benchmarks", description="Measure crawlers and WARC writers side by side."
     )
     parser.add_argument(
-        "--pages", type=int, default=20_000, help="pages for amicrawl; the others get a fifth"
+        "--pages", type=int, default=10_000, help="pages for each; the slow ones get a fifth"
     )
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--ami", default="", help="the original crawler's binary, as a further peer")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="crawlers to measure")
     parser.add_argument(
-        "--only", nargs="+", choices=[crawler.name for crawler in known], help="crawlers to measure"
+        "--cases", nargs="+", metavar="WORDS", help="cases with such words in their names"
     )
     options = parser.parse_args(arguments)
-    OUT.mkdir(exist_ok=True)
-    chosen = [crawler for crawler in known if not options.only or crawler.name in options.only]
-    report = crawls(chosen, pages=options.pages, rounds=options.rounds)
-    (OUT / "crawl.json").write_text(json.dumps(report, indent=2) + "\n")
-    print(table(report))
-    if not options.only:
+    OUT.mkdir(parents=True, exist_ok=True)
+    cases, crawlers = _chosen(options)
+    reports = []
+    for case in cases:
+        measured = [each for each in crawlers if case is CASES[0] or each.name not in _ONE_CASE]
+        _say(f"--- {case.name}")
+        reports.append(crawls(case, measured, pages=options.pages, rounds=options.rounds))
+        (OUT / "crawl.json").write_text(json.dumps(reports, indent=2) + "\n")
+    for report in reports:
+        print(f"\n{report['case']}\n\n{table(report)}")
+    if not options.only and not options.cases:
         subprocess.run([sys.executable, "-m", "benchmarks.record"], cwd=ROOT, check=True)
-    return 1 if report["void"] else 0
+    return 1 if any(report["void"] for report in reports) else 0
 
 
 if __name__ == "__main__":

@@ -74,6 +74,8 @@ class Amicrawl:
             "AMICRAWL_DELAY": "0",
             "AMICRAWL_PER_HOST": str(PER_HOST),
             "AMICRAWL_ROBOTS": "ignore",
+            # The server's certificate is its own, and the peers look at none.
+            "AMICRAWL_TLS": "record",
             "LOG_LEVEL": "WARNING",
         }
         scrapy = str(self._environment / "bin" / "scrapy")
@@ -88,6 +90,73 @@ class Amicrawl:
 
     def archives(self, out: Path) -> list[Path]:
         """Return the sealed WARC files."""
+        return sorted(out.glob("*.warc.gz"))
+
+
+class Ami:
+    """The Go program after which list crawls are modelled, as a binary: `make bench AMI=path`."""
+
+    name = "ami"
+    share = 1.0
+
+    def __init__(self, binary: Path) -> None:
+        """*binary* is the program."""
+        self._binary = binary.resolve()
+
+    def make_ready(self) -> str:
+        """Return the version of the binary."""
+        if not os.access(self._binary, os.X_OK):
+            raise CrawlerMissingError(f"{self._binary} is not a program.")
+        return _first_line([str(self._binary), "--version"])
+
+    def in_order(self, urls: Sequence[str]) -> Sequence[str]:
+        """Return them as they are: it spreads hosts by itself."""
+        return urls
+
+    def command(self, urls: Path, out: Path) -> list[str]:
+        """Return the command with what suits two cores best: with more workers it loses pages."""
+        listed = urls.with_suffix(".jsonl")
+        listed.write_text("".join(f'{{"url":"{url}"}}\n' for url in urls.read_text().split()))
+        program = [str(self._binary), "crawl", str(listed)]
+        return [*program, "--format", "warc", "--workers", "256", "-o", str(out / "ami")]
+
+    def environment(self) -> Mapping[str, str]:
+        """Return this process's."""
+        return _variables()
+
+    def archives(self, out: Path) -> list[Path]:
+        """Return the WARC files."""
+        return sorted(out.rglob("*.warc.gz"))
+
+
+class BareLoop:
+    """The floor: `benchmarks.bare`, in the environment of the crawl."""
+
+    name = "bare loop"
+    share = 1.0
+
+    def __init__(self) -> None:
+        self._environment = ROOT / "benchmarks" / "peers" / "amicrawl" / ".venv"
+
+    def make_ready(self) -> str:
+        """Return what it is made of; `Amicrawl` makes its environment."""
+        Amicrawl().make_ready()
+        return "wire, gzip, two digests, write"
+
+    def in_order(self, urls: Sequence[str]) -> Sequence[str]:
+        """Return them as they are."""
+        return urls
+
+    def command(self, urls: Path, out: Path) -> list[str]:
+        """Return the command."""
+        return [str(self._environment / "bin" / "python"), "-m", "benchmarks.bare", str(urls), str(out)]
+
+    def environment(self) -> Mapping[str, str]:
+        """Return this process's, with the benchmarks found from any directory."""
+        return _variables(PYTHONPATH=str(ROOT))
+
+    def archives(self, out: Path) -> list[Path]:
+        """Return the WARC file."""
         return sorted(out.glob("*.warc.gz"))
 
 

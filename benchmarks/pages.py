@@ -1,7 +1,8 @@
 """Pages to crawl: made up, all different, and as large and as compressible as HTML on the web.
 
-A page is some 26,000 bytes and shrinks to about a third under gzip. It follows from its number alone, so
-that nothing has to be stored, and is joined from a pool of paragraphs, so that making one costs little.
+A page of 33 paragraphs is some 26,000 bytes and shrinks to about a third under gzip. It follows from its
+number alone, so that nothing has to be stored, and is joined from a pool of paragraphs, so that making
+one costs little.
 """
 
 from __future__ import annotations
@@ -33,9 +34,10 @@ _PER_PAGE = 33
 
 
 class Pages:
-    """The pages, by number."""
+    """The pages, by number, of *paragraphs* each."""
 
-    def __init__(self) -> None:
+    def __init__(self, paragraphs: int = _PER_PAGE) -> None:
+        self._paragraphs = paragraphs
         source = random.Random(1881)
         words = _words(source)
         weights = list(accumulate(1 / (rank + 5) for rank in range(len(words))))
@@ -48,7 +50,7 @@ class Pages:
         # An odd stride through a power of two meets no paragraph twice.
         place, stride = mixed & last, (mixed >> 12 | 1) & last
         pieces = []
-        for _ in range(_PER_PAGE):
+        for _ in range(self._paragraphs):
             pieces.append(pool[place])
             place = (place + stride) & last
         body = b"".join(pieces)

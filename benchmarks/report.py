@@ -84,6 +84,11 @@ def table(report: Mapping[str, Any]) -> str:
     return "\n".join([*lines, "", *_remarks(report)])
 
 
+def _clock(report: Mapping[str, Any], name: str) -> float:
+    rate: float = report["crawlers"][name]["pages_per_s"]
+    return rate
+
+
 def _remarks(report: Mapping[str, Any]) -> list[str]:
     server, page = report["server"], report["page"]
     pages = f"pages of {page['bytes']:,.0f} bytes, gzip ratio {page['gzip_ratio']:.2f}"
@@ -99,7 +104,8 @@ def _remarks(report: Mapping[str, Any]) -> list[str]:
     ours = rates.pop("amicrawl", None)
     if ours is not None:
         remarks += [
-            f"amicrawl archives {ours / rate:.2f} x the pages of {name} per CPU second."
+            f"amicrawl archives {ours / rate:.2f} x the pages of {name} per CPU second, "
+            f"{_clock(report, 'amicrawl') / _clock(report, name):.2f} x by the clock."
             for name, rate in rates.items()
         ]
     remarks += [f"{name}: {version}" for name, version in report["versions"].items()]

@@ -46,13 +46,16 @@ class Round:
 class Server:
     """The server process, for as long as the context lasts."""
 
-    def __init__(self, hosts: int) -> None:
+    def __init__(self, hosts: int, *, paragraphs: int = 33, https: bool = False) -> None:
         self._hosts = hosts
+        self._paragraphs = paragraphs
+        self._scheme = "https" if https else "http"
         self.cpu_s = 0.0
         """User and system time of the server; known after the end."""
 
     def __enter__(self) -> Self:
-        command = [sys.executable, "-m", "benchmarks.server", str(self._hosts)]
+        shown = [str(self._hosts), str(self._paragraphs), self._scheme]
+        command = [sys.executable, "-m", "benchmarks.server", *shown]
         self._process = subprocess.Popen(
             command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -73,7 +76,8 @@ class Server:
         """Return the URLs of that many pages, the hosts taking turns."""
         hosts = addresses(self._hosts)
         return [
-            f"http://{hosts[number % len(hosts)]}:{self._port}/page/{number}" for number in range(pages)
+            f"{self._scheme}://{hosts[number % len(hosts)]}:{self._port}/page/{number}"
+            for number in range(pages)
         ]
 
 
