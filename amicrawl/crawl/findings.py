@@ -36,12 +36,11 @@ def evidence(capture: Capture) -> Outcome:
 def outcome_of(item: CaptureItem) -> Outcome:
     """Return what came of the fetch whose capture *item* is, once it is recorded."""
     capture = item.capture
-    told = evidence(capture)
     if capture.failure is not None:
-        return told
+        return evidence(capture)
     return Outcome(
-        status=told.status,
-        answered=told.answered,
+        status=capture.status,
+        answered=True,
         found=_found(item),
         latency_ms=min(capture.ttfb_ms or 0, 0xFFFF),
         ip_address=capture.ip_address or "",

@@ -250,10 +250,11 @@ class Visit:
         capture = ticket.capture = await self._exchange(ticket, asked)
         if capture is None:
             return STOPPED
-        outcome = evidence(capture)
-        if dispatch is not None and self._frontier.will_retry(dispatch, outcome):
-            ticket.outcome = outcome
-            return Decision(Course.AGAIN_LATER, str(capture.failure))
+        if dispatch is not None and capture.failure is not None:
+            outcome = evidence(capture)
+            if self._frontier.will_retry(dispatch, outcome):
+                ticket.outcome = outcome
+                return Decision(Course.AGAIN_LATER, str(capture.failure))
         item = CaptureItem(
             capture=capture,
             seed=_seed_of(ticket),

@@ -93,7 +93,7 @@ _INT32_MAX = 2**31 - 1
 def row_of(item: CaptureItem) -> Row:
     """Return the row of *item*, which has been stored or has failed."""
     capture, location = item.capture, item.location
-    content_type, etag, last_modified = _described(item)
+    content_type, etag, last_modified = item.described = _described(item)
     fetched_at = unix_ms(capture.started) + capture.duration_ms
     failed = capture.status == 0
     return {
@@ -182,7 +182,8 @@ def _described(item: CaptureItem) -> tuple[str, str, str]:
 
 def validators_of(item: CaptureItem) -> tuple[str, str]:
     """Return ETag and Last-Modified by which to ask for the URL of *item* the next time."""
-    return _described(item)[1:]
+    # Its row has been made by then, in a crawl.
+    return (item.described or _described(item))[1:]
 
 
 def _error(capture: Capture) -> str:

@@ -55,3 +55,5 @@ class CaptureItem:
     """Bytes of the payload."""
     unchanged: bool = False
     """Whether the payload is the one that the seed knows."""
+    described: tuple[str, str, str] | None = None
+    """Content-Type, ETag and Last-Modified, once its row was made."""

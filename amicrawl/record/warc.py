@@ -138,7 +138,9 @@ def warc_date(moment: datetime) -> str:
 
 def unix_ms(moment: datetime) -> int:
     """Return *moment* in Unix milliseconds; exact, unlike a float of seconds."""
-    return (moment - _EPOCH) // timedelta(milliseconds=1)
+    since = moment - _EPOCH
+    # A division by a timedelta takes five times as long, and each page needs it three times.
+    return since.days * 86_400_000 + since.seconds * 1000 + since.microseconds // 1000
 
 
 def from_unix_ms(milliseconds: int) -> datetime:
