@@ -300,3 +300,11 @@ def test_wherever_a_file_is_cut_whole_records_are_read_and_the_rest_is_told(
         before = sum(border <= cut for border in borders if border)
         assert sum(record.whole for record in found) >= before or kind.startswith("whole")
         assert broken or any(border - closing <= cut <= border for border in borders)
+
+
+def test_a_body_is_decoded_as_far_as_it_is_asked_for_whatever_was_before(tmp_path: Path) -> None:
+    block = http(gzip_member(b"0123456789"), Content_Encoding="gzip")
+    [record], _ = read(tmp_path / "x.warc.gz", packed([warc("response", block=block)]))
+    for limit in (4, 10, 3, 11, 5, 12):
+        assert record.content(limit) == b"0123456789"[:limit]
+    assert record.content(20) is record.content(20)[:20], "it is not decoded again"

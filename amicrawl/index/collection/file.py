@@ -8,6 +8,7 @@ names when the whole file has been read, and the mark that they are done comes l
 from __future__ import annotations
 
 import fcntl
+import gc
 import os
 import time
 from contextlib import ExitStack, contextmanager
@@ -25,6 +26,7 @@ from amicrawl.index.collection.marks import (
     write_mark,
 )
 from amicrawl.index.collection.products import POST, PRODUCTS, LeftOutError, Seen, begun
+from amicrawl.index.collector import collector_at_rest
 from amicrawl.index.derivatives.file import Maker
 from amicrawl.index.reading.pairs import paired
 from amicrawl.index.reading.records import read_records
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
 
 MARKS = "done"
 """The directory of the marks."""
+_COLLECTED_EVERY = 1000
+"""Records after which memory that is held in cycles is looked for."""
 _TOLD_EVERY = 0.25
 """Seconds between two words on how far it is."""
 
@@ -112,6 +116,8 @@ class _Reader:
     def read(self) -> dict[str, Made]:
         job = self._job
         with ExitStack() as stack:
+            # Tokens of pages are many tuples and make no cycles; what does is looked for now and then.
+            stack.enter_context(collector_at_rest())
             products: dict[str, Product] = {}
             for name, product in begun(job, self._maker).items():
                 stack.callback(product.close)
@@ -119,6 +125,8 @@ class _Reader:
             for record, partner in self._records():
                 self.records += 1
                 self._give(Seen(record, partner, job), products)
+                if not self.records % _COLLECTED_EVERY:
+                    gc.collect()
                 self._say_how_far(record)
             return self._sealed(products)
 

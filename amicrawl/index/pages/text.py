@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from amicrawl.index.pages.tokens import Kind, characters
+from amicrawl.index.pages.tokens import RAW, START, TEXT, characters
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -39,18 +39,20 @@ def text_of_page(tokens: Iterable[Token]) -> str:
     """Return the text that *tokens* hold, lines separated by line feeds, without one at the end."""
     writer = _Writer()
     for kind, name, written in tokens:
-        if kind is Kind.TEXT:
-            writer.text(written)
-        elif kind is Kind.RAW:
+        if kind is TEXT:
+            if not written.isspace() or writer.is_raw:
+                writer.text(written)
+            elif not writer.gap:
+                writer.gap = _BLANK
+        elif kind is RAW:
             if name not in _HIDDEN:
                 writer.text(written)
-        else:
-            if name in _BLOCKS:
-                writer.gap = _LINE
-            elif name in _SPACED:
-                writer.gap = writer.gap or _BLANK
+        elif name in _BLOCKS:
+            writer.gap = _LINE
             if name == "pre":
-                writer.is_raw = kind is Kind.START
+                writer.is_raw = kind is START
+        elif not writer.gap and name in _SPACED:
+            writer.gap = _BLANK
     return "".join(writer.pieces)
 
 
@@ -68,8 +70,9 @@ class _Writer:
         self.is_raw = False
 
     def text(self, written: str) -> None:
-        text = characters(written)
-        if _CONTROLS.search(text):
+        text = characters(written) if "&" in written else written
+        # What is printable has no control character, and no white space but blanks.
+        if not text.isprintable() and _CONTROLS.search(text):
             text = _CONTROLS.sub(" ", text)
         if self.is_raw:
             self._raw(text)
@@ -78,9 +81,9 @@ class _Writer:
         if not words:
             self.gap = self.gap or _BLANK
             return
-        if text[0].isspace():
-            self.gap = self.gap or _BLANK
-        self._begin()
+        # Nothing stands in front of the first piece.
+        if self.pieces and (self.gap or text[0].isspace()):
+            self.pieces.append("\n" if self.gap == _LINE else " ")
         self.pieces.append(" ".join(words))
         self.gap = _BLANK if text[-1].isspace() else _NOTHING
 

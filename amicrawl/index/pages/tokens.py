@@ -13,12 +13,12 @@ import re
 from enum import IntEnum
 from html import unescape
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from amicrawl.discovery.charset import charset_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 PAGE_LIMIT = 10 << 20
 """Bytes of one page that are looked at."""
@@ -68,7 +68,7 @@ Token = tuple[Kind, str, str]
 """A piece of a page: what it is; of tags and raw content the element's name, in lower case; text and raw
 content as written, character references included, and of a start tag its attributes."""
 
-_TEXT, _START, _END, _RAW_CONTENT = Kind
+TEXT, START, END, RAW = Kind
 
 
 def decoded_page(content: bytes, content_type: str) -> tuple[str, str]:
@@ -108,7 +108,7 @@ def _tokens(text: str) -> Iterator[Token]:
     while tag := search(text, position):
         start = tag.start()
         if start > position:
-            yield (_TEXT, "", text[position:start])
+            yield (TEXT, "", text[position:start])
         position = tag.end()
         comment, end, name, attributes, closed = tag.groups()
         if name is not None:
@@ -117,29 +117,38 @@ def _tokens(text: str) -> Iterator[Token]:
                     return  # the document ends inside a tag
                 position = text.find(">", position) + 1 or len(text)
             name = name.lower()
-            yield (_START, name, attributes)
+            yield (START, name, attributes)
             if (raw := _RAW.get(name)) is not None:
                 ending = raw.search(text, position)
                 stop = ending.start() if ending else len(text)
-                yield (_RAW_CONTENT, name, text[position:stop])
+                yield (RAW, name, text[position:stop])
                 position = stop
             elif name == "plaintext":
                 break
         elif end is not None:
-            yield (_END, end.lower(), "")
+            yield (END, end.lower(), "")
         elif comment is not None:
             ending = _END_OF_COMMENT.search(text, position - 2)
             position = ending.end() if ending else len(text)
     if position < len(text):
-        yield (_TEXT, "", text[position:])
+        yield (TEXT, "", text[position:])
 
 
 def attributes_of(written: str) -> dict[str, str]:
     """Return the attributes of a start tag as *written*, names in lower case; the first counts."""
     found: dict[str, str] = {}
-    for match in islice(_ATTRIBUTE.finditer(written), MOST_ATTRIBUTES):
-        value = match[match.lastindex or 1] if match.lastindex != 1 else ""
-        found.setdefault(match[1].lower(), characters(value))
+    # A list of all is made at once where they cannot be too many: each takes two characters at least.
+    few = len(written) < 2 * MOST_ATTRIBUTES
+    each: Iterable[Any] = (
+        _ATTRIBUTE.findall(written)
+        if few
+        else (match.groups("") for match in islice(_ATTRIBUTE.finditer(written), MOST_ATTRIBUTES))
+    )
+    for written_name, in_two, in_one, bare in each:
+        name = written_name.lower()
+        if name not in found:
+            value = in_two or in_one or bare
+            found[name] = characters(value) if "&" in value else value
     return found
 
 

@@ -86,6 +86,9 @@ class _Lazy(Generic[_T]):
 class Record:
     """One record. Everything in it that came from the file is untrusted."""
 
+    _decoded: bytes | None = None
+    _is_decoded_whole = False
+
     def __init__(self, path: Path, found: Found) -> None:
         self.path = path
         self.offset = found.offset
@@ -250,10 +253,15 @@ class Record:
         )
         if not codings:
             return self.payload[:limit]
+        # What was decoded for one product is there for the next.
+        if self._decoded is not None and (self._is_decoded_whole or len(self._decoded) >= limit):
+            return self._decoded[:limit]
         # Indexing never comes here, and this would be half of what a worker has to load for it.
         from amicrawl.discovery.coding import decoded  # noqa: PLC0415
 
-        return decoded([self.payload], codings, limit=limit)
+        self._decoded = decoded([self.payload], codings, limit=limit)
+        self._is_decoded_whole = len(self._decoded) < limit
+        return self._decoded
 
 
 def _status(head: bytes) -> int | None:

@@ -11,7 +11,7 @@ import json
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from amicrawl.index.pages.tokens import Kind, characters, decoded_page, tokens
+from amicrawl.index.pages.tokens import END, RAW, START, characters, decoded_page, tokens
 
 if TYPE_CHECKING:
     from amicrawl.index.reading.records import Record
@@ -64,9 +64,9 @@ def title_of(content: bytes, content_type: str = "") -> str:
     pictures = 0
     for kind, name, written in tokens(decoded_page(content[:_LOOKED_AT], content_type)[0]):
         if name == "svg":
-            pictures += kind is Kind.START and not written.endswith("/")
-            pictures -= kind is Kind.END
-        elif kind is Kind.RAW and name == "title" and pictures <= 0:
+            pictures += kind is START and not written.endswith("/")
+            pictures -= kind is END
+        elif kind is RAW and name == "title" and pictures <= 0:
             return " ".join(characters(written[: 4 * LONGEST_TITLE]).split())[:LONGEST_TITLE]
     return ""
 
