@@ -1,9 +1,9 @@
 """What a collection costs: `python -m benchmarks.analytics_collection`.
 
-Two things. How much memory sorting, merging and the table take, for few lines and for many: it must not
-grow with them. And how many pages a second one reading of a WARC file makes products of, for each
-product alone and for all of them. Every step runs in a process of its own; the memory is that of the
-largest process of the step, workers included.
+Two things. How much memory sorting, merging and the table take, for few lines and for many: it must
+not grow with them. And how many pages a second one reading of a WARC file makes products of, for
+each product alone and for all of them; `--tree PATH` does so with real files. Every step runs in a
+process of its own; the memory is that of the largest process of the step, workers included.
 """
 
 from __future__ import annotations
@@ -11,13 +11,19 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import mimetypes
 import os
+import random
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from amicrawl.disk import Disk
+from amicrawl.index.collection.file import FileJob, collect_file
+from amicrawl.index.collection.products import PRODUCTS as _KINDS
 from amicrawl.index.indexing import write_lines
 from amicrawl.index.lines.sorting import external_sort
 from amicrawl.index.merging.merge import merge
@@ -34,6 +40,7 @@ LINES = (10_000, 1_000_000)
 PAGES = 2_000
 STEPS = ("sort", "merge", "merge_any_order", "table")
 PRODUCTS = ("cdxj", "sidecar", "merged", "wat", "wet", "cdxj,sidecar,merged,wat,wet,table,summary")
+ROUNDS = 3
 _TIMEOUT = 3600.0
 
 
@@ -42,6 +49,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--lines", type=int, nargs="*", default=list(LINES))
     parser.add_argument("--pages", type=int, default=PAGES)
+    parser.add_argument("--tree", type=Path, help="measure a collection of the files below it instead")
     parser.add_argument("--step", help=argparse.SUPPRESS)
     parser.add_argument("--at", type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args()
@@ -49,6 +57,9 @@ def main() -> None:
         _STEPS[asked.step](asked.at, asked.lines[0] if asked.lines else asked.pages)
         return
     with tempfile.TemporaryDirectory(prefix="analytics-") as name:
+        if asked.tree is not None:
+            print(json.dumps(_of_tree(Path(name), asked.tree, asked.pages), indent=1))
+            return
         found = {
             "memory": _memory(Path(name), asked.lines),
             "collection": _collection(Path(name), asked.pages),
@@ -95,6 +106,33 @@ def _collection(directory: Path, pages: int) -> list[dict[str, Any]]:
                 }
             )
     return found
+
+
+def _of_tree(at: Path, tree: Path, most: int) -> list[dict[str, Any]]:
+    """Measure the reading alone, in this process, of real files: up to *most* of those below *tree*."""
+    files = sorted(path for path in tree.rglob("*") if path.is_file() and path.stat().st_size < 1 << 20)
+    random.Random(7).shuffle(files)
+    source = at / "tree.warc.gz"
+    with source.open("wb") as stream:
+        for number, path in enumerate(files[:most]):
+            kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+            head = f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\n\r\n".encode()
+            url = f"http://example.org/{path.relative_to(tree).as_posix()}"
+            stream.write(_member(number, quote(url, safe=":/"), head + path.read_bytes()))
+    found = []
+    for products in [*PRODUCTS[:-1], "wat,wet", PRODUCTS[-1].removesuffix(",table,summary")]:
+        took = []
+        for _ in range(ROUNDS):
+            out = Path(tempfile.mkdtemp(dir=at))
+            (out / "done").mkdir()
+            for made in _KINDS.values():
+                (out / made.directory).mkdir()
+            job = FileJob(source, "tree.warc", out, tuple(products.split(",")), source.name)
+            began = time.process_time()
+            outcome = collect_file(job, lambda _: None)
+            took.append((time.process_time() - began) / outcome.records * 1000)
+        found.append({"products": products, "ms_a_capture": round(min(took), 2)})
+    return [{"files": len(files[:most]), "bytes": sum(p.stat().st_size for p in files[:most])}, *found]
 
 
 def _measured(arguments: list[str], at: Path) -> dict[str, Any]:
@@ -188,14 +226,17 @@ def _write_pages(at: Path, count: int) -> None:
             for number in range(part, count, 4):
                 head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n\r\n"
                 block = head + pages.page(number)
-                fields = (
-                    f"WARC/1.1\r\nWARC-Type: response\r\nWARC-Record-ID: <urn:test:{number}>\r\n"
-                    f"WARC-Target-URI: http://h{number % 50}.example.org/page/{number}\r\n"
-                    "WARC-Date: 2024-06-30T20:48:00Z\r\n"
-                    "Content-Type: application/http; msgtype=response\r\n"
-                    f"Content-Length: {len(block)}\r\n\r\n"
-                )
-                stream.write(gzip.compress(fields.encode() + block + b"\r\n\r\n", 6))
+                stream.write(_member(number, f"http://h{number % 50}.example.org/page/{number}", block))
+
+
+def _member(number: int, url: str, block: bytes) -> bytes:
+    """Return a response record for *url* as a gzip member."""
+    fields = (
+        f"WARC/1.1\r\nWARC-Type: response\r\nWARC-Record-ID: <urn:test:{number}>\r\n"
+        f"WARC-Target-URI: {url}\r\nWARC-Date: 2024-06-30T20:48:00Z\r\n"
+        f"Content-Type: application/http; msgtype=response\r\nContent-Length: {len(block)}\r\n\r\n"
+    )
+    return gzip.compress(fields.encode() + block + b"\r\n\r\n", 6)
 
 
 _STEPS: dict[str, Callable[[Path, int], None]] = {

@@ -19,7 +19,7 @@ class _Optional(NamedTuple):
 
 
 _OPTIONAL = (
-    _Optional("fido", "fido", ("fido ", "siegfried ")),
+    _Optional("fido", "fido", ("fido ",)),
     _Optional("libmagic", "libmagic", ("libmagic ",)),
     _Optional("chardetng", "charset", ("+chardetng",)),
     _Optional("cld2", "languages", ("cld2 ",)),

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import socket
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from amicrawl.cli.archive_files import ArchiveFiles, archive_files, make_directory
+from amicrawl.cli.archive_files import ArchiveFiles, archive_files
 from amicrawl.cli.wet import make_all
-from amicrawl.index.derivatives.file import Maker
-from amicrawl.index.derivatives.naming import derived_name
-from amicrawl.index.derivatives.wat import WatFile
 
 Out = Annotated[Path, typer.Option("-o", "--out", help="Directory for the WAT files.")]
 
@@ -24,10 +20,4 @@ def wat(files: ArchiveFiles, out: Out = Path()) -> None:
 
     Example: amicrawl wat *.warc.gz -o wat/
     """
-    make_directory(out)
-    maker = Maker(hostname=socket.gethostname())
-    make_all(
-        archive_files(files),
-        name_of=lambda stem: out / derived_name(stem, "wat"),
-        begin=lambda source, path: WatFile(path, source=source, maker=maker),
-    )
+    make_all("wat", archive_files(files), out)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,17 +12,15 @@ import typer
 from amicrawl.cli.archive_files import ArchiveFiles, archive_files, make_directory, tell_loss
 from amicrawl.cli.terminal import counted, harmless, human_size
 from amicrawl.errors import ExitCode, InputError
-from amicrawl.index.derivatives.deriving import derive
+from amicrawl.index.collection.file import FileJob, FileReader
 from amicrawl.index.derivatives.file import Maker
-from amicrawl.index.derivatives.naming import derived_name, named_apart
-from amicrawl.index.derivatives.wet import WetFile
+from amicrawl.index.derivatives.naming import named_apart
+from amicrawl.index.reading.records import Broken
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-    from amicrawl.index.derivatives.deriving import Derivative
-    from amicrawl.index.reading.records import Broken
-
+    from amicrawl.index.collection.marks import Loss
 
 Out = Annotated[Path, typer.Option("-o", "--out", help="Directory for the WET files.")]
 
@@ -33,40 +32,34 @@ def wet(files: ArchiveFiles, out: Out = Path()) -> None:
 
     Example: amicrawl wet *.warc.gz -o wet/
     """
-    make_directory(out)
-    maker = Maker(hostname=socket.gethostname())
-    make_all(
-        archive_files(files),
-        name_of=lambda stem: out / derived_name(stem, "wet"),
-        begin=lambda _, path: WetFile(path, maker=maker),
-    )
+    make_all("wet", archive_files(files), out)
 
 
-def make_all(
-    sources: Sequence[Path], *, name_of: Callable[[str], Path], begin: Callable[[Path, Path], Derivative]
-) -> None:
-    """Make a derivative of each of *sources* and say what came of it.
+def make_all(product: str, sources: Sequence[Path], out: Path) -> None:
+    """Make the *product* of each of *sources* in *out* and say what came of it.
 
     Exit 5 if something is lost, 3 if a source cannot be read; the others are made.
     """
-    lost: list[Broken] = []
-    unreadable = False
-
-    def on_broken(broken: Broken) -> None:
-        lost.append(broken)
-        tell_loss(broken)
-
+    make_directory(out)
+    maker = Maker(hostname=socket.gethostname())
+    lost, unreadable = 0, False
     for source, stem in named_apart(sources).items():
-        path = name_of(stem)
+        job = FileJob(source, stem, out, (product,), source.name, in_directories=False)
+        reader = FileReader(job, maker, on_loss=partial(_tell, source))
         try:
-            made = derive(source, begin(source, path), on_broken=on_broken)
+            made = reader.read()[product]
         except InputError as error:
             typer.echo(harmless(str(error)), err=True)
             unreadable = True
             continue
-        facts = f"{made.written:,} of {counted(made.read, 'record')}, {human_size(made.size)}"
-        typer.echo(harmless(f"{path}: {facts}"))
+        lost += reader.lost
+        facts = f"{made.entries:,} of {counted(reader.records, 'record')}, {human_size(made.size)}"
+        typer.echo(harmless(f"{out / made.file}: {facts}"))
     if unreadable:
         raise typer.Exit(ExitCode.INPUT)
     if lost:
         raise typer.Exit(ExitCode.DAMAGED)
+
+
+def _tell(source: Path, loss: Loss) -> None:
+    tell_loss(Broken(source, loss.offset, loss.reason))

@@ -60,6 +60,8 @@ class FileJob:
     """What the index calls the file."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """How they are to be made: names of options and their values."""
+    in_directories: bool = True
+    """Whether each product has a directory of its own below `out`, as in a collection."""
     before: Outcome | None = None
     """What came of it before under the same settings, where products of that are there already."""
 
@@ -84,7 +86,7 @@ def collect_file(job: FileJob, tell: Callable[[Progress], None]) -> Outcome:
     maker = Maker()
     with _claimed(job.out / MARKS):
         facts = job.source.stat()
-        reader = _Reader(job, maker, tell)
+        reader = FileReader(job, maker, tell=tell)
         products = reader.read()
         outcome = Outcome(
             source=str(job.source),
@@ -101,19 +103,31 @@ def collect_file(job: FileJob, tell: Callable[[Progress], None]) -> Outcome:
     return outcome
 
 
-class _Reader:
+class FileReader:
     """Gives the records of one file to its products."""
 
-    def __init__(self, job: FileJob, maker: Maker, tell: Callable[[Progress], None]) -> None:
+    def __init__(
+        self,
+        job: FileJob,
+        maker: Maker,
+        *,
+        tell: Callable[[Progress], None] = lambda _: None,
+        on_loss: Callable[[Loss], None] = lambda _: None,
+    ) -> None:
+        """Have *maker* make the products of *job*; *on_loss* is given each loss as it is found."""
         self.records = 0
+        """Records that were read."""
         self.lost = 0
         self.losses: list[Loss] = []
+        """The first of what was lost."""
         self._job = job
         self._maker = maker
         self._tell = tell
+        self._on_loss = on_loss
         self._told = time.monotonic()
 
     def read(self) -> dict[str, Made]:
+        """Read the file and return what was made, by product; raises as `collect_file`."""
         job = self._job
         with ExitStack() as stack:
             # Tokens of pages are many tuples and make no cycles; what does is looked for now and then.
@@ -165,6 +179,7 @@ class _Reader:
 
     def _lose(self, offset: int, reason: str) -> None:
         self.lost += 1
+        self._on_loss(Loss(offset, reason))
         if self.lost <= MOST_LOSSES:
             self.losses.append(Loss(offset, reason))
 

@@ -215,7 +215,8 @@ class _Kind(NamedTuple):
 
     def path(self, job: FileJob) -> Path:
         """Return where the product of *job* lies."""
-        return job.out / self.directory / f"{job.stem}{self.ending}"
+        directory = job.out / self.directory if job.in_directories else job.out
+        return directory / f"{job.stem}{self.ending}"
 
 
 PRODUCTS = {

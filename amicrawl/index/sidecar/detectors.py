@@ -12,7 +12,6 @@ from amicrawl.index.sidecar.charset import Chardetng, CharsetDetector
 from amicrawl.index.sidecar.language import Cld2
 from amicrawl.index.sidecar.media_type import Libmagic, Signatures
 from amicrawl.index.sidecar.pronom import FidoSignatures
-from amicrawl.index.sidecar.siegfried import Siegfried
 from amicrawl.index.sidecar.soft404 import Soft404Model
 
 if TYPE_CHECKING:
@@ -83,20 +82,18 @@ class Detectors:
         return types + [each.version for each in others if each is not None]
 
 
-KINDS = ("fido", "siegfried", "libmagic", "charset", "languages", "soft-404")
+KINDS = ("fido", "libmagic", "charset", "languages", "soft-404")
 """What can be left out."""
 
 
 def installed_detectors(without: Collection[str] = ()) -> Detectors:
     """Return the best detector of each kind that is installed, but for the kinds *without*.
 
-    Without opf-fido, siegfried gives PRONOM identifiers; without both there are none. Without pycld2
-    there are no languages. Without libmagic our own table tells types, and without chardetng a text that
-    declares nothing and proves nothing is taken for Windows-1252.
+    Without opf-fido there are no PRONOM identifiers, without pycld2 no languages. Without libmagic
+    our own table tells types, and without chardetng a text that declares nothing and proves nothing
+    is taken for Windows-1252.
     """
     pronom: TypeDetector | None = None if "fido" in without else _installed(FidoSignatures)
-    if pronom is None and "siegfried" not in without:
-        pronom = _installed(Siegfried)
     libmagic = None if "libmagic" in without else _installed(Libmagic)
     types: list[TypeDetector] = [pronom] if pronom is not None else []
     types.append(libmagic if libmagic is not None else Signatures())

@@ -24,11 +24,11 @@ def test_what_is_missing_is_named_with_how_to_get_it() -> None:
 @pytest.mark.parametrize(
     ("versions", "without"),
     [
-        (["siegfried 1.11", "python-magic libmagic 544", "declared+chardetng", "cld2 V2.0"], ()),
+        (["fido v111", "python-magic libmagic 544", "declared+chardetng", "cld2 V2.0"], ()),
         (BARE, ("fido", "libmagic", "charset", "languages")),
     ],
 )
-def test_what_is_left_out_or_stood_in_for_is_not_missing(
+def test_what_is_left_out_or_installed_is_not_missing(
     versions: list[str], without: tuple[str, ...]
 ) -> None:
     assert len(list(detector_lines(versions, without=without))) == 1
