@@ -74,8 +74,11 @@ crash-test: environment-dev ## Kill a crawl at random moments and check that not
 	AMICRAWL_CRASH_ROUNDS=$(or $(ROUNDS),200) $(BIN)/python -m pytest tests/crash --timeout 0
 
 .PHONY: fuzz
-fuzz: environment-dev ## Feed hostile frontier files to the reader, where atheris is installed [SECONDS=300]
-	$(BIN)/python tests/fuzz/fuzz_frontier_file.py -max_total_time=$(or $(SECONDS),300)
+fuzz: environment-dev ## Feed hostile input to every reader, by atheris where that is installed [SECONDS=60]
+	$(BIN)/python tests/fuzz/fuzz_readers.py all -max_total_time=$(or $(SECONDS),60)
+	@if $(BIN)/python -c 'import atheris' 2>/dev/null; \
+	then $(BIN)/python tests/fuzz/fuzz_frontier_file.py -max_total_time=$(or $(SECONDS),60); \
+	else echo "The reader of frontier files is fuzzed with atheris only; it is not installed."; fi
 
 .PHONY: clean
 clean: ## Remove what the other targets made, except what was archived

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 MOST_FAULTS = 1000
 """Faults of a file after which the rest of it is left: a file made to waste time has many more."""
 
+MOST_SOUGHT = 64 << 20
+"""Bytes of a packed file, unpacked, in which the next record is looked for everywhere."""
+
 _OVERLAP = 9 * 1024
 """Bytes that are kept while the next record is looked for: the line it begins with may be cut."""
 _PEEKED = 1024
@@ -336,7 +339,10 @@ class _Reader(PieceBuffer):
         position = start
         edges = deque(unit.start for unit in self._units if unit.start >= start)
         while True:
-            found = self._line_that_begins_one(position)
+            # A frame of some kilobytes may stand for gigabytes: behind so much that is no record, one
+            # is looked for where a unit begins and nowhere else.
+            is_lost = self._packed and self._end() - start > MOST_SOUGHT
+            found = None if is_lost else self._line_that_begins_one(position)
             edge = next((edge for edge in edges if self._begins_at(edge)), None)
             if found is not None or edge is not None:
                 return min(place for place in (found, edge) if place is not None)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import BinaryIO, Self
 
+FREE_RECORDS, BYTES_A_RECORD = 2000, 16
+"""Records that a file may have: so many, and one more for each of so many of its bytes."""
 BLOCK_CAP = 64 << 20
 """Bytes of a block that are kept, where no other cap is asked for."""
 CONTENT_LIMIT = 64 << 20
@@ -301,6 +303,9 @@ def records_of(
 ) -> Iterator[Record]:
     """Yield the records of *stream*, which stands at its beginning and can seek; *path* is its name."""
     packed, pieces = unpacked(stream)
+    begun = stream.tell()
+    size = stream.seek(0, 2)
+    stream.seek(begun)
     is_told = False
 
     def broken(offset: int, reason: str) -> None:
@@ -310,9 +315,12 @@ def records_of(
 
     def peek(offset: int, count: int) -> bytes:
         position = stream.tell()
-        stream.seek(offset)
-        seen = stream.read(count)
-        stream.seek(position)
+        # No file is that long, whatever a header says; to seek there would be an error of the system.
+        seen = b""
+        if offset < size:
+            stream.seek(offset)
+            seen = stream.read(count)
+            stream.seek(position)
         return seen
 
     def begin_digest(cut: Found) -> hashlib._Hash | None:
@@ -322,6 +330,7 @@ def records_of(
         return hashlib.sha1(record.body, usedforsecurity=False)
 
     found = None
+    left = FREE_RECORDS + size // BYTES_A_RECORD
     for found in found_records(
         pieces,
         peek=None if packed else peek,
@@ -329,6 +338,10 @@ def records_of(
         block_cap=block_cap,
         begin_digest=begin_digest,
     ):
+        if not left:
+            broken(found.offset, "it has more records than its bytes can hold; the rest is not read")
+            return
+        left -= 1
         yield Record(path, found)
     if found is None and not is_told:
         broken(0, "no record was found in it")

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
 
 import zstandard
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 GIB = 1 << 30
 RECORD = (
@@ -26,21 +22,19 @@ def record(body: bytes = b"<p>A page.</p>") -> bytes:
     return RECORD % (len(block), block)
 
 
-def zeros(size: int) -> bytes:
-    """Return a frame of zstd that says that it holds *size* zeros, and does; 4 bytes for 128 KiB."""
+def zeros(size: int, *, says_size: bool = True) -> bytes:
+    """Return a frame of zstd that holds *size* zeros, 4 bytes for 128 KiB, and may say so."""
     count = -(-size // 0x20000)
     blocks = [
         struct.pack("<I", 0x20000 << 3 | 1 << 1 | (number == count - 1))[:3] + b"\0"
         for number in range(count)
     ]
-    return b"\x28\xb5\x2f\xfd" + b"\xa0" + struct.pack("<I", count * 0x20000) + b"".join(blocks)
+    # One segment, with its size; or a window of 128 KiB (RFC 8878, section 3.1.1.1).
+    said = b"\xa0" + struct.pack("<I", count * 0x20000) if says_size else b"\x00\x38"
+    return b"\x28\xb5\x2f\xfd" + said + b"".join(blocks)
 
 
 def dictionary_of_gigabytes() -> bytes:
     """Return a `.warc.zst` whose dictionary unpacks to 4 GB."""
     frame = zeros(4 * GIB - (1 << 20))
     return b"\x5d\x2a\x4d\x18" + struct.pack("<I", len(frame)) + frame + zstandard.compress(record())
-
-
-ARCHIVES: dict[str, Callable[[], bytes]] = {"dictionary.warc.zst": dictionary_of_gigabytes}
-"""What each file holds, by its name."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 ADDRESSES = 2 << 30
 """Bytes that a child may map."""
 SECONDS = 20
-"""Of a processor, that a child may use; one that waits is given five times as long."""
+"""Of a processor, that a child may use; one that waits is given fifteen times as long."""
 MEMORY = 1 << 30
 """Bytes that a child may have had in memory."""
 
@@ -115,7 +115,7 @@ def _be(asked: dict[str, object], out: Path, err: Path) -> None:
     sys.stdin = open(0)  # noqa: SIM115
     code = 0
     try:
-        _program(str(asked["program"]))()
+        code = int(_program(str(asked["program"]))() or 0)  # type: ignore[call-overload]
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
     except BaseException:  # noqa: BLE001
@@ -127,7 +127,7 @@ def _be(asked: dict[str, object], out: Path, err: Path) -> None:
 
 
 def _wait(child: int) -> tuple[int, resource.struct_rusage]:
-    timer = threading.Timer(SECONDS * 5, os.killpg, (child, signal.SIGKILL))
+    timer = threading.Timer(SECONDS * 15, os.killpg, (child, signal.SIGKILL))
     timer.start()
     try:
         _, status, used = os.wait4(child, 0)

@@ -1,0 +1,168 @@
+"""What is fuzzed: readers of what strangers send, as functions that raise where a promise breaks.
+
+Each has inputs to begin with; those that were once found to break something are in `corpus/NAME/`.
+"""
+
+from __future__ import annotations
+
+import io
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import orjson
+
+from amicrawl.capture import Truncation
+from amicrawl.errors import InputError
+from amicrawl.fetch.raw import ResponseReader
+from amicrawl.fetch.spool import Spool
+from amicrawl.index.lookup.row import Row
+from amicrawl.index.reading.records import records_of
+from amicrawl.jobs.entries import NotAnEntryError, parsed
+from amicrawl.jobs.live import live_settings
+from amicrawl.jobs.record import JobRecord
+from amicrawl.jobs.seedqueue import seed_in
+from amicrawl.jobs.sharing.letter import decoded_link, links_in
+from amicrawl.message import ChunkReader
+from amicrawl.report.cdxj_batches import cdxj_lines
+from amicrawl.seed.fault import NotASeedError
+from amicrawl.table.block_rows import rows_of_block
+from amicrawl.table.convert import converted
+from amicrawl.table.schema import EOT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from amicrawl.index.reading.records import Broken
+
+CORPUS = Path(__file__).parent / "corpus"
+_CAP = 1 << 16
+
+
+class Target(NamedTuple):
+    """Something to fuzz."""
+
+    run: Callable[[bytes], None]
+    begins: Sequence[bytes]
+    """Sound inputs, which changes are made to."""
+
+
+def http(octets: bytes) -> None:
+    """Read a response whole and in pieces: every byte is kept, and the pieces make no difference."""
+    whole, piecewise = _read([octets]), _read(_cut(octets))
+    assert whole == piecewise, (whole, piecewise)
+    head, body, truncated, _ = whole
+    if truncated is not Truncation.LENGTH:
+        assert head + body == octets, "a byte is lost or made up"
+
+
+def _read(pieces: Sequence[bytes]) -> tuple[bytes, bytes, Truncation | None, str]:
+    spool = Spool(Path("/nowhere"), above=1 << 30)
+    reader = ResponseReader("GET", spool, max_header=_CAP, max_body=_CAP)
+    for piece in pieces:
+        if piece:
+            reader.feed(piece)
+    truncated = reader.end(orderly=True)
+    return reader.head, b"".join(spool.blocks()), truncated, reader.more().name
+
+
+def _cut(octets: bytes) -> list[bytes]:
+    size = 1 + len(octets) % 7
+    return [octets[place : place + size] for place in range(0, len(octets), size)]
+
+
+def chunks(octets: bytes) -> None:
+    """Take the chunked coding off a body whole and in pieces: the payload is the same."""
+    found = []
+    for pieces in ([octets], _cut(octets)):
+        reader = ChunkReader()
+        payload = b"".join(part for piece in pieces for part in reader.feed(piece))
+        assert len(payload) + reader.surplus <= len(octets), "more comes out than went in"
+        found.append((payload, reader.done, reader.broken, reader.surplus))
+    assert found[0] == found[1]
+
+
+def warc(octets: bytes) -> None:
+    """Read an archive file: records that lie in it, and sentences about the rest."""
+    told: list[Broken] = []
+    for record in records_of(
+        io.BytesIO(octets), Path("a.warc.gz"), on_broken=told.append, block_cap=_CAP
+    ):
+        assert 0 <= record.offset <= len(octets)
+        assert not record.seekable or record.offset + record.length <= len(octets)
+        assert len(record.block) <= _CAP
+        _ = record.fields, record.body
+    assert all(0 <= broken.offset <= len(octets) for broken in told)
+
+
+def cdxj(octets: bytes) -> None:
+    """Read lines of an index: into a table in bulk and one by one alike, a summary, and rows."""
+    cdxj_lines(octets)
+    block = rows_of_block(octets, EOT)
+    assert block is not None
+    lines = [line for line in octets.split(b"\n") if line.strip()]
+    converted(lines, EOT)
+    for line in lines:
+        with suppress(InputError, ValueError):
+            Row(line)
+
+
+def redis(octets: bytes) -> None:
+    """Read what Redis holds: letters, entries of logs, records, settings, seeds."""
+    text = octets.decode("utf-8", "surrogateescape")
+    words = text.split("\n")
+    pairs = dict(zip(words[::2], words[1::2], strict=False))
+    for read in (links_in, decoded_link):
+        with suppress(InputError):
+            read(text)
+    with suppress(NotAnEntryError):
+        parsed(text)
+    for given in ([text], words):
+        with suppress(NotASeedError):
+            seed_in(given)
+    JobRecord.parse(pairs, ident=words[0])
+    live_settings(words[0], pairs, words, words)
+
+
+_RECORD = (
+    b"WARC/1.1\r\nWARC-Type: response\r\nWARC-Target-URI: http://a.example/\r\n"
+    b"Content-Length: 19\r\n\r\nHTTP/1.1 200 OK\r\n\r\n\r\n\r\n"
+)
+_LINE = (
+    b'example,a)/ 20260101000000 {"url":"http://a.example/","mime":"text/html","status":"200",'
+    b'"digest":"AAAA","length":"9","offset":"0","filename":"a.warc.gz"}\n'
+)
+TARGETS: dict[str, Target] = {
+    "http": Target(
+        http,
+        (
+            b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+            b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.0 200\n\nok",
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+        ),
+    ),
+    "chunks": Target(chunks, (b"2\r\nok\r\n0\r\n\r\n", b"1;a=b\nx\n0\nA: b\n\nx", b"0\r\n\r\n")),
+    "warc": Target(
+        warc,
+        (
+            _RECORD,
+            _RECORD * 2,
+            b"filedesc://a 0.0.0.0 20260101000000 text/plain 9\n1 0 x\nURL\n",
+        ),
+    ),
+    "cdxj": Target(cdxj, (_LINE, _LINE * 3, b"a b {}\n", _LINE + b'x 1 {"status":-1}\n')),
+    "redis": Target(
+        redis,
+        (
+            orjson.dumps({"u": "http://a.example/", "s": 1}),
+            orjson.dumps({"ts": 1.5, "type": "stdout", "message": "x"}),
+            b"url\nhttp://a.example/\ndelay_min\n7\nqueued_at\n1e9",
+        ),
+    ),
+}
+
+
+def corpus(name: str) -> list[bytes]:
+    """Return what the target *name* begins with: sound inputs, and what once broke it."""
+    found = sorted((CORPUS / name).glob("*")) if (CORPUS / name).is_dir() else []
+    return [*TARGETS[name].begins, *(path.read_bytes() for path in found)]
