@@ -7,7 +7,6 @@ reads it. Nothing is checked here but that there is a file at all.
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -83,7 +82,9 @@ def _holds_toml(path: Path) -> bool:
     # A pipe could be read only once, and is the spider's.
     if path.suffix.lower() in _LISTS or not path.is_file() or path.stat().st_size > _MOST:
         return False
+    from amicrawl.crawlfile.lines import parsed_toml  # noqa: PLC0415  # for files of no other kind
+
     try:
-        return bool(tomllib.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError):
+        return bool(parsed_toml(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, RecursionError):
         return False

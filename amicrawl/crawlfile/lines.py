@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 import tomllib
 from bisect import bisect_right
+from typing import Any
 
 Path = tuple[str | int, ...]
 
@@ -27,6 +28,22 @@ _TEXTS = (
     re.compile(r"'[^'\n]*'"),
 )
 _BARE_VALUE = re.compile(r"[^,\]}\n#]*")
+
+
+MOST_NAMES = 100
+"""Names in one key; what `tomllib` needs grows with their square."""
+
+
+def parsed_toml(text: str) -> dict[str, Any]:
+    """Return what the TOML *text* says; ValueError, a TOMLDecodeError mostly, where it is none."""
+    for number, line in enumerate(text.split("\n"), 1):
+        key, _, value = line.partition("=")
+        # An inline table may have keys behind the equals sign.
+        if key.count(".") > MOST_NAMES or value.partition("{")[2].count(".") > MOST_NAMES:
+            raise tomllib.TOMLDecodeError(
+                f"A key has more than {MOST_NAMES} names (at line {number}, column 1)"
+            )
+    return tomllib.loads(text)
 
 
 def key_lines(source: str) -> dict[Path, int]:

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import difflib
 import re
-import tomllib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from amicrawl.config import PREFIX
 from amicrawl.crawlfile.faults import Fault
 from amicrawl.crawlfile.keys import HOST, HOST_KEYS, KEYS, TABLES, tables_of
-from amicrawl.crawlfile.lines import key_lines
+from amicrawl.crawlfile.lines import key_lines, parsed_toml
 from amicrawl.crawlfile.secrets import FILE, is_reference
 from amicrawl.errors import InputError
 
@@ -90,12 +89,12 @@ class _Reader:
         sheet = Sheet(path)
         try:
             source = content.decode("utf-8").replace("\r\n", "\n")
-            told = tomllib.loads(source)
+            told = parsed_toml(source)
         except UnicodeDecodeError as error:
             line = content.count(b"\n", 0, error.start) + 1
             sheet.faults.append(Fault(path, line, "The line is not UTF-8. Save the file as UTF-8."))
             return sheet
-        except tomllib.TOMLDecodeError as error:
+        except ValueError as error:  # no TOML, or a number of thousands of digits
             sheet.faults.append(_syntax_fault(path, str(error), source))
             return sheet
         except RecursionError:

@@ -17,7 +17,6 @@ import logging
 import re
 import tempfile
 import threading
-import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +25,7 @@ from amicrawl.config import PREFIX, CrawlConfig
 from amicrawl.crawl.findings import REDIRECTS, final_url
 from amicrawl.crawl.wiring import make_resolver, make_wire
 from amicrawl.crawlfile import read_crawl_file
+from amicrawl.crawlfile.lines import parsed_toml
 from amicrawl.disk import Disk, OutputFile
 from amicrawl.errors import AmicrawlError, InputError
 from amicrawl.fetch import WireRequest
@@ -205,8 +205,8 @@ def _crawl_file_settings(text: str, ident: str) -> dict[str, Any]:
     if not text:
         return {}
     try:
-        said = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        said = parsed_toml(text)
+    except (ValueError, RecursionError) as error:
         raise InputError(f"The crawl file of job {ident} is not TOML: {error}.") from error
     if "extends" in said:
         raise InputError(
