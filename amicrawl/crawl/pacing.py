@@ -63,10 +63,27 @@ class Pacing:
         return -inf if self.bandwidth is None else self.bandwidth.total_opens_at()
 
     def enter(self, ticket: Ticket, now: float) -> None:
-        """Enter the gate of the host of *ticket* for a request that must go ahead, whatever it says."""
+        """Enter the gate of the host of *ticket*; it is not asked, as some requests must go ahead."""
         assert ticket.host is not None
         self.gates.start(ticket.host, now)
-        ticket.started, ticket.entered = now, True
+        ticket.started = now
+
+    def end(self, ticket: Ticket, now: float) -> None:
+        """Open the gate of the host of *ticket*, which is over and has no row; after `left`."""
+        if ticket.host is not None:
+            self.gates.end(ticket.host, now)
+
+    def slow_down(self, host: int, seconds: float) -> None:
+        """Ask *host* every *seconds* at most, as its robots.txt wishes; only ever lengthens."""
+        self.gates.set_delay(host, seconds)
+
+    def follow(self, config: CrawlConfig, *, per_host: int, further: Callable[[], float] | None) -> None:
+        """Go by the delay of *config* from now on, with *per_host* requests in flight to a host.
+
+        *further* draws seconds that each request adds to the delay; None for none.
+        """
+        self.gates.change(delay=config.delay, per_host=per_host, further=further)
+        self.pace.rules = pace_rules(config)
 
     def withdraw(self, ticket: Ticket) -> None:
         """Take back that *ticket* entered a gate: no server is asked. It still has to end."""

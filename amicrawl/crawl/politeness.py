@@ -67,6 +67,7 @@ class PolitenessMiddleware:
             raise exception_of(decision)
         if ticket_of(request) is None:
             run.pacing.enter(ticket, run.clock())
+            ticket.entered = True
             request.meta[TICKET] = ticket
 
     async def admit(

@@ -332,7 +332,7 @@ class RobotsMiddleware:
                 ascii(robots_url(url)),
                 delay.seconds,
             )
-        self._run.gates.set_delay(key.host, delay.seconds)
+        self._run.pacing.slow_down(key.host, delay.seconds)
 
     def _closed(self) -> None:
         """Keep what is known for the next crawl; what cannot be written is asked for again."""

@@ -19,7 +19,7 @@ from amicrawl.crawl.in_force import InForce
 from amicrawl.crawl.links import SiteLinks
 from amicrawl.crawl.opening import check_directory, opened_frontier
 from amicrawl.crawl.output import Output
-from amicrawl.crawl.pacing import Pacing, pace_rules
+from amicrawl.crawl.pacing import Pacing
 from amicrawl.crawl.reading import Reading
 from amicrawl.crawl.recorder import Recorder
 from amicrawl.crawl.resuming import Resumed
@@ -306,8 +306,8 @@ class Run:
     def follow_in_force(self) -> None:
         """Have gates, pace and in-flight limit follow what is in force, which has changed."""
         said = self.in_force
-        self.gates.change(delay=said.delay, per_host=said.per_host, further=said.further)
-        self.pace.rules = pace_rules(self.config.model_copy(update={"delay": said.delay}))
+        config = self.config.model_copy(update={"delay": said.delay})
+        self.pacing.follow(config, per_host=said.per_host, further=said.further)
         self.limit.change_maximum(said.concurrency)
         self.wake()
 

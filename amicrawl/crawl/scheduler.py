@@ -270,9 +270,9 @@ class FrontierScheduler(BaseScheduler):
             key = self._run.key_of(request.url)
             if isinstance(key, Refused):
                 return request
-            request.meta[TICKET] = Ticket(key.host)
+            ticket = request.meta[TICKET] = Ticket(key.host)
             if self._run.gates.may_start(key.host, now):
-                self._run.gates.start(key.host, now)
+                self._run.pacing.enter(ticket, now)
                 if self._admit_beside(request, now):
                     return request
             else:

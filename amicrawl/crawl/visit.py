@@ -328,7 +328,7 @@ class Visit:
         elif ticket.host is not None:
             if ticket.outcome is not None:
                 judge(ticket.host, ticket.outcome, attempt=1, breaker=self._breaker, limit=self._limit)
-            self._pacing.gates.end(ticket.host, now)
+            self._pacing.end(ticket, now)
         return None
 
     def land(self, ticket: Ticket) -> bool:
