@@ -86,15 +86,19 @@ class HostTally:
         if latency and row.avg_latency:
             latency = (3 * row.avg_latency + latency) // 4
         failed = outcome.failure is not None or outcome.status in _ERRORS
+        address, expiry = row.resolved_ip, row.ip_expiry
+        if outcome.ip_address:
+            address = _packed(outcome.ip_address)
+            expiry = int(self._wall() // _HOUR) + _ADDRESS_KEPT
         self._changed[host] = row._replace(
+            resolved_ip=address,
+            ip_expiry=expiry,
             crawl_total=min(row.crawl_total + (outcome.status > 0), _MOST),
             error_total=min(row.error_total + failed, _MOST),
             avg_latency=latency or row.avg_latency,
             host_next_eligible=opens,
             crawl_delay=self._tenths(host),
         )
-        if outcome.ip_address:
-            self._note_address(host, outcome.ip_address)
 
     def note_robots(
         self, host: int, body: bytes | None, *, fetched: float, expires: float, missing: bool
@@ -120,13 +124,8 @@ class HostTally:
             flags=row.flags | _ROBOTS_MISSING if missing else row.flags & ~_ROBOTS_MISSING,
         )
 
-    def _note_address(self, host: int, address: str) -> None:
-        row, packed, expiry = self._changed[host], _packed(address), int(self._wall() // _HOUR)
-        if row.resolved_ip != packed or row.ip_expiry != expiry + _ADDRESS_KEPT:
-            self._changed[host] = row._replace(resolved_ip=packed, ip_expiry=expiry + _ADDRESS_KEPT)
-
     def _tenths(self, host: int) -> int:
-        return min(ceil(round(self._interval(host) * 10, 3)), _LONGEST)
+        return _tenths_of(self._interval(host))
 
     def hand_over(self, *, counts: bool = False) -> None:
         """Give the partition the rows that have changed; with *counts*, also where only URLs were added.
@@ -164,6 +163,11 @@ class HostTally:
         self._changed[host] = HostRow(
             host, host_ref=reference, registrable_ref=reference, crawl_delay=self._tenths(host)
         )
+
+
+@lru_cache(maxsize=4096)
+def _tenths_of(seconds: float) -> int:
+    return min(ceil(round(seconds * 10, 3)), _LONGEST)
 
 
 @lru_cache(maxsize=4096)

@@ -57,8 +57,8 @@ def with_what_was_found(partition: LivePartition, row: UrlRow, known: Seed, outc
         or (what.digest, what.etag, what.last_modified)
         != (known.digest, known.etag, known.last_modified)
     ):
-        row = row.with_etag(partition.intern(found_entries(what)))
-        row = row._replace(last_modified=hours_of_http_date(what.last_modified))
+        etag = partition.intern(found_entries(what))
+        row = row.with_validators(etag, hours_of_http_date(what.last_modified))
     if outcome.redirect:
         target = octets(outcome.redirect)
         if not row.redirect_ref or partition.texts_at(row.redirect_ref)[0] != target:

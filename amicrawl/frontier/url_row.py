@@ -57,9 +57,9 @@ class UrlRow(NamedTuple):
         """Return the row with another `url_ref`."""
         return UrlRow._make((*self[:6], reference, *self[7:]))
 
-    def with_etag(self, reference: int) -> UrlRow:
-        """Return the row with another `etag_ref`."""
-        return UrlRow._make((*self[:_ETAG], reference, *self[_ETAG + 1 :]))
+    def with_validators(self, etag: int, last_modified: int) -> UrlRow:
+        """Return the row with another `etag_ref` and `last_modified`, which stand side by side."""
+        return UrlRow._make((*self[:_ETAG], etag, last_modified, *self[_ETAG + 2 :]))
 
     @classmethod
     def unpacked(cls, octets: bytes | memoryview) -> UrlRow:
