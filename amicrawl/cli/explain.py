@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path  # typer looks at it
 from typing import TYPE_CHECKING, Annotated, Any
 
-import orjson
 import typer
 
 from amicrawl.cli.frontier.words import CAUSES
@@ -27,6 +26,7 @@ from amicrawl.discovery.configured import make_selection
 from amicrawl.errors import InputError, UsageError
 from amicrawl.frontier.states import Status
 from amicrawl.frontier.traps import Trap, classify
+from amicrawl.jsontext import parsed
 from amicrawl.politeness.robots_policy import RobotsCache, robots_url
 from amicrawl.record.crawl_json import FILE_NAME, SIZE_LIMIT
 from amicrawl.urls import Canonical, Refused, canonical_form, fetchable
@@ -162,7 +162,7 @@ def _rules_of_directory(directory: Path) -> Rules:
     try:
         if path.stat().st_size > SIZE_LIMIT:
             raise InputError(f"{path} is larger than a crawl.json can be.")
-        said: Any = orjson.loads(path.read_bytes())
+        said: Any = parsed(path.read_bytes())
         settings, asked = dict(said["settings"]), dict(said["asked"])
     except OSError as error:
         raise InputError(f"{directory} holds no crawl: {error.strerror or error}.") from error
@@ -240,7 +240,7 @@ def _of_robots(rules: Rules, url: str) -> Answer:
     if rules.directory is None or isinstance(origin, Refused):
         return Answer("robots", keeps_out=False, says="not asked here")
     try:
-        known = orjson.loads((rules.directory / _ROBOTS).read_bytes())
+        known = parsed((rules.directory / _ROBOTS).read_bytes())
         agent, rows = str(known["agent"]), list(known["origins"])
     except (OSError, ValueError, KeyError, TypeError):
         return Answer("robots", keeps_out=False, says="nothing is known")

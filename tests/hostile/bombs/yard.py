@@ -69,7 +69,7 @@ NESTED = b"[" * 1_000_000
 def lz4(blocks: int) -> bytes:
     """Return an LZ4 frame of *blocks* blocks, 16 KiB that stand for 4 MiB each."""
     # A literal, an offset of 1, and a length of 255s (LZ4 frame format, 1.6).
-    block = b"\x1f\x00\x01\x00" + b"\xff" * 16_000 + b"\x00"
+    block = b"\x1f\x00\x01\x00" + b"\xff" * 16_000 + b"\x00" + b"\x50" + bytes(5)
     body = struct.pack("<I", len(block)) + block
     return b"\x04\x22\x4d\x18\x60\x70\x73" + body * blocks + b"\0\0\0\0"
 
@@ -325,7 +325,12 @@ def _crawl(directory: Path, name: str, content: bytes) -> None:
 
 
 ZIPNUM = ("cdx query --url example.com index", "summary index")
-CRAWLED = ("inspect ami", "repair ami", "explain http://127.0.0.1/ ami", "upload ami --to {bucket}")
+CRAWLED = (
+    "inspect ami",
+    "repair ami",
+    "explain http://127.0.0.1/ --dir ami",
+    "upload ami --to {bucket}",
+)
 ZIPNUM_LINE = b"com,example)/ 20260101000000\tcdx-00000\t0\t%d\t1\n"
 VALUES = b'{"files":[' + b"{}," * 5_000_000 + b"{}]}"
 
