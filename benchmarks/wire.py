@@ -13,6 +13,7 @@ import argparse
 import asyncio
 import itertools
 import json
+import resource
 import ssl
 import statistics
 import subprocess
@@ -187,6 +188,8 @@ def main() -> None:
     for hidden in ("--port", "--size"):
         parser.add_argument(hidden, type=int, help=argparse.SUPPRESS)
     args = parser.parse_args()
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     if args.serve is not None:
         uvloop.run(_serve(args.serve))
         return
