@@ -1,0 +1,36 @@
+"""Every request keeps the project's pace, wherever it comes from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from guests.guest_runs import both
+from loopback import page
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DELAY = 0.3
+MEDIA_DELAY = 0.1
+
+
+def answer(head: bytes) -> bytes:
+    return page(head.split(b" ")[1], "Content-Type: text/html")
+
+
+@pytest.mark.parametrize("kind", ["delay", "media", "side", "scheduler"])
+def test_a_host_is_asked_no_faster_than_without_the_line(tmp_path: Path, kind: str) -> None:
+    settings = {}
+    if kind in ("media", "side"):
+        settings = {"DOWNLOAD_DELAY": str(MEDIA_DELAY)}
+    if kind == "scheduler":
+        settings = {"SCHEDULER": "queue_scheduler.QueueScheduler"}
+    which = "delay" if kind == "scheduler" else kind
+    _, archived = both("paced.py", answer, tmp_path, arguments={"kind": which}, settings=settings)
+    # The first is sent late, with all that is loaded for it, and on a busy machine any other may be, so
+    # that the next is closer to it. All together are no faster for that.
+    moments = [moment for moment, _ in archived.arrivals][1:]
+    delay = MEDIA_DELAY if kind in ("media", "side") else DELAY
+    assert moments[-1] - moments[0] >= 0.8 * (len(moments) - 1) * delay
+    assert archived.archived == {each.split(" ")[1] for each in archived.asked}
