@@ -8,7 +8,9 @@ came in every case, marked where it was cut.
 from __future__ import annotations
 
 import logging
+from base64 import b64decode
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from scrapy.core.downloader.handlers.base import BaseDownloadHandler
 from scrapy.exceptions import DownloadFailedError, UnsupportedURLSchemeError
@@ -108,7 +110,7 @@ class GuestHandler(BaseDownloadHandler):
             fields=fields + secret,
             body=request.body,
             timeout=float(meta.get("download_timeout") or self._timeout),
-            proxy=meta.get("proxy") or self._run.credentials.proxy,
+            proxy=_proxy_of(request) or self._run.credentials.proxy,
             bind=_host_of(meta.get("bindaddress") or self._bind),
             max_body=0,
             hidden=frozenset(name.lower() for name, _ in secret),
@@ -159,6 +161,17 @@ class GuestHandler(BaseDownloadHandler):
                 request.url,
             )
         raise failure
+
+
+def _proxy_of(request: Request) -> str:
+    """Return the proxy of *request*; a SOCKS one with the password that Scrapy has put into a field."""
+    proxy: str = request.meta.get("proxy") or ""
+    field = request.headers.get(b"Proxy-Authorization") if proxy.lower().startswith("socks") else None
+    if field is None or not field.startswith(b"Basic "):
+        return proxy
+    user, _, password = b64decode(field[6:]).decode("latin-1").partition(":")
+    scheme, _, address = proxy.partition("://")
+    return f"{scheme}://{quote(user, safe='')}:{quote(password, safe='')}@{address}"
 
 
 def _host_of(address: str | tuple[str, int] | None) -> str:
