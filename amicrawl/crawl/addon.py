@@ -164,9 +164,7 @@ def _take_the_loop_there_is(settings: BaseSettings) -> None:
     A script that runs a crawler inside its own reactor has chosen the loop before.
     """
     if not settings.getbool("TWISTED_REACTOR_ENABLED"):
-        raise UsageError(
-            "The add-on needs a Twisted reactor, and TWISTED_REACTOR_ENABLED is false. Leave it out."
-        )
+        return
     if is_reactor_installed():
         if not is_asyncio_reactor_installed():
             raise UsageError(_NEEDS_ASYNCIO)

@@ -8,6 +8,7 @@ import threading
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from scrapy import signals
+from scrapy.utils.reactor import is_reactor_installed
 
 from amicrawl.crawl import internals
 from amicrawl.crawl.run import Run, run_of
@@ -40,12 +41,13 @@ class Closing:
     def _opened(self) -> None:
         # Scrapy's second signal stops the reactor without closing the spider. This is the last place
         # that is reached then; after an ordinary end it finds everything done.
-        from twisted.internet import reactor  # noqa: PLC0415  # importing it earlier would install one
-
         if self._run.errand.is_guest:
             self._run.on_pause = self._crawler.engine.pause
             self._run.on_wake = self._go_on
-        cast("Any", reactor).addSystemEventTrigger("before", "shutdown", self._seal_at_once)
+        if is_reactor_installed():
+            from twisted.internet import reactor  # noqa: PLC0415  # importing it earlier would install one
+
+            cast("Any", reactor).addSystemEventTrigger("before", "shutdown", self._seal_at_once)
         _heed_hangup()
         self._watch()
 

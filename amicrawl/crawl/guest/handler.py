@@ -13,9 +13,13 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from scrapy.core.downloader.handlers.base import BaseDownloadHandler
-from scrapy.exceptions import DownloadFailedError, UnsupportedURLSchemeError
+from scrapy.exceptions import (
+    DownloadConnectionRefusedError,
+    DownloadFailedError,
+    UnsupportedURLSchemeError,
+)
 
-from amicrawl.capture import Truncation
+from amicrawl.capture import Failure, Truncation
 from amicrawl.crawl.carried import META_JSON
 from amicrawl.crawl.findings import final_url
 from amicrawl.crawl.guest.receiving import Receipt
@@ -149,6 +153,9 @@ class GuestHandler(BaseDownloadHandler):
         failure = failure_of(capture)
         if failure is None:
             return []
+        if capture.failure is Failure.PROXY and str(request.meta.get("proxy")).startswith("socks"):
+            # As Scrapy's handlers that take such a proxy say it.
+            raise DownloadConnectionRefusedError(str(failure))
         if capture.failure is not None or capture.truncated is not Truncation.DISCONNECT:
             raise failure
         if not request.meta.get("download_fail_on_dataloss", self._fails_on_data_loss):

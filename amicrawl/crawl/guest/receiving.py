@@ -13,6 +13,7 @@ from scrapy.exceptions import DownloadCancelledError, StopDownload
 from twisted.python.failure import Failure
 
 from amicrawl.crawl.guest.responses import headers_of
+from amicrawl.crawl.signalling import Signaller
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -82,6 +83,8 @@ class Receipt:
 
     def _send(self, signal: object, **said: Any) -> None:
         """Send *signal*, and note where a handler of it ends the download."""
+        if not Signaller(self._crawler).is_heard(frozenset({signal})):
+            return
         results = self._crawler.signals.send_catch_log(
             signal, request=self._request, spider=self._crawler.spider, **said
         )
