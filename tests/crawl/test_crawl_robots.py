@@ -114,6 +114,7 @@ class Late(SimpleHTTPRequestHandler):
 
 
 def test_that_nobody_was_there_to_ask_permits_nothing_once_somebody_is(tmp_path: Path) -> None:
+    Late.asked.clear()
     with RawServer(lambda _: page(b"")) as gone:
         port = int(gone.url.rpartition(":")[2])
     first = write_lines(tmp_path / "a.txt", [f"http://127.0.0.1:{port}/a"])
