@@ -33,6 +33,7 @@ from loopback import (
 )
 
 from amicrawl.disk import Disk
+from amicrawl.errors import ExitCode
 from amicrawl.frontier import LivePartition, Status
 from amicrawl.frontier.format.reader import FrontierFile
 from amicrawl.frontier.live import load
@@ -224,7 +225,8 @@ def test_crawls_killed_at_any_moment_lose_nothing_and_repeat_next_to_nothing(tmp
             if campaign.recrawls
             else crawl(seeds, out, settings=SETTINGS)
         )
-        assert last.returncode == 0, last.stderr
+        # Where all that was left is what never answers, the last crawl has reached nothing.
+        assert last.returncode in {ExitCode.DONE, ExitCode.UNREACHED}, last.stderr
         campaign.everything_is_there()
     assert ROUNDS < 20 or campaign.recrawls, "no crawl came to its end: nothing was fetched again"
     assert not list(out.glob("*.open"))
