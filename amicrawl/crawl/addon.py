@@ -26,8 +26,8 @@ from amicrawl import __version__
 from amicrawl.config import PREFIX, CrawlConfig, Identity, LogFormat, Robots, refuse_near_names
 from amicrawl.crawl.arguments import JOB_ARGUMENT
 from amicrawl.crawl.closing import Closing
+from amicrawl.crawl.crawl_spec import CrawlSpec, reads_responses
 from amicrawl.crawl.credentials import read_credentials
-from amicrawl.crawl.errand import Errand, reads_responses
 from amicrawl.crawl.keeping import Keeping
 from amicrawl.crawl.looking import only_looks
 from amicrawl.crawl.pipelines import CapturesPipeline, WarcPipeline
@@ -150,8 +150,8 @@ class ArchiveAddon(RunHolder):
     def _make_run(self, config: CrawlConfig, settings: BaseSettings) -> Run:
         spider = self._crawler.spider or self._crawler.spidercls
         # What shard it is, is known before the frontier is opened, which may have links to give back.
-        errand = Errand.of(spider, job_directory=str(settings.get("JOBDIR") or ""))
-        run = Run(config, config.identity or Identity.CANONICAL, errand)
+        spec = CrawlSpec.of(spider, job_directory=str(settings.get("JOBDIR") or ""))
+        run = Run(config, config.identity or Identity.CANONICAL, spec)
         run.user_agent = _agent_in_force(settings, spider)
         run.part_of = _part_of(config, spider)
         run.credentials = read_credentials(config)

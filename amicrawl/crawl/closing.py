@@ -41,7 +41,7 @@ class Closing:
     def _opened(self) -> None:
         # Scrapy's second signal stops the reactor without closing the spider. This is the last place
         # that is reached then; after an ordinary end it finds everything done.
-        if self._run.errand.is_guest:
+        if self._run.spec.is_guest:
             self._run.on_pause = self._crawler.engine.pause
             self._run.on_wake = self._go_on
         if is_reactor_installed():
@@ -61,7 +61,7 @@ class Closing:
         self._timer = asyncio.get_running_loop().call_later(_LOOK_EVERY, self._watch)
         if self._run.recorder.fault is not None and not self._run.stopping:
             self.end_early("output_failed")
-        elif not self._run.errand.is_guest and self._is_closing():
+        elif not self._run.spec.is_guest and self._is_closing():
             self._bound_the_drain()
 
     def end_early(self, reason: str) -> None:

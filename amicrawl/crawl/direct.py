@@ -17,8 +17,8 @@ from amicrawl.config import Direct
 from amicrawl.crawl.answering import bare_response
 from amicrawl.crawl.asking import RowRequests, default_fields
 from amicrawl.crawl.carried import CARRIED_NUMBERS, PRIMARY
+from amicrawl.crawl.crawl_spec import reads_responses
 from amicrawl.crawl.downloader import ArchiveDownloader
-from amicrawl.crawl.errand import reads_responses
 from amicrawl.crawl.handler import WireHandler
 from amicrawl.crawl.links import RedirectLinks
 from amicrawl.crawl.pipelines import CapturePipeline

@@ -86,7 +86,7 @@ async def offer_seed(run: Run, seed: Seed) -> None:
     run.tally.seeds_read += 1
     key = run.key_of(seed.url)
     if isinstance(key, Refused):
-        if run.errand.shard and not run.deals_seeds:
+        if run.spec.shard and not run.deals_seeds:
             # It has no host: of all that read the list, the first accounts for it.
             run.tally.seeds_elsewhere += 1
             return

@@ -15,7 +15,7 @@ from amicrawl.capture import Failure
 from amicrawl.crawl.answering import bare_response, failure_of, response_of
 from amicrawl.crawl.asking import Fields, default_fields, wire_request
 from amicrawl.crawl.carried import META_JSON
-from amicrawl.crawl.errand import reads_responses
+from amicrawl.crawl.crawl_spec import reads_responses
 from amicrawl.crawl.run import run_of
 from amicrawl.crawl.ticket import exception_of, ticket_of
 from amicrawl.crawl.visit import Course, Ticket

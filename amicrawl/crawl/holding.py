@@ -47,7 +47,7 @@ _PLAIN = frozenset({str, int, float, bool, type(None), list, dict})
 """Of exactly these types is what JSON brings back; what is derived from them has more to say."""
 
 
-class Keepsake(NamedTuple):
+class SharedState(NamedTuple):
     """What a callback may share with others while the process lives: the very objects, no copies."""
 
     cb_kwargs: dict[str, Any]
@@ -77,7 +77,7 @@ def words_of(request: Request, spider: Spider | None) -> dict[str, object] | Non
     return words if not words or _weight(words) <= _MOST else None
 
 
-def keepsake_of(request: Request) -> Keepsake | None:
+def shared_state_of(request: Request) -> SharedState | None:
     """Return what of *request*, whose words are kept, is more than its words; None for nothing.
 
     Callbacks may meet in a list or a dictionary that each of their requests carries. A row that is read
@@ -89,20 +89,20 @@ def keepsake_of(request: Request) -> Keepsake | None:
         if isinstance(value, list | dict) and name not in _OF_REDIRECTS
     }
     if meta or any(isinstance(value, list | dict) for value in request.cb_kwargs.values()):
-        return Keepsake(request.cb_kwargs, meta)
+        return SharedState(request.cb_kwargs, meta)
     return None
 
 
 def request_of(
-    dispatch: Dispatch, ticket: Ticket, *, spider: Spider | None, keepsake: Keepsake | None = None
+    dispatch: Dispatch, ticket: Ticket, *, spider: Spider | None, shared_state: SharedState | None = None
 ) -> Request:
     """Return the request for a row, with its *ticket*, and what was put aside of it if anything was."""
     offer = dispatch.offer
     words = dict(offer.extra) if offer.extra else {}
     given = _given(words, spider) if words else {}
-    if keepsake is not None:
-        given["cb_kwargs"] = keepsake.cb_kwargs
-        words.update(keepsake.meta)
+    if shared_state is not None:
+        given["cb_kwargs"] = shared_state.cb_kwargs
+        words.update(shared_state.meta)
     meta = {**words, "verbatim_url": True, TICKET: ticket}
     return Request(offer.seed.url, meta=meta, priority=int(offer.priority), **given)
 

@@ -37,12 +37,12 @@ _NOTE = "amicrawl-out"
 def check_directory(run: Run) -> None:
     """Raise UsageError where a frontier is there that should not be, InputError the other way round."""
     directory = frontier_directory(run.config)
-    if run.errand.fresh and directory.exists():
+    if run.spec.fresh and directory.exists():
         raise UsageError(
             f"{run.config.directory} holds the frontier of a crawl, and fresh=1 asks for none. "
             "Name another directory with -a out= or -a run_id=, or leave fresh=1 away to resume."
         )
-    if run.errand.continues and not directory.exists():
+    if run.spec.continues and not directory.exists():
         raise InputError(f"{run.config.directory} holds no frontier: nothing was crawled into it.")
 
 
@@ -81,12 +81,12 @@ def opened_frontier(run: Run) -> tuple[DurableFrontier, Resumed]:
         run.limit,
         wall=time.time,
         now=run.clock(),
-        recrawl_before=run.errand.recrawl_before,
-        renews=not run.errand.resumes and not _goes_on(run),
+        recrawl_before=run.spec.recrawl_before,
+        renews=not run.spec.resumes and not _goes_on(run),
         pace=run.pace,
         longest_wait=_longest_wait(run),
         # A callback that reads pages has no use for the news that there is none.
-        revisits=Revisits(conditional=run.errand.resumes),
+        revisits=Revisits(conditional=run.spec.resumes),
         admission=None if following is None else Admission(depth_cap=following.deepest_page),
         soft404=None if following is None else following.detector,
     )
@@ -103,7 +103,7 @@ def opened_frontier(run: Run) -> tuple[DurableFrontier, Resumed]:
             pages = read_again(frontier, run.config.directory, following, ours=run.is_ours)
     frontier.flush()
     write_policy(partition.directory, before, policy, asked_again=let_in > 0, disk=run.disk)
-    found = resumed(frontier, mended, recrawls=run.errand.recrawl_before is not None)
+    found = resumed(frontier, mended, recrawls=run.spec.recrawl_before is not None)
     names = tuple(name for part in changed.values() for name in part)
     return frontier, replace(found, changed=names, let_in=let_in, read_again=pages)
 
@@ -134,7 +134,7 @@ def _let_in(partition: LivePartition, changed: Collection[str]) -> int:
 
 def _opened_partition(run: Run) -> LivePartition:
     """Return the partition of *run*; made anew where it cannot be opened, if the crawl asks for that."""
-    directory, errand = frontier_directory(run.config), run.errand
+    directory, spec = frontier_directory(run.config), run.spec
     complete(run.config.directory, disk=run.disk)
 
     def open_it() -> LivePartition:
@@ -142,10 +142,10 @@ def _opened_partition(run: Run) -> LivePartition:
             directory,
             disk=run.disk,
             hour=int(time.time() // 3600),
-            meta={} if errand.continues else {IDENTITY: run.identity.value.encode("ascii")},
+            meta={} if spec.continues else {IDENTITY: run.identity.value.encode("ascii")},
         )
 
-    if not errand.rebuilds:
+    if not spec.rebuilds:
         return open_it()
     if directory.exists():
         try:
@@ -163,9 +163,9 @@ def _goes_on(run: Run) -> bool:
     Such a directory stands for one crawl, however often that is interrupted: what is done is done. A new
     one over an old frontier is a new crawl.
     """
-    if not run.errand.job_directory:
+    if not run.spec.job_directory:
         return False
-    note = Path(run.errand.job_directory) / _NOTE
+    note = Path(run.spec.job_directory) / _NOTE
     said = os.fsencode(run.config.directory.resolve())
     with explained(note, "read"):
         note.parent.mkdir(parents=True, exist_ok=True)

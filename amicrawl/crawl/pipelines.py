@@ -71,7 +71,7 @@ class WarcPipeline(CapturePipeline):
 
     def stage(self) -> Stage:
         """Return the writer of WARC files; the frontier beside them is opened, too."""
-        if not self.run.errand.is_guest:
+        if not self.run.spec.is_guest:
             assert self.run.frontier is not None
         return self.run.output.archive.warc
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from scrapy import Request
 
-    from amicrawl.crawl.holding import Keepsake
+    from amicrawl.crawl.holding import SharedState
     from amicrawl.crawl.visit import Ticket
     from amicrawl.urls import UrlKey
 
@@ -28,7 +28,7 @@ class Reading:
     def __init__(self, settle: Callable[[Ticket], None]) -> None:
         self._settle = settle
         self._unread: dict[Request, Ticket] = {}
-        self.keepsakes: dict[UrlKey, Keepsake] = {}
+        self.shared_states: dict[UrlKey, SharedState] = {}
         """What rows that wait, or are in flight, brought besides their words."""
 
     def begin(self, request: Request, ticket: Ticket) -> None:

@@ -12,8 +12,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from amicrawl.capture import Capture, Failure
+from amicrawl.crawl.crawl_spec import CrawlSpec
 from amicrawl.crawl.credentials import Credentials
-from amicrawl.crawl.errand import Errand
 from amicrawl.crawl.held import HeldArchive
 from amicrawl.crawl.in_force import InForce
 from amicrawl.crawl.links import SiteLinks
@@ -56,7 +56,7 @@ STOPPED_ON_REQUEST = frozenset({"shutdown", "stopped at once", STOP_FILE, ABORTE
 """The finish reasons of a crawl that was asked to end: by one signal, by a second one, by a file, as a
 job."""
 
-_NOTHING_ASKED = Errand()
+_NOTHING_ASKED = CrawlSpec()
 
 
 class Run:
@@ -96,13 +96,13 @@ class Run:
         self,
         config: CrawlConfig,
         identity: Identity,
-        errand: Errand = _NOTHING_ASKED,
+        spec: CrawlSpec = _NOTHING_ASKED,
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.config = config
         self.identity = identity
-        self.errand = errand
+        self.spec = spec
         self.clock = clock
         self.in_force = InForce(config)
         """What paces the crawl and what it ignores, by who says so."""
@@ -207,7 +207,7 @@ class Run:
         or DamagedFileError as `Output` does.
         """
         check_directory(self)
-        if not self.errand.is_guest:
+        if not self.spec.is_guest:
             return self._opened_output()
         self.held = HeldArchive.join(
             self.config.directory, self, recorder=self.recorder, opened=self._opened_output
@@ -218,7 +218,7 @@ class Run:
     def _opened_output(self) -> Output:
         output = Output(
             self.config,
-            asked=self.errand.asked,
+            asked=self.spec.asked,
             user_agent=self.user_agent,
             part_of=self.part_of,
             on_sealed=self.on_sealed,
@@ -261,14 +261,14 @@ class Run:
     @property
     def later(self) -> int:
         """How many URLs were busy or did not answer, and are to be tried again when they are due."""
-        if "frontier" not in vars(self) or self.errand.recrawl_before is not None:
+        if "frontier" not in vars(self) or self.spec.recrawl_before is not None:
             return 0
         return self.frontier.later
 
     @property
     def reads(self) -> bool:
         """Whether callbacks find what pages lead to, and not the crawl itself."""
-        return self.errand.reads and self.following is None
+        return self.spec.reads and self.following is None
 
     @property
     def paused(self) -> frozenset[str]:
@@ -347,7 +347,7 @@ class Run:
 
     def is_ours(self, host: int) -> bool:
         """Tell whether the host key *host* belongs to this crawl's shard."""
-        return self.errand.takes(host)
+        return self.spec.takes(host)
 
     def offer(
         self,
@@ -443,7 +443,7 @@ class Run:
     def _forget(self, ticket: Ticket, settled: Settled | None) -> None:
         """Drop what callbacks share by the row of *ticket*, once that is settled."""
         if settled is Settled.DONE and ticket.dispatch is not None:
-            self.reading.keepsakes.pop(ticket.dispatch.key, None)
+            self.reading.shared_states.pop(ticket.dispatch.key, None)
 
 
 class RunHolder:

@@ -20,7 +20,7 @@ from amicrawl.crawl import internals
 from amicrawl.crawl.carried import META_JSON
 from amicrawl.crawl.direct import Announcements, direct_visit, is_plain, obstacle
 from amicrawl.crawl.dispatcher import Dispatcher
-from amicrawl.crawl.holding import keepsake_of, request_of, words_of
+from amicrawl.crawl.holding import request_of, shared_state_of, words_of
 from amicrawl.crawl.parking import Parking
 from amicrawl.crawl.run import Run, run_of
 from amicrawl.crawl.ticket import NOTHING_MORE, TICKET, ticket_of
@@ -121,8 +121,8 @@ class FrontierScheduler(BaseScheduler):
                 self._run.elsewhere_at_once([self._offer_of(request, key, words)])
             return False
         if self._run.frontier.offer(self._offer_of(request, key, words)):
-            if (keepsake := keepsake_of(request)) is not None:
-                self._run.reading.keepsakes[key] = keepsake
+            if (shared_state := shared_state_of(request)) is not None:
+                self._run.reading.shared_states[key] = shared_state
             self._count("enqueued")
             return True
         if request.dont_filter:
@@ -240,8 +240,8 @@ class FrontierScheduler(BaseScheduler):
             self._passing_over.add(task)
             task.add_done_callback(self._passed_over)
         elif self._run.pacing.admit(ticket, dispatch.offer.seed.url, now):
-            keepsake = self._run.reading.keepsakes.get(dispatch.key)
-            return request_of(dispatch, ticket, spider=self._spider, keepsake=keepsake)
+            shared_state = self._run.reading.shared_states.get(dispatch.key)
+            return request_of(dispatch, ticket, spider=self._spider, shared_state=shared_state)
         else:
             self._wait_for_turn(ticket)
         return None

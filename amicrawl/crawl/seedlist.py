@@ -67,7 +67,7 @@ class SeedList:
             await feed(run, reader, wake=scheduler.wake)
         except AmicrawlError as error:
             run.seed_fault = error
-        if not (is_child() and run.errand.shard):
+        if not (is_child() and run.spec.shard):
             # All processes have read the same list; the first accounts for its faults.
             run.tally.seeds_bad += self._faults
         if run.seed_fault is None and self._faults and not run.tally.seeds_read:

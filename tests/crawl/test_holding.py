@@ -17,7 +17,7 @@ from scrapy.linkextractors import LinkExtractor
 from scrapy.spiders import CrawlSpider, Rule
 
 from amicrawl.crawl.carried import META_JSON
-from amicrawl.crawl.holding import keepsake_of, request_of, words_of
+from amicrawl.crawl.holding import request_of, shared_state_of, words_of
 from amicrawl.crawl.ticket import TICKET
 from amicrawl.crawl.visit import Ticket
 from amicrawl.frontier import Dispatch, Offer, Source
@@ -171,10 +171,10 @@ def test_lists_without_an_end_are_none_for_a_row() -> None:
 def test_what_callbacks_share_is_the_same_object_while_the_process_lives() -> None:
     item: dict[str, Any] = {"images": []}
     asked = Request(URL, SHOP.parse_item, cb_kwargs={"item": item}, meta={"all": [item], "depth": 1})
-    keepsake = keepsake_of(asked)
-    assert keepsake is not None
+    shared_state = shared_state_of(asked)
+    assert shared_state is not None
     offer = Offer(Seed(URL), UrlKey(1, 2), Source.LINK, extra=words_of(asked, SHOP))
-    again = request_of(Dispatch(offer), Ticket(1), spider=SHOP, keepsake=keepsake)
+    again = request_of(Dispatch(offer), Ticket(1), spider=SHOP, shared_state=shared_state)
     assert again.cb_kwargs["item"] is item
     assert again.meta["all"] is asked.meta["all"]
     assert again.meta["depth"] == 1
@@ -182,7 +182,7 @@ def test_what_callbacks_share_is_the_same_object_while_the_process_lives() -> No
 
 def test_nothing_is_put_aside_for_numbers_and_texts_or_a_chain_of_redirects() -> None:
     meta = {"depth": 1, "redirect_urls": ["http://a/"], "redirect_reasons": [301]}
-    assert keepsake_of(Request(URL, meta=meta, cb_kwargs={"section": "a"})) is None
+    assert shared_state_of(Request(URL, meta=meta, cb_kwargs={"section": "a"})) is None
 
 
 @pytest.mark.parametrize("name", ["gone", "name", "__init_subclass__", "", 7, ["parse"]])

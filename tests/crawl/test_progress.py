@@ -31,7 +31,7 @@ class Screen:
                 "clock": lambda: 5.0,
                 "tally": Tally(seeds_ended=True),
                 "resumed": Resumed(),
-                "errand": SimpleNamespace(recrawl_before=None, resumes=False),
+                "spec": SimpleNamespace(recrawl_before=None, resumes=False),
                 "limit": SimpleNamespace(limit=64),
                 "waiting": 0,
                 "later": 0,
@@ -140,7 +140,7 @@ def test_a_crawl_with_nothing_due_says_why_and_what_to_type() -> None:
         "to fetch what is captured again: `amicrawl recrawl out`",
         "to have the others asked for again: `amicrawl frontier retry out`",
     ]
-    early = Screen(resumed=found, errand=SimpleNamespace(recrawl_before=0, resumes=False)).close(
+    early = Screen(resumed=found, spec=SimpleNamespace(recrawl_before=0, resumes=False)).close(
         "finished"
     )
     assert "`amicrawl recrawl out --before 2100-01-01`" in early[4]

@@ -67,10 +67,10 @@ class Outgoing:
 
     def _append(self, offers: list[Offer]) -> bool:
         """Put what belongs to others into the outbox; tell whether there was anything new."""
-        errand, by_partition = self._run.errand, dict[int, list[str]]()
+        spec, by_partition = self._run.spec, dict[int, list[str]]()
         for offer in offers:
-            number = shard_of(offer.key.host, errand.shards)
-            if number == errand.shard or offer.key in self._met:
+            number = shard_of(offer.key.host, spec.shards)
+            if number == spec.shard or offer.key in self._met:
                 continue
             if len(self._met) >= _SENT_LATELY:
                 self._met.clear()

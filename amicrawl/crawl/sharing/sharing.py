@@ -70,7 +70,7 @@ class Sharing:
         self._run = run
         self._number, self._token, self._share = _what_was_taken(crawler)
         shards = self._share.record.partitions
-        run.errand = replace(run.errand, shard=self._number, shards=shards)
+        run.spec = replace(run.spec, shard=self._number, shards=shards)
         self._outbox: Outbox | None = None
         self._outgoing = Outgoing(run, lambda: self._box)
         self._kept: list[str] = []

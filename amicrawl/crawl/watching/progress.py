@@ -87,7 +87,7 @@ class Progress:
         self._at_shutdown(lambda: self._closed("shutdown"))
         run = self._run
         if self._on_terminal:
-            self._write(start_line(run.config, asked=run.errand.asked) + "\n")
+            self._write(start_line(run.config, asked=run.spec.asked) + "\n")
         resumed = run.resumed
         if not resumed.found:
             return
@@ -140,7 +140,7 @@ class Progress:
             if beside and not self._crawler.settings.get("JOBDIR"):
                 note += f"of them {beside:,} in Scrapy's queue alone, which lasts only with JOBDIR\n"
         where = str(run.config.directory)
-        if reason != "finished" and run.errand.resumes:
+        if reason != "finished" and run.spec.resumes:
             note += f"to resume: the same command again, into {where}\n"
         if run.later and run.tally.rows:
             note += (
@@ -154,7 +154,7 @@ class Progress:
                 found.standing,
                 directory=where,
                 next_due=found.next_due,
-                recrawls=run.errand.recrawl_before is not None,
+                recrawls=run.spec.recrawl_before is not None,
             )
         if run.following is not None:
             note += dropped(run.following.ignored_by_sets)

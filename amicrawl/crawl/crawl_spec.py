@@ -1,4 +1,4 @@
-"""Errand: what a crawl was asked to do, beyond its settings, by its spider and its arguments."""
+"""CrawlSpec: what a crawl was asked to do, beyond its settings, by its spider and its arguments."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Errand:
+class CrawlSpec:
     """What one kind of crawl does differently from another. A spider says it by its attributes."""
 
     asked: Mapping[str, str] = field(default_factory=dict)
