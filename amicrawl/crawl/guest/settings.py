@@ -79,6 +79,12 @@ def set_for_guest(settings: BaseSettings, config: CrawlConfig) -> None:
     settings.set("DOWNLOADER", _DOWNLOADER, "addon")
     if settings["JOBDIR"] and load_object(settings["SCHEDULER"]) is Scheduler:
         settings.set("SCHEDULER", _SCHEDULER, settings.getpriority("SCHEDULER") or 0)
+    pipelines = settings.getwithbase("ITEM_PIPELINES").values()
+    if all(number is None for number in pipelines) and not settings.getpriority("CONCURRENT_ITEMS"):
+        # Scrapy starts as many tasks for each response, a third of what a page costs. Where no pipeline
+        # of the project works on an item, none waits for another. Not 1: the requests that a response
+        # yields are enqueued before the engine takes one of them, as long as there is a task for each.
+        settings.set("CONCURRENT_ITEMS", 16, "addon")
     place = settings.setdefault_in_component_priority_dict
     place("ITEM_PIPELINES", WarcPipeline, 900)
     place("ITEM_PIPELINES", CapturesPipeline, 910)
