@@ -7,8 +7,9 @@
 own tests need. Once done, a stamp in the environment says for which lock file, project file and place it
 was done, so that the next call ends at once; `--check` only tells, by its exit code, whether there is
 anything to do. An environment that is half made, moved or made by a Python that is gone is made anew.
-Only the standard library is used, and
-packages come from wherever pip and uv are configured to look: no host is named here.
+Only the standard library is used, and packages come from wherever pip and uv are configured to look: no
+host is named here. Each is installed by its digest, from `.ci/bootstrap-requirements.txt` or `uv.lock`;
+amicrawl is built with nothing else at hand.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-UV = "0.13.8"
 ROOT = Path(__file__).resolve().parent.parent
+BOOTSTRAP = Path(".ci") / "bootstrap-requirements.txt"
 NEEDS = ("run", "dev", "suite")
 
 
@@ -77,8 +78,8 @@ class Environment:
 
     def _digest(self) -> str:
         """Name all that the environment follows from; its place too, for the scripts in it name that."""
-        seen = hashlib.sha256(f"{self._directory}\0{UV}\0".encode())
-        for name in ("uv.lock", "pyproject.toml"):
+        seen = hashlib.sha256(f"{self._directory}\0".encode())
+        for name in ("uv.lock", "pyproject.toml", BOOTSTRAP):
             seen.update((self._root / name).read_bytes())
         return seen.hexdigest()
 
@@ -107,13 +108,14 @@ class Environment:
 
     def _install(self, need: str) -> None:
         python = str(self._python)
-        probe = f"import importlib.metadata as m, sys; sys.exit(m.version('uv') != '{UV}')"
-        if not _succeeds([python, "-c", probe]):
-            _say(f"Installing uv {UV}.")
-            _run([python, "-m", "pip", "install", "--quiet", f"uv=={UV}"], "installing uv with pip")
+        _say("Installing uv and what builds amicrawl.")
+        bootstrap = ["install", "--quiet", "--require-hashes", "-r", str(self._root / BOOTSTRAP)]
+        _run([python, "-m", "pip", *bootstrap], "installing uv with pip")
         _say("Installing the locked packages; the first time takes a minute or two.")
         group = _GROUPS[need]
         sync = ["sync", "--frozen", "--inexact", "--quiet", "--python", python, *group]
+        # Isolated, it would be built by whatever hatchling is newest that day.
+        sync += ["--no-build-isolation-package", "amicrawl"]
         if not _succeeds(self._uv(sync), quiet=False):
             # The lock file names where each package was; a machine that reaches packages only through
             # its pip configuration (an internal index, a directory of wheels) gets the same ones there.
@@ -134,7 +136,8 @@ class Environment:
         _run(self._uv(export), "listing the locked packages")
         pip = [str(self._python), "-m", "pip", "install", "--quiet", "--no-deps"]
         _run([*pip, "--require-hashes", "-r", str(pins)], "installing the locked packages with pip")
-        _run([*pip, "--editable", str(self._root)], "installing amicrawl itself")
+        own = [*pip, "--no-build-isolation", "--editable", str(self._root)]
+        _run(own, "installing amicrawl itself")
 
     def _uv(self, arguments: list[str]) -> list[str]:
         # Whatever else is said in the environment of the shell, this is the place.

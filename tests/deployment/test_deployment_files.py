@@ -16,7 +16,7 @@ from amicrawl.errors import ExitCode
 
 UNITS = PROJECT / "examples" / "systemd"
 CONTAINER = PROJECT / "examples" / "container"
-ENVIRONMENT = PROJECT / ".ci" / "environment.py"
+BOOTSTRAP = "bootstrap-requirements.txt"
 
 needs_systemd = pytest.mark.skipif(
     shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed here"
@@ -111,6 +111,8 @@ def test_the_container_file_copies_what_there_is_and_what_is_not_ignored() -> No
         assert f"!{source}" in kept
 
 
-def test_the_container_is_built_by_the_uv_of_the_project() -> None:
-    (ours,) = re.findall(r'(?m)^UV = "(.*)"$', ENVIRONMENT.read_text())
-    assert any(f"uv=={ours}" in rest for word, rest in instructions() if word == "RUN")
+def test_the_container_is_built_by_what_the_project_is_built_by() -> None:
+    runs = [rest for word, rest in instructions() if word == "RUN"]
+    assert any(f"--require-hashes -r {BOOTSTRAP}" in rest for rest in runs)
+    assert all("--no-build-isolation" in rest for rest in runs if "uv build" in rest)
+    assert [rest for rest in runs if "pip install" in rest and "--require-hashes" not in rest] == []

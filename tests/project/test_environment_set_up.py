@@ -6,9 +6,11 @@ The environments here hold stand-ins for Python and uv that write down how they 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 SCRIPT = Path(__file__).parents[2] / ".ci" / "environment.py"
+BOOTSTRAP = SCRIPT.with_name("bootstrap-requirements.txt")
 NO_INDEX = {"PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull, "PIP_FIND_LINKS": "", "UV_OFFLINE": "1"}
 
 
@@ -29,6 +32,7 @@ class Project:
         self.root = root
         (root / ".ci").mkdir()
         shutil.copy(SCRIPT, root / ".ci")
+        (root / ".ci" / BOOTSTRAP.name).write_text("uv==0 --hash=sha256:00\n")
         (root / "uv.lock").write_text("version = 1\n")
         (root / "pyproject.toml").write_text("[project]\n")
         self.venv = root / ".venv"
@@ -68,7 +72,8 @@ def project(tmp_path: Path) -> Project:
 def test_it_is_ready_once_the_locked_packages_are_in(project: Project) -> None:
     assert not project.is_ready("run")
     assert project.run("run").returncode == 0
-    (sync,) = project.calls()
+    bootstrap, sync = project.calls()
+    assert f"--require-hashes -r {project.root / '.ci' / BOOTSTRAP.name}" in bootstrap
     assert "sync --frozen" in sync
     assert "--no-dev" in sync
     assert project.is_ready("run")
@@ -91,14 +96,14 @@ def test_what_the_tests_need_is_enough_for_a_crawl_but_not_the_reverse(project: 
     assert project.is_ready("run")
 
 
-@pytest.mark.parametrize("name", ["uv.lock", "pyproject.toml"])
+@pytest.mark.parametrize("name", ["uv.lock", "pyproject.toml", f".ci/{BOOTSTRAP.name}"])
 def test_a_changed_lock_or_project_file_is_followed(project: Project, name: str) -> None:
     project.run("dev")
     (project.root / name).write_text("# changed\n")
     assert not project.is_ready("dev")
     project.calls()
     project.run("dev")
-    assert len(project.calls()) == 1
+    assert len(project.calls()) == 2
     assert project.is_ready("dev")
 
 
@@ -117,12 +122,28 @@ def test_where_uv_fails_pip_gets_the_same_packages(project: Project) -> None:
     project.stand_in("uv", 'case "$*" in *sync*) exit 2;; esac')
     done = project.run("run")
     assert done.returncode == 0
-    sync, export, pins, own = project.calls()
+    _, sync, export, pins, own = project.calls()
     assert "sync" in sync
     assert "export --frozen" in export
     assert "--require-hashes" in pins
-    assert f"--editable {project.root}" in own
+    assert f"--no-build-isolation --editable {project.root}" in own
     assert project.is_ready("run")
+
+
+def test_nothing_is_installed_that_no_digest_names(project: Project) -> None:
+    """Neither uv, nor a package, nor what builds amicrawl; by uv as by pip."""
+    project.stand_in("uv", 'case "$*" in *sync*) exit 2;; esac')
+    project.run("run")
+    installs = [call for call in project.calls() if " install " in call or " sync " in call]
+    assert len(installs) == 4
+    for call in installs:
+        locked = "--require-hashes" in call or "--frozen" in call
+        assert locked or "--no-deps --no-build-isolation --editable" in call, call
+        assert "sync" not in call or "--no-build-isolation-package amicrawl" in call
+    pins = re.split(r"\n(?=\w)", BOOTSTRAP.read_text().partition("\n\n")[0])
+    backend = tomllib.loads((SCRIPT.parents[1] / "pyproject.toml").read_text())["build-system"]
+    named = {re.split("[=<> ]", pin)[0] for pin in pins if "--hash=sha256:" in pin}
+    assert named >= {"uv", *backend["requires"]}
 
 
 def test_a_failure_is_told_and_nothing_counts_as_ready(project: Project) -> None:
