@@ -29,6 +29,7 @@ from amicrawl.errors import InputError
 from amicrawl.frontier.format.operations import deal, gather
 from amicrawl.frontier.live import load
 from amicrawl.frontier.snapshot import write
+from amicrawl.frontier.state import INDEX_ROWS
 from amicrawl.frontier.store.generations import begin_with
 from amicrawl.frontier.store.listing import snapshot_name
 from amicrawl.jobs.sharing.outbox import FILE_NAME as OUTBOX
@@ -101,7 +102,7 @@ class Dealing:
             for part, child in zip(parts, self.children(processes), strict=True):
                 with explained(child, "made"):
                     (child / _FRONTIER).mkdir()
-                self._write_frontier(part, child / _FRONTIER)
+                self._write_frontier(part, child / _FRONTIER, index_rows=0)
                 self._copy_beside([frontier], child / _FRONTIER)
         return self._write(Plan(processes, self._unused(prefix), "dealt"))
 
@@ -123,8 +124,9 @@ class Dealing:
                 if entry["name"] != TABLE_NAME:
                     listing.add_file(SealedFile(**entry))
         self._move_archives(children)
-        listing.add_file(self._join_tables(children))
-        self._join_frontiers(children)
+        table = self._join_tables(children)
+        listing.add_file(table)
+        self._join_frontiers(children, index_rows=table.records)
         listing.finish(
             reason,
             finished=finished,
@@ -181,7 +183,7 @@ class Dealing:
         parts = [before, *(child / TABLE_NAME for child in children)]
         return join_tables(self._directory, [part for part in parts if part.exists()], disk=self._disk)
 
-    def _join_frontiers(self, children: Sequence[Path]) -> None:
+    def _join_frontiers(self, children: Sequence[Path], *, index_rows: int) -> None:
         sources = [child / _FRONTIER for child in children if (child / _FRONTIER).exists()]
         if not sources:
             return
@@ -190,7 +192,7 @@ class Dealing:
             if new.exists():
                 shutil.rmtree(new)
             new.mkdir()
-        self._write_frontier(gather(*map(load, sources)), new)
+        self._write_frontier(gather(*map(load, sources)), new, index_rows=index_rows)
         self._copy_beside(sources, new)
         with explained(old, "replaced"):
             if old.exists():
@@ -199,7 +201,10 @@ class Dealing:
             self._disk.rename(new, old)
             self._disk.sync_directory(self._directory)
 
-    def _write_frontier(self, partition: Partition, directory: Path) -> None:
+    def _write_frontier(self, partition: Partition, directory: Path, *, index_rows: int) -> None:
+        """Write *partition* as a frontier in *directory* that knows *index_rows* rows of the index."""
+        kept = {name: value for name, value in partition.meta if name != INDEX_ROWS}
+        partition.meta = tuple(sorted({**kept, INDEX_ROWS: b"%d" % index_rows}.items()))
         write(partition, directory / snapshot_name(1), disk=self._disk)
         begin_with(directory, arena_length=len(partition.arena), disk=self._disk)
 
