@@ -57,6 +57,10 @@ _DICTIONARY_ENCODINGS = frozenset((2, 8))
 _DELTA_BYTE_ARRAY = 7
 
 
+class NotWholeError(InputError):
+    """A Parquet file is cut off or damaged; of a file of ours, that is damage and no wrong input."""
+
+
 class _Page(NamedTuple):
     kind: int
     unpacked: int
@@ -375,8 +379,8 @@ class ParquetTable:
             "again with smaller pages or values, or as JSON Lines."
         )
 
-    def _damaged(self, reason: str) -> InputError:
-        return InputError(f"{self.name} is no whole Parquet file: {reason}. Get a whole copy of it.")
+    def _damaged(self, reason: str) -> NotWholeError:
+        return NotWholeError(f"{self.name} is no whole Parquet file: {reason}. Get a whole copy of it.")
 
 
 _TEXTS = frozenset((pa.string(), pa.large_string(), pa.binary(), pa.large_binary()))

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from amicrawl.capture import Failure
 from amicrawl.disk import OPEN_SUFFIX, DirectoryLock
 from amicrawl.errors import DamagedFileError, InputError, UsageError
-from amicrawl.parquet import ParquetTable
+from amicrawl.parquet import NotWholeError, ParquetTable
 from amicrawl.record.crawl_json import FILE_NAME, SIZE_LIMIT
 from amicrawl.record.journals import journals
 from amicrawl.record.rows import NAMES, read_rows
@@ -134,7 +134,7 @@ def _add_table(facts: CrawlFacts, path: Path, *, rows: int) -> None:
             facts.rows += table.rows
             _add_counts(facts, table)
             _add_captures(facts, table, rows)
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError, NotWholeError) as error:
         reason = f"not a whole Parquet file ({error}); restore a copy of it"
         raise DamagedFileError(path, path.stat().st_size, reason) from error
 

@@ -30,8 +30,6 @@ class SeedArguments:
 
     file: str
     """The seed list: a path, `-` for standard input, or an http(s) address of a sitemap."""
-    share: str | None = None
-    """The shared crawl of which this is a partition: its worker gives it, and seeds come by letter."""
     format: str | None = None
     """`lines`, `jsonl`, `parquet` or `sitemap`; inferred where not given."""
     out: str | None = None
@@ -42,6 +40,8 @@ class SeedArguments:
     """Which part of the hosts is fetched, from 0."""
     shards: int = 1
     """Into how many parts the hosts are divided."""
+    share: str | None = None
+    """The shared crawl of which this is a partition: its worker gives it, and seeds come by letter."""
     processes: str = "1"
     """How many processes crawl, each some of the hosts: a number, or `auto` for one a core."""
     fresh: bool = False

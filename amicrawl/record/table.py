@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from amicrawl.disk import OutputFile
 from amicrawl.errors import DamagedFileError, InputError
-from amicrawl.parquet import ParquetTable
+from amicrawl.parquet import NotWholeError, ParquetTable
 from amicrawl.record.columns import column_of
 from amicrawl.record.journals import LAST_JOURNAL, journals, next_journal, remove_taken_in
 from amicrawl.record.parquet_sink import Sink
@@ -235,7 +235,7 @@ def _blamed_on(path: Path) -> Iterator[None]:
     """Turn an error of pyarrow's into one that says that the table *path* cannot be read."""
     try:
         yield
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, NotWholeError) as error:
         reason = f"not a readable capture index ({error}); move it away and start again"
         raise DamagedFileError(path, 0, reason) from error
 

@@ -74,12 +74,11 @@ def test_cleaning_leaves_what_was_archived() -> None:
     assert "ami-out" not in steps
 
 
-def test_integration_runs_the_tests_and_scrapys_own_and_tries_the_wheel() -> None:
+def test_integration_runs_the_tests_and_tries_the_wheel() -> None:
     lines = (PROJECT / ".ci" / "run").read_text().splitlines()
     commands = [line for line in lines if line and not line.startswith(("#", "set ", "cd "))]
     assert commands == [
         "make test </dev/null",
-        "make test-scrapy </dev/null",
         ".ci/wheel-check </dev/null",
     ]
 
