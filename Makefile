@@ -83,7 +83,7 @@ fuzz: environment-dev ## Feed hostile input to every reader, by atheris where th
 .PHONY: clean
 clean: ## Remove what the other targets made, except what was archived
 	rm -rf .venv benchmarks/peers/*/.venv benchmarks/out build dist *.egg-info .coverage*
-	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .fuzz
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .PHONY: environment-run environment-dev

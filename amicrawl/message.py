@@ -34,6 +34,17 @@ def end_of_head(data: bytes | bytearray, start: int = 0) -> int | None:
     return end
 
 
+def unfinished_blank_line(data: bytes | bytearray) -> int:
+    """Return where in *data* a blank line may begin whose end is still to come; its length if nowhere.
+
+    That is an LF with nothing but CRs behind it, however many: `end_of_head` goes on from there.
+    """
+    if data[-1:] not in (b"\r", b"\n"):
+        return len(data)
+    line_end = data.rfind(b"\n")
+    return line_end if line_end >= 0 and not data[line_end + 1 :].strip(b"\r") else len(data)
+
+
 def final_head(head: bytes) -> bytes:
     """Return the last header section of *head*: the final response, without interim (1xx) ones."""
     start = 0
@@ -265,7 +276,8 @@ class ChunkReader:
             self._trailers += end - position
             return end
         self._trailers += len(block) - position
-        self._line = searched[-2:]
+        # Two octets at least: they say whether a line has been begun.
+        self._line = searched[min(unfinished_blank_line(searched), len(searched) - 2) :]
         return len(block)
 
     def _begin_chunk(self) -> None:

@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING
 
 from amicrawl.capture import Truncation
 from amicrawl.fetch.framing import Ends, Framing, Head, read_head, read_regular_head
-from amicrawl.message import ChunkReader, end_of_head, final_head, is_interim, status_of
+from amicrawl.message import (
+    ChunkReader,
+    end_of_head,
+    final_head,
+    is_interim,
+    status_of,
+    unfinished_blank_line,
+)
 
 if TYPE_CHECKING:
     from amicrawl.fetch.spool import Spool
@@ -157,13 +164,13 @@ class ResponseReader:
             if self._start == 0 and not _may_open(pending, self._line):
                 self._settle(pending, 0, _NOT_HTTP)
                 return
-            end = end_of_head(pending, max(self._line, self._searched - 2))
+            end = end_of_head(pending, max(self._line, self._searched))
             if (len(pending) if end is None else end) > self._max_header:
                 self._cut = True
                 self._settle_section(self._max_header)
                 return
             if end is None:
-                self._searched = len(pending)
+                self._searched = unfinished_blank_line(pending)
                 return
             section = bytes(pending[self._start : end])
             status = status_of(section)

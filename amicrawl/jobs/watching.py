@@ -50,6 +50,8 @@ MOST_JOBS = 20_000
 """Jobs of all states that are found by looking through the keys."""
 MOST_WAITING = 1000
 """Jobs of a queue that are read, the next ones first."""
+_LONGEST_ELEMENT = 100
+"""Bytes that are read of an element of a queue: more than an ident has."""
 _MOST_QUEUES = 200
 _AT_ONCE = 200
 """Jobs that one script reads: nobody else is served meanwhile."""
@@ -193,14 +195,16 @@ class Watch:
         """Return which jobs run, and which wait in *queues*."""
         keys, names = self._store.keys, list(queues)
         with self._store.answering(), self._store.client.pipeline(transaction=False) as batch:
-            batch.lrange(keys.working, 0, MOST_WAITING - 1)
+            # Not a plain LRANGE: elements may have any size.
+            listed_at = self._store.scripts.script("watch_list")
+            listed_at([keys.working], [_LONGEST_ELEMENT, 0, MOST_WAITING - 1], client=batch)
             for count in (keys.completed, keys.aborted, keys.failed):
                 batch.getrange(count, 0, 20)
             batch.zcard(keys.dead_letters)
             batch.scard(keys.pipelines)
             for name in names:
                 batch.llen(keys.queue(name))
-                batch.lrange(keys.queue(name), -MOST_WAITING, -1)
+                listed_at([keys.queue(name)], [_LONGEST_ELEMENT, -MOST_WAITING, -1], client=batch)
             working, completed, aborted, failed, dead, pipelines, *lists = _answers(batch)
         return Live(
             working=_idents(working),

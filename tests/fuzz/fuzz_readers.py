@@ -50,7 +50,9 @@ def with_atheris(name: str, options: list[str]) -> None:
             kept(name, octets)
             raise
 
-    atheris.Setup([sys.argv[0], "-rss_limit_mb=1024", *options, str(seeds)], tried)
+    atheris.Setup(
+        [sys.argv[0], "-rss_limit_mb=1024", f"-artifact_prefix={seeds}-", *options, str(seeds)], tried
+    )
     atheris.Fuzz()
 
 

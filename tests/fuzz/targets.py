@@ -97,6 +97,7 @@ def warc(octets: bytes) -> None:
 
 def cdxj(octets: bytes) -> None:
     """Read lines of an index: into a table in bulk and one by one alike, a summary, and rows."""
+    octets += b"" if octets.endswith(b"\n") else b"\n"  # as whoever makes blocks of a file does
     cdxj_lines(octets)
     block = rows_of_block(octets, EOT)
     assert block is not None

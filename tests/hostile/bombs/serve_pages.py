@@ -1,0 +1,39 @@
+"""Starts a dashboard, asks it for its pages and what they are made of, and ends it."""
+
+from __future__ import annotations
+
+import sys
+import urllib.error
+import urllib.request
+
+from amicrawl.dashboard.serving import serve_in_thread
+from amicrawl.errors import AmicrawlError, ExitCode
+
+
+def main() -> int:
+    """Serve the Redis and ask of the job that the command line names; 0 where all was answered."""
+    redis, job = sys.argv[1:]
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    lists = ("jobs", "pipelines", "pending", "finished", "dead", "status")
+    paths = [*("", "pipelines", "pending", "finished", f"jobs/{job}"), *(f"api/v1/{n}" for n in lists)]
+    paths += [f"api/v1/jobs/{job}", f"api/v1/jobs/{job}/log", f"api/v1/jobs/{job}/ignores"]
+    try:
+        with serve_in_thread(redis) as running:
+            for path in paths:
+                try:
+                    with opener.open(f"{running.url.rstrip('/')}/{path}", timeout=60) as answer:
+                        size = len(answer.read())
+                except urllib.error.HTTPError as error:
+                    size = len(error.read())
+                    if error.code not in {404, 503}:
+                        sys.stderr.write(f"/{path}: {error.code}\n")
+                        return 1
+                sys.stdout.write(f"/{path}: {size} bytes\n")
+    except AmicrawlError as error:
+        sys.stderr.write(f"{error}\n")
+        return int(error.exit_code)
+    return ExitCode.DONE
+
+
+if __name__ == "__main__":
+    sys.exit(main())

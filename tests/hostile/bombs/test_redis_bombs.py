@@ -1,0 +1,119 @@
+"""Values of 100 MB, and of absurd shapes, in a real Redis: no command that reads them pays for them.
+
+Whoever reaches Redis can write them by one line of Lua, as is done here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hostile.bombs.test_bomb_yard import complaint
+from redis_server import RedisServer, end, started_server
+
+from amicrawl.jobs.ident import ident_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from hostile.bombs.confined import Confinement
+
+pytestmark = pytest.mark.timeout(600)
+
+URL = "http://a.example/"
+IDENT = ident_of(URL)
+PIPELINE = f"pipeline:{'a' * 32}"
+COMMANDS = (
+    *("job ls --finished", "job pending", "job status", f"job show {IDENT}", f"job log {IDENT}"),
+    *("job dead", "pipeline ls"),
+)
+
+SOUND = f"""
+local ident, pipeline = '{IDENT}', '{PIPELINE}'
+redis.call('HSET', ident, 'url', '{URL}', 'queued_at', '1700000000', 'started_at', '1700000000')
+redis.call('RPUSH', 'pending', ident)
+redis.call('RPUSH', 'working', ident)
+redis.call('SADD', 'pipelines', pipeline)
+redis.call('HSET', pipeline, 'id', pipeline, 'nickname', 'blue', 'ts', '1700000000')
+redis.call('ZADD', ident .. '_log', 1, '{{"ts":1,"type":"stdout","message":"x"}}')
+redis.call('SADD', ident .. '_ignores', 'x')
+local huge = string.rep('x', {100 << 20})
+"""
+"""A job that runs and waits, and a pipeline; what follows is written over it."""
+
+BOMBS = {
+    "a record of 100 MB": """
+        redis.call('HSET', ident, 'url', huge)
+    """,
+    "a log and ignores of 100 MB entries": """
+        redis.call('ZADD', ident .. '_log', 2, huge)
+        redis.call('SADD', ident .. '_ignores', huge)
+    """,
+    "elements and counts of 100 MB": """
+        redis.call('RPUSH', 'pending', huge)
+        redis.call('RPUSH', 'working', huge)
+        redis.call('SET', 'jobs_completed', huge)
+    """,
+    "a pipeline, a crawl file and facts of 100 MB": """
+        redis.call('HSET', pipeline, 'nickname', huge)
+        redis.call('SET', 'amicrawl:config:' .. ident, huge)
+        redis.call('HSET', 'amicrawl:facts:' .. ident, 'now', huge, 'hosts', huge)
+    """,
+    "names of 100 MB": """
+        redis.call('HSET', ident, huge, 'x')
+        redis.call('RPUSH', 'pending:' .. huge, ident)
+        redis.call('HSET', 'pipeline:' .. huge, 'ts', '1')
+    """,
+    "fields, elements, entries and keys without end": """
+        for n = 1, 30000 do
+            redis.call('HSET', ident, 'r' .. n, n)
+            redis.call('HSET', pipeline, 'r' .. n, n)
+            redis.call('RPUSH', 'pending', ident .. n)
+            redis.call('RPUSH', 'working', ident)
+            redis.call('ZADD', ident .. '_log', n, n)
+            redis.call('SADD', ident .. '_ignores', n)
+        end
+        for n = 1, 5000 do
+            redis.call('SADD', string.format('%025d', n) .. '_ignores', 'x')
+            redis.call('HSET', string.format('%025d', n), 'url', 'http://a.example/' .. n)
+            redis.call('HSET', 'pipeline:' .. string.format('%032d', n), 'ts', '1')
+            redis.call('RPUSH', 'pending:' .. n, ident)
+        end
+    """,
+    "as much as is just read, and nested": """
+        local entry, nested = string.rep('x', 65000), string.rep('[', 60000)
+        for n = 1, 1000 do
+            redis.call('ZADD', ident .. '_log', n, entry .. n)
+            redis.call('SADD', ident .. '_ignores', entry .. n)
+            if n < 390 then redis.call('HSET', ident, 'r' .. n, entry) end
+        end
+        redis.call('ZADD', ident .. '_log', 1001, nested)
+        redis.call('ZADD', ident .. '_log', 1002, '{"ts":1e999,"type":"stdout","message":' .. nested)
+        redis.call('HSET', 'amicrawl:facts:' .. ident, 'now', nested, 'hosts', nested)
+        redis.call('HSET', ident, 'log_score', string.rep('9', 60000), 'ts', '1e999', 'delay_min', 'nan')
+    """,
+}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[RedisServer]:
+    found = started_server()
+    yield found
+    end(found)
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_redis_values_cost_commands_little(
+    bomb: str, server: RedisServer, tmp_path: Path, confined: Confinement
+) -> None:
+    with server.client() as client:
+        client.flushall()
+        client.eval(SOUND + BOMBS[bomb], 0)
+    found = [
+        complaint(command, confined.run([*command.split(), "--redis", server.url], where=tmp_path))
+        for command in COMMANDS
+    ]
+    ended = confined.run([server.url, IDENT], where=tmp_path, program="serve_pages:main")
+    found.append(complaint("dashboard", ended))
+    assert [each for each in found if each] == []
