@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 _NEXT_ADDRESS_AFTER = 0.25
 _MOST_ADDRESSES = 8
-_THIS_MACHINE = ("127.0.0.1", "::1")
 
 
 class _Refusal(Exception):  # noqa: N818 - it carries a value to the caller of `dial`
@@ -118,9 +117,6 @@ class Dialer:
         address = literal(host)
         if address is not None:
             return self._allowed([address])
-        # Names under localhost are this machine, whatever a name server says (RFC 6761).
-        if host.lower().rstrip(".").rpartition(".")[2] == "localhost":
-            return self._allowed(_THIS_MACHINE)
         answer = await self._resolver.addresses(host, within=within)
         if isinstance(answer, Unresolved):
             failure = Failure.PROXY if proxied else answer.failure

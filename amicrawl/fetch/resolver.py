@@ -53,6 +53,9 @@ class Source(Protocol):
         """Give everything back; what is under way may end without an answer."""
 
 
+_THIS_MACHINE = ("127.0.0.1", "::1")
+
+
 class Resolver:
     """Answers for host names on the loop it is first used on.
 
@@ -78,6 +81,9 @@ class Resolver:
 
     def known(self, host: str) -> Answer | None:
         """Return what is kept of *host*, without a look-up; None where nothing is."""
+        # Names under localhost are this machine, whatever a name server says (RFC 6761, 6.3).
+        if host.lower().rstrip(".").rpartition(".")[2] == "localhost":
+            return _THIS_MACHINE
         known = self._known.get(host)
         return known[0] if known is not None and known[1] > time.monotonic() else None
 

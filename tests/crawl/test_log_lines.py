@@ -122,6 +122,7 @@ import scrapy
 
 class Loud(scrapy.Spider):
     name = "loud"
+    reads_responses = True  # one of ours: the log of a guest is Scrapy's
 
     async def start(self):
         for path in ("/", "/%1b%0d%0a\\u202e", "/moved", "/\\x1b[2J"):

@@ -64,7 +64,8 @@ def test_only_what_sitemaps_may_name_is_fetched(crawled: Crawled) -> None:
     )
     assert found == {
         ("good", 200, ""): 1,
-        ("refused", 0, "address-refused"): 4,
+        # One with a password in it is left out of the list before it becomes a row.
+        ("refused", 0, "address-refused"): 3,
         ("%0D%0AX-Forged:%20yes", 200, ""): 1,
         ("%E2%80%AEgpj.exe", 200, ""): 1,
     }

@@ -43,6 +43,7 @@ def test_a_crawl_that_runs_says_what_it_was_asked(tmp_path: Path) -> None:
         "started": "2026-01-01T12:00:00.123Z",
         "finished": None,
         "finish_reason": None,
+        "unfinished": None,
         "asked": {"file": "seeds.txt"},
         "settings": {"AMICRAWL_DELAY": 1.0},
         "versions": {"python": "3.11"},

@@ -88,7 +88,7 @@ def test_a_capture_index_costs_every_reader_little(
 ) -> None:
     ended = confined.run(CAPTURES[command], where=crawled)
     assert ended.is_orderly(), ended
-    assert ended.code in (0, 3, 5), ended
+    assert ended.code in (0, 3, 5, 10), ended
 
 
 def test_the_report_of_the_dashboard_has_no_more_memory_than_it_may(
@@ -111,7 +111,7 @@ def test_an_index_table_costs_every_reader_little(
         asked += ["--sql", "SELECT max(length(url)) FROM ccindex"]
     ended = confined.run(asked, where=tmp_path)
     assert ended.is_orderly(), ended
-    assert ended.code in (0, 3, 5), ended
+    assert ended.code in (0, 3, 5, 10), ended
 
 
 def test_ordinary_tables_are_read_whole_in_their_order(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ redis.call('SADD', 'pipelines', pipeline)
 redis.call('HSET', pipeline, 'id', pipeline, 'nickname', 'blue', 'ts', '1700000000')
 redis.call('ZADD', ident .. '_log', 1, '{{"ts":1,"type":"stdout","message":"x"}}')
 redis.call('SADD', ident .. '_ignores', 'x')
-local huge = string.rep('x', {100 << 20})
+local huge = string.rep('x', {24 << 20})
 """
 """A job that runs and waits, and a pipeline; what follows is written over it."""
 
