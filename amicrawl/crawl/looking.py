@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from scrapy.exceptions import UsageError as ScrapyUsageError
+from scrapy.settings import SETTINGS_PRIORITIES
 
 from amicrawl.errors import AmicrawlError
 
@@ -22,10 +23,17 @@ if TYPE_CHECKING:
 def only_looks(crawler: Crawler) -> bool:
     """Tell whether a command that only looks has made *crawler*."""
     # No command says so. But all give the spider a `start` of their own, except for the shell, which
-    # sets a crawler up before there is a spider, and is the only one to keep it alive.
+    # sets a crawler up before there is a spider. So do tests of projects, but without its settings.
     start = getattr(crawler.spidercls, "start", None)
-    is_shell = crawler.spider is None and crawler.settings.getbool("KEEP_ALIVE")
+    is_shell = crawler.spider is None and _has_shell_settings(crawler)
     return is_shell or getattr(start, "__module__", "").startswith("scrapy.commands.")
+
+
+def _has_shell_settings(crawler: Crawler) -> bool:
+    from scrapy.commands.shell import Command  # noqa: PLC0415  # most crawlers have a spider
+
+    priority, command = crawler.settings.getpriority, SETTINGS_PRIORITIES["command"]
+    return any(priority(name) == command for name in Command.default_settings)
 
 
 def check_spider(

@@ -74,7 +74,7 @@ def submit(page: Page, address: str, url: str, note: str) -> str:
     page.wait_for_url(re.compile("/submit"))
     page.locator("html[data-ready]").wait_for()
     page.get_by_label("URL", exact=True).fill(url)
-    page.get_by_label("Note").fill(note)
+    page.get_by_label("Note", exact=True).fill(note)
     page.get_by_label("Least delay, in ms").fill("30")
     page.get_by_label("Greatest delay, in ms").fill("30")
     page.get_by_role("button", name="Submit").click()
