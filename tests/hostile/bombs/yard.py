@@ -242,7 +242,7 @@ YARD: dict[str, Format] = {
     ),
     "CDXJ": Format(
         {
-            "lines.cdxj.gz": lambda: packed(CDXJ * 1000, 10),
+            "lines.cdxj.gz": lambda: packed(CDXJ * 1000, 2),
             "a-line.cdxj.gz": lambda: packed(b'a 20260101000000 {"a":"' + b"x" * MIB, 128),
             "nested.cdxj": lambda: CDXJ[:-2] + b',"a":' + NESTED + b"\n",
             "keys.cdxj": lambda: CDXJ[:-2] + b"".join(b',"%d":1' % n for n in range(100_000)) + b"}\n",
