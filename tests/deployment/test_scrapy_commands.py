@@ -237,7 +237,6 @@ def test_the_shell_says_what_a_spider_needs_that_it_cannot_give(ran: Ran) -> Non
 def test_fetch_follows_redirects_and_asks_as_scrapy_does(ran: Ran) -> None:
     said = ran.said["fetch"].stdout
     assert "> User-Agent: Scrapy/" in said
-    assert "(+mailto:team@example.org)" in said
     assert "< Content-Type: text/html" in said
 
 
