@@ -1,6 +1,6 @@
-"""Connections: how long the head of a request may take, and how many may wait for one.
+"""Connections: how long the head of a request may take, and how many may wait for a whole request.
 
-A connection that has sent no whole head occupies a place and nothing else. When there are too many of
+A connection that has sent no whole request occupies a place and nothing else. When there are too many of
 those, the one that has waited longest is closed, so that idle or dripping clients keep none out.
 """
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 HEAD_SECONDS = 10.0
 """From the connection, or the first byte of a further request, to the end of the head."""
 MOST_WAITING = 256
-"""Connections in which no request is under way."""
+"""Connections that have sent no whole request, or none since the last answer."""
 
 
 def protocol(
@@ -36,7 +36,7 @@ def protocol(
 
 class _Connection(H11Protocol):
     waiting: dict[_Connection, None]
-    """Those in which no request is under way, the one that waits longest first."""
+    """Those that have sent no whole request, the one that waits longest first."""
     head_seconds: float
     most_waiting: int
     _head_timer: asyncio.TimerHandle | None = None
@@ -48,11 +48,14 @@ class _Connection(H11Protocol):
         self._time_head()
 
     def data_received(self, data: bytes) -> None:
-        """Take *data*; once they end a head, the connection waits no longer."""
+        """Take *data*; once they end a request, the connection waits no longer."""
         super().data_received(data)
         if self.conn.their_state is h11.IDLE:
             # The timer for idle connections ends with their first byte.
             self._time_head()
+        elif self.conn.their_state is h11.SEND_BODY:
+            # The application has a time for what comes now (`guard`).
+            self._time_no_longer()
         else:
             self.wait_no_longer()
 
@@ -78,6 +81,9 @@ class _Connection(H11Protocol):
     def wait_no_longer(self) -> None:
         """Count no longer among those that wait."""
         self.waiting.pop(self, None)
+        self._time_no_longer()
+
+    def _time_no_longer(self) -> None:
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None

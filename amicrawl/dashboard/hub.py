@@ -37,6 +37,7 @@ MOST_FOLLOWED = 200
 _OVERVIEW_EVERY = 1.0
 _KEPT = 60.0
 _RETRY = 1.0
+_PATIENCE = 10.0
 
 
 class Hub:
@@ -56,14 +57,16 @@ class Hub:
         self._away = ""
         self.answered_at = float("-inf")
         """When, by `time.monotonic`, Redis last answered."""
+        self._has_asked = threading.Event()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="dashboard-hub", daemon=True)
         self.epoch = secrets.token_hex(4)
         """Which hub it is: the numbers of lines mean something to the same one only."""
 
     def start(self) -> None:
-        """Begin to read."""
+        """Begin to read; return when Redis has answered once, or has not for as long as it may take."""
         self._thread.start()
+        self._has_asked.wait(_PATIENCE)
 
     def stop(self) -> None:
         """Stop reading, and tell all viewers that it is over."""
@@ -107,10 +110,14 @@ class Hub:
             try:
                 if updates is None:
                     updates = self._watch.updates()
-                self._read(updates.until(time.monotonic() + EVERY))
+                    self._read(set())
+                else:
+                    self._read(updates.until(time.monotonic() + EVERY))
                 self.answered_at = time.monotonic()
+                self._has_asked.set()
             except AmicrawlError as error:
                 self._say_away(str(error))
+                self._has_asked.set()
                 if updates is not None:
                     updates.close()
                     updates = None
@@ -118,6 +125,7 @@ class Hub:
             except Exception:
                 # What somebody wrote into Redis must not end the thread that all viewers hang on.
                 logger.exception("A reading of Redis went wrong; the next one follows")
+                self._has_asked.set()
                 self._stop.wait(_RETRY)
         if updates is not None:
             updates.close()

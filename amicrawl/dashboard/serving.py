@@ -218,6 +218,8 @@ def _prepared(settings: Settings, *, disk: Disk) -> Iterator[tuple[_Server, sock
             forwarded_allow_ips=list(settings.trusted_proxies),
             h11_max_incomplete_event_size=32 * 1024,
             limit_concurrency=1000,
+            # Taken at once, before the ones that wait longest are closed: far fewer than may be open.
+            backlog=256,
             ssl_certfile=settings.certificate,
             ssl_keyfile=settings.key,
         )

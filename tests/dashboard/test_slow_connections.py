@@ -53,7 +53,9 @@ def test_half_requests_keep_no_one_out_and_the_oldest_are_closed(
 
 
 async def served(*, head_seconds: float, most_waiting: int) -> tuple[uvicorn.Server, int]:
-    async def application(_scope: Any, _receive: Any, send: Any) -> None:
+    async def application(_scope: Any, receive: Any, send: Any) -> None:
+        while (await receive()).get("more_body"):
+            pass
         await send({"type": "http.response.start", "status": 204, "headers": []})
         await send({"type": "http.response.body"})
 
@@ -97,6 +99,25 @@ def test_one_connection_too_many_costs_the_one_that_waits_longest() -> None:
             await opened[-1][0].readuntil(b"\r\n\r\n")
         assert await opened[0][0].read() == b""
         opened[1][1].write(WHOLE)
+        assert b"204" in await opened[1][0].readuntil(b"\r\n\r\n")
+        for _, writer in opened:
+            writer.close()
+        await server.shutdown()
+
+    asyncio.run(asyncio.wait_for(too_many(), 60))
+
+
+def test_bodies_that_do_not_come_keep_no_one_out() -> None:
+    async def too_many() -> None:
+        server, port = await served(head_seconds=100, most_waiting=2)
+        opened = []
+        for _ in range(3):
+            opened.append(await asyncio.open_connection("127.0.0.1", port))
+            opened[-1][1].write(WHOLE)
+            await opened[-1][0].readuntil(b"\r\n\r\n")
+            opened[-1][1].write(WHOLE[:-2] + b"Content-Length: 2\r\n\r\n1")
+        assert await opened[0][0].read() == b""
+        opened[1][1].write(b"2")
         assert b"204" in await opened[1][0].readuntil(b"\r\n\r\n")
         for _, writer in opened:
             writer.close()
