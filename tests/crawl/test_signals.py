@@ -17,7 +17,7 @@ from loopback import PROJECT, RawServer, command, environment, page, write_lines
 from amicrawl.errors import ExitCode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 
@@ -127,6 +127,15 @@ def test_a_crawl_that_waits_for_standard_input_can_be_stopped(tmp_path: Path) ->
     child.stderr.close()
 
 
+@pytest.fixture
+def hangup_counts() -> Iterator[None]:
+    """Start children for which a closed terminal counts, also where the tests run under nohup."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.usefixtures("hangup_counts")
 def test_a_terminal_that_is_closed_drains_and_seals_as_a_signal_does(tmp_path: Path) -> None:
     with RawServer(lambda _: page(b"x" * 1000), pause=0.5) as server:
         child = start(server, tmp_path, urls=500, settings={"AMICRAWL_PER_HOST": "2"})
@@ -137,6 +146,20 @@ def test_a_terminal_that_is_closed_drains_and_seals_as_a_signal_does(tmp_path: P
     assert child.returncode == ExitCode.STOPPED, stderr
     assert not list(out.glob("*.open"))
     assert len(rows(out)) >= 3
+
+
+def test_a_crawl_under_nohup_goes_on_when_its_terminal_is_closed(tmp_path: Path) -> None:
+    with RawServer(lambda _: page(b"x"), pause=0.5) as server:
+        before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        try:
+            child = start(server, tmp_path, urls=6, settings={"AMICRAWL_PER_HOST": "2"})
+        finally:
+            signal.signal(signal.SIGHUP, before)
+        wait_until(lambda: len(server.requests) >= 3)
+        child.send_signal(signal.SIGHUP)
+        _, stderr = child.communicate(timeout=100)
+    assert child.returncode == ExitCode.DONE, stderr
+    assert len([row for row in rows(tmp_path / "out") if row["status"]]) >= 6
 
 
 @pytest.mark.parametrize("closed", ["2>&-", "<&- >&- 2>&-"])
