@@ -118,6 +118,13 @@ class Connection(asyncio.Protocol):
         """Return what came before the connection had a use: a server may speak first."""
         return self.receiver.take() if isinstance(self.receiver, Conversation) else b""
 
+    def spoke_first(self) -> bool:
+        """Tell whether bytes lie in the system that came before the first request, to be asked by it.
+
+        With TLS they may be messages of TLS, so the answer is no.
+        """
+        return isinstance(self.receiver, Conversation) and not self._layers and not self.is_silent()
+
     @property
     def top(self) -> TlsLayer:
         """The uppermost TLS layer."""

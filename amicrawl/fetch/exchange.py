@@ -63,8 +63,8 @@ class Exchange:
 
     __slots__ = (
         "_answer_within", "_connection", "_deadline", "_handed", "_lateness", "_limits", "_message",
-        "_quiet_by",
-        "_unsent", "_watcher", "_window_bytes", "_window_start", "began", "body", "detail", "ended",
+        "_quiet_by", "_unasked", "_unsent",
+        "_watcher", "_window_bytes", "_window_start", "began", "body", "detail", "ended",
         "failure", "first_byte", "last_byte", "reader", "reusable", "sent_at", "truncated", "wake_at",
     )  # fmt: skip
 
@@ -94,6 +94,7 @@ class Exchange:
         self._connection = connection
         self._message = message
         self._handed = 0
+        self._unasked = False
         self._unsent = memoryview(b"")
         self._limits = limits
         self._deadline = deadline
@@ -108,6 +109,7 @@ class Exchange:
         """Begin."""
         self.began = self._window_start = time.monotonic()
         early = self._connection.take_early()
+        self._unasked = bool(early) or self._connection.spoke_first()
         self._connection.receiver = self
         if not self._connection.open:
             self.closed("The connection was lost before the request was sent.")
@@ -124,7 +126,6 @@ class Exchange:
             self._arm()
         if early:
             self.received(early)
-            self.reusable = False
 
     @property
     def sent(self) -> int:
@@ -225,7 +226,7 @@ class Exchange:
     def _judge(self, more: More) -> None:
         """Finish, or wait as long as what has come so far deserves."""
         if more is More.NONE:
-            self.reusable = not self._unsent and self.sent_at is not None
+            self.reusable = not (self._unasked or self._unsent or self.sent_at is None)
             self._finish(None)
         elif more is More.MUST:
             self._quiet_by = None

@@ -8,7 +8,6 @@ from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING
 
-import pytest
 from fetch.serving import always, answer, content
 from odd_responses import FIVE, OK, LoopbackServer, read_request
 
@@ -156,20 +155,35 @@ def test_no_more_connections_are_kept_idle_than_asked_for(
         assert [server.connections for server in servers] == [2, 2, 2]
 
 
-@pytest.mark.xfail(strict=False, reason="bytes before the request are lost in one of some runs: a race")
 def test_an_answer_before_the_request_is_kept_and_ends_the_use_of_its_connection(
     run: Run, make_wire: Callable[..., Wire]
 ) -> None:
+    spoken = threading.Semaphore(0)
+
     def serve(connection: socket.socket) -> None:
         connection.sendall(OK + FIVE)
-        read_request(connection)
-        read_request(connection)
+        spoken.release()
+        while read_request(connection):
+            pass
+
+    class Departure:
+        """Holds up the request, and not the dial before it, until the server has spoken."""
+
+        def __init__(self) -> None:
+            self.is_dialled = False
+
+        def __call__(self) -> None:
+            if self.is_dialled:
+                assert spoken.acquire(timeout=30)
+            self.is_dialled = True
 
     with LoopbackServer(serve) as server:
 
         async def fetch() -> list[Capture]:
             async with make_wire() as wire:
-                return [await wire.fetch(WireRequest(url=server.url)) for _ in range(3)]
+                return [
+                    await wire.fetch(WireRequest(url=server.url), departs=Departure()) for _ in range(3)
+                ]
 
         assert [content(capture) for capture in run(fetch())] == [b"hello"] * 3
         assert server.connections == 3
