@@ -47,6 +47,15 @@ test-scrapy: environment-dev ## Run Scrapy's own tests with the add-on, and hold
 	@.ci/mitmproxy-environment
 	$(BIN)/python tests/scrapy_suite/run_suite.py
 
+SPARK := tests/.venv-spark
+
+.PHONY: test-spark
+test-spark: environment-dev ## Run the tests that need Spark, on clusters of this machine, with the extra alone [CASES=paths]
+	@.ci/java
+	@$(BIN)/python .ci/environment.py spark --directory $(SPARK) --check 2>/dev/null || \
+	$(BIN)/python .ci/environment.py spark --directory $(SPARK)
+	AMICRAWL_SPARK_TESTS=yes $(SPARK)/bin/python -m pytest --timeout 400 $(or $(CASES),$(wildcard tests/*/test_spark_*.py))
+
 .PHONY: lint
 lint: environment-dev ## Check style, types and import order
 	$(BIN)/ruff check .
@@ -82,7 +91,7 @@ fuzz: environment-dev ## Feed hostile input to every reader, by atheris where th
 
 .PHONY: clean
 clean: ## Remove what the other targets made, except what was archived
-	rm -rf .venv benchmarks/peers/*/.venv benchmarks/out build dist *.egg-info .coverage*
+	rm -rf .venv $(SPARK) benchmarks/peers/*/.venv benchmarks/out build dist *.egg-info .coverage*
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .fuzz
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 """Make `.venv` hold what a make target needs, from the lock file, with nothing but Python at hand.
 
-    environment.py {run,dev,suite} [--check] [--directory DIRECTORY]
+    environment.py {run,dev,suite,spark} [--check] [--directory DIRECTORY]
 
 `run` is what a crawl needs, `dev` that and the tools of the tests, `suite` all of it and what Scrapy's
-own tests need. Once done, a stamp in the environment says for which lock file, project file and place it
-was done, so that the next call ends at once; `--check` only tells, by its exit code, whether there is
-anything to do. An environment that is half made, moved or made by a Python that is gone is made anew.
-Only the standard library is used, and packages come from wherever pip and uv are configured to look: no
-host is named here. Each is installed by its digest, from `.ci/bootstrap-requirements.txt` or `uv.lock`;
-amicrawl is built with nothing else at hand.
+own tests need, `spark` the extra of that name and what runs its tests.
+
+Once done, a stamp in the environment says for which lock file, project file and place it was done, so
+that the next call ends at once; `--check` only tells, by its exit code, whether there is anything to do.
+An environment that is half made, moved or made by a Python that is gone is made anew. Only the standard
+library is used, and packages come from wherever pip and uv are configured to look: no host is named
+here. Each is installed by its digest, from `.ci/bootstrap-requirements.txt` or `uv.lock`; amicrawl is
+built with nothing else at hand.
 """
 
 from __future__ import annotations
@@ -27,12 +29,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 BOOTSTRAP = Path(".ci") / "bootstrap-requirements.txt"
 NEEDS = ("run", "dev", "suite")
-
+"""Each has all that stands before it."""
 
 _GROUPS = {
     "run": ["--no-dev"],
     "dev": ["--group", "dev"],
     "suite": ["--group", "dev", "--group", "scrapy-suite"],
+    "spark": ["--no-dev", "--group", "spark"],
 }
 
 
@@ -52,7 +55,7 @@ class Environment:
     def is_ready(self, need: str) -> bool:
         """Tell whether everything for *need* is there, as the stamps say; `dev` includes `run`."""
         wanted = self._digest()
-        sufficient = NEEDS[NEEDS.index(need) :]
+        sufficient = NEEDS[NEEDS.index(need) :] if need in NEEDS else (need,)
         return not self._unfinished.exists() and any(
             _text(self._stamp(each)) == wanted for each in sufficient
         )
@@ -67,7 +70,7 @@ class Environment:
         elif self.is_ready(need):
             return
         self._unfinished.touch()
-        for each in NEEDS:
+        for each in _GROUPS:
             self._stamp(each).unlink(missing_ok=True)
         self._install(need)
         self._stamp(need).write_text(self._digest())
@@ -227,7 +230,7 @@ def _say(sentence: str) -> None:
 def main(arguments: list[str]) -> int:
     """Follow *arguments*; return the exit code."""
     parser = argparse.ArgumentParser(description="Make .venv hold what a make target needs.")
-    parser.add_argument("need", choices=NEEDS)
+    parser.add_argument("need", choices=_GROUPS)
     parser.add_argument(
         "--check", action="store_true", help="only tell by the exit code whether it is ready"
     )

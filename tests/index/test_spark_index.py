@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import gzip
 import os
-import shutil
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from index.archive_files import exchange, packed
+from spark_engine import needs_spark
 from typer.testing import CliRunner
 
 from amicrawl.cli import app
@@ -70,9 +69,7 @@ def test_spark_is_not_given_standard_input(tmp_path: Path) -> None:
         assert "Name files, and a directory" in str(result.exception)
 
 
-@pytest.mark.skipif(not shutil.which("java"), reason="Spark needs Java (17 or newer), which is not here")
-@pytest.mark.skipif(not find_spec("pyspark"), reason="pyspark is not here: uv sync --group spark")
-@pytest.mark.timeout(400)
+@needs_spark
 def test_the_index_over_spark_is_the_index_of_the_local_engine(archives: Path, tmp_path: Path) -> None:
     """The command, and the entry for spark-submit."""
     local, here, entry = (tmp_path / name for name in ("local", "spark", "entry"))

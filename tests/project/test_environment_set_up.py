@@ -96,6 +96,16 @@ def test_what_the_tests_need_is_enough_for_a_crawl_but_not_the_reverse(project: 
     assert project.is_ready("run")
 
 
+def test_the_extra_for_spark_is_installed_without_the_tools_of_the_other_tests(project: Project) -> None:
+    project.run("suite")
+    assert not project.is_ready("spark")
+    project.calls()
+    project.run("spark")
+    assert project.calls()[-1].count("--no-dev --group spark") == 1
+    assert project.is_ready("spark")
+    assert not project.is_ready("run")
+
+
 @pytest.mark.parametrize("name", ["uv.lock", "pyproject.toml", f".ci/{BOOTSTRAP.name}"])
 def test_a_changed_lock_or_project_file_is_followed(project: Project, name: str) -> None:
     project.run("dev")

@@ -11,7 +11,14 @@ from pathlib import Path
 import pytest
 
 PROJECT = Path(__file__).parents[2]
-SET_UP = {"crawl": "run", "test": "dev", "lint": "dev", "bench": "dev", "crash-test": "dev"}
+SET_UP = {
+    "crawl": "run",
+    "test": "dev",
+    "lint": "dev",
+    "bench": "dev",
+    "crash-test": "dev",
+    "test-spark": "dev",
+}
 HANDED_DOWN = {
     "MAKEFLAGS",
     "MFLAGS",
@@ -79,8 +86,21 @@ def test_integration_runs_the_tests_and_tries_the_wheel() -> None:
     commands = [line for line in lines if line and not line.startswith(("#", "set ", "cd "))]
     assert commands == [
         "make test </dev/null",
+        "make test-spark </dev/null",
         ".ci/wheel-check </dev/null",
     ]
+
+
+def test_every_test_that_needs_spark_is_run_by_the_target_that_has_it() -> None:
+    marked = {
+        str(path.relative_to(PROJECT))
+        for path in (PROJECT / "tests").rglob("test_*.py")
+        if "\n@needs_spark\n" in path.read_text()
+    }
+    command = make("--dry-run", "test-spark").stdout.splitlines()[-1]
+    assert command.startswith("AMICRAWL_SPARK_TESTS=")
+    assert len(marked) >= 2
+    assert marked <= set(command.split())
 
 
 class Stage:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
+from spark_engine import needs_spark
 
 from amicrawl.disk import Disk
 from amicrawl.table import CCINDEX, EOT, TableOptions, make_table
@@ -81,9 +79,7 @@ def test_what_a_task_writes_is_what_the_local_engine_writes(tmp_path: Path) -> N
     assert facts(tmp_path / "task") == facts(tmp_path / "local")
 
 
-@pytest.mark.skipif(not shutil.which("java"), reason="Spark needs Java (17 or newer), which is not here")
-@pytest.mark.skipif(not find_spec("pyspark"), reason="pyspark is not here: uv sync --group spark")
-@pytest.mark.timeout(400)
+@needs_spark
 def test_the_table_over_spark_is_the_table_of_the_local_engine(tmp_path: Path) -> None:
     """The command, the entry for spark-submit, and Spark's own writer."""
     sources = write_sources(tmp_path)
@@ -110,7 +106,7 @@ def test_the_table_over_spark_is_the_table_of_the_local_engine(tmp_path: Path) -
     )
     assert "codes: 5 5 0" in done.stdout, done.stderr[-3000:]
     assert f"{report.rows:,} rows" in done.stdout
-    assert "In the default partition: " in done.stdout
+    assert "Filed by month, as crawl=" in done.stdout
     assert facts(here) == facts(local)
     assert rows_that_differ(here, local) == []
     assert facts(entry) == facts(of_cc)
