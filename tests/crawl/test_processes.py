@@ -203,11 +203,19 @@ def test_a_killed_parent_is_resumed_by_another_number_of_processes(web: Web, tmp
     assert max(web.asked().values()) <= 2, "only what was in flight is asked for twice"
 
 
-def test_one_interrupt_stops_all_and_one_process_continues(web: Web, tmp_path: Path) -> None:
+def test_under_nohup_one_interrupt_alone_stops_all_and_one_process_continues(
+    web: Web, tmp_path: Path
+) -> None:
     web.pause = 0.05
     out, log = tmp_path / "out", tmp_path / "log"
-    parent = begun(site_line(web, out, "processes=2"), log)
-    wait_until(lambda: len(web.asked()) > 8)
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        parent = begun(site_line(web, out, "processes=2"), log)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    wait_until(lambda: len(web.asked()) > 4)
+    parent.send_signal(signal.SIGHUP)
+    wait_until(lambda: len(web.asked()) > 12)
     parent.send_signal(signal.SIGINT)
     assert parent.wait(150) == ExitCode.STOPPED, log.read_text()
     check_whole(out)

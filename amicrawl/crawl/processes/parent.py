@@ -159,7 +159,9 @@ class Parent:
         """Run the crawl to its end and return the exit code."""
         loop = asyncio.get_running_loop()
         for number in _DRAINS:
-            loop.add_signal_handler(number, self._stop)
+            # Under nohup SIGHUP comes ignored and has to stay so.
+            if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
+                loop.add_signal_handler(number, self._stop)
         for number in (signal.SIGUSR1, signal.SIGUSR2):
             loop.add_signal_handler(number, self._forward, number)
         order, dealing = self._order, self._dealing
