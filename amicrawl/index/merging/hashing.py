@@ -21,6 +21,7 @@ _SEED = np.uint64(0x9E3779B97F4A7C15)
 _FACTOR = np.uint64(0xFF51AFD7ED558CCD)
 _HALF = np.uint64(32)
 _PIECE = 8192
+_STEPS = 32
 
 
 def hashes_of(spans: Spans, *, seed: NDArray[np.uint64] | None = None) -> NDArray[np.uint64]:
@@ -93,11 +94,16 @@ class HashIndex:
         places = self._heads[(hashes >> self._shift).astype(np.int64)]
         last = len(self._hashes) - 1
         seeking = np.flatnonzero(self._hashes[np.minimum(places, last)] < hashes)
-        while len(seeking):
+        for _ in range(_STEPS):
             places[seeking] += 1
             beyond = places[seeking] <= last
             seeking = seeking[beyond]
             seeking = seeking[self._hashes[places[seeking]] < hashes[seeking]]
+            if not len(seeking):
+                break
+        else:
+            # Who makes texts whose hashes lie close together shall not have them looked through.
+            places[seeking] = np.searchsorted(self._hashes, hashes[seeking])
         places = np.minimum(places, last)
         there = self._hashes[places] == hashes
         return np.where(there, self._rows[places], -1), there & self._alone[places]

@@ -18,12 +18,17 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from amicrawl.index.merging.fields import with_fields
-from amicrawl.index.merging.sides import ties_of
+from amicrawl.index.merging.sides import Ties, ties_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from amicrawl.index.merging.sides import Side, Ties
+    from amicrawl.index.merging.sides import Side
+
+
+_NOTHING = Ties("", "", "", "", "")
+_WEAKER = ("record_id", "filename", "offset", "digest")
+"""What tells records of one key and second apart, where line and record both have it."""
 
 
 @dataclass
@@ -85,6 +90,54 @@ class _Tied:
         return self._last_of_key.get((tie, when), place)
 
 
+class _Alike:
+    """Records of one key and second that the same lines may get."""
+
+    __slots__ = ("additions", "is_given", "places")
+
+    def __init__(self) -> None:
+        self.places: list[int] = []
+        self.additions: set[bytes] | None = None
+        """What they add, once no stronger tie can take one of them away any more."""
+        self.is_given = False
+
+
+class _Rivals:
+    """The records of one key and second, found by what does not tell them apart from a line.
+
+    Comparing each line with each record would take hours where very many have one key and second.
+    """
+
+    def __init__(self, ties: list[Ties], places: list[int]) -> None:
+        self._ties = ties
+        self._by_named: dict[tuple[str, ...], list[int]] = {}
+        for place in places:
+            self._by_named.setdefault(_named(ties[place]), []).append(place)
+        self._found: dict[tuple[tuple[str, ...], tuple[str, ...]], dict[tuple[str, ...], _Alike]] = {}
+
+    def of(self, line: Ties) -> list[_Alike]:
+        """Return the records that nothing tells apart from *line*."""
+        names = _named(line)
+        if "filename" not in names:
+            # An offset says nothing without its file.
+            names = tuple(name for name in names if name != "offset")
+        found = []
+        for theirs in self._by_named:
+            both = tuple(name for name in names if name in theirs)
+            alike = self._by(theirs, both).get(_values(line, both))
+            if alike is not None:
+                found.append(alike)
+        return found
+
+    def _by(self, named: tuple[str, ...], both: tuple[str, ...]) -> dict[tuple[str, ...], _Alike]:
+        found = self._found.get((named, both))
+        if found is None:
+            found = self._found[named, both] = {}
+            for place in self._by_named[named]:
+                found.setdefault(_values(self._ties[place], both), _Alike()).places.append(place)
+        return found
+
+
 class Join:
     """The records of sidecars, asked for line by line, then once more for lines put off."""
 
@@ -104,6 +157,7 @@ class Join:
         self._by_id = _Tied(self._ties)
         self._by_place = _Tied(self._ties)
         self._by_key: dict[str, int | list[int]] = {}
+        self._rivals: dict[str, _Rivals] = {}
         self._digests = False
         for side in sides:
             self._add(side)
@@ -162,13 +216,11 @@ class Join:
         fields = orjson.loads(text)
         found = ties_of(key, timestamp, fields)
         if by_digest:
-            candidates = [
-                place for place in self._candidates(found) if self._ties[place].digest == found.digest
-            ]
-            if not found.digest or not candidates:
+            place = self._last_by_digest(found) if found.digest else -1
+            if place < 0:
                 return None
             self._counts.by_digest += 1
-            return self._given(line, fields, candidates[-1])
+            return self._given(line, fields, place)
         return self._by_weaker_ties(line, fields, found)
 
     @property
@@ -181,29 +233,49 @@ class Join:
         """Whether records name the digest of what they tell of."""
         return self._digests
 
+    def _last_by_digest(self, found: Ties) -> int:
+        last = -1
+        for alike in self._candidates(found):
+            places = alike.places
+            while places and self._used[places[-1]] & 1:
+                places.pop()
+            if places and self._ties[places[-1]].digest == found.digest:
+                last = max(last, places[-1])
+        return last
+
     def _by_weaker_ties(self, line: bytes, fields: dict[str, Any], found: Ties) -> bytes:
-        candidates = self._candidates(found)
+        candidates = [alike for alike in self._candidates(found) if self._additions_of(alike)]
         if not candidates:
             return line
-        if not self._anew and len({self._additions[place] for place in candidates}) > 1:
+        if not self._anew and len(set().union(*map(self._additions_of, candidates))) > 1:
             self._counts.ambiguous += 1
             return line
         self._counts.by_key += 1
-        for place in candidates:
-            self._used[place] |= 2
-        return self._given(line, fields, candidates[-1], mark=2)
+        for alike in candidates:
+            if not alike.is_given:
+                alike.is_given = True
+                for place in alike.places:
+                    self._used[place] |= 2
+        return self._given(line, fields, max(alike.places[-1] for alike in candidates), mark=2)
 
-    def _candidates(self, found: Ties) -> list[int]:
+    def _additions_of(self, alike: _Alike) -> set[bytes]:
+        """Return what the records of *alike* add that no stronger tie has given away."""
+        if alike.additions is None:
+            alike.places = [place for place in alike.places if not self._used[place] & 1]
+            alike.additions = {self._additions[place] for place in alike.places}
+        return alike.additions
+
+    def _candidates(self, found: Ties) -> list[_Alike]:
         """Return the records with the key and second of *found* that nothing tells apart from it."""
         there = self._by_key[found.when]
-        places = there if isinstance(there, list) else [there]
-        if self._anew:
-            return places
-        return [
-            place
-            for place in places
-            if not self._used[place] & 1 and not _told_apart(found, self._ties[place])
-        ]
+        if isinstance(there, int):
+            # Most are alone: what finds them would take more memory than all the rest.
+            rivals = _Rivals(self._ties, [there])
+        elif found.when in self._rivals:
+            rivals = self._rivals[found.when]
+        else:
+            rivals = self._rivals[found.when] = _Rivals(self._ties, there)
+        return rivals.of(_NOTHING if self._anew else found)
 
     def _given(self, line: bytes, fields: dict[str, Any], place: int, *, mark: int = 1) -> bytes:
         self._used[place] |= mark
@@ -215,13 +287,12 @@ def _place(ties: Ties) -> str:
     return f"{ties.filename}/{ties.offset}/{ties.when[-14:]}"
 
 
-def _told_apart(one: Ties, other: Ties) -> bool:
-    return (
-        _differ(one.record_id, other.record_id)
-        or _differ(one.filename, other.filename)
-        or (bool(one.filename) and _differ(one.offset, other.offset))
-        or _differ(one.digest, other.digest)
-    )
+def _named(ties: Ties) -> tuple[str, ...]:
+    return tuple(name for name in _WEAKER if getattr(ties, name))
+
+
+def _values(ties: Ties, names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(getattr(ties, name) for name in names)
 
 
 def _differ(one: str, other: str) -> bool:

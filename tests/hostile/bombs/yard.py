@@ -242,7 +242,16 @@ YARD: dict[str, Format] = {
     ),
     "CDXJ": Format(
         {
-            "lines.cdxj.gz": lambda: packed(CDXJ * 1000, 2),
+            "lines.cdxj.gz": lambda: packed(CDXJ * 1000, 20),
+            "captures-of-a-second.cdxj.gz": lambda: gzip.compress(
+                b"".join(CDXJ.replace(b'"9"', b'"9","digest":"%d"' % n) for n in range(10_000))
+            ),
+            "names-of-a-second.cdxj.gz": lambda: gzip.compress(
+                b"".join(
+                    CDXJ.replace(b'"9"', b'"9","filename":"%d","mime":"%d"' % (n, n))
+                    for n in range(10_000)
+                )
+            ),
             "a-line.cdxj.gz": lambda: packed(b'a 20260101000000 {"a":"' + b"x" * MIB, 128),
             "nested.cdxj": lambda: CDXJ[:-2] + b',"a":' + NESTED + b"\n",
             "keys.cdxj": lambda: CDXJ[:-2] + b"".join(b',"%d":1' % n for n in range(100_000)) + b"}\n",
@@ -253,6 +262,7 @@ YARD: dict[str, Format] = {
             "summary {}",
             "table {} -o out",
             "merge {} {} -o out",
+            "merge --by-key {} {} -o out",
             "cdx query --url example.com {}",
             "cdx zipnum {} -o out",
         ),
