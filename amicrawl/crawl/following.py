@@ -157,18 +157,17 @@ class Following:
     def hand_over(
         self,
         frontier: DurableFrontier,
-        page: UrlKey,
         offers: list[Offer],
         *,
         ours: Callable[[int], bool],
     ) -> None:
-        """Offer what *page* leads to, within the limits, of the host keys that *ours* says are ours."""
+        """Offer what a page leads to, within the limits, of the host keys that *ours* says are ours."""
         kept = [offer for offer in offers if ours(offer.key.host)]
         self.counts["other_shard"] += len(offers) - len(kept)
         if self.on_elsewhere is not None and len(kept) < len(offers):
             self.on_elsewhere([offer for offer in offers if not ours(offer.key.host)])
         if not self._max_urls and not self._max_host_urls:
-            new = frontier.offer_links(page, kept)
+            new = sum(map(frontier.offer, kept))
             self.counts["offered"] += new
             self.counts["known"] += len(kept) - new
             return
@@ -178,7 +177,7 @@ class Following:
             elif self._is_full(frontier, offer.key.host):
                 self.counts["kept_out/limits"] += 1
             else:
-                self.counts["offered"] += frontier.offer_links(page, [offer])
+                self.counts["offered"] += frontier.offer(offer)
 
     def _is_full(self, frontier: DurableFrontier, host: int) -> bool:
         return bool(

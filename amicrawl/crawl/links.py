@@ -48,9 +48,9 @@ class SiteLinks:
         elsewhere = self._elsewhere() if offers else None
         return offers if elsewhere is None else await elsewhere(offers)
 
-    def hand_over(self, page: UrlKey, offers: Sequence[Offer]) -> None:
-        """Offer what the row at *page* leads to, within the limits of the crawl."""
-        self._following.hand_over(self._frontier, page, list(offers), ours=self._ours)
+    def hand_over(self, offers: Sequence[Offer]) -> None:
+        """Offer what a page leads to, within the limits of the crawl."""
+        self._following.hand_over(self._frontier, list(offers), ours=self._ours)
 
 
 class RedirectLinks:
@@ -104,7 +104,7 @@ class RedirectLinks:
         elsewhere = self._elsewhere()
         return [target] if elsewhere is None else await elsewhere([target])
 
-    def hand_over(self, page: UrlKey, offers: Sequence[Offer]) -> None:  # noqa: ARG002  # a list has no ranks
+    def hand_over(self, offers: Sequence[Offer]) -> None:
         """Offer the target."""
         for offer in offers:
             if not self._ours(offer.key.host):

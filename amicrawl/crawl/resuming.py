@@ -316,7 +316,7 @@ def read_again(frontier: DurableFrontier, directory: Path, following: Following,
             continue
         item.digest = row["digest"]
         offer = offer_of(partition, partition.get(number), Revisits())
-        following.hand_over(frontier, key, following.read_now(item, offer), ours=ours)
+        following.hand_over(frontier, following.read_now(item, offer), ours=ours)
         pages += 1
     return pages
 
@@ -397,7 +397,7 @@ def _follow_stored(
         frontier.due_again(key)
         return
     item.digest = row["digest"]
-    following.hand_over(frontier, key, following.read_now(item, offer), ours=ours)
+    following.hand_over(frontier, following.read_now(item, offer), ours=ours)
 
 
 def offer_targets(

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from amicrawl.frontier import Dispatch, DurableFrontier, Offer
     from amicrawl.politeness import HostBreaker, InflightLimit
     from amicrawl.seed import Seed
-    from amicrawl.urls import UrlKey
 
 logger = logging.getLogger(__name__)
 
@@ -126,8 +125,8 @@ class Links(Protocol):
     async def read(self, item: CaptureItem, offer: Offer) -> list[Offer]:
         """Return what the capture of the row *offer* leads to, as far as this crawl takes it."""
 
-    def hand_over(self, page: UrlKey, offers: Sequence[Offer]) -> None:
-        """Offer what the row at *page* leads to, before that is settled."""
+    def hand_over(self, offers: Sequence[Offer]) -> None:
+        """Offer what a row leads to, before that is settled."""
 
 
 class Underway:
@@ -351,7 +350,7 @@ class Visit:
         key = ticket.dispatch.key
         if ticket.offers and self._links is not None:
             # Before the page is settled: a page that is done has given what it leads to.
-            self._links.hand_over(key, ticket.offers)
+            self._links.hand_over(ticket.offers)
         return self._frontier.settle(key, ticket.outcome, self._clock())
 
 

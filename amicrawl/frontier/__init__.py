@@ -6,8 +6,8 @@
 The crawl offers what it finds, asks for the next row whose host may be asked now, and settles it with
 what came of the fetch; what is promised is in `Frontier`. Rules that only compute stand by themselves:
 `states` and `outcomes` (what leads where), `judgement` (who is to blame), `freshness` and `revisits`
-(when again), `importance`, `content`, `traps`. Nothing here reads a clock or sends anything: moments are
-handed in. All changes to the disk go through the `Disk` that is handed in.
+(when again), `admission` and `traps` (what gets in). Nothing here reads a clock or sends anything:
+moments are handed in. All changes to the disk go through the `Disk` that is handed in.
 """
 
 from typing import TYPE_CHECKING

@@ -1,13 +1,13 @@
 """Admission: whether a URL that was found is scheduled, or parked for good as one of too many.
 
     depth     more links from a seed than the crawl, or the record of the host, allows
-    budget    the host has as many URLs as its record allows: `url_budget`, which grows with the hosts
-              that link there; 0 is none
+    budget    the host has as many URLs as its record allows: `url_budget`, which other software of
+              the format notes; 0 is none
     traps     the URL looks like those that made its host suspect
 
 What is asked for by name, as a seed or by hand, is never parked, whatever the host; it is counted like
 any other, so that a host of many seeds has less room for what is found. What is parked is not counted
-against a budget. It stays parked when a budget grows, since nobody knows it for better than before, and
+against a budget. It stays parked when a budget grows, and
 comes out one by one only, by name (`DurableFrontier.due_again`).
 
 In memory are the patterns of traps, bounded by `TrapDetector`, and one number for each host that has
@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from amicrawl.frontier.ranking import is_suspect
 from amicrawl.frontier.row import Source
 from amicrawl.frontier.traps import DEFAULTS, Refusal, TrapDetector, TrapLimits, admit, classify
 from amicrawl.urls import Refused, canonical_form
@@ -27,11 +26,14 @@ from amicrawl.urls import Refused, canonical_form
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from amicrawl.frontier.hosts import HostTally
     from amicrawl.frontier.row import Offer
     from amicrawl.frontier.url_row import HostRow
 
 BY_NAME = frozenset({Source.SEED, Source.MANUAL})
-"""Sources of URLs that somebody asked for, and nobody made up."""
+"""Sources of URLs that were asked for by name."""
+TRAP_SUSPECT = 1
+"""The flag of a host row that says that the host is suspected of traps."""
 
 
 class Verdict(NamedTuple):
@@ -64,6 +66,18 @@ class Admission:
         """Take over how many rows of each host are *parked*."""
         self._parked.update(parked)
 
+    def admits(self, offer: Offer, hosts: HostTally, *, hour: int) -> bool:
+        """Tell whether *offer*, new and counted among those of its host in *hosts*, is let in.
+
+        That its host is suspect is noted there. *hour* is now, in hours since 1970.
+        """
+        host = hosts.row(offer.key.host)
+        assert host is not None
+        verdict = self.weigh(offer, host, urls=hosts.urls(offer.key.host) - 1, hour=hour)
+        if verdict.is_suspect and not is_suspect(host):
+            hosts.put(host._replace(flags=host.flags | TRAP_SUSPECT))
+        return verdict.refusal is None
+
     def weigh(self, offer: Offer, host: HostRow, *, urls: int, hour: int) -> Verdict:
         """Return what becomes of *offer*, of *host*, which has so many *urls*, parked ones included.
 
@@ -91,6 +105,11 @@ class Admission:
     def released(self, host: int) -> None:
         """Note that a parked row of *host* was taken out."""
         self._parked[host] = max(self._parked.get(host, 0) - 1, 0)
+
+
+def is_suspect(host: HostRow) -> bool:
+    """Tell whether *host* is flagged as suspected of traps."""
+    return bool(host.flags & TRAP_SUSPECT)
 
 
 def _least(one: int, other: int) -> int:

@@ -19,7 +19,7 @@ from amicrawl.frontier.states import WAITING, Cause, Status
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from amicrawl.frontier.appraisal import Appraisal
+    from amicrawl.frontier.admission import Admission
     from amicrawl.frontier.flights import Flights
     from amicrawl.frontier.live import LivePartition
     from amicrawl.frontier.queue import Queue
@@ -79,13 +79,13 @@ class Again:
         queue: Queue,
         *,
         flights: Flights,
-        appraisal: Appraisal,
+        admission: Admission | None,
     ) -> None:
         self._partition = partition
         self._standings = standings
         self._queue = queue
         self._flights = flights
-        self._appraisal = appraisal
+        self._admission = admission
         self._rows_before = len(partition.state.rows)
         self._renewed: set[int] = set()
 
@@ -135,8 +135,8 @@ class Again:
         was = row.status
         if was in WAITING and row.next_due <= hour:
             return False
-        if was == Status.TRAPPED:
-            self._appraisal.released(key.host)
+        if was == Status.TRAPPED and self._admission is not None:
+            self._admission.released(key.host)
         row = row._replace(status=Status.SCHEDULED, next_due=0)
         self._standings.put(number, row, was=was)
         self._queue.push(key.host, place_of(row, number))

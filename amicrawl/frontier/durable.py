@@ -2,7 +2,6 @@
 
     offer   row, journal, queue                          settle  event, row, journal, due wheel
     next    queue, or due wheel -> queue; row in flight  flush   the journal to disk
-    links   offers, and new priorities for what waits    import  priorities from elsewhere
 
 Which rows are due is known when the partition is opened (the backlog) and from then on by the wheel; no
 row is ever looked for. A list crawl takes what waits; a recrawl also takes what was settled and has
@@ -18,11 +17,9 @@ from typing import TYPE_CHECKING
 from amicrawl.errors import AmicrawlError
 from amicrawl.frontier.again import Again
 from amicrawl.frontier.annex import offered_entries
-from amicrawl.frontier.appraisal import Appraisal, Link
 from amicrawl.frontier.flights import Flight, Flights
 from amicrawl.frontier.hosts import HostTally, interval_of, keep_gates_shut, recall_pace
 from amicrawl.frontier.judgement import judge
-from amicrawl.frontier.moves import Moves
 from amicrawl.frontier.places import order_of, place, place_of
 from amicrawl.frontier.queue import Queue
 from amicrawl.frontier.revisits import Revisits
@@ -38,11 +35,10 @@ from amicrawl.politeness import Verdict, backoff
 from amicrawl.urls import UrlKey, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from amicrawl.frontier.admission import Admission
     from amicrawl.frontier.live import LivePartition
-    from amicrawl.frontier.ranking import Ranking
     from amicrawl.frontier.row import Offer, Outcome
     from amicrawl.frontier.soft404 import Soft404Detector
     from amicrawl.politeness import Gates, HostBreaker, HostPace, InflightLimit
@@ -64,11 +60,9 @@ class DurableFrontier:
     With *pace*, hosts are asked at the pace that they were asked at last. No gate is believed to be shut
     for longer than *longest_wait* seconds.
 
-    Without *ranking*, *admission* and *soft404*, as for a plain list, a row comes up by the priority
-    that it was offered with, and nothing is kept out. With *ranking*, priorities are importance so far,
-    and rows that wait are moved as it changes; with *admission*, what is too much of its host is
-    TRAPPED; with *soft404*, a capture of an error page leaves its row GONE. What those gather is bounded
-    in memory and forgotten with the process; priorities, budgets, scores and flags stand in the rows.
+    Without *admission* and *soft404*, as for a plain list, nothing is kept out. With *admission*, what
+    is too much of its host is TRAPPED; with *soft404*, a capture of an error page leaves its row GONE.
+    What those gather is bounded in memory and forgotten with the process; flags stand in the rows.
     """
 
     def __init__(
@@ -85,7 +79,6 @@ class DurableFrontier:
         pace: HostPace | None = None,
         longest_wait: float = _A_DAY,
         revisits: Revisits | None = None,
-        ranking: Ranking | None = None,
         admission: Admission | None = None,
         soft404: Soft404Detector | None = None,
     ) -> None:
@@ -99,8 +92,7 @@ class DurableFrontier:
         self._renews = renews
         self._revisits = revisits or Revisits()
         self._hosts = HostTally(partition, interval=interval_of(gates, pace), wall=wall)
-        self._appraisal = Appraisal(partition, self._hosts, ranking=ranking, admission=admission)
-        self._appraises = self._appraisal.is_needed
+        self._admission = admission
         self._wheel = DueWheel(self._hour + 1)
         self._flights = Flights()
         self._attempts: dict[int, int] = {}
@@ -112,12 +104,9 @@ class DurableFrontier:
         """How many rows were found in flight: the crawl before died with them."""
         self._lapsed = set(stock.lapsed)
         self._wheel.add_many(stock.later, stock.later_dues)
-        moves = None
-        if ranking is not None:
-            moves = Moves(len(partition.state.rows), stock.due, self._place_of)
         if admission is not None:
             admission.recall(stock.trapped)
-        self._queue = Queue(gates, breaker, backlog=stock.backlog, place_of=self._place_of, moves=moves)
+        self._queue = Queue(gates, breaker, backlog=stock.backlog, place_of=self._place_of)
         self._settling = Settling(
             partition,
             self._hosts,
@@ -128,7 +117,7 @@ class DurableFrontier:
             soft404=soft404,
         )
         self._again = Again(
-            partition, self._standings, self._queue, flights=self._flights, appraisal=self._appraisal
+            partition, self._standings, self._queue, flights=self._flights, admission=admission
         )
         self.disbelieved = keep_gates_shut(
             partition, gates, stock.lapsed_hosts, now=now, wall=wall(), longest=longest_wait
@@ -188,9 +177,6 @@ class DurableFrontier:
 
         False, too, where it is not admitted: it is known from then on, and TRAPPED.
         """
-        return self._take(offer)
-
-    def _take(self, offer: Offer, link: Link | None = None) -> bool:
         host, path = offer.key
         priority = float(offer.priority)
         # What cannot be kept is refused before the key is claimed, which would lead to no row.
@@ -208,48 +194,16 @@ class DurableFrontier:
             first_seen=self._hour,
         )
         self._hosts.offered(host, offer.seed.url)
-        if self._appraises:
-            row = self._appraisal.offered(number, row, offer, link=link, hour=self._hour)
-            order = order_of(row.priority)
+        if self._admission is not None and not self._admission.admits(
+            offer, self._hosts, hour=self._hour
+        ):
+            row = row.with_status(Status.TRAPPED)
         reference = self.partition.fill(number, row, texts)
         self._standings.added(row)
         if row.status == Status.TRAPPED:
             return False
         self._queue.push(host, place(order, reference, number))
         return True
-
-    def offer_links(self, source: UrlKey, offers: Sequence[Offer]) -> int:
-        """Offer what the page at *source* links to, all of it; return how many are new and admitted.
-
-        With a ranking, the page's cash is spread over all links, known or new, and priorities follow
-        from that: those of the offers count for nothing, and rows that wait come up accordingly. No
-        links at all: the cash goes to all pages alike. A *source* that is no row has nothing to spread.
-        """
-        if not self._appraisal.ranks:
-            return sum(map(self.offer, offers))
-        page, link = self._appraisal.spread(source, len(offers))
-        new = 0
-        for offer in offers:
-            known = self.partition.find(*offer.key)
-            if known is None:
-                new += self._take(offer, link)
-            else:
-                self._appraisal.linked(known, link)
-                self._rank(known)
-                new += self._renews and self._again.renew(offer, hour=self._hour)
-        if page is not None:
-            self._rank(page)
-        return new
-
-    def import_scores(self, pages: Mapping[UrlKey, float], hosts: Mapping[int, float]) -> None:
-        """Take over page ranks by URL and scores by host key; each replaces the one before.
-
-        Ranks of URLs that are not known are left out; scores of hosts that are not are noted as soon as
-        they are. Rows that wait come up accordingly. Without a ranking nothing is done but to note the
-        scores in the rows of hosts. Looks at every row if there are scores.
-        """
-        for number in self._appraisal.imported(pages, hosts):
-            self._rank(number)
 
     def next(self, now: float) -> Dispatch | None:
         """Hand out the row that comes next, or None where nothing may start at *now*."""
@@ -402,20 +356,6 @@ class DurableFrontier:
         dispatch = Dispatch(offer, self._attempts.pop(number, 1), skip)
         self._flights[dispatch.key] = Flight(dispatch, number, row)
         return dispatch
-
-    def _rank(self, number: int) -> None:
-        """Give row *number* the priority that it has by now, and the place if it waits."""
-        row = self.partition.get(number)
-        priority = self._appraisal.priority(number, row)
-        if priority == row.priority:
-            return
-        row = row._replace(priority=priority)
-        flight = self._flights.get(UrlKey(row.host, row.path))
-        if flight is not None:
-            # It keeps its turn, and comes back with what it is worth by then.
-            flight.row = row
-        self.partition.put(number, row)
-        self._queue.move(row.host, place_of(row, number))
 
     def _decide(self, flight: Flight, outcome: Outcome) -> bool:
         """Tell whether *flight* is to be tried again, judging *outcome* the first time."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from amicrawl.frontier.content import Change, change_between
 from amicrawl.frontier.freshness import (
     DEFAULTS,
     FreshnessParams,
@@ -30,12 +29,6 @@ class Visit(NamedTuple):
     """The server, or the payload's digest, said so. Every 304 says so."""
     content_fp: int = 0
     """0 where there was no payload to tell by."""
-    simhash: int | None = 0
-    """None where nobody took one: then another fingerprint is a change, however small."""
-    last_modified: int = 0
-    """Hours since 1970; 0 where the server did not say."""
-    soft_404: bool = False
-    """The payload is what this host shows for pages that are not there."""
 
 
 class History(NamedTuple):
@@ -48,10 +41,6 @@ class History(NamedTuple):
     change_count: int = 0
     no_change_streak: int = 0
     content_fp: int = 0
-    simhash: int = 0
-    last_modified: int = 0
-    gone: bool = False
-    """The last visit that showed anything showed a page that is not there."""
 
 
 class Recrawl(NamedTuple):
@@ -66,18 +55,16 @@ class Recrawl(NamedTuple):
 def observe(history: History, visit: Visit) -> History:
     """Return *history* with *visit* added to it."""
     changes, streak = history.change_count, history.no_change_streak
-    last_changed, gone = history.last_changed, history.gone
-    content_fp, simhash = history.content_fp, history.simhash
+    last_changed, content_fp = history.last_changed, history.content_fp
     if visit.not_modified:
         streak += 1
     elif visit.content_fp:
-        gone = visit.soft_404
         if content_fp:
             if is_changed(history, visit):
                 changes, streak, last_changed = changes + 1, 0, visit.fetched_at
             else:
                 streak += 1
-        content_fp, simhash = visit.content_fp, visit.simhash or 0
+        content_fp = visit.content_fp
     return History(
         first_seen=history.first_seen or visit.fetched_at,
         last_crawled=visit.fetched_at,
@@ -86,25 +73,17 @@ def observe(history: History, visit: Visit) -> History:
         change_count=min(changes, _MOST_VISITS),
         no_change_streak=min(streak, _LONGEST_STREAK),
         content_fp=content_fp,
-        simhash=simhash,
-        last_modified=visit.last_modified or history.last_modified,
-        gone=gone,
     )
 
 
 def is_changed(history: History, visit: Visit) -> bool:
-    """Tell whether *visit* found the page changed, and not just retouched, since *history*.
+    """Tell whether *visit* found the page changed since *history*.
 
     Where one of them has no payload, nothing was found.
     """
     if visit.not_modified or not visit.content_fp or not history.content_fp:
         return False
-    if visit.simhash is None:
-        return visit.content_fp != history.content_fp
-    verdict = change_between(
-        history.content_fp, visit.content_fp, old_simhash=history.simhash, new_simhash=visit.simhash
-    )
-    return verdict is Change.REAL
+    return visit.content_fp != history.content_fp
 
 
 def recrawl(
@@ -119,8 +98,7 @@ def recrawl(
 ) -> Recrawl:
     """Return when the page of *history* is to be visited again, as seen at the hour *now*.
 
-    A page that is gone is never due: to ask for it as often as for any other would be to ask for an
-    error page. *level* is the water level, *share* what the host allows a page.
+    *level* is the water level, *share* what the host allows a page.
     """
     rate = estimate_rate(
         history.crawl_count,
@@ -130,8 +108,6 @@ def recrawl(
         last_crawled=history.last_crawled,
         params=params,
     )
-    if history.gone:
-        return Recrawl(rate, 0)
     interval = target_interval(rate, priority, level=level, share=share, params=params)
     return Recrawl(
         rate, next_due(history.last_crawled, interval, now=now, path_key=path_key, params=params)

@@ -3,9 +3,7 @@
     push -> Lane (one host) -> Rotation (hosts that may be asked, by priority, then by turn) -> take
             Backlog (rows that were due when the partition was opened) ----------------------^
 
-It knows rows by their places and hosts by their keys; what a row says is the frontier's. Where rows are
-moved while they wait, `Moves` says which of the places in a lane still count: a lane stands in line for
-its first row that does, so that nothing is spent on the others.
+It knows rows by their places and hosts by their keys; what a row says is the frontier's.
 """
 
 from __future__ import annotations
@@ -22,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from amicrawl.frontier.backlog import Backlog
-    from amicrawl.frontier.moves import Moves
     from amicrawl.politeness import Gates, HostBreaker
 
 
@@ -45,17 +42,12 @@ class Queue:
         *,
         backlog: Backlog,
         place_of: Callable[[int], int],
-        moves: Moves | None = None,
     ) -> None:
-        """*place_of* tells the place of a row by its number; *backlog* waits from the start.
-
-        With *moves*, which knows of the backlog, rows can be moved.
-        """
+        """*place_of* tells the place of a row by its number; *backlog* waits from the start."""
         self._gates = gates
         self._breaker = breaker
         self._backlog = backlog
-        self._moves = moves
-        self._place_of: Callable[[int], int | None] = place_of if moves is None else moves.drawn
+        self._place_of = place_of
         self._lanes: dict[int, Lane] = {}
         self._rotation = Rotation()
         self._postponed: list[tuple[float, int, int]] = []
@@ -70,43 +62,17 @@ class Queue:
     def push(self, host: int, place: int) -> None:
         """Add a row of *host*."""
         self._waiting += 1
-        if self._moves is not None:
-            self._moves.queued(number_at(place))
         self._queue(host, place)
 
     def postpone(self, host: int, place: int, *, until: float) -> None:
         """Add a row of *host* that must not be taken before the moment *until*."""
         self._waiting += 1
-        if self._moves is not None:
-            self._moves.postponed(number_at(place))
         heappush(self._postponed, (until, host, place))
-
-    def move(self, host: int, place: int) -> None:
-        """Have the row of *host* come up at *place*, which is what it has now, if it waits here.
-
-        A row that waits for its next attempt is asked for its place when the moment has come. To be
-        called for a queue with `Moves` only.
-        """
-        moves, number = self._moves, number_at(place)
-        assert moves is not None
-        if not moves.is_movable(number):
-            return
-        lane = self._lane(host)
-        assert lane is not None
-        lane.push(place, older=moves.is_in_lane(number))
-        moves.queued(number)
-        lane.shed(moves)
-        if lane.turn:
-            self._rotation.reorder(lane)
-        else:
-            self._file(lane)
 
     def take(self, now: float) -> Taken | None:
         """Take out the row whose turn it is at *now*, or return None where no host may be asked."""
         while self._postponed and self._postponed[0][0] <= now:
             _, host, place = heappop(self._postponed)
-            if self._moves is not None:
-                place = self._moves.returned(number_at(place))
             self._queue(host, place)
         while (lane := self._take_lane(now)) is not None:
             skip = self._breaker.is_open(lane.host)
@@ -159,13 +125,10 @@ class Queue:
         return lane
 
     def _take_row(self, lane: Lane, *, skip: bool) -> Taken:
-        if self._moves is None and self._gates.is_probed(lane.host):
+        if self._gates.is_probed(lane.host):
             place = lane.pop_far(self._place_of)
         else:
             place = lane.pop(self._place_of)
-        if self._moves is not None:
-            self._moves.taken(number_at(place))
-            lane.shed(self._moves)
         if lane:
             self._file(lane)
         else:

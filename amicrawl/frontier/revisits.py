@@ -61,7 +61,7 @@ class Revisits:
                 content_fp=first,
                 simhash=0 if first else row.simhash,
             )
-        return self._scheduled(row, Visit(hour, not_modified, content_fp, None), host, hour)
+        return self._scheduled(row, Visit(hour, not_modified, content_fp), host, hour)
 
     def _scheduled(self, row: UrlRow, visit: Visit, host: HostRow | None, hour: int) -> UrlRow:
         """Do the same for any row."""
@@ -74,7 +74,6 @@ class Revisits:
             change_count=row.change_count,
             no_change_streak=row.no_change_streak,
             content_fp=row.content_fp,
-            simhash=row.simhash,
         )
         after = observe(before, visit)
         rate, due = row.rate, row.next_due
@@ -89,7 +88,7 @@ class Revisits:
             change_count=after.change_count,
             no_change_streak=after.no_change_streak,
             content_fp=after.content_fp,
-            simhash=after.simhash,
+            simhash=row.simhash if after.content_fp == row.content_fp else 0,
         )
 
     def _again(self, row: UrlRow, history: History, host: HostRow | None, hour: int) -> Recrawl:

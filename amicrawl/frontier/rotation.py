@@ -17,25 +17,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from amicrawl.frontier.backlog import Run
-    from amicrawl.frontier.moves import Moves
 
 _STALE_FROM = 64
 
 
 class Lane:
-    """The waiting rows of one host, as places (see `places`): those of a run, and a heap of others.
+    """The waiting rows of one host, as places (see `places`): those of a run, and a heap of others."""
 
-    A row that was moved leaves an older place behind. Those are shed when they come first, and all of
-    them once they are a third.
-    """
-
-    __slots__ = ("_head", "_older", "_places", "_run", "host", "order", "turn")
+    __slots__ = ("_head", "_places", "_run", "host", "order", "turn")
 
     def __init__(self, host: int) -> None:
         self.host = host
         self._places: list[int] = []
-        self._older = 0
-        """How many of the places are those of rows that were moved, or stand there twice."""
         self._run: Run | None = None
         self._head: int | None = None
         """The place of the run's first row; None where it has none left."""
@@ -49,7 +42,7 @@ class Lane:
 
     def __len__(self) -> int:
         further = 0 if self._run is None else len(self._run)
-        return max(len(self._places) - self._older, 0) + further + (self._head is not None)
+        return len(self._places) + further + (self._head is not None)
 
     @property
     def first_order(self) -> int:
@@ -61,37 +54,16 @@ class Lane:
         head = self._head
         return self._places[0] if head is None or (self._places and self._places[0] < head) else head
 
-    def follow(self, run: Run, place_of: Callable[[int], int | None]) -> None:
-        """Take over the rows of *run*.
-
-        *place_of* tells the place of a row by its number; None for one that is to be left out.
-        """
+    def follow(self, run: Run, place_of: Callable[[int], int]) -> None:
+        """Take over the rows of *run*; *place_of* tells the place of a row by its number."""
         self._run = run
         self._draw(place_of)
 
-    def push(self, place: int, *, older: bool = False) -> None:
-        """Add a row; *older* if it has a place here already, which does not count any more."""
+    def push(self, place: int) -> None:
+        """Add a row."""
         heappush(self._places, place)
-        self._older += older
 
-    def shed(self, moves: Moves) -> None:
-        """Drop places that do not count any more from the front, and if they are many, wherever."""
-        if not self._older:
-            return
-        if self._older > _STALE_FROM + len(self._places) // 3:
-            self._places = [
-                place for place in set(self._places) if place != self._head and moves.is_current(place)
-            ]
-            heapify(self._places)
-            self._older = 0
-            if self._head is not None and not moves.is_current(self._head):
-                self._draw(moves.drawn)
-            return
-        while self and not moves.is_current(self._first):
-            self.pop(moves.drawn)
-            self._older -= 1
-
-    def pop(self, place_of: Callable[[int], int | None]) -> int:
+    def pop(self, place_of: Callable[[int], int]) -> int:
         """Take out the place of the first row; there must be one."""
         head = self._head
         if head is None or (self._places and self._places[0] < head):
@@ -99,21 +71,18 @@ class Lane:
         self._draw(place_of)
         return head
 
-    def pop_far(self, place_of: Callable[[int], int | None]) -> int:
+    def pop_far(self, place_of: Callable[[int], int]) -> int:
         """Take out the place of a row from the far end, in constant time; there must be a row."""
         number = None if self._run is None else self._run.take_last()
-        place = None if number is None else place_of(number)
-        if place is not None:
-            return place
+        if number is not None:
+            return place_of(number)
         # The last leaf of a heap: one of its later places, and the rest stays a heap.
         return self._places.pop() if self._places else self.pop(place_of)
 
-    def _draw(self, place_of: Callable[[int], int | None]) -> None:
+    def _draw(self, place_of: Callable[[int], int]) -> None:
         assert self._run is not None
-        number, head = self._run.take(), None
-        while number is not None and (head := place_of(number)) is None:
-            number = self._run.take()
-        self._head = head
+        number = self._run.take()
+        self._head = None if number is None else place_of(number)
 
 
 class Rotation:
@@ -144,13 +113,6 @@ class Rotation:
     def hurry(self, lane: Lane) -> None:
         """Move *lane* up, among those that are ready, if a row of greater priority came in."""
         if lane.order is not None and lane.first_order < lane.order:
-            lane.order = lane.first_order
-            heappush(self._ready, (lane.order, lane.turn, lane))
-            self._count_stale()
-
-    def reorder(self, lane: Lane) -> None:
-        """Move *lane* up or down, among those that are ready, if it has another first row."""
-        if lane.order is not None and lane.first_order != lane.order:
             lane.order = lane.first_order
             heappush(self._ready, (lane.order, lane.turn, lane))
             self._count_stale()

@@ -6,6 +6,7 @@ import json
 import struct
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from math import log2
 from typing import TYPE_CHECKING, Any, Self
 
 import pytest
@@ -16,7 +17,6 @@ from amicrawl.capture import Failure
 from amicrawl.config import Identity
 from amicrawl.errors import AmicrawlError
 from amicrawl.frontier import DurableFrontier, Found, LivePartition, Offer, Outcome, Source, Status
-from amicrawl.frontier.importance import priority_bucket
 from amicrawl.frontier.revisits import Revisits
 from amicrawl.politeness import Gates, HostBreaker, InflightLimit
 from amicrawl.seed import Seed
@@ -69,6 +69,16 @@ class Weekly(Revisits):
 
     def scheduled(self, row: UrlRow, outcome: Outcome, host: HostRow | None, hour: int) -> UrlRow:
         return super().scheduled(row, outcome, host, hour)._replace(rate=0.0, next_due=hour + WEEK)
+
+
+def priority_bucket(priority: float) -> int:
+    """Return the bucket, of 64, in which the reference queues *priority*: four an octave.
+
+    Our queues go by the priority itself.
+    """
+    if not priority > 0:
+        return 0
+    return 63 if priority >= 1 else 63 - min(int(-log2(priority) * 4), 63)
 
 
 @dataclass(frozen=True)

@@ -31,5 +31,5 @@ def test_a_first_visit_leaves_what_any_visit_would(
 ) -> None:
     revisits, hour = Revisits(), 500_000
     outcome = Outcome(status=status, found=Found(digest=digest, unchanged=unchanged))
-    visit = Visit(hour, status == 304 or unchanged, fingerprint_of(digest), None)
+    visit = Visit(hour, status == 304 or unchanged, fingerprint_of(digest))
     assert revisits.scheduled(row, outcome, None, hour) == revisits._scheduled(row, visit, None, hour)

@@ -18,15 +18,12 @@ COMPARED_HERE = {"jump", "schedule_bucket", "schedule_start"}
 COMPARED_ELSEWHERE = {
     "manifest": "format/test_manifest.py",
     "wheel": "test_due_wheel.py",
-    "opic": "test_importance.py",
-    "blend": "test_importance.py",
-    "host_budget": "test_importance.py",
-    "budget_split": "test_importance.py",
 }
 ALONE = (
     "machines share a crawl by the jump hash alone, each knowing its number and how many there are: "
     "nobody has to place, watch or move anything"
 )
+RANKED = "rows come up by the priority that they were offered with: importance costs more than it finds"
 NOT_BUILT = {
     "combine": ALONE,
     "preference": ALONE,
@@ -34,6 +31,10 @@ NOT_BUILT = {
     "elasticity": ALONE,
     "owner": "hosts are not pinned to partitions: " + ALONE,
     "router": "nothing is sent between machines yet; the batches that will be are in wire.jsonl",
+    "opic": RANKED,
+    "blend": RANKED,
+    "host_budget": RANKED,
+    "budget_split": RANKED,
     "ring": "rows wait in the order of their priority itself, in heaps, not in 64 buckets of it",
 }
 """The kinds that have no counterpart here, with the reason."""
@@ -78,7 +79,7 @@ def test_buckets_begin_at_the_same_hours() -> None:
 
 
 def test_the_levels_of_a_priority_have_no_counterpart() -> None:
-    """`quantize` is called by nothing in the reference either; the bucket is compared elsewhere."""
+    """`quantize` is called by nothing in the reference either."""
     golden = list(lines(FULL, "keys.jsonl", kind="priority_bucket"))
     assert golden
     assert all(line.keys() >= {"bucket", "quantize"} for line in golden)

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING
 from amicrawl.crawl.carried import CARRIED_NUMBERS, PRIMARY
 from amicrawl.crawl.feeding import offer_seed
 from amicrawl.frontier import Offer, Source
-from amicrawl.urls import Refused, UrlKey, fetchable
+from amicrawl.urls import Refused, fetchable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from amicrawl.crawl.run import Run
     from amicrawl.jobs.sharing.letter import Link
+    from amicrawl.urls import UrlKey
 
 _GREATEST = 1000
-_NO_PAGE = UrlKey(0, 0)
 
 
 async def take_links(run: Run, links: Iterable[Link]) -> list[tuple[Link, str]]:
@@ -37,7 +37,7 @@ async def take_links(run: Run, links: Iterable[Link]) -> list[tuple[Link, str]]:
         else:
             offers.append(offer)
     if run.following is not None:
-        run.following.hand_over(run.frontier, _NO_PAGE, offers, ours=run.is_ours)
+        run.following.hand_over(run.frontier, offers, ours=run.is_ours)
     else:
         for offer in offers:
             run.frontier.offer(offer)

@@ -1,4 +1,4 @@
-"""Frontiers with a ranking, an admission or both, and what tests do with them."""
+"""Frontiers with rules of admission, and what tests do with them."""
 
 from __future__ import annotations
 
@@ -9,18 +9,15 @@ from frontier.live.crawls import HOUR, Clock, opened
 from amicrawl.frontier import DurableFrontier, Found, Offer, Outcome, Source
 from amicrawl.politeness import Gates, HostBreaker, InflightLimit
 from amicrawl.seed import Seed
-from amicrawl.urls import UrlKey
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from amicrawl.frontier.admission import Admission
-    from amicrawl.frontier.ranking import Ranking
     from amicrawl.frontier.soft404 import Soft404Detector
     from amicrawl.frontier.url_row import HostRow, UrlRow
-
-HUB = UrlKey(100, 1)
+    from amicrawl.urls import UrlKey
 
 
 class Crawl:
@@ -33,7 +30,6 @@ class Crawl:
         delay: float = 0.0,
         hour: int = HOUR,
         recrawls: bool = False,
-        ranking: Ranking | None = None,
         admission: Admission | None = None,
         soft404: Soft404Detector | None = None,
     ) -> None:
@@ -48,7 +44,6 @@ class Crawl:
             InflightLimit(100, 1, 100),
             wall=self.clock,
             recrawl_before=hour if recrawls else None,
-            ranking=ranking,
             admission=admission,
             soft404=soft404,
         )

@@ -1,0 +1,70 @@
+"""Last-Modified as rows keep it: in hours."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from frontier.signal_vectors import DIRECTORIES, lines
+from hypothesis import given
+from hypothesis import strategies as st
+
+from amicrawl.frontier.validators import hours_of_http_date
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+golden = pytest.mark.parametrize("directory", DIRECTORIES)
+
+
+@golden
+def test_golden_dates_agree(directory: Path) -> None:
+    """Before 1970 the reference's hours wrap to the far end of time; ours are absent.
+
+    A zone that is named and not GMT is not read as GMT here: RFC 9110 allows GMT only, and an hour that
+    is off is worse than none.
+    """
+    for line in lines(directory, "content.jsonl", kind="last_modified"):
+        expected = 0 if line["hours"] == 2**32 - 1 else line["hours"]
+        assert hours_of_http_date(line["header"]) == expected, line
+
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+SECONDS = st.integers(0, (datetime(2069, 1, 1, tzinfo=UTC) - EPOCH) // timedelta(seconds=1) - 1)
+
+
+@given(SECONDS)
+def test_the_three_forms_of_a_date_name_one_hour(seconds: int) -> None:
+    moment = EPOCH + timedelta(seconds=seconds)
+    day, month = moment.strftime("%a"), moment.strftime("%b")
+    clock = moment.strftime("%H:%M:%S")
+    forms = (
+        f"{day}, {moment:%d} {month} {moment:%Y} {clock} GMT",
+        f"{moment:%A}, {moment:%d}-{month}-{moment:%y} {clock} GMT",
+        f"{day} {month} {moment.day:2} {clock} {moment:%Y}",
+    )
+    assert [hours_of_http_date(form) for form in forms] == [seconds // 3600] * 3
+
+
+@given(st.text(max_size=60))
+def test_any_other_text_is_no_date(text: str) -> None:
+    assert hours_of_http_date(text) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "hours"),
+    [
+        ("Sun, 06 Nov 1994 08:49:60 GMT", 217_808),
+        ("Sun, 06 Nov 1994 08:49:37 -0130", 217_810),
+        ("Sun, 06 Nov 1994 24:00:00 GMT", 0),
+        ("Sun, 31 Feb 1994 08:49:37 GMT", 0),
+        ("Sun, 06 Nov 1994 08:49:37 PST", 0),
+        ("Sun, 06 Foo 1994 08:49:37 GMT", 0),
+        ("Thu, 01 Jan 1970 00:30:00 +0200", 0),
+        ("Sun, 06 Nov 0000 08:49:37 GMT", 0),
+        ("Sun, 0６ Nov 1994 08:49:37 GMT", 0),
+    ],
+)
+def test_the_edges_of_a_date(text: str, hours: int) -> None:
+    assert hours_of_http_date(text) == hours
