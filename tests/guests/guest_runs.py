@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,25 +29,40 @@ LINE = {
 """The line, and that a server on this machine may be asked."""
 
 
-@dataclass
-class Site:
-    """What a server answers, and how it was asked: the *answer* is given *pause* seconds later."""
+_PATIENCE = 20
+_MORE = 0.4
 
-    answer: Callable[[bytes], bytes]
-    pause: float = 0.0
-    most_in_flight: int = 0
-    _in_flight: int = 0
-    _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def __call__(self, head: bytes) -> bytes:
-        with self._lock:
+class GuestServer(RawServer):
+    """Responds with what *answer* makes of a request head, and notes how many it has at once.
+
+    With *gathers* no request gets its response before so many are in flight, and a while after that, in
+    which there may be more: how many a crawl has in flight at most is not a matter of chance then.
+    """
+
+    def __init__(
+        self, answer: Callable[[bytes], bytes], *, keep_open: bool = False, gathers: int = 0
+    ) -> None:
+        super().__init__(self._respond, keep_open=keep_open)
+        self._made_by = answer
+        self._gathers = gathers
+        self._in_flight = 0
+        self._changed = threading.Condition()
+        self.most_in_flight = 0
+
+    def _respond(self, head: bytes) -> bytes:
+        with self._changed:
             self._in_flight += 1
             self.most_in_flight = max(self.most_in_flight, self._in_flight)
+            self._changed.notify_all()
+            if self._gathers:
+                self._changed.wait_for(lambda: self.most_in_flight >= self._gathers, _PATIENCE)
+        if self._gathers:
+            time.sleep(_MORE)
         try:
-            time.sleep(self.pause)
-            return self.answer(head)
+            return self._made_by(head)
         finally:
-            with self._lock:
+            with self._changed:
                 self._in_flight -= 1
 
 
@@ -95,48 +110,51 @@ def target_of(url: str) -> str:
 
 
 def run(
+    spider: str, answer: Callable[[bytes], bytes], directory: Path, *, has_line: bool, **given: Any
+) -> Ran:
+    """Run *spider* as `run_on` does, on a server of its own that responds with *answer*."""
+    keep_open, gathers = given.pop("keep_open", False), given.pop("gathers", 0)
+    with GuestServer(answer, keep_open=keep_open, gathers=gathers) as server:
+        return run_on(server, spider, directory, has_line=has_line, **given)
+
+
+def run_on(
+    server: GuestServer,
     spider: str,
-    answer: Callable[[bytes], bytes],
     directory: Path,
     *,
     has_line: bool,
     settings: Mapping[str, Any] | None = None,
     arguments: Mapping[str, str] | None = None,
-    pause: float = 0.0,
-    keep_open: bool = False,
     command: Sequence[str] | None = None,
 ) -> Ran:
-    """Run the spider file *spider*, which gets the address of the server as its argument `site`."""
+    """Run the spider file *spider*, which gets the address of *server* as its argument `site`."""
     directory.mkdir(parents=True, exist_ok=True)
-    site = Site(answer, pause)
-    items = directory / "items.jsonl"
-    with RawServer(site, keep_open=keep_open) as server:
-        given = {**(LINE if has_line else {}), **(settings or {})}
-        if command is None:
-            line = ["-m", "scrapy", "runspider", str(SPIDERS / spider), "-o", str(items)]
-        else:
-            line = [str(SPIDERS / spider), server.url, *command]
-        for name, value in {"site": server.url, **(arguments or {})}.items() if command is None else ():
+    items, before = directory / "items.jsonl", len(server.arrivals)
+    line = [str(SPIDERS / spider), server.url, *(command or ())]
+    if command is None:
+        line = ["-m", "scrapy", "runspider", str(SPIDERS / spider), "-O", str(items)]
+        for name, value in {"site": server.url, **(arguments or {})}.items():
             line += ["-a", f"{name}={value}"]
-        for name, value in given.items() if command is None else ():
+        for name, value in {**(LINE if has_line else {}), **(settings or {})}.items():
             line += ["-s", f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
-        done = subprocess.run(
-            [sys.executable, *line],
-            cwd=directory,
-            env={**environment(), "PYTHONPATH": os.pathsep.join([str(PROJECT), str(SPIDERS)])}
-            | ({"WITH_LINE": "1"} if has_line else {}),
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+    done = subprocess.run(
+        [sys.executable, *line],
+        cwd=directory,
+        env={**environment(), "PYTHONPATH": os.pathsep.join([str(PROJECT), str(SPIDERS)])}
+        | ({"WITH_LINE": "1"} if has_line else {}),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     scraped = [json.loads(each) for each in items.read_text().splitlines()] if items.exists() else []
     return Ran(
         done.returncode,
         done.stderr,
         scraped,
-        server.arrivals,
-        site.most_in_flight,
+        server.arrivals[before:],
+        server.most_in_flight,
         directory / "ami-out",
     )
 
@@ -155,4 +173,6 @@ def both(
     assert archived.scraped == plain.scraped, archived.log
     assert len(archived.items) == len(plain.items)
     assert sorted(archived.asked) == sorted(plain.asked), archived.log
+    if given.get("gathers"):
+        assert archived.most_in_flight == plain.most_in_flight, archived.log
     return plain, archived
