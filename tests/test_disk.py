@@ -38,3 +38,34 @@ def test_a_directory_that_was_moved_is_not_taken_for_another_process(tmp_path: P
     with pytest.raises(OutputError, match="moved or removed while"):
         file.seal()
     file.close()
+
+
+class ListedDisk(Disk):
+    """A disk that lists which calls force something to it, and in which order."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+
+    def sync(self, descriptor: int) -> None:
+        self.calls.append("sync")
+        super().sync(descriptor)
+
+    def sync_directory(self, directory: Path) -> None:
+        self.calls.append(f"sync_directory {directory.name}")
+        super().sync_directory(directory)
+
+    def rename(self, source: Path, target: Path) -> None:
+        self.calls.append("rename")
+        super().rename(source, target)
+
+
+def test_the_first_sync_of_a_new_file_forces_its_name_to_disk_too(tmp_path: Path) -> None:
+    disk = ListedDisk()
+    file = OutputFile(tmp_path / "table", disk=disk)
+    file.write(b"rows")
+    file.sync()
+    assert disk.calls == ["sync", f"sync_directory {tmp_path.name}"]
+    file.sync()
+    assert disk.calls[2:] == ["sync"]
+    file.seal()
+    assert disk.calls[3:] == ["sync", "rename", f"sync_directory {tmp_path.name}"]

@@ -158,6 +158,17 @@ def test_a_session_ends_by_silence_by_age_and_when_there_are_too_many() -> None:
     assert sessions.get("invented") is None
 
 
+def test_a_session_ends_after_twelve_hours_of_silence_and_not_before() -> None:
+    clock = Clock()
+    sessions = Sessions(clock=clock)
+    key = sessions.begin("a", "hash")
+    clock.now += IDLE
+    assert sessions.get(key) is not None
+    clock.now += IDLE + 1
+    assert clock.now < LONGEST, "its age alone would not end it"
+    assert sessions.get(key) is None
+
+
 def test_after_some_wrong_tries_one_comes_back_at_a_time() -> None:
     clock = Clock()
     throttle = Throttle(clock=clock)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import struct
 import threading
 from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING
 
+import pytest
 from fetch.serving import always, answer, content
 from odd_responses import FIVE, OK, LoopbackServer, read_request
 
@@ -15,7 +18,6 @@ from amicrawl.capture import Failure
 from amicrawl.fetch import Wire, WireRequest
 
 if TYPE_CHECKING:
-    import socket
     from collections.abc import Callable
 
     from fetch.serving import Run
@@ -68,6 +70,45 @@ def test_a_kept_connection_that_dies_with_the_next_request_is_replaced_once(
         assert [content(capture) for capture in captures] == [b"hello"] * 2
     assert [request.split()[1] for request in received if request] == [b"/0", b"/1", b"/1"]
     assert told == [0, 0, 1, 1, 1], "dialled, sent; sent on the kept one, dialled, sent"
+
+
+def test_a_kept_connection_that_is_reset_by_the_next_request_is_replaced_once(
+    run: Run, make_wire: Callable[..., Wire]
+) -> None:
+    received: list[bytes] = []
+
+    def serve(connection: socket.socket) -> None:
+        received.append(read_request(connection))
+        connection.sendall(OK + FIVE)
+        received.append(read_request(connection))
+        # Closed with this option, a socket sends RST in place of FIN.
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    with LoopbackServer(serve) as server:
+
+        async def fetch() -> list[Capture]:
+            async with make_wire() as wire:
+                return [await wire.fetch(WireRequest(url=f"{server.url}/{i}")) for i in range(2)]
+
+        captures = run(fetch())
+        assert [content(capture) for capture in captures] == [b"hello"] * 2
+    assert [request.split()[1] for request in received if request] == [b"/0", b"/1", b"/1"]
+
+
+@pytest.mark.parametrize(("max_idle", "connections"), [(0.02, 2), (60.0, 1)])
+def test_a_connection_that_was_idle_for_too_long_is_not_used_again(
+    run: Run, make_wire: Callable[..., Wire], max_idle: float, connections: int
+) -> None:
+    with LoopbackServer(always(OK + FIVE)) as server:
+
+        async def fetch() -> list[Capture]:
+            async with make_wire(wire={"max_idle": max_idle}) as wire:
+                first = await wire.fetch(WireRequest(url=server.url))
+                await asyncio.sleep(0.05)
+                return [first, await wire.fetch(WireRequest(url=server.url))]
+
+        assert [content(capture) for capture in run(fetch())] == [b"hello"] * 2
+    assert server.connections == connections
 
 
 def test_a_post_is_sent_once_and_on_a_connection_of_its_own(

@@ -13,8 +13,10 @@ from amicrawl.disk import Disk
 from amicrawl.frontier import LivePartition
 from amicrawl.frontier.arena import entry_of
 from amicrawl.frontier.format.partition import Partition, columns_of
+from amicrawl.frontier.format.reader import read_partition
 from amicrawl.frontier.format.schema import HOST_ROW, ROW
 from amicrawl.frontier.format.writer import WriteOptions, write_partition
+from amicrawl.frontier.store.generations import begin_with
 from amicrawl.frontier.url_row import HostRow, UrlRow
 from amicrawl.urls import UrlKey, host_key, seed_key, url_key
 
@@ -80,6 +82,28 @@ def test_of_two_rows_for_one_page_the_one_that_was_crawled_stays(tmp_path: Path)
     assert partition.get(number).crawl_count == 3
     assert partition.state.meta == {b"amicrawl.identity": b"canonical"}
     partition.abandon()
+
+
+def test_what_follows_an_adoption_is_never_replayed_onto_what_was_there_before(tmp_path: Path) -> None:
+    """The journals name rows by the new keys: applied to the old rows, they would make pages twice."""
+    directory = tmp_path / "p"
+    foreign(directory, [(seed_key(url), url) for url in SEEDED])
+    arena_length = len(read_partition(directory / "snap-1.meguri").arena)
+    begin_with(directory, arena_length=arena_length, disk=Disk())
+    partition = LivePartition(directory, disk=Disk(), hour=HOUR, meta={})
+    number = partition.find(*url_key(SEEDED[0], Identity.CANONICAL))
+    assert number is not None
+    partition.put(number, partition.get(number)._replace(crawl_count=7))
+    partition.flush()
+    partition.abandon()
+    tail = max(directory.glob("log-*")).read_bytes()
+    (newest,) = (path for path in directory.glob("snap-*") if path.name != "snap-1.meguri")
+    newest.write_bytes(b"damaged")
+    last = LivePartition(directory, disk=Disk(), hour=HOUR, meta={})
+    assert last.opened.frames == 0
+    assert [last.get(row).crawl_count for row in range(len(last))] == [0, 0]
+    last.abandon()
+    assert (tail,) == tuple(path.read_bytes() for path in directory.glob("log-*.tail"))
 
 
 def test_the_directories_of_the_reference_become_ours(tmp_path: Path) -> None:

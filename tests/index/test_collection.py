@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.parquet as pq
 import pytest
 from archive_reading import TOOLS, check_sealed
 from index.archive_files import gzip_member, http, unexpected, warc
@@ -193,6 +194,13 @@ def test_what_is_done_is_not_done_again(sources: Path, tmp_path: Path) -> None:
     assert run(source, *few, "cdxj").exit_code == 0
     assert set(products(out)) == {"cdxj/x.warc.cdxj"}, "what was made of the old file is gone"
     assert b"site2" in (out / "cdxj" / "x.warc.cdxj").read_bytes()
+
+    index, size = out / "cdxj" / "x.warc.cdxj", source.stat().st_size
+    lines = index.read_bytes().splitlines()
+    source.write_bytes(source.read_bytes()[: size // 2].ljust(size, b"\0"))
+    assert run(source, *few, "cdxj").exit_code == 5
+    assert len(index.read_bytes().splitlines()) < len(lines), "changed at equal size, it is read again"
+    source.write_bytes((sources / "2.warc.gz").read_bytes())
 
     (out / "done" / "x.warc.json").write_bytes(b'{"version": 1, "products": [[[')
     assert run(source, *few, "cdxj,wat").exit_code == 0
@@ -475,6 +483,11 @@ def test_a_step_that_fails_is_told_and_taken_again(tmp_path: Path) -> None:
     assert run(source, *asked).exit_code == 0
     assert {path: path.stat().st_ino for path in (out / "table").rglob("*.parquet")} == table
     assert json.loads((out / "summary.json").read_bytes())["captures"] == 3
+    index = out / "cdxj" / "x.warc.cdxj"
+    index.write_bytes(index.read_bytes().replace(b'"status": "200"', b'"status": "404"'))
+    assert run(source, *asked).exit_code == 0
+    rows = pq.read_table(out / "table", columns=["fetch_status"])["fetch_status"].to_pylist()
+    assert rows == [404] * 3, "the steps are taken again for an index changed at equal size"
     write_pages(source, pages(0, of=5))
     assert run(source, *asked).exit_code == 0
     assert json.loads((out / "summary.json").read_bytes())["captures"] == 5

@@ -201,6 +201,14 @@ class TestBothInMemoryAndSetAside:
         assert result.puids == ["fmt/1", "fmt/2", "fmt/0"]
         assert (result.counts.by_digest, result.counts.by_key) == (2, 1)
 
+    def test_a_record_of_another_digest_is_not_joined_by_key_and_second(
+        self, tmp_path: Path, held: int | None
+    ) -> None:
+        sides = [side_line("fmt/1", digest="sha1:BBB")]
+        result = merge_lines(tmp_path, [line(digest="AAA")], sides, held=held)
+        assert result.puids == [None]
+        assert (result.counts.by_key, result.counts.unmatched, result.counts.records_unused) == (0, 1, 1)
+
     def test_records_that_cannot_be_told_apart_are_given_to_nobody(
         self, tmp_path: Path, held: int | None
     ) -> None:

@@ -102,6 +102,17 @@ def test_nested_escapes_are_decoded_however_deep() -> None:
     assert surt("http://h/%2%35%34%31") == "h)/a"
 
 
+@pytest.mark.parametrize(("others", "is_removed"), [(0, True), (15, True), (16, False), (40, False)])
+def test_of_the_segments_that_look_like_sessions_the_last_sixteen_are_looked_at(
+    others: int, is_removed: bool
+) -> None:
+    """Each costs a search for the file name behind it: without a limit, the square of the length."""
+    session = "(" + "s" * 24 + ")/"
+    key = surt(f"http://h/{session}x.aspx%3f/" + ("(" + "o" * 24 + ")/") * others)
+    assert (session not in key) == is_removed
+    assert key.count("(" + "o" * 24 + ")") == others
+
+
 @given(url=st.one_of(URLS, ANY_TEXT))
 @settings(max_examples=400, deadline=None)
 def test_a_key_fits_into_a_line_of_an_index(url: str) -> None:
