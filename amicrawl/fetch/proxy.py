@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 HOST_PORT = r"(?:\[[^][/?#@\\]+\]|[^][/?#@\\:]+)(?::[0-9]{0,5})?"
 _PROXY = re.compile(rf"(?:(https?|socks4a?|socks5h?)://)?(?:([^/?#@]*)@)?({HOST_PORT})/?", re.IGNORECASE)
 _ENDS_IN_PORT = re.compile(r":[0-9]+$")
+_PORTS = {"http": 80, "https": 443}
+_SOCKS_PORT = 1080
 _LONGEST_ANSWER = 64 * 1024
 _SOCKS4_GRANTED = 90
 _SOCKS5_REPLIES = {
@@ -83,8 +85,7 @@ def proxy_of(url: str) -> Proxy:
     user, password = None, ""
     if parts[2] is not None:
         user, _, password = (unquote(part) for part in parts[2].partition(":"))
-    # There is no standard for the ports; these are curl's.
-    target = host_and_port(parts[3], default=443 if scheme == "https" else 1080)
+    target = host_and_port(parts[3], default=_PORTS.get(scheme, _SOCKS_PORT))
     return Proxy(kind, scheme, target, user, password)
 
 

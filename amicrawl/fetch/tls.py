@@ -56,6 +56,8 @@ class TlsSettings:
     """The oldest version, `TLSv1.0` to `TLSv1.3`."""
     maximum: str | None = None
     """The newest version."""
+    key_log: Path | None = None
+    """A file that session keys are appended to, by lines as of `SSLKEYLOGFILE`."""
 
 
 class _Known(NamedTuple):
@@ -259,6 +261,13 @@ def _on_certificate(
 
 
 def _set_up(context: SSL.Context, settings: TlsSettings) -> None:
+    if (key_log := settings.key_log) is not None:
+
+        def log(_: SSL.Connection, line: bytes) -> None:
+            with key_log.open("ab") as file:
+                file.write(line + b"\n")
+
+        context.set_keylog_callback(log)
     for version, limit in (
         (settings.minimum, context.set_min_proto_version),
         (settings.maximum, context.set_max_proto_version),

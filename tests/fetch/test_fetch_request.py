@@ -264,7 +264,7 @@ def test_a_proxy_that_cannot_be_followed_is_the_callers_fault(proxy: str) -> Non
 @pytest.mark.parametrize(
     ("proxy", "kind", "host_and_port"),
     [
-        ("http://proxy.example", ProxyKind.HTTP, ("proxy.example", 1080)),
+        ("http://proxy.example", ProxyKind.HTTP, ("proxy.example", 80)),
         ("https://proxy.example/", ProxyKind.HTTP, ("proxy.example", 443)),
         ("http://user:secret@proxy.example:3128", ProxyKind.HTTP, ("proxy.example", 3128)),
         ("proxy.example:3128", ProxyKind.HTTP, ("proxy.example", 3128)),

@@ -315,6 +315,18 @@ def test_versions_and_ciphers_are_those_that_are_set(
     assert refused.failure is Failure.TLS_HANDSHAKE
 
 
+def test_session_keys_are_written_where_a_file_is_named_for_them(
+    fetch_from: Callable[..., Capture], authority: trustme.CA, tmp_path: Path
+) -> None:
+    keys = tmp_path / "keys"
+    secured_server = secured(context(authority), always(OK + FIVE))
+    capture = fetch_from(secured_server, tls_settings=TlsSettings(key_log=keys))
+    capture.body.close()
+    lines = keys.read_text().splitlines()
+    assert "CLIENT_TRAFFIC_SECRET_0" in {line.split()[0] for line in lines}
+    assert {len(line.split()) for line in lines} == {3}
+
+
 @pytest.mark.parametrize("settings", [TlsSettings(minimum="SSLv3"), TlsSettings(ciphers="no such")])
 def test_a_tls_setting_that_openssl_does_not_have_is_refused(
     run_once: Run, make_wire: Callable[..., Wire], settings: TlsSettings

@@ -22,6 +22,7 @@ from scrapy.exceptions import (
 from amicrawl.capture import Failure, Truncation
 from amicrawl.crawl.carried import META_JSON
 from amicrawl.crawl.findings import final_url
+from amicrawl.crawl.guest.names import guest_resolver
 from amicrawl.crawl.guest.receiving import Receipt
 from amicrawl.crawl.guest.responses import failure_of, headers_of, response_of
 from amicrawl.crawl.guest.tls import policy_of, say_how, tls_settings_of
@@ -59,7 +60,7 @@ class GuestHandler(BaseDownloadHandler):
             at_once=settings.getint("CONCURRENT_REQUESTS"),
             tls=policy_of(settings),
             tls_settings=tls_settings_of(settings),
-            resolver=self._run.resolver,
+            resolver=guest_resolver(self._run.config),
         )
         self._timeout = settings.getfloat("DOWNLOAD_TIMEOUT")
         self._max_size = settings.getint("DOWNLOAD_MAXSIZE")
@@ -171,8 +172,13 @@ class GuestHandler(BaseDownloadHandler):
 
 
 def _proxy_of(request: Request) -> str:
-    """Return the proxy of *request*; a SOCKS one with the password that Scrapy has put into a field."""
+    """Return the proxy of *request*, an HTTP one where it has no scheme.
+
+    A SOCKS proxy gets the password that Scrapy has put into a field.
+    """
     proxy: str = request.meta.get("proxy") or ""
+    if proxy and "://" not in proxy:
+        proxy = f"http://{proxy}"
     field = request.headers.get(b"Proxy-Authorization") if proxy.lower().startswith("socks") else None
     if field is None or not field.startswith(b"Basic "):
         return proxy

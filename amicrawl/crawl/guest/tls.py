@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from amicrawl.config import TlsPolicy
@@ -45,7 +48,20 @@ def tls_settings_of(settings: BaseSettings) -> TlsSettings:
     if minimum is None and maximum is None and method in _VERSIONS:
         minimum = maximum = method
     ciphers = settings["DOWNLOADER_CLIENT_TLS_CIPHERS"] or "DEFAULT"
-    return TlsSettings(ciphers=ciphers, minimum=minimum, maximum=maximum)
+    return TlsSettings(ciphers=ciphers, minimum=minimum, maximum=maximum, key_log=_key_log())
+
+
+def _key_log() -> Path | None:
+    """Return the file that the environment names for session keys, if it can be written."""
+    name = "" if sys.flags.ignore_environment else os.environ.get("SSLKEYLOGFILE", "")
+    if not name:
+        return None
+    try:
+        with Path(name).open("ab"):
+            return Path(name)
+    except OSError as error:
+        logger.warning("Cannot write TLS session keys to %s: %s", name, error)
+        return None
 
 
 def say_how(host: str, tls: Tls) -> None:
