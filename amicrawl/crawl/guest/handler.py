@@ -18,6 +18,7 @@ from scrapy.exceptions import (
     DownloadFailedError,
     UnsupportedURLSchemeError,
 )
+from scrapy.utils.url import add_http_if_no_scheme
 
 from amicrawl.capture import Failure, Truncation
 from amicrawl.crawl.carried import META_JSON
@@ -176,9 +177,10 @@ def _proxy_of(request: Request) -> str:
 
     A SOCKS proxy gets the password that Scrapy has put into a field.
     """
-    proxy: str = request.meta.get("proxy") or ""
-    if proxy and "://" not in proxy:
-        proxy = f"http://{proxy}"
+    proxy = request.meta.get("proxy") or ""
+    if proxy:
+        # Scrapy's middleware leaves `//host:port` of one with a password and without a scheme.
+        proxy = add_http_if_no_scheme(proxy)
     field = request.headers.get(b"Proxy-Authorization") if proxy.lower().startswith("socks") else None
     if field is None or not field.startswith(b"Basic "):
         return proxy
