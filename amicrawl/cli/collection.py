@@ -18,8 +18,8 @@ from amicrawl.cli.archive_files import (
 from amicrawl.cli.collection_report import report_lines
 from amicrawl.cli.collection_steps import STEPS, source_of, take_steps
 from amicrawl.cli.detector_lines import detector_lines
+from amicrawl.cli.file_work import Screen
 from amicrawl.cli.processes import Processes, as_many, to_be_continued
-from amicrawl.cli.progress_line import ProgressLine
 from amicrawl.cli.table import (
     Crawl,
     Flat,
@@ -29,17 +29,18 @@ from amicrawl.cli.table import (
     Subset,
     table_options,
 )
-from amicrawl.cli.terminal import counted, harmless, human_size
+from amicrawl.cli.terminal import harmless
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, UsageError
 from amicrawl.index.collection.collecting import collect, jobs_for
 from amicrawl.index.collection.marks import write_whole
-from amicrawl.index.collection.products import COMPAT, POST, PRODUCTS, characteriser
+from amicrawl.index.collection.products import PRODUCTS, ProductOptions
 from amicrawl.index.collection.report import as_object
-from amicrawl.index.lines.cdxj import Compat
+from amicrawl.index.lines.cdxj import Compat, IndexOptions
+from amicrawl.index.sidecar.detectors import installed_detectors
 
 if TYPE_CHECKING:
-    from amicrawl.index.collection.collecting import Collected, State
+    from amicrawl.index.collection.collecting import Collected
 
 _ALL = "all"
 _NAMES = ", ".join([*PRODUCTS, *STEPS])
@@ -87,16 +88,16 @@ def collection(
     check_root(dir_root)
     sources = archive_files(files)
     make_directory(out)
-    settings = {COMPAT: compat.value, **({POST: "1"} if post else {})}
     options = table_options(schema, flat=flat, crawl=crawl, segment=segment, subset=subset)
     steps = [name for name in STEPS if name in wanted]
     source = source_of(wanted)
     to_make = [name for name in PRODUCTS if name in wanted or (steps and name == source)]
     if not _DETECTING.isdisjoint(to_make):
-        for line in detector_lines(characteriser().detectors.versions()):
+        for line in detector_lines(installed_detectors().versions()):
             typer.echo(harmless(line), err=True)
-    work = jobs_for(sources, out, products=to_make, settings=settings, root=dir_root)
-    screen = _Screen()
+    how = ProductOptions(IndexOptions(compat=compat, post=post))
+    work = jobs_for(sources, out, products=to_make, options=how, root=dir_root)
+    screen = Screen()
     with to_be_continued(screen.end):
         collected = collect(
             work, processes=as_many(jobs), show=screen.show, patience=timedelta(seconds=patience)
@@ -140,27 +141,3 @@ def _show_report(collected: Collected, out: Path) -> None:
 
 def _lines(collected: Collected) -> list[str]:
     return [harmless(line, limit=2000) for line in report_lines(collected)]
-
-
-class _Screen:
-    """Says on a line how far it is."""
-
-    def __init__(self) -> None:
-        self._line = ProgressLine()
-        self._shown = -1.0
-
-    def show(self, state: State) -> None:
-        if 0 <= state.seconds - self._shown < 0.2:
-            return
-        self._shown = state.seconds
-        rate = state.read / state.seconds if state.seconds else 0
-        left = f", {(state.total - state.read) / rate:,.0f} s left" if rate else ""
-        failed = f", {state.failed:,} failed" if state.failed else ""
-        read = f"{human_size(state.read)} of {human_size(state.total)}, {human_size(int(rate))}/s"
-        self._line.show(
-            f"{state.done:,} of {counted(state.files, 'file')}{failed}, "
-            f"{counted(state.records, 'record')}, {read}{left}"
-        )
-
-    def end(self) -> None:
-        self._line.clear()

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from amicrawl.cli.engine import Engine, EngineOption, Master
-from amicrawl.cli.index_work import STANDARD, Whole, Work, index_files
+from amicrawl.cli.index_work import STANDARD, Whole, index_files
 from amicrawl.cli.processes import Processes
 from amicrawl.errors import UsageError
+from amicrawl.index.collection.products import ProductOptions
 from amicrawl.index.lines.cdx_text import Layout
 from amicrawl.index.lines.cdxj import Compat, IndexOptions
 from amicrawl.index.reading.records import RECORD_TYPES
@@ -114,15 +115,16 @@ def index(
     on_spark = engine is Engine.SPARK
     if on_spark and (STANDARD in files or (whole.is_asked_for and out is None and whole.parts is None)):
         raise UsageError("Workers read and write files. Name files, and a directory with -o.")
-    work = Work(
-        options,
-        layout,
-        packed=packed and not whole.is_asked_for,
-        again=again,
+    index_files(
+        files,
+        out,
+        options=ProductOptions(options, layout, packed=packed and not whole.is_asked_for),
+        whole=whole,
+        root=root,
         processes=jobs,
+        again=again,
         master=master if on_spark else None,
     )
-    index_files(files, out, work=work, whole=whole, root=root)
 
 
 def _options(

@@ -8,16 +8,18 @@ from typing import Annotated
 import typer
 
 from amicrawl.cli.archive_files import ArchiveFiles, archive_files
+from amicrawl.cli.processes import Processes
 from amicrawl.cli.wet import make_all
 
 Out = Annotated[Path, typer.Option("-o", "--out", help="Directory for the WAT files.")]
 
 
-def wat(files: ArchiveFiles, out: Out = Path()) -> None:
+def wat(files: ArchiveFiles, out: Out = Path(), jobs: Processes = 0) -> None:
     """Write what every record of FILES says of itself, and every page of its links, as X.warc.wat.gz.
 
-    Exit code 5 where something of a file is lost; the rest of it is written.
+    A file that is done is not done again. Exit code 5 where something of a file is lost; the rest of it
+    is written.
 
     Example: amicrawl wat *.warc.gz -o wat/
     """
-    make_all("wat", archive_files(files), out)
+    make_all("wat", archive_files(files), out, processes=jobs)

@@ -1,4 +1,4 @@
-"""Archive files indexed over a Spark cluster: each by one task, with the function of the local engine.
+"""Products of archive files over a Spark cluster: each file by one task, as the local engine does it.
 
 Sources and output are paths that all workers see under the same names. What a task writes is what a
 process on one machine writes, byte for byte, its mark included: so what is done is not done again,
@@ -14,16 +14,17 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from amicrawl.errors import InputError
-from amicrawl.index.indexing import finished, index_file
-from amicrawl.index.workers import Lost
+from amicrawl.index.collection.file import collect_file
+from amicrawl.index.collection.marks import read_mark
+from amicrawl.index.workers import Done, Lost
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from pyspark.sql import SparkSession
 
-    from amicrawl.index.collection.marks import Outcome
-    from amicrawl.index.indexing import IndexJob
+    from amicrawl.index.collection.collecting import Told
+    from amicrawl.index.collection.file import FileJob
 
 _FIELDS: list[pa.Field[Any]] = [
     pa.field("job", pa.int64()),
@@ -34,9 +35,7 @@ _CAME = pa.schema(_FIELDS)
 _MOST_REASON = 2000
 
 
-def index_on_spark(
-    spark: SparkSession, jobs: Sequence[IndexJob]
-) -> Iterator[tuple[IndexJob, Outcome | Lost[IndexJob]]]:
+def done_on_spark(spark: SparkSession, jobs: Sequence[FileJob]) -> Iterator[Told]:
     """Do *jobs* and yield what came of each, in order, once all are done.
 
     Paths are made absolute, for workers have working directories of their own. Raises InputError where
@@ -62,27 +61,27 @@ def index_on_spark(
         )
     except (PySparkException, Py4JError) as error:
         reason = str(error).partition("\n")[0][:500]
-        raise InputError(f"Spark could not index the files: {reason}. Its own log says more.") from error
+        raise InputError(f"Spark could not read the files: {reason}. Its own log says more.") from error
     for row in sorted(rows, key=lambda row: int(row["job"])):
         job = jobs[row["job"]]
-        outcome = finished(job)
+        outcome = read_mark(job.mark, source=job.source, settings=job.settings, out=job.out)
         if row["error"]:
-            yield job, Lost(job, row["reason"], None, row["error"])
-        elif outcome is None:
-            reason = f"a worker indexed it, but {job.path} is not here. Give a directory that all share."
-            yield job, Lost(job, reason, None)
+            yield Lost(job, row["reason"], None, row["error"])
+        elif outcome is None or not {*job.products} <= outcome.products.keys():
+            reason = f"a worker read it, but {job.path} is not here. Give a directory that all share."
+            yield Lost(job, reason, None)
         else:
-            yield job, outcome
+            yield Done(job, outcome)
 
 
-def came_of(batches: Iterable[pa.RecordBatch], jobs: Sequence[IndexJob]) -> Iterator[pa.RecordBatch]:
+def came_of(batches: Iterable[pa.RecordBatch], jobs: Sequence[FileJob]) -> Iterator[pa.RecordBatch]:
     """Do the jobs whose numbers are in *batches*, and yield what came of each; one may fail."""
     for batch in batches:
         numbers: Any = batch["id"].to_pylist()
         for number in numbers:
             error = reason = ""
             try:
-                index_file(jobs[number], lambda _: None)
+                collect_file(jobs[number], lambda _: None)
             except Exception as caught:  # noqa: BLE001  # whatever it is, it costs this job only
                 error, reason = type(caught).__name__, str(caught)[:_MOST_REASON]
             yield pa.RecordBatch.from_pydict(

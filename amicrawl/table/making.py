@@ -24,10 +24,16 @@ from amicrawl.errors import UsageError
 from amicrawl.index.claim import claimed
 from amicrawl.index.collector import collector_at_rest
 from amicrawl.index.lines.arrow_texts import numbers_of
+from amicrawl.index.lines.sorting import LineSort
 from amicrawl.index.steady_memory import steady_memory
 from amicrawl.table.block_rows import rows_of_block
-from amicrawl.table.line_sort import LineSort
-from amicrawl.table.ordering import NotInOrderError, blocks_in_order, last_in_order, sort_lines
+from amicrawl.table.ordering import (
+    NotInOrderError,
+    blocks_in_order,
+    last_in_order,
+    sort_lines,
+    sorted_blocks,
+)
 from amicrawl.table.partition import MONTH_PREFIX, NOWHERE, Place
 from amicrawl.table.schema import EOT, SCHEMA_VERSION
 from amicrawl.table.suffixes import list_version
@@ -148,7 +154,7 @@ def _made_table(job: _Job) -> TableReport:
         report = TableReport()
         with collector_at_rest(), steady_memory(), LineSort(scratch=job.out, disk=job.disk) as sort:
             in_order = sort_lines(job.inputs, sort, damaged=damaged)
-            job.do(sort.blocks(), report, in_order=in_order, is_sure=True)
+            job.do(sorted_blocks(sort), report, in_order=in_order, is_sure=True)
     write_report(job.out, report, disk=job.disk)
     return report
 

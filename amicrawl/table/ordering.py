@@ -2,15 +2,15 @@
 
 Most files are in order already, and those of a sharded index follow each other, so `blocks_in_order`
 takes them as they are, merges what overlaps, and has to be given up only where lines are not in order.
-Then all of them are sorted outside memory (`line_sort.py`). In byte order a line comes by key, then by
-timestamp, as long as no key holds an octet below the space that ends it; `sort_lines` says whether one
-does.
+Then all of them are sorted outside memory (`index/lines/sorting.py`). In byte order a line comes by key,
+then by timestamp, as long as no key holds an octet below the space that ends it; `sort_lines` says
+whether one does.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from itertools import pairwise, starmap
+from itertools import islice, pairwise, starmap
 from operator import le
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from amicrawl.table.line_sort import LineSort
+    from amicrawl.index.lines.sorting import LineSort
 
 MOST_MERGED = 64
 """Files that are read side by side."""
@@ -57,13 +57,20 @@ def sort_lines(
     for path in paths:
         try:
             for octets in octet_blocks(path):
-                sort.add(octets)
+                sort.add_block(octets)
                 # A line has such octets in its key or not at all: in JSON they are escaped.
                 is_low = np.frombuffer(octets, np.uint8) < _SPACE
                 in_order = in_order and np.count_nonzero(is_low) == octets.count(b"\n")
         except DamagedFileError as error:
             damaged(error)
     return in_order
+
+
+def sorted_blocks(sort: LineSort) -> Iterator[bytes]:
+    """Yield the lines of *sort*, many at a time."""
+    lines = sort.lines()
+    while some := list(islice(lines, _LINES)):
+        yield b"".join(some)
 
 
 def blocks_in_order(

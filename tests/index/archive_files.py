@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import zlib
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from amicrawl.index.collection.file import FileJob
+from amicrawl.index.collection.products import LeftOutError, LineMaker, ProductOptions
+from amicrawl.index.lines.cdx_text import Layout, cdx_line
+from amicrawl.index.reading.pairs import paired
+from amicrawl.index.reading.records import Broken
 
-    from amicrawl.index.reading.records import Broken
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from amicrawl.index.lines.cdxj import IndexOptions
+    from amicrawl.index.reading.records import Record
 
 DIGEST = "sha1:G7HRM7BGOKSKMSXZAHMUQTTV53QOFSMK"
 URL = "http://www.example.org/"
@@ -90,3 +98,25 @@ def exchange(
 def unexpected(broken: Broken) -> NoReturn:
     """Take *broken* for a failure of the test."""
     pytest.fail(str(broken))
+
+
+def index_lines(
+    records: Iterable[Record],
+    filename: str,
+    *,
+    options: IndexOptions,
+    layout: Layout = Layout.CDXJ,
+    on_broken: Callable[[Broken], None],
+) -> Iterator[bytes]:
+    """Yield the index lines of *records*, as they come."""
+    how = ProductOptions(options, layout)
+    maker = LineMaker(FileJob(Path(filename), filename, Path(), ("cdxj",), filename, how))
+    pairs = paired(records) if options.needs_pairs else ((record, None) for record in records)
+    for record, partner in pairs:
+        try:
+            line = maker.line_of(record, partner)
+        except LeftOutError as error:
+            on_broken(Broken(record.path, record.offset, str(error)))
+        else:
+            if line is not None:
+                yield cdx_line(line, layout) if layout.letters else line.encoded()

@@ -22,8 +22,9 @@ from typer.testing import CliRunner
 
 from amicrawl.cli import app
 from amicrawl.errors import AmicrawlError
+from amicrawl.index.collection.detecting import Merged, Remembering, Sidecar
 from amicrawl.index.collection.file import FileJob
-from amicrawl.index.collection.products import LeftOutError, Merged, Remembering, Seen, Sidecar
+from amicrawl.index.collection.products import LeftOutError, LineMaker, Seen
 from amicrawl.index.derivatives.file import Maker
 from amicrawl.index.reading.records import read_records
 from amicrawl.index.sidecar.detectors import Detectors
@@ -43,8 +44,7 @@ from pathlib import Path
 from amicrawl.index.collection.collecting import collect, jobs_for
 source, out, products = sys.argv[1:]
 sources = sorted(Path(source).iterdir())
-settings = {"compat": "cdxj-indexer"}
-jobs = jobs_for(sources, Path(out), products=products.split(","), settings=settings)
+jobs = jobs_for(sources, Path(out), products=products.split(","))
 collected = collect(jobs, processes=1)
 print(*(f"{failed.source.name}: {failed.reason}" for failed in collected.failed), sep="\\n")
 """
@@ -349,7 +349,7 @@ def test_a_detector_that_fails_is_told_and_what_others_find_is_kept(tmp_path: Pa
     sidecar = Sidecar(tmp_path / "x.meta.gz", job, Maker(), detectors=detectors)
     merged = Merged(tmp_path / "x.cdxj", job, Maker())
     for one in read_records(source, on_broken=unexpected):
-        seen = Seen(one, None, job)
+        seen = Seen(one, None, LineMaker(job))
         told = "a detector failed at this record: failing" if one.type == "response" else None
         for product in (sidecar, merged):
             assert _loss_at(product, seen) == told

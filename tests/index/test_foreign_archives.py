@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from index.archive_files import unexpected
+from index.archive_files import index_lines, unexpected
 from urls.vectors import CORPORA
 
-from amicrawl.index.indexing import index_lines
 from amicrawl.index.lines.cdxj import Compat, IndexOptions, parse_cdxj
 from amicrawl.index.reading.records import Broken, read_records
 

@@ -9,9 +9,8 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from index.archive_files import ARC_HEADER, DIGEST, arc, http, packed, unexpected, warc
+from index.archive_files import ARC_HEADER, DIGEST, arc, http, index_lines, packed, unexpected, warc
 
-from amicrawl.index.indexing import index_lines
 from amicrawl.index.lines.cdx_text import Layout
 from amicrawl.index.lines.cdxj import Compat, IndexOptions, parse_cdxj, timestamp_of
 from amicrawl.index.reading.records import Broken, read_records

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from amicrawl.errors import OutputError
-from amicrawl.index.lines.sorting import external_sort, merged_files, without_repeats
+from amicrawl.index.lines.sorting import LineSort, external_sort, merged_files, without_repeats
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +27,19 @@ def test_lines_come_in_the_order_of_their_bytes(
 ) -> None:
     scratch = tmp_path_factory.getbasetemp()
     assert list(external_sort(lines, memory=memory, scratch=scratch)) == sorted(lines)
+
+
+@settings(deadline=None)
+@given(st.lists(LINES), st.integers(1, 2000))
+def test_lines_that_come_in_blocks_are_cut_at_line_feeds_only(
+    tmp_path_factory: pytest.TempPathFactory, blocks: list[list[bytes]], memory: int
+) -> None:
+    scratch = tmp_path_factory.mktemp("sort")
+    with LineSort(scratch=scratch, memory=memory) as sort:
+        for lines in blocks:
+            sort.add_block(b"".join(lines))
+        assert list(sort.lines()) == sorted(line for lines in blocks for line in lines)
+    assert not list(scratch.iterdir())
 
 
 def test_more_pieces_than_may_be_open_are_merged_in_turns(tmp_path: Path) -> None:
@@ -62,6 +75,11 @@ def test_nothing_is_left_behind_where_the_lines_end_in_an_error(tmp_path: Path) 
     with pytest.raises(ZeroDivisionError):
         list(external_sort(lines(), memory=4096, scratch=tmp_path))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_directory_that_is_gone_is_told(tmp_path: Path) -> None:
+    with LineSort(scratch=tmp_path / "gone", memory=4) as sort, pytest.raises(OutputError):
+        sort.add(b"abc\n")
 
 
 @pytest.mark.parametrize("memory", [100, 40_000])

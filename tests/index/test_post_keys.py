@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from index.archive_files import exchange, gzip_member, http, packed, unexpected, warc
+from index.archive_files import exchange, gzip_member, http, index_lines, packed, unexpected, warc
 
-from amicrawl.index.indexing import index_lines
 from amicrawl.index.lines.cdxj import Compat, IndexOptions, parse_cdxj
 from amicrawl.index.lines.post_key import LONGEST_QUERY, keyed_by_body
 from amicrawl.index.reading.records import read_records

@@ -16,7 +16,8 @@ from typer.testing import CliRunner
 
 from amicrawl.cli import app
 from amicrawl.errors import ExitCode
-from amicrawl.index.indexing import MARKS, IndexJob, finished
+from amicrawl.index.collection.collecting import jobs_for
+from amicrawl.index.collection.file import MARKS
 from amicrawl.index.spark import came_of
 
 PROJECT = Path(__file__).parents[2]
@@ -54,13 +55,12 @@ def test_what_spark_maps_indexes_each_file_and_a_failure_costs_that_one_only(
     out = tmp_path / "out"
     (out / MARKS).mkdir(parents=True)
     sources = [archives / "a.warc.gz", archives / "missing.warc.gz"]
-    jobs = [IndexJob(source, out, f"{source.name}.cdxj", source.name) for source in sources]
+    jobs = jobs_for(sources, out, products=["cdxj"], in_directories=False)
     batches = [pa.record_batch({"id": [number]}) for number in (1, 0)]
     came = pa.Table.from_batches(came_of(batches, jobs)).to_pylist()
     assert [(row["job"], row["error"]) for row in came] == [(1, "InputError"), (0, "")]
     assert str(sources[1]) in came[0]["reason"]
-    assert finished(jobs[0]) is not None
-    assert finished(jobs[1]) is None
+    assert [path.name for path in sorted((out / MARKS).iterdir())] == ["a.warc.cdxj.json"]
 
 
 def test_spark_is_not_given_standard_input(tmp_path: Path) -> None:

@@ -15,21 +15,27 @@ from __future__ import annotations
 import time
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from amicrawl.disk import OPEN_SUFFIX, Disk, explained
-from amicrawl.errors import OutputError, UsageError
+from amicrawl.errors import InputError, OutputError, UsageError
 from amicrawl.index import workers
 from amicrawl.index.claim import claimed
 from amicrawl.index.collection.file import MARKS, FileJob, Progress, collect_file, wait_for_others
 from amicrawl.index.collection.marks import Outcome, read_mark
-from amicrawl.index.collection.products import PRODUCTS
+from amicrawl.index.collection.products import PRODUCTS, ProductOptions
 from amicrawl.index.derivatives.naming import named_apart
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Generator, Sequence
     from datetime import timedelta
     from pathlib import Path
+
+    Told = workers.Progress[FileJob] | workers.Done[FileJob, Outcome] | workers.Lost[FileJob]
+    """What comes of a file."""
+    Run = Callable[[Sequence[FileJob]], Generator[Told]]
+    """Does jobs."""
 
 
 FAILED = "failed"
@@ -45,6 +51,8 @@ class Failed(NamedTuple):
     offset: int
     """How far the reading had come when it was last heard of, in bytes."""
     reason: str
+    is_unreadable: bool = False
+    """Whether the file could not be read at all."""
 
 
 @dataclass
@@ -91,13 +99,15 @@ def collect(
     *,
     processes: int,
     show: Callable[[State], None] = lambda _: None,
+    came: Callable[[FileJob, Outcome | Failed], None] = lambda _job, _came: None,
     patience: timedelta = workers.PATIENCE,
     disk: Disk | None = None,
 ) -> Collected:
     """Make what *jobs* ask for, as far as it is not there, and return what came of all of them.
 
-    *show* is told how far it is. Raises OutputError where the collection's directory cannot be written
-    to, and UsageError where another process is writing there.
+    *show* is told how far it is, *came* what came of each file, as it comes. Raises OutputError where
+    the collection's directory cannot be written to, and UsageError where another process is writing
+    there.
     """
     if not jobs:
         return Collected()
@@ -106,11 +116,39 @@ def collect(
     with claimed(out):
         if not wait_for_others(out / MARKS):
             raise UsageError(f"Another process is writing to {out}. Wait until it has ended.")
-        collected = Collected(same_names=_same_names(jobs), not_named=_not_named(out, jobs))
-        waiting = _waiting(jobs, collected, disk or Disk())
-        _work(waiting, collected, processes=processes, patience=patience, show=show)
-        _put_in_order(collected, jobs)
-        return collected
+
+        def run(waiting: Sequence[FileJob]) -> Generator[Told]:
+            return workers.run_jobs(waiting, collect_file, processes=processes, patience=patience)
+
+        return collect_by(run, jobs, show=show, came=came, disk=disk)
+
+
+def collect_by(
+    run: Run | None,
+    jobs: Sequence[FileJob],
+    *,
+    show: Callable[[State], None] = lambda _: None,
+    came: Callable[[FileJob, Outcome | Failed], None] = lambda _job, _came: None,
+    again: bool = False,
+    disk: Disk | None = None,
+) -> Collected:
+    """Do as `collect`, where *run* does the jobs that are to be done; without it, this process does.
+
+    The directory is not claimed: runs for other files may write there too. With *again*, what is done
+    is done again.
+    """
+    if not jobs:
+        return Collected()
+    _make_directories(jobs[0].out, jobs)
+    collected = Collected(same_names=_same_names(jobs), not_named=_not_named(jobs[0].out, jobs))
+    waiting = _waiting(jobs, collected, disk or Disk(), again=again)
+    for job in jobs:
+        if job.stem in collected.outcomes:
+            came(job, collected.outcomes[job.stem])
+    work = _Work(collected, _Tracker(waiting, len(collected.before)), show, came)
+    work.do_here(waiting) if run is None else work.take(run(waiting))
+    _put_in_order(collected, jobs)
+    return collected
 
 
 def _same_names(jobs: Sequence[FileJob]) -> dict[str, int]:
@@ -133,34 +171,57 @@ def _put_in_order(collected: Collected, jobs: Sequence[FileJob]) -> None:
     collected.failed.sort(key=lambda failed: place[failed.source])
 
 
-def _work(
-    waiting: Sequence[FileJob],
-    collected: Collected,
-    *,
-    processes: int,
-    patience: timedelta,
-    show: Callable[[State], None],
-) -> None:
-    tracker = _Tracker(waiting, len(collected.before))
-    show(tracker.state())
-    running = workers.run_jobs(waiting, collect_file, processes=processes, patience=patience)
-    try:
-        for told in running:
-            if isinstance(told, workers.Done):
-                collected.outcomes[told.job.stem] = told.answer
-                tracker.done(told.job, told.answer)
-            elif isinstance(told, workers.Lost):
-                if told.error == OutputError.__name__:
-                    raise OutputError(told.reason)
-                offset = told.last.offset if told.last is not None else 0
-                collected.failed.append(Failed(told.job.source, offset, told.sentence))
-                _remove_half_made(told.job)
-                tracker.failed(told.job)
-            else:
-                tracker.progress(told.job, told.message)
-            show(tracker.state())
-    finally:
-        running.close()
+class _Work(NamedTuple):
+    """What is done with what comes of files."""
+
+    collected: Collected
+    tracker: _Tracker
+    show: Callable[[State], None]
+    came: Callable[[FileJob, Outcome | Failed], None]
+
+    def take(self, running: Generator[Told]) -> None:
+        """Take in all that comes."""
+        self.show(self.tracker.state())
+        try:
+            for told in running:
+                if isinstance(told, workers.Done):
+                    self.done(told.job, told.answer)
+                elif isinstance(told, workers.Lost):
+                    self.lost(told)
+                else:
+                    self.progress(told.job, told.message)
+        finally:
+            running.close()
+
+    def do_here(self, waiting: Sequence[FileJob]) -> None:
+        """Do all that is *waiting* in this process."""
+        for job in waiting:
+            try:
+                self.done(job, collect_file(job, partial(self.progress, job)))
+            except InputError as error:
+                self.lost(workers.Lost(job, str(error), None, InputError.__name__))
+
+    def progress(self, job: FileJob, at: Progress) -> None:
+        self.tracker.progress(job, at)
+        self.show(self.tracker.state())
+
+    def done(self, job: FileJob, outcome: Outcome) -> None:
+        self.collected.outcomes[job.stem] = outcome
+        self.tracker.done(job, outcome)
+        self.came(job, outcome)
+        self.show(self.tracker.state())
+
+    def lost(self, told: workers.Lost[FileJob]) -> None:
+        if told.error == OutputError.__name__:
+            raise OutputError(told.reason)
+        offset = told.last.offset if told.last is not None else 0
+        is_unreadable = told.error == InputError.__name__
+        failed = Failed(told.job.source, offset, told.sentence, is_unreadable)
+        self.collected.failed.append(failed)
+        _remove_half_made(told.job)
+        self.tracker.failed(told.job)
+        self.came(told.job, failed)
+        self.show(self.tracker.state())
 
 
 class _Tracker:
@@ -204,12 +265,12 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _waiting(jobs: Sequence[FileJob], collected: Collected, disk: Disk) -> list[FileJob]:
+def _waiting(jobs: Sequence[FileJob], collected: Collected, disk: Disk, *, again: bool) -> list[FileJob]:
     """Return what is left to do of *jobs*; the others go to *collected*."""
     waiting = []
     for job in jobs:
         known = read_mark(job.mark, source=job.source, settings=job.settings, out=job.out)
-        if known is None:
+        if known is None or again:
             _remove_old(job, disk)
             waiting.append(job)
             continue
@@ -224,22 +285,32 @@ def _waiting(jobs: Sequence[FileJob], collected: Collected, disk: Disk) -> list[
 
 def _remove_old(job: FileJob, disk: Disk) -> None:
     """Remove what was made of another version of the source, or by a run that was broken off."""
-    for path in (job.mark, *(kind.path(job) for kind in PRODUCTS.values())):
+    for path in (job.mark, *_paths_of(job)):
         with explained(path, "removed"):
-            if path.exists():
+            if path.is_file() and not path.is_symlink():
                 disk.remove(path)
 
 
 def _remove_half_made(job: FileJob) -> None:
     """Remove what the process was writing that *job* has cost."""
-    for kind in PRODUCTS.values():
-        path = kind.path(job)
+    for path in _paths_of(job):
         with explained(path, "removed"):
             path.with_name(path.name + OPEN_SUFFIX).unlink(missing_ok=True)
 
 
+def _paths_of(job: FileJob) -> list[Path]:
+    """Return where its products lie; in a directory of its own, those too that are not asked for."""
+    names = PRODUCTS if job.in_directories else job.products
+    return [PRODUCTS[name].path(job) for name in names]
+
+
 def _make_directories(out: Path, jobs: Sequence[FileJob]) -> None:
-    wanted = {PRODUCTS[name].directory for job in jobs for name in job.products if name in PRODUCTS}
+    wanted = {
+        PRODUCTS[name].directory
+        for job in jobs
+        for name in job.products
+        if name in PRODUCTS and job.in_directories
+    }
     for name in sorted({MARKS, *wanted}):
         with explained(out / name, "created"):
             (out / name).mkdir(parents=True, exist_ok=True)
@@ -250,17 +321,18 @@ def jobs_for(
     out: Path,
     *,
     products: Sequence[str],
-    settings: Mapping[str, str] | None = None,
+    options: ProductOptions | None = None,
     root: Path | None = None,
+    in_directories: bool = True,
 ) -> list[FileJob]:
     """Return the jobs that make *products* of *sources*, each named so that no two share a file.
 
     The index names a file by its path below *root*; without one, or elsewhere, by its name alone.
     """
+    options = options or ProductOptions()
     return [
-        FileJob(source, stem, out, tuple(products), name, {**(settings or {}), "filename": name})
+        FileJob(source, stem, out, tuple(products), _filename(source, root), options, in_directories)
         for source, stem in named_apart(sources).items()
-        for name in (_filename(source, root),)
     ]
 
 

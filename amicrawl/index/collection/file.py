@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from amicrawl.disk import explained
-from amicrawl.errors import AmicrawlError
+from amicrawl.errors import AmicrawlError, InputError
 from amicrawl.index.collection.marks import (
     MOST_LOSSES,
     Loss,
@@ -25,7 +25,14 @@ from amicrawl.index.collection.marks import (
     with_earlier,
     write_mark,
 )
-from amicrawl.index.collection.products import POST, PRODUCTS, LeftOutError, Seen, begun
+from amicrawl.index.collection.products import (
+    PRODUCTS,
+    LeftOutError,
+    LineMaker,
+    ProductOptions,
+    Seen,
+    begun,
+)
 from amicrawl.index.collector import collector_at_rest
 from amicrawl.index.derivatives.file import Maker
 from amicrawl.index.reading.pairs import paired
@@ -58,8 +65,7 @@ class FileJob:
     products: tuple[str, ...]
     filename: str
     """What the index calls the file."""
-    settings: Mapping[str, str] = field(default_factory=dict)
-    """How they are to be made: names of options and their values."""
+    options: ProductOptions = field(default_factory=ProductOptions)
     in_directories: bool = True
     """Whether each product has a directory of its own below `out`, as in a collection."""
     before: Outcome | None = None
@@ -68,7 +74,19 @@ class FileJob:
     @property
     def mark(self) -> Path:
         """Where it is written that the file is done."""
-        return self.out / MARKS / f"{self.stem}.json"
+        # Where products share a directory, so do their marks.
+        name = self.stem if self.in_directories else self.path.name
+        return self.out / MARKS / f"{name}.json"
+
+    @property
+    def path(self) -> Path:
+        """Where the first of its products lies."""
+        return PRODUCTS[self.products[0]].path(self)
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """What the products depend on besides the source, as the mark has it."""
+        return {**self.options.settings(), "filename": self.filename}
 
 
 class Progress(NamedTuple):
@@ -83,9 +101,9 @@ def collect_file(job: FileJob, tell: Callable[[Progress], None]) -> Outcome:
 
     Raises InputError where the source cannot be read, OutputError where a product cannot be written.
     """
-    maker = Maker()
+    maker = Maker(hostname=job.options.hostname)
     with _claimed(job.out / MARKS):
-        facts = job.source.stat()
+        facts = _facts_of(job.source)
         reader = FileReader(job, maker, tell=tell)
         products = reader.read()
         outcome = Outcome(
@@ -103,6 +121,15 @@ def collect_file(job: FileJob, tell: Callable[[Progress], None]) -> Outcome:
     return outcome
 
 
+def _facts_of(source: Path) -> os.stat_result:
+    try:
+        return source.stat()
+    except OSError as error:
+        raise InputError(
+            f"{source} cannot be read: {error.strerror or error}. Check path and permissions."
+        ) from error
+
+
 class FileReader:
     """Gives the records of one file to its products."""
 
@@ -112,9 +139,8 @@ class FileReader:
         maker: Maker,
         *,
         tell: Callable[[Progress], None] = lambda _: None,
-        on_loss: Callable[[Loss], None] = lambda _: None,
     ) -> None:
-        """Have *maker* make the products of *job*; *on_loss* is given each loss as it is found."""
+        """Have *maker* make the products of *job*."""
         self.records = 0
         """Records that were read."""
         self.lost = 0
@@ -123,7 +149,6 @@ class FileReader:
         self._job = job
         self._maker = maker
         self._tell = tell
-        self._on_loss = on_loss
         self._told = time.monotonic()
 
     def read(self) -> dict[str, Made]:
@@ -136,17 +161,19 @@ class FileReader:
             for name, product in begun(job, self._maker).items():
                 stack.callback(product.close)
                 products[name] = product
+            line_maker = LineMaker(job)
+            stack.callback(line_maker.close)
             for record, partner in self._records():
                 self.records += 1
-                self._give(Seen(record, partner, job), products)
+                self._give(Seen(record, partner, line_maker), products)
                 if not self.records % _COLLECTED_EVERY:
-                    gc.collect()
+                    gc.collect(1)  # of the young: what a page left is that, and the rest is modules
                 self._say_how_far(record)
             return self._sealed(products)
 
     def _records(self) -> Iterator[tuple[Record, Record | None]]:
         records = read_records(self._job.source, on_broken=self._broken)
-        if self._job.settings.get(POST):
+        if self._job.options.index.needs_pairs:
             yield from paired(records)
         else:
             yield from ((record, None) for record in records)
@@ -179,7 +206,6 @@ class FileReader:
 
     def _lose(self, offset: int, reason: str) -> None:
         self.lost += 1
-        self._on_loss(Loss(offset, reason))
         if self.lost <= MOST_LOSSES:
             self.losses.append(Loss(offset, reason))
 

@@ -1,29 +1,32 @@
 """The products that are made of one file, and what they share of a record.
 
-What several of them need of a record (its page, its lines in the index, what the detectors find) is
-worked out once, when the first of them asks.
+What several of them need of a record (its page, its line in the index, what the detectors find) is
+worked out once, when the first of them asks. What makes pages and findings is loaded when a product
+needs it: an index is made in less time than that takes.
 """
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
-from functools import cached_property, lru_cache
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from amicrawl.index.derivatives.wat import WatFile
-from amicrawl.index.derivatives.wet import WetFile
-from amicrawl.index.lines.cdxj import Compat, IndexOptions, cdxj_lines, is_wanted, timestamp_of
+from amicrawl.index.derivatives.file import NOT_NAMED, Publisher
+from amicrawl.index.lines.cdx_text import Layout, cdx_line
+from amicrawl.index.lines.cdxj import (
+    DEFAULT_OPTIONS,
+    IndexOptions,
+    line_of_wanted,
+    timestamp_of,
+    wanted_by,
+)
 from amicrawl.index.lines.line_file import LineFile
-from amicrawl.index.merging.fields import added_fields, with_fields, written
-from amicrawl.index.pages.page import page_of
-from amicrawl.index.sidecar.characterise import Characteriser
-from amicrawl.index.sidecar.detectors import installed_detectors
-from amicrawl.index.sidecar.file import SidecarFile
-from amicrawl.index.sidecar.findings import encode_block, parse_block
-from amicrawl.index.sidecar.subject import subject_of
+from amicrawl.index.reading.container import Container
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from amicrawl.index.collection.file import FileJob
@@ -32,68 +35,108 @@ if TYPE_CHECKING:
     from amicrawl.index.pages.page import Page
     from amicrawl.index.reading.records import Record
     from amicrawl.index.sidecar.findings import Findings
-    from amicrawl.index.sidecar.subject import Subject
 
 
-COMPAT = "compat"
-"""The setting that says whose lines the index has; see `cdxj.Compat`."""
-POST = "post"
-"""The setting that, with any value, makes the body of a POST part of its key."""
+@dataclass(frozen=True)
+class ProductOptions:
+    """How products are made, whatever they are made of."""
+
+    index: IndexOptions = DEFAULT_OPTIONS
+    layout: Layout = Layout.CDXJ
+    """What a line of the index looks like; a merged index is CDXJ always."""
+    packed: bool = False
+    """Whether the index is compressed with gzip."""
+    publisher: Publisher = NOT_NAMED
+    """Whose the sidecars are."""
+    hostname: str = ""
+    """Which machine makes them, for the warcinfo records."""
+    without: tuple[str, ...] = ()
+    """Kinds of detectors that are left out."""
+    detectors: tuple[str, ...] = ()
+    """Those that are not, with their versions, where a change of them is to make sidecars again."""
+
+    @property
+    def index_ending(self) -> str:
+        """How the name of an index ends."""
+        return self.layout.ending + (".gz" if self.packed else "")
+
+    def settings(self) -> dict[str, str]:
+        """Return what the products depend on: names of options and their values."""
+        index = {name: json.dumps(value) for name, value in asdict(self.index).items()}
+        return {
+            **index,
+            "layout": self.layout.value,
+            "packed": str(self.packed),
+            "without": ", ".join(self.without),
+            "detectors": "; ".join(self.detectors),
+            "operator": self.publisher.operator,
+            "publisher": self.publisher.publisher,
+        }
 
 
 class LeftOutError(Exception):
     """A record, or something of it, that should be in a product and cannot be; its text says why."""
 
 
-class Seen:
-    """A record, and what is found in it when somebody asks."""
+class LineMaker:
+    """Makes the index lines of the records of one file."""
 
-    def __init__(self, record: Record, partner: Record | None, job: FileJob) -> None:
+    def __init__(self, job: FileJob) -> None:
+        """Have the options of *job*; InputError where its source is needed and cannot be read."""
+        self.options = job.options
+        self._index = job.options.index
+        self._filename = job.filename
+        self._is_wanted = wanted_by(self._index)
+        self._container = Container(job.source) if self._index.stored_digests else None
+
+    def line_of(self, record: Record, partner: Record | None) -> CdxjLine | None:
+        """Return the line of *record*, whose *partner* is known or not; None where it has none."""
+        if not self._is_wanted(record):
+            return None
+        digest = self._container.sha256(record) if self._container is not None else ""
+        line = line_of_wanted(
+            record,
+            filename=self._filename,
+            options=self._index,
+            partner=partner,
+            stored_digest=digest,
+        )
+        if line is None and not timestamp_of(record.date):
+            raise LeftOutError("a record has no date, so it has no line")
+        return line
+
+    def close(self) -> None:
+        """Close what is open."""
+        if self._container is not None:
+            self._container.close()
+
+
+class Seen:
+    """A record, and what is found in it when a product asks."""
+
+    def __init__(self, record: Record, partner: Record | None, line_maker: LineMaker) -> None:
         self.record = record
         self._partner = partner
-        self._job = job
+        self._line_maker = line_maker
 
     @cached_property
-    def lines(self) -> list[CdxjLine]:
-        """Its lines in the index."""
-        options = IndexOptions(
-            compat=Compat(self._job.settings.get(COMPAT, Compat.CDXJ_INDEXER)),
-            post=bool(self._job.settings.get(POST)),
-        )
-        if not timestamp_of(self.record.date) and is_wanted(self.record, options):
-            raise LeftOutError("a record has no date, so it has no line")
-        found = cdxj_lines(
-            self.record, filename=self._job.filename, options=options, partner=self._partner
-        )
-        return list(found)
+    def line(self) -> CdxjLine | None:
+        """Its line in the index."""
+        return self._line_maker.line_of(self.record, self._partner)
 
     @cached_property
     def findings(self) -> Findings | None:
         """What the detectors find in its payload; None where they do not look."""
-        subject = subject_of(self.record)
-        return None if subject is None else characteriser().findings(subject)
+        from amicrawl.index.collection.detecting import findings_of  # noqa: PLC0415  # see above
+
+        return findings_of(self.record, self._line_maker.options.without)
 
     @cached_property
     def page(self) -> Page | None:
         """The page in it; None where there is none."""
+        from amicrawl.index.pages.page import page_of  # noqa: PLC0415  # see above
+
         return page_of(self.record)
-
-
-class Remembering(Characteriser):
-    """The detectors, and what they found last: a sidecar asks them, and others want to know too."""
-
-    last: Findings | None = None
-
-    def findings(self, subject: Subject) -> Findings:
-        """Return what is found of *subject*."""
-        self.last = super().findings(subject)
-        return self.last
-
-
-@lru_cache(maxsize=1)
-def characteriser() -> Remembering:
-    """Return the detectors of this process: they take a while to load."""
-    return Remembering(installed_detectors())
 
 
 class _File(Protocol):
@@ -128,82 +171,17 @@ class Product(ABC):
 class Cdxj(Product):
     """The index: a line a capture, in byte order."""
 
-    def __init__(self, path: Path, _: FileJob, maker: Maker) -> None:
-        self._file = LineFile(path, disk=maker.disk)
-        super().__init__(self._file)
-
-    def add(self, seen: Seen) -> None:
-        """Add the lines of a record."""
-        for line in seen.lines:
-            self._file.add(line.encoded())
-
-
-class Sidecar(Product):
-    """What the detectors find, as records."""
-
-    def __init__(
-        self, path: Path, job: FileJob, maker: Maker, *, detectors: Remembering | None = None
-    ) -> None:
-        self._detectors = detectors or characteriser()
-        self._file = SidecarFile(path, source=job.source, maker=maker, characteriser=self._detectors)
-        super().__init__(self._file)
-
-    def add(self, seen: Seen) -> None:
-        """Look at the payload of a record, and leave what is found where others find it."""
-        self._detectors.last = None
-        self._file.add(seen.record)
-        seen.findings = self._detectors.last
-        _tell_failures(seen.findings)
-
-
-class Merged(Product):
-    """The index with what the detectors find in its lines."""
-
-    def __init__(self, path: Path, _: FileJob, maker: Maker) -> None:
-        self._file = LineFile(path, disk=maker.disk)
-        super().__init__(self._file)
-
-    def add(self, seen: Seen) -> None:
-        """Add the lines of a record, with what is found of it."""
-        if not (lines := seen.lines):
-            return
-        # By way of the sidecar's own block, so that it is to the byte what merging the two files gives.
-        found = parse_block(encode_block(seen.findings)) if seen.findings is not None else {}
-        addition = written(added_fields(found))
-        for line in lines:
-            merged = with_fields(line.encoded().rstrip(b"\n"), line.fields, addition)
-            self._file.add(merged + b"\n")
-        _tell_failures(seen.findings)
-
-
-def _tell_failures(found: Findings | None) -> None:
-    """Raise LeftOutError where a detector failed: what the others found is written down by then."""
-    if found is not None and found.errors:
-        raise LeftOutError(f"a detector failed at this record: {', '.join(found.errors)}")
-
-
-class Wat(Product):
-    """The WAT file."""
-
     def __init__(self, path: Path, job: FileJob, maker: Maker) -> None:
-        self._file = WatFile(path, source=job.source, maker=maker)
-        super().__init__(self._file)
+        layout = job.options.layout
+        self._layout = layout if layout.letters else None
+        file = LineFile(path, disk=maker.disk, legend=layout.legend, packed=job.options.packed)
+        self._add = file.add
+        super().__init__(file)
 
     def add(self, seen: Seen) -> None:
-        """Add what a record says of itself, and the page in it."""
-        self._file.add(seen.record, seen.page)
-
-
-class Wet(Product):
-    """The WET file."""
-
-    def __init__(self, path: Path, _: FileJob, maker: Maker) -> None:
-        self._file = WetFile(path, maker=maker)
-        super().__init__(self._file)
-
-    def add(self, seen: Seen) -> None:
-        """Add the text of the page in a record."""
-        self._file.add(seen.record, seen.page)
+        """Add the line of a record."""
+        if (line := seen.line) is not None:
+            self._add(line.encoded() if self._layout is None else cdx_line(line, self._layout))
 
 
 class _Kind(NamedTuple):
@@ -211,20 +189,29 @@ class _Kind(NamedTuple):
 
     directory: str
     ending: str
-    begin: Callable[[Path, FileJob, Maker], Product]
+    module: str
+    name: str
+    """Of its class."""
 
     def path(self, job: FileJob) -> Path:
         """Return where the product of *job* lies."""
         directory = job.out / self.directory if job.in_directories else job.out
-        return directory / f"{job.stem}{self.ending}"
+        ending = self.ending or job.options.index_ending
+        return directory / f"{job.stem}{ending}"
+
+    def begin(self, job: FileJob, maker: Maker) -> Product:
+        """Begin the product of *job*."""
+        module = import_module(f"amicrawl.index.collection.{self.module}")
+        product: Product = getattr(module, self.name)(self.path(job), job, maker)
+        return product
 
 
 PRODUCTS = {
-    "cdxj": _Kind("cdxj", ".cdxj", Cdxj),
-    "sidecar": _Kind("meta", ".meta.gz", Sidecar),
-    "merged": _Kind("merged", ".cdxj", Merged),
-    "wat": _Kind("wat", ".wat.gz", Wat),
-    "wet": _Kind("wet", ".wet.gz", Wet),
+    "cdxj": _Kind("cdxj", "", "products", "Cdxj"),
+    "sidecar": _Kind("meta", ".meta.gz", "detecting", "Sidecar"),
+    "merged": _Kind("merged", ".cdxj", "detecting", "Merged"),
+    "wat": _Kind("wat", ".wat.gz", "derived", "Wat"),
+    "wet": _Kind("wet", ".wet.gz", "derived", "Wet"),
 }
 """The products of a file, by the name that they are asked for by."""
 
@@ -235,7 +222,7 @@ def begun(job: FileJob, maker: Maker) -> dict[str, Product]:
     try:
         for name, kind in PRODUCTS.items():
             if name in job.products:
-                products[name] = kind.begin(kind.path(job), job, maker)
+                products[name] = kind.begin(job, maker)
     except BaseException:
         for product in products.values():
             product.close()

@@ -15,7 +15,7 @@ import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import format_datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from isal import igzip_lib
 
@@ -34,6 +34,18 @@ _CONFORMS_TO = "https://iipc.github.io/warc-specifications/specifications/warc-f
 _ID = re.compile(r"<[!-;=?-~]{1,1000}>")
 _W3C_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?Z")
 _ARC_DATE = re.compile(r"([0-9]{4})([0-9]{2})([0-9]{2})([0-9]{2})([0-9]{2})([0-9]{2})[0-9]{0,3}")
+
+
+class Publisher(NamedTuple):
+    """Who has sidecars made; empty texts are left out."""
+
+    operator: str = ""
+    publisher: str = ""
+    address: str = ""
+    """The IP address of the machine."""
+
+
+NOT_NAMED = Publisher()
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,7 @@ _UNFIT_IN_KEY = re.compile(r"[\s\x00-\x1f\x7f]")
 _LINE = re.compile(rb"([^ \r\n]+) ([0-9]{14}|[0-9]{17}) (\{.*\})[ \t]*\r?\n?", re.DOTALL)
 _LONGEST_LINE = 64 << 20
 _WARC_FIELDS = "application/warc-fields"
+_OF_REQUESTS = ("referrer", "method")
 
 
 class Compat(StrEnum):
@@ -65,7 +66,12 @@ class IndexOptions:
     records: tuple[str, ...] = ()
     """Types of records that get lines, whatever they hold, in place of those that get them usually."""
     stored_digests: bool = False
-    """Whether a line has the digest of the record's bytes as they are stored; see `index_lines`."""
+    """Whether a line has the digest of the record's bytes as they are stored."""
+
+    @property
+    def needs_pairs(self) -> bool:
+        """Whether a line says something of the request that belongs to the response."""
+        return self.post or any(name.startswith("req.") or name in _OF_REQUESTS for name in self.fields)
 
 
 DEFAULT_OPTIONS = IndexOptions()
@@ -137,7 +143,7 @@ def cdxj_lines(
     *filename* stands for the file in the line. *partner* is the request of a response, or the response
     of a request, where it is known (`pairs.py`). A record without a date has no line (`timestamp_of`).
     """
-    if is_wanted(record, options):
+    if wanted_by(options)(record):
         line = line_of_wanted(record, filename=filename, options=options, partner=partner)
         if line is not None:
             yield line
@@ -195,11 +201,6 @@ def _add_body(fields: dict[str, str], method: str, query: str, *, pywb: bool) ->
     else:
         fields["requestBody"] = query
         fields["method"] = method
-
-
-def is_wanted(record: Record, options: IndexOptions) -> bool:
-    """Tell whether *record* is of a kind that has lines."""
-    return wanted_by(options)(record)
 
 
 def wanted_by(options: IndexOptions) -> Callable[[Record], bool]:

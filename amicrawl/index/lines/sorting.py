@@ -7,6 +7,7 @@ lines, by key, then by time.
 
 from __future__ import annotations
 
+import io
 from bisect import bisect_right
 from contextlib import ExitStack, contextmanager
 from typing import IO, TYPE_CHECKING
@@ -16,6 +17,7 @@ from amicrawl.disk import Disk, discard, explained
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
+    from typing import Self
 
 MEMORY = 64 << 20
 """Bytes of lines that are held at a time, where no other number is asked for."""
@@ -27,37 +29,81 @@ _MOST_RUNS = 128
 _LEAST_PIECE = 4096
 
 
+class LineSort:
+    """Lines taken in any order and given in byte order; each ends in its only LF, equal ones are kept.
+
+    About *memory* bytes are held. What does not fit goes to the directory *scratch*; OutputError where
+    it cannot be written there, or read back.
+    """
+
+    def __init__(self, *, scratch: Path, disk: Disk | None = None, memory: int = MEMORY) -> None:
+        self._scratch = scratch
+        self._disk = disk or Disk()
+        self._memory = memory
+        self._held: list[bytes] = []
+        self._size = 0
+        self._runs: list[IO[bytes]] = []
+        self._open_files = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def add(self, line: bytes) -> None:
+        """Take in *line*."""
+        self._held.append(line)
+        self._size += len(line) + _OF_A_LINE
+        if self._size >= self._memory:
+            self._put_held_aside()
+
+    def add_block(self, octets: bytes) -> None:
+        """Take in the lines of *octets*."""
+        lines = io.BytesIO(octets).readlines()
+        self._held += lines
+        self._size += len(octets) + _OF_A_LINE * len(lines)
+        if self._size >= self._memory:
+            self._put_held_aside()
+
+    def lines(self) -> Iterator[bytes]:
+        """Yield all lines in order; to be asked once."""
+        self._held.sort()
+        if not self._runs:
+            held, self._held = self._held, []
+            yield from held
+            return
+        _put_aside(self._held, self._runs, self._scratch, disk=self._disk, open_files=self._open_files)
+        self._held.clear()
+        with explained(self._scratch, "read from"):
+            yield from merged([_rewound(run) for run in self._runs], memory=self._memory)
+
+    def close(self) -> None:
+        """Let go of what was put aside."""
+        self._held.clear()
+        self._open_files.close()
+
+    def _put_held_aside(self) -> None:
+        self._held.sort()
+        open_files = self._open_files
+        _put_aside(self._held, self._runs, self._scratch, disk=self._disk, open_files=open_files)
+        self._held.clear()
+        self._size = 0
+        if len(self._runs) >= _MOST_RUNS:
+            run = _merged_run(
+                self._runs, self._scratch, memory=self._memory, disk=self._disk, open_files=open_files
+            )
+            self._runs = [run]
+
+
 def external_sort(
     lines: Iterable[bytes], *, memory: int = MEMORY, scratch: Path, disk: Disk | None = None
 ) -> Iterator[bytes]:
-    """Yield *lines* in byte order; each ends in LF and has none within.
-
-    About *memory* bytes are held. What does not fit goes to the directory *scratch*; OutputError where
-    it cannot be written there. Equal lines are all kept.
-    """
-    disk = disk or Disk()
-    with ExitStack() as open_files:
-        runs: list[IO[bytes]] = []
-        held: list[bytes] = []
-        size = 0
+    """Yield *lines* in byte order, by a `LineSort`."""
+    with LineSort(scratch=scratch, disk=disk, memory=memory) as sort:
         for line in lines:
-            held.append(line)
-            size += len(line) + _OF_A_LINE
-            if size >= memory:
-                held.sort()
-                _put_aside(held, runs, scratch, disk=disk, open_files=open_files)
-                held.clear()
-                size = 0
-                if len(runs) >= _MOST_RUNS:
-                    runs = [_merged_run(runs, scratch, memory=memory, disk=disk, open_files=open_files)]
-        held.sort()
-        if not runs:
-            yield from held
-            return
-        _put_aside(held, runs, scratch, disk=disk, open_files=open_files)
-        held.clear()
-        with explained(scratch, "read from"):
-            yield from merged([_rewound(run) for run in runs], memory=memory)
+            sort.add(line)
+        yield from sort.lines()
 
 
 def merged(runs: list[IO[bytes]], *, memory: int = MEMORY) -> Iterator[bytes]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from amicrawl.errors import UsageError
 from amicrawl.index.sidecar.charset import Chardetng, CharsetDetector
 from amicrawl.index.sidecar.language import Cld2
 from amicrawl.index.sidecar.media_type import Libmagic, Signatures
@@ -91,8 +92,12 @@ def installed_detectors(without: Collection[str] = ()) -> Detectors:
 
     Without opf-fido there are no PRONOM identifiers, without pycld2 no languages. Without libmagic
     our own table tells types, and without chardetng a text that declares nothing and proves nothing
-    is taken for Windows-1252.
+    is taken for Windows-1252. Raises UsageError where *without* names a kind that there is not.
     """
+    if unknown := sorted(set(without) - set(KINDS)):
+        raise UsageError(
+            f"There is no detector {', '.join(unknown)} to leave out. Choose from {', '.join(KINDS)}."
+        )
     pronom: TypeDetector | None = None if "fido" in without else _installed(FidoSignatures)
     libmagic = None if "libmagic" in without else _installed(Libmagic)
     types: list[TypeDetector] = [pronom] if pronom is not None else []

@@ -9,13 +9,13 @@ ties a record to its source by `WARC-Concurrent-ID`, which is no field of WARC; 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from isal import igzip_lib
 
 from amicrawl.disk import OutputFile
 from amicrawl.errors import AmicrawlError
-from amicrawl.index.derivatives.file import SOFTWARE, date_of, sha1, uri_of
+from amicrawl.index.derivatives.file import NOT_NAMED, SOFTWARE, date_of, sha1, uri_of
 from amicrawl.index.sidecar.findings import encode_block
 from amicrawl.index.sidecar.subject import subject_of
 from amicrawl.record.warc import LEVEL, RecordIds, warc_date
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from amicrawl.index.derivatives.file import Maker
+    from amicrawl.index.derivatives.file import Maker, Publisher
     from amicrawl.index.reading.records import Record
     from amicrawl.index.sidecar.characterise import Characteriser
 
@@ -34,15 +34,6 @@ SOURCE_FILE = "WARC-Source-Filename"
 SOURCE_OFFSET = "WARC-Source-Offset"
 
 _CONFORMS_TO = "http://bibnum.bnf.fr/WARC/WARC_ISO_28500_version1_latestdraft.pdf"
-
-
-class Publisher(NamedTuple):
-    """Who has sidecars made; empty texts are left out."""
-
-    operator: str = ""
-    publisher: str = ""
-    address: str = ""
-    """The IP address of the machine."""
 
 
 class SidecarFile:
@@ -55,7 +46,7 @@ class SidecarFile:
         source: Path,
         maker: Maker,
         characteriser: Characteriser,
-        publisher: Publisher = Publisher(),  # noqa: B008  # it cannot change
+        publisher: Publisher = NOT_NAMED,
     ) -> None:
         """Begin *path*, the sidecar of *source*."""
         self.looked_at = 0

@@ -13,13 +13,15 @@ from urls.vectors import CORPORA
 
 from amicrawl.cli import app
 from amicrawl.errors import InputError, UsageError
+from amicrawl.index.collection.collecting import collect, jobs_for
+from amicrawl.index.collection.file import collect_file
 from amicrawl.index.reading.records import read_records
-from amicrawl.index.sidecar.file import PRODUCT, Publisher
 from amicrawl.index.sidecar.lines import sidecar_fields
-from amicrawl.index.sidecar.making import jobs_for, make_sidecar, make_sidecars
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from typer.testing import Result
 
 CORPUS = CORPORA / "warc"
 PAGE = html(ENGLISH).encode()
@@ -48,50 +50,47 @@ def test_files_are_done_once_and_damage_is_named_each_time(tmp_path: Path) -> No
     assert b"operator: Ann\r\n" in warcinfo.block
     assert {"Identified-Payload-Type", "Charset-Detected"} <= set(sidecar_fields(metadata[0]))
 
-    jobs = jobs_for([whole, cut], out, publisher=Publisher(operator="Ann"))
-    again = make_sidecars(jobs, processes=1, show=lambda told: pytest.fail(str(told)))
-    assert (len(again.made), len(again.before)) == (0, 2)
-    assert not again.is_sound  # what was lost is lost still
+    again = asked(whole, cut, "-o", out, "--operator", "Ann")
+    assert again.exit_code == 5  # what was lost is lost still
+    assert "2 files, 2 of them before: 4 metadata records of " in again.output
     assert made.read_bytes() == before
 
     write_packed(whole, [warc(http(PAGE), number=9)])
-    gone = jobs_for([tmp_path / "gone.warc.gz"], out, publisher=Publisher(operator="Ann"))
-    report = make_sidecars([*gone, jobs[0]], processes=1, show=lambda _: None)
+    jobs = jobs_for([tmp_path / "gone.warc.gz", whole], out, products=["sidecar"], in_directories=False)
+    report = collect(jobs, processes=1)
     (failed,) = report.failed
     assert (failed.source.name, failed.offset) == ("gone.warc.gz", 0)
     assert "cannot be read" in failed.reason
-    assert not gone[0].path.exists()
-    (changed,) = report.made
-    assert changed.products[PRODUCT].entries == 1
+    assert not jobs[0].path.exists()
+    (changed,) = report.outcomes.values()
+    assert changed.products["sidecar"].entries == 1
     assert made.read_bytes() != before
     assert not list(out.glob("*.open"))
 
 
 def test_wrong_usage_and_missing_files_have_codes_of_their_own(tmp_path: Path) -> None:
-    missing = asked(tmp_path / "none.warc.gz", "-o", tmp_path / "meta")
+    missing = asked(tmp_path / "none.warc.gz", "-o", tmp_path / "meta").exception
     assert isinstance(missing, InputError)
     assert "is not there" in str(missing)
     source = write_packed(tmp_path / "x.warc.gz", [warc(http(PAGE))])
-    wrong = asked(source, "-o", tmp_path / "meta", "--without", "nothing")
+    wrong = asked(source, "-o", tmp_path / "meta", "--without", "nothing").exception
     assert isinstance(wrong, UsageError)
     assert "There is no detector nothing to leave out" in str(wrong)
     assert list((tmp_path / "meta").iterdir()) == []
 
 
-def asked(*words: str | Path) -> BaseException | None:
+def asked(*words: str | Path) -> Result:
     """Return what the command ends with, asked without a process of its own."""
-    return CliRunner().invoke(app, ["sidecar", *map(str, words)]).exception
+    return CliRunner().invoke(app, ["sidecar", *map(str, words)])
 
 
 @pytest.mark.skipif(not CORPUS.is_dir(), reason=f"needs the files of other archives in {CORPUS}")
 def test_files_of_other_archives_go_through_and_every_loss_is_told(tmp_path: Path) -> None:
     (tmp_path / "done").mkdir()
     sources = [path for path in sorted(CORPUS.rglob("*")) if path.is_file() and path.suffix != ".jsonl"]
-    for job in jobs_for(sources, tmp_path, publisher=Publisher()):
-        outcome = make_sidecar(job, lambda _: None)
+    for job in jobs_for(sources, tmp_path, products=["sidecar"], in_directories=False):
+        outcome = collect_file(job, lambda _: None)
         assert outcome.records or outcome.lost
-        assert not any(
-            "passed over" in loss.reason or "detector" in loss.reason for loss in outcome.losses
-        )
+        assert not any("left out" in loss.reason or "detector" in loss.reason for loss in outcome.losses)
         for record in read_records(job.path, on_broken=lambda broken: pytest.fail(str(broken))):
             assert record.type in ("warcinfo", "metadata")

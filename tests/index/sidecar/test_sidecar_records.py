@@ -21,11 +21,11 @@ from sidecar_material import (
 )
 
 from amicrawl.disk import Disk
-from amicrawl.index.derivatives.file import Maker, sha1
+from amicrawl.index.derivatives.file import Maker, Publisher, sha1
 from amicrawl.index.reading.records import read_records
 from amicrawl.index.sidecar.characterise import Characteriser
 from amicrawl.index.sidecar.detectors import installed_detectors
-from amicrawl.index.sidecar.file import Publisher, SidecarFile
+from amicrawl.index.sidecar.file import SidecarFile
 from amicrawl.index.sidecar.lines import is_sidecar_record, sidecar_fields, sidecar_line, sidecar_tie
 
 if TYPE_CHECKING:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import pytest
 from sidecar_material import ENGLISH, RUSSIAN, arc, html, http, read_back, record_id, warc, write_packed
 
+from amicrawl.index.collection.collecting import jobs_for
+from amicrawl.index.collection.file import collect_file
 from amicrawl.index.reading.records import read_records
 from amicrawl.index.sidecar.characterise import Characteriser
 from amicrawl.index.sidecar.detectors import Detectors, installed_detectors
-from amicrawl.index.sidecar.file import PRODUCT, Publisher
 from amicrawl.index.sidecar.findings import Findings, Identity, encode_block
 from amicrawl.index.sidecar.lines import is_sidecar_record, sidecar_tie
-from amicrawl.index.sidecar.making import jobs_for, make_sidecar
 from amicrawl.index.sidecar.media_type import Signatures
 from amicrawl.index.sidecar.soft404 import Soft404Model
 from amicrawl.index.sidecar.subject import Subject, is_text
@@ -38,8 +38,8 @@ def characteriser() -> Characteriser:
 def sidecar_of(source: Path) -> tuple[Outcome, list[Record]]:
     out = source.parent / "meta"
     (out / "done").mkdir(parents=True, exist_ok=True)
-    (job,) = jobs_for([source], out, publisher=Publisher())
-    outcome = make_sidecar(job, lambda _: None)
+    (job,) = jobs_for([source], out, products=["sidecar"], in_directories=False)
+    outcome = collect_file(job, lambda _: None)
     records = read_records(job.path, on_broken=lambda broken: pytest.fail(str(broken)))
     return outcome, [record for record in records if is_sidecar_record(record)]
 
@@ -174,11 +174,12 @@ def test_arc_and_warc_of_one_name_have_sidecars_of_their_own_and_a_second_run_ad
     warcs = write_packed(tmp_path / "x.warc.gz", [warc(http(page))])
     out = tmp_path / "meta"
     (out / "done").mkdir(parents=True)
-    jobs = jobs_for([tmp_path / "x.arc", warcs], out, publisher=Publisher())
+    sources = [tmp_path / "x.arc", warcs]
+    jobs = jobs_for(sources, out, products=["sidecar"], in_directories=False)
     assert [job.path.name for job in jobs] == ["x.arc.meta.gz", "x.warc.meta.gz"]
     for _ in range(2):
-        outcomes = [make_sidecar(job, lambda _: None) for job in jobs]
-        assert [outcome.products[PRODUCT].entries for outcome in outcomes] == [1, 1]
+        outcomes = [collect_file(job, lambda _: None) for job in jobs]
+        assert [outcome.products["sidecar"].entries for outcome in outcomes] == [1, 1]
         for job in jobs:
             types = [record.type for record in read_back(job.path.read_bytes(), job.path)]
             assert types == ["warcinfo", "metadata"]
