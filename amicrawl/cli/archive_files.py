@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from amicrawl.cli.terminal import harmless
 from amicrawl.disk import explained
 from amicrawl.errors import InputError, OutputError, UsageError
+from amicrawl.terminal import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

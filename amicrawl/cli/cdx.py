@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from amicrawl.cli.archive_files import make_directory
-from amicrawl.cli.terminal import counted, harmless
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, UsageError
 from amicrawl.index.lines.line_reader import files_in, line_blocks
@@ -21,6 +20,7 @@ from amicrawl.index.lookup.server import PATH, CdxServer, is_loopback
 from amicrawl.index.lookup.source import open_sources
 from amicrawl.index.zipnum.cluster import BLOCK_LINES, SHARD_LINES
 from amicrawl.index.zipnum.writer import write_zipnum
+from amicrawl.terminal import counted, harmless
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from amicrawl.cli.json_answer import AsOneObject
-from amicrawl.cli.terminal import harmless
 from amicrawl.config import PREFIX, CrawlConfig
 from amicrawl.crawlfile import examine
 from amicrawl.crawlfile.effective import effective
 from amicrawl.crawlfile.reading import read_sheet
 from amicrawl.crawlfile.schema import shipped_schema
 from amicrawl.errors import ExitCode, InputError, UsageError
+from amicrawl.terminal import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -29,7 +29,6 @@ from amicrawl.cli.table import (
     Subset,
     table_options,
 )
-from amicrawl.cli.terminal import harmless
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, UsageError
 from amicrawl.index.collection.collecting import collect, jobs_for
@@ -38,6 +37,7 @@ from amicrawl.index.collection.products import PRODUCTS, ProductOptions
 from amicrawl.index.collection.report import as_object
 from amicrawl.index.lines.cdxj import Compat, IndexOptions
 from amicrawl.index.sidecar.detectors import installed_detectors
+from amicrawl.terminal import harmless
 
 if TYPE_CHECKING:
     from amicrawl.index.collection.collecting import Collected

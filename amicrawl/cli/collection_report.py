@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from amicrawl.cli.terminal import counted
 from amicrawl.index.collection.collecting import FAILED
 from amicrawl.index.collection.report import as_object
 from amicrawl.table.making import REJECTS_SUFFIX
+from amicrawl.terminal import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -12,7 +12,6 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from amicrawl.cli.terminal import harmless
 from amicrawl.disk import OPEN_SUFFIX, Disk, explained, rename_durably
 from amicrawl.errors import AmicrawlError
 from amicrawl.index.collection.collecting import FAILED
@@ -22,6 +21,7 @@ from amicrawl.report.counts_json import counts_to_json
 from amicrawl.report.reading import read_counts
 from amicrawl.report.text import text_lines
 from amicrawl.table.making import make_table
+from amicrawl.terminal import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence

@@ -17,7 +17,6 @@ import typer
 
 from amicrawl.cli.frontier.words import CAUSES
 from amicrawl.cli.json_answer import AsOneObject, json_text
-from amicrawl.cli.terminal import harmless
 from amicrawl.config import PREFIX, CrawlConfig, Robots
 from amicrawl.crawl.carried import REQUISITE
 from amicrawl.crawlfile import read_crawl_file
@@ -29,6 +28,7 @@ from amicrawl.frontier.traps import Trap, classify
 from amicrawl.jsontext import parsed
 from amicrawl.politeness.robots_policy import RobotsCache, robots_url
 from amicrawl.record.crawl_json import FILE_NAME, SIZE_LIMIT
+from amicrawl.terminal import harmless
 from amicrawl.urls import Canonical, Refused, canonical_form, fetchable
 
 if TYPE_CHECKING:

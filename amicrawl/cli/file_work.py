@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 import typer
 
 from amicrawl.cli.processes import as_many, to_be_continued
-from amicrawl.cli.progress_line import ProgressLine
-from amicrawl.cli.terminal import counted, harmless, human_size
 from amicrawl.errors import ExitCode
 from amicrawl.index.collection.collecting import Failed, collect, collect_by
 from amicrawl.index.collection.file import collect_file
 from amicrawl.index.workers import run_jobs
+from amicrawl.terminal import LiveLines, counted, harmless, human_size
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +26,7 @@ class Screen:
     """Says on a line how far it is."""
 
     def __init__(self) -> None:
-        self._line = ProgressLine()
+        self._line = LiveLines()
         self._shown = -1.0
 
     def show(self, state: State) -> None:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from amicrawl.cli.json_answer import AsOneObject, json_text
-from amicrawl.cli.terminal import aligned, harmless, human_size
 from amicrawl.cli.warc_listing import WarcListing, list_records
 from amicrawl.errors import InputError
+from amicrawl.terminal import aligned, harmless, human_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

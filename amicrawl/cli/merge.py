@@ -9,12 +9,11 @@ import typer
 
 from amicrawl.cli.archive_files import make_directory
 from amicrawl.cli.processes import as_many
-from amicrawl.cli.progress_line import ProgressLine
-from amicrawl.cli.terminal import counted, harmless
 from amicrawl.errors import ExitCode
 from amicrawl.index.lines.line_reader import files_in
 from amicrawl.index.merging.merge import SIDECAR_SUFFIXES, Merged
 from amicrawl.index.merging.merge import merge as merge_files
+from amicrawl.terminal import LiveLines, counted, harmless
 
 Indexes = Annotated[Path, typer.Argument(metavar="CDXJ", help="A CDXJ file, or a directory of them.")]
 Sidecars = Annotated[
@@ -50,7 +49,7 @@ def merge(
     """
     lines, records = files_in([indexes]), files_in(sidecars, suffixes=SIDECAR_SUFFIXES)
     make_directory(out)
-    line = ProgressLine()
+    line = LiveLines()
 
     def told(merged: Merged) -> None:
         counts = merged.counts

@@ -14,8 +14,8 @@ import typer
 
 from amicrawl.cli.json_answer import AsJson
 from amicrawl.cli.redis_options import PrefixOption, RedisOption, job_store
-from amicrawl.cli.terminal import aligned, harmless, human_size, human_span
 from amicrawl.jobs.pipeline_record import is_silent, pipelines, redis_now
+from amicrawl.terminal import aligned, harmless, human_size, human_span
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,12 +11,12 @@ import typer
 from amicrawl.cli.archive_files import check_output_file
 from amicrawl.cli.name_value import pairs
 from amicrawl.cli.query_output import FORMATS, write_answer
-from amicrawl.cli.terminal import counted, harmless
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, OutputError, UsageError
 from amicrawl.table.export import RECORDS_PER_FILE, ExportOptions, export_records
 from amicrawl.table.query import QueryTable
 from amicrawl.table.questions import Question, question, questions
+from amicrawl.terminal import counted, harmless
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from amicrawl.cli.terminal import harmless
 from amicrawl.disk import Disk, OutputFile
+from amicrawl.terminal import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -12,11 +12,11 @@ from amicrawl.cli.archive_files import ArchiveFiles, archive_files, make_directo
 from amicrawl.cli.detector_lines import detector_lines
 from amicrawl.cli.file_work import do_files, end
 from amicrawl.cli.processes import Processes
-from amicrawl.cli.terminal import harmless
 from amicrawl.index.collection.collecting import jobs_for
 from amicrawl.index.collection.products import ProductOptions
 from amicrawl.index.derivatives.file import Publisher
 from amicrawl.index.sidecar.detectors import KINDS, installed_detectors
+from amicrawl.terminal import harmless
 
 Out = Annotated[Path, typer.Option("-o", "--out", help="Directory for the sidecars.")]
 Without = Annotated[

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from amicrawl.cli.archive_files import check_output_file
-from amicrawl.cli.terminal import counted, harmless
 from amicrawl.disk import Disk, OutputFile
 from amicrawl.errors import ExitCode, OutputError, UsageError
 from amicrawl.report.counts import CDX_SUMMARY, CORRECTED
@@ -20,6 +19,7 @@ from amicrawl.report.counts_json import counts_to_json, report_to_json, summary_
 from amicrawl.report.overlap import overlap_of, overlap_to_json
 from amicrawl.report.reading import KINDS, STDIN, read_counts
 from amicrawl.report.text import REPLAY, narrow_lines, overlap_lines, text_lines
+from amicrawl.terminal import counted, harmless
 
 if TYPE_CHECKING:
     from collections import Counter

@@ -10,14 +10,13 @@ import typer
 
 from amicrawl.cli.archive_files import make_directory
 from amicrawl.cli.engine import Engine, EngineOption, Master
-from amicrawl.cli.progress_line import ProgressLine
-from amicrawl.cli.terminal import counted, harmless
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode
 from amicrawl.index.lines.line_reader import files_in
 from amicrawl.table import SCHEMAS, Place, TableOptions, TableReport, make_table
 from amicrawl.table.making import REJECTS_SUFFIX, beside
 from amicrawl.table.partition import MONTH_PREFIX
+from amicrawl.terminal import LiveLines, counted, harmless
 
 _TOLD_EVERY = 250_000
 _SUFFIXES = (".cdxj", ".cdxj.gz")
@@ -73,7 +72,7 @@ def table(
         with session(master) as spark:
             report = make_table_on_spark(spark, files, out, disk=Disk(), options=options)
     else:
-        line = ProgressLine()
+        line = LiveLines()
         try:
             report = make_table(files, out, disk=Disk(), options=options, told=_Told(line))
         finally:
@@ -112,7 +111,7 @@ def show(report: TableReport, out: Path) -> None:
 class _Told:
     """Says on a line now and then how far the table is."""
 
-    def __init__(self, line: ProgressLine) -> None:
+    def __init__(self, line: LiveLines) -> None:
         self._line = line
         self._next = _TOLD_EVERY
 

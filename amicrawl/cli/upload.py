@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from amicrawl.cli.crawl_directory import CrawlDirectory, check_is_there
-from amicrawl.cli.terminal import counted, harmless, human_size
 from amicrawl.disk import OPEN_SUFFIX, DirectoryLock, Disk
 from amicrawl.errors import AmicrawlError, InputError, OutputError
 from amicrawl.record.bucket import open_bucket
 from amicrawl.record.upload import Uploads
+from amicrawl.terminal import counted, harmless, human_size
 
 if TYPE_CHECKING:
     from amicrawl.record import SealedFile

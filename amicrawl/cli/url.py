@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from amicrawl.cli.terminal import harmless
 from amicrawl.errors import InputError, UsageError
+from amicrawl.terminal import harmless
 from amicrawl.urls import (
     DEFAULT_POLICY,
     Canonical,

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from amicrawl.cli.archive_files import ARCHIVE_ENDINGS, check_output_file
-from amicrawl.cli.terminal import counted, harmless
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, InputError, UsageError
 from amicrawl.index.wacz.package import SUFFIXES, Description, write_wacz
+from amicrawl.terminal import counted, harmless
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

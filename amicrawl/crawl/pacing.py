@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from amicrawl.urls import Refused, UrlKey
 
 
+_JITTER = 1.0
+"""Seconds by which a delay may be longer than it says without another reason."""
+
+
 class Pacing:
     """The gates of hosts and addresses, the pace, the bandwidth, and how long answers are waited for."""
 
@@ -130,6 +134,33 @@ class Pacing:
         ticket.received = len(capture.head) + len(capture.body)
         if self.addresses is not None and capture.ip_address is not None and not proxied:
             self.addresses.learn(url, capture.ip_address)
+
+    def held_back(self, host: int, now: float) -> tuple[str, float | None]:
+        """Return why *host* may not be asked at *now*, and for how many seconds more, None if not known.
+
+        The reason is empty where it may be asked, or as many requests as are allowed are in flight.
+        """
+        gates, opens = self.gates, self.gates.opens_at(host)
+        if opens <= now:
+            return "", None
+        if gates.is_held(host):
+            return "address", None
+        if opens == inf:
+            return "", None
+        state, least = self.pace.state(host), gates.delay_of(host)
+        interval = self.pace.interval(host)
+        if opens > gates.started(host) + max(interval, least) + _JITTER:
+            is_limited = self.bandwidth is not None and self.bandwidth.host_opens_at(host) >= opens
+            reason = "bandwidth" if is_limited else "Retry-After"
+        elif state.back_off >= interval > least:
+            reason = "back-off"
+        elif least > gates.delay or state.crawl_delay >= interval > gates.delay:
+            reason = "Crawl-delay"
+        elif state.latency and interval > least:
+            reason = "latency"
+        else:
+            reason = "delay"
+        return reason, opens - now
 
     def left(self, ticket: Ticket, now: float) -> None:
         """Keep the host of *ticket*, which is over, shut as long as what came of it suggests."""

@@ -132,6 +132,11 @@ class Gates:
         allowed = self._limits.get(host, self._per_host) if self._limits else self._per_host
         return gate.opens if gate.in_flight < allowed and not gate.held else inf
 
+    def is_held(self, host: int) -> bool:
+        """Tell whether *host* is held for a moment that is not known yet."""
+        gate = self._gates.get(host)
+        return gate is not None and gate.held
+
     def start(self, host: int, now: float) -> None:
         """Note that a request to *host* starts at *now*; it is in flight until `end`.
 

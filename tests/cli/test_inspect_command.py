@@ -19,12 +19,12 @@ from typer.testing import CliRunner
 
 from amicrawl.capture import Failure
 from amicrawl.cli.inspect import inspect
-from amicrawl.cli.terminal import aligned, harmless, human_size
 from amicrawl.cli.warc_listing import list_records
 from amicrawl.disk import DirectoryLock
 from amicrawl.errors import AmicrawlError, DamagedFileError, InputError
 from amicrawl.record import CrawlJson, Disk
 from amicrawl.seed import Seed
+from amicrawl.terminal import aligned, harmless, human_size
 
 CORPORA = Path(__file__).parents[3] / "shared" / "corpora"
 TABLES = CORPORA / "parquet" / "bad_data"

@@ -13,6 +13,7 @@ from amicrawl.crawl.overrides import Overrides
 from amicrawl.crawl.pacing import Pacing
 from amicrawl.crawl.visit import Ticket
 from amicrawl.errors import UsageError
+from amicrawl.frontier import Outcome
 from amicrawl.politeness import Gates, HostBreaker
 from amicrawl.urls import Refused, url_key
 
@@ -97,6 +98,46 @@ def test_without_delay_or_behind_a_proxy_addresses_are_not_gated() -> None:
     assert pacing(address_delay=0.0).addresses is None
     assert pacing(proxy="http://127.0.0.1:3128").addresses is None
     assert pacing().addresses is not None
+
+
+@pytest.mark.parametrize(
+    ("status", "told", "reason", "seconds"),
+    [
+        (200, {}, "delay", 2.0),
+        (200, {"latency_ms": 5000}, "latency", 10.0),
+        (503, {}, "back-off", 4.0),
+        (503, {"retry_after": 60.0}, "Retry-After", 60.0),
+    ],
+)
+def test_why_a_host_is_not_asked_is_known_with_the_time(
+    status: int, told: dict[str, Any], reason: str, seconds: float
+) -> None:
+    rules = pacing(delay=2.0)
+    assert rules.held_back(A, 100.0) == ("", None)
+    ticket = Ticket(A)
+    rules.enter(ticket, 100.0)
+    assert rules.held_back(A, 100.0) == ("", None), "one is in flight, as many as are allowed"
+    ticket.outcome = Outcome(status=status, **told)
+    rules.left(ticket, 100.0)
+    rules.end(ticket, 100.0)
+    assert rules.held_back(A, 100.0) == (reason, seconds)
+
+
+def test_a_host_can_wait_for_its_robots_txt_its_address_or_its_bandwidth() -> None:
+    rules = pacing(delay=1.0, host_bandwidth=1000)
+    rules.gates.start(A, 100.0)
+    rules.slow_down(A, 30.0)
+    rules.gates.end(A, 100.0)
+    assert rules.held_back(A, 100.0) == ("Crawl-delay", 30.0)
+    rules.gates.hold(B)
+    assert rules.held_back(B, 100.0) == ("address", None)
+    ticket = Ticket(C)
+    rules.enter(ticket, 100.0)
+    ticket.received, ticket.outcome = 60_000, Outcome(status=200)
+    rules.left(ticket, 100.0)
+    rules.end(ticket, 100.0)
+    reason, seconds = rules.held_back(C, 100.0)
+    assert (reason, seconds is not None and seconds > 5) == ("bandwidth", True)
 
 
 def test_rules_that_are_not_set_are_not_there() -> None:

@@ -8,17 +8,17 @@ from dataclasses import replace
 import pytest
 
 from amicrawl.crawl.tally import Tally
+from amicrawl.crawl.watching.busy_hosts import BusyHost
 from amicrawl.crawl.watching.screen import (
     Moment,
     classes,
-    counted,
     duration,
+    live_lines,
     reasons,
     remaining,
     report,
     status_line,
     summary,
-    volume,
 )
 
 
@@ -42,6 +42,21 @@ def test_the_line_tells_done_and_total_pace_classes_limit_and_eta() -> None:
         "100/400 | 25 pages/s | 3.0 MiB/s | ok 90 unchanged 3 3xx 2 4xx 1 fail 3 skip 1 | "
     )
     assert line.endswith("in flight 7/64 | ETA 30s")
+
+
+def test_a_terminal_shows_a_bar_and_the_hosts_that_are_waited_for_with_the_reason() -> None:
+    hosts = [
+        BusyHost("slow.example", 0, 1200, 9, 1.0, "Retry-After", 65.0),
+        BusyHost("e\x1bvil.example", 1, None, 3, 1.0),
+    ]
+    shown_bar, figures, *below = live_lines(TALLY, moment(), hosts, ascii_only=True)
+    assert shown_bar == f"[{'#' * 10}{'-' * 30}]  25 % of the URLs known"
+    assert figures == status_line(TALLY, moment())
+    assert below == [
+        "  slow.example          1,200 queued  next in 1m05s: Retry-After",
+        "  e\\x1bvil.example                    1 in flight",
+    ]
+    assert list(live_lines(TALLY, moment(total=None))) == [status_line(TALLY, moment(total=None))]
 
 
 def test_without_a_known_total_there_is_no_eta() -> None:
@@ -82,17 +97,6 @@ def test_why_no_answer_came_is_told_the_commonest_first_and_bounded() -> None:
 
 def test_addresses_that_our_own_guard_refused_come_with_the_setting_that_permits_them() -> None:
     assert "AMICRAWL_ALLOW_PRIVATE" in reasons({"address-refused": 1})
-
-
-@pytest.mark.parametrize(
-    ("size", "text"), [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (3 * 1024**2, "3.0 MiB")]
-)
-def test_volumes_are_told_in_the_unit_that_has_figures_for_them(size: float, text: str) -> None:
-    assert volume(size) == text
-
-
-def test_one_thing_is_told_in_the_singular() -> None:
-    assert (counted(1, "URL"), counted(2000, "URL")) == ("1 URL", "2,000 URLs")
 
 
 def test_a_pause_and_its_reasons_are_shown_first() -> None:

@@ -11,11 +11,11 @@ from amicrawl.cli.frontier.output import AnyPath, Limit, print_lines
 from amicrawl.cli.frontier.source import partition_in
 from amicrawl.cli.frontier.words import as_text_field, float_value, key_text
 from amicrawl.cli.json_answer import AsJson, json_text
-from amicrawl.cli.terminal import harmless
 from amicrawl.errors import InputError
 from amicrawl.frontier.format.difference import head_differences, row_differences
 from amicrawl.frontier.format.faults import Malformed
 from amicrawl.frontier.format.strings import annex_at, string_at
+from amicrawl.terminal import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

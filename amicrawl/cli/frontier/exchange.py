@@ -11,12 +11,12 @@ import typer
 from amicrawl.cli.frontier.output import AnyPath, print_lines
 from amicrawl.cli.frontier.source import partition_in
 from amicrawl.cli.json_answer import AsJson, json_text
-from amicrawl.cli.terminal import harmless
 from amicrawl.disk import Disk, OutputFile
 from amicrawl.errors import InputError, UsageError
 from amicrawl.frontier.format.dump import dump_pieces, partition_of
 from amicrawl.frontier.format.schema import Codec
 from amicrawl.frontier.format.writer import WriteOptions, write_partition
+from amicrawl.terminal import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,7 +11,6 @@ from amicrawl.cli.frontier.exchange import CodecName, PageRows, codec_named
 from amicrawl.cli.frontier.output import hour_now, print_lines
 from amicrawl.cli.frontier.source import frontier_directory, partition_in
 from amicrawl.cli.json_answer import AsJson, json_text
-from amicrawl.cli.terminal import harmless
 from amicrawl.disk import Disk
 from amicrawl.errors import InputError, UsageError
 from amicrawl.frontier.format.faults import Malformed
@@ -19,6 +18,7 @@ from amicrawl.frontier.format.operations import compact as compacted
 from amicrawl.frontier.format.operations import merge
 from amicrawl.frontier.format.writer import PAGE_ROWS, WriteOptions, write_partition
 from amicrawl.frontier.live import load
+from amicrawl.terminal import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

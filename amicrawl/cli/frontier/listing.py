@@ -19,11 +19,11 @@ from amicrawl.cli.frontier.words import (
     text_of,
 )
 from amicrawl.cli.json_answer import AsJson, json_text
-from amicrawl.cli.terminal import harmless
 from amicrawl.errors import UsageError
 from amicrawl.frontier.format.footer import RegionId
 from amicrawl.frontier.format.reader import FrontierFile
 from amicrawl.frontier.format.strings import string_at
+from amicrawl.terminal import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,8 +13,8 @@ from amicrawl.cli.frontier.source import opened
 from amicrawl.cli.frontier.verdict import Asked, sentences
 from amicrawl.cli.frontier.words import HOUR, key_text
 from amicrawl.cli.json_answer import AsJson, json_text
-from amicrawl.cli.terminal import harmless
 from amicrawl.errors import InputError
+from amicrawl.terminal import harmless
 from amicrawl.urls import Canonical, canonical_form
 
 if TYPE_CHECKING:

@@ -11,13 +11,13 @@ import typer
 
 from amicrawl.cli.frontier.output import print_lines
 from amicrawl.cli.json_answer import AsJson, json_text
-from amicrawl.cli.terminal import harmless
 from amicrawl.config import Identity
 from amicrawl.disk import DirectoryLock, Disk
 from amicrawl.errors import InputError
 from amicrawl.record.crawl_json import read_crawl_json
 from amicrawl.record.repair import repair_locked
 from amicrawl.seed import open_seed
+from amicrawl.terminal import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,13 +10,13 @@ from amicrawl.cli.frontier.output import AnyPath, AtHour, hour_now, print_lines
 from amicrawl.cli.frontier.source import LiveSource, due_in_crawl, frontier_directory, opened
 from amicrawl.cli.frontier.words import CAUSES, hour_text, key_text, status_name
 from amicrawl.cli.json_answer import AsJson, json_text
-from amicrawl.cli.terminal import harmless, human_size
 from amicrawl.frontier.format.footer import RegionId
 from amicrawl.frontier.format.inspection import inspect as inspected
 from amicrawl.frontier.format.inspection import inspection_text
 from amicrawl.frontier.format.reader import FrontierFile
 from amicrawl.frontier.states import WAITING, Status
 from amicrawl.frontier.store.listing import list_directory
+from amicrawl.terminal import harmless, human_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

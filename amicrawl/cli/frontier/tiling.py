@@ -11,12 +11,12 @@ import typer
 from amicrawl.cli.frontier.output import HostKey, print_lines
 from amicrawl.cli.frontier.words import as_text_field, host_key_in, hour_text, key_text, text_of
 from amicrawl.cli.json_answer import AsJson, json_text
-from amicrawl.cli.terminal import harmless
 from amicrawl.disk import Disk
 from amicrawl.errors import InputError
 from amicrawl.frontier.format.header import TRAILER_SIZE, unpack_trailer
 from amicrawl.frontier.format.manifest import Manifest, ManifestEntry, read_manifest, write_manifest
 from amicrawl.frontier.format.reader import FrontierFile
+from amicrawl.terminal import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

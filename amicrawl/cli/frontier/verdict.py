@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from amicrawl.cli.frontier.words import CAUSES, HOUR, hour_text, second_text
-from amicrawl.cli.terminal import human_span
 from amicrawl.frontier.states import RESTING, WAITING, Status
+from amicrawl.terminal import human_span
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,7 +11,6 @@ import typer
 from amicrawl.cli.frontier.output import AnyPath, print_lines
 from amicrawl.cli.frontier.source import frontier_directory
 from amicrawl.cli.json_answer import AsJson, json_text
-from amicrawl.cli.terminal import harmless
 from amicrawl.disk import Disk
 from amicrawl.errors import DamagedFileError, ExitCode, InputError
 from amicrawl.frontier.format.faults import FrontierFileError
@@ -21,6 +20,7 @@ from amicrawl.frontier.store.generations import Generations
 from amicrawl.frontier.store.listing import list_directory
 from amicrawl.frontier.store.logs import replay_logs
 from amicrawl.frontier.store.superblock import SUPERBLOCK_SIZE, decode_superblock
+from amicrawl.terminal import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

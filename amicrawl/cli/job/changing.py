@@ -7,10 +7,11 @@ from typing import Annotated, Literal
 
 import typer
 
-from amicrawl.cli.job.naming import JobArgument, counted, ident_in, job_at, store_at
+from amicrawl.cli.job.naming import JobArgument, ident_in, job_at, store_at
 from amicrawl.cli.redis_options import PrefixOption, RedisOption
 from amicrawl.errors import UsageError
 from amicrawl.jobs import queues, verbs
+from amicrawl.terminal import counted
 
 _ABORTED = {
     verbs.Aborted.REMOVED: "{} is aborted: nobody was crawling it.",

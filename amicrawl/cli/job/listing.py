@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from amicrawl.cli.job.naming import counted, ident_in, moment, store_at
+from amicrawl.cli.job.naming import ident_in, moment, store_at
 from amicrawl.cli.json_answer import AsJson
 from amicrawl.cli.redis_options import PrefixOption, RedisOption
-from amicrawl.cli.terminal import aligned, harmless, human_size
 from amicrawl.jobs import letters, lookup, queues
 from amicrawl.jobs.record import ENDED
+from amicrawl.terminal import aligned, counted, harmless, human_size
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

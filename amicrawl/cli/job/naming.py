@@ -49,8 +49,3 @@ def moment(seconds: float | None) -> str:
     if seconds is None or not 0 <= seconds < 4e9:
         return "-"
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S}"
-
-
-def counted(number: int, thing: str) -> str:
-    """Return *number* and the *thing* that is counted, in the plural where it is not one."""
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"

@@ -14,11 +14,11 @@ from amicrawl.cli.job.naming import JobArgument, ident_in, moment, store_at
 from amicrawl.cli.job.waiting import EVERY
 from amicrawl.cli.json_answer import AsJson
 from amicrawl.cli.redis_options import PrefixOption, RedisOption
-from amicrawl.cli.terminal import harmless, human_size
 from amicrawl.jobs import logs, lookup, verbs
 from amicrawl.jobs.connection import RedisUnavailable
 from amicrawl.jobs.entries import Download, Ignore
 from amicrawl.jobs.record import RESPONSES
+from amicrawl.terminal import harmless, human_size
 
 if TYPE_CHECKING:
     from amicrawl.jobs.connection import JobStore

@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from amicrawl.crawl.watching.busy_hosts import BusyHosts
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -29,13 +31,11 @@ if TYPE_CHECKING:
     from amicrawl.jobs.link import Link
 
 MOST_HOSTS = 50
-LONGEST_QUEUES = 20
 MOST_IGNORES = 2000
 MOST_FILES = 500
 HISTORY = 24 * 60
 """Points, one a minute."""
 
-_QUEUES_EVERY = 10.0
 _IGNORES_EVERY = 5.0
 _MINUTE = 60.0
 _RATE_OVER = 10.0
@@ -66,8 +66,8 @@ class Facts:
         self._revisions: Counter[str] = Counter()
         self._rates: deque[tuple[float, int, int, int]] = deque()
         self._history: deque[dict[str, Any]] = deque(maxlen=HISTORY)
-        self._queues: list[tuple[int, int]] = []
-        self._due = {"queues": 0.0, "ignores": 0.0, "history": 0.0}
+        self._busy = BusyHosts(run)
+        self._due = {"ignores": 0.0, "history": 0.0}
         self.ignored_dropped = 0
         """Rows that waited and were dropped, since an expression that came later kept them out."""
 
@@ -84,7 +84,7 @@ class Facts:
         now = self._clock()
         if is_last:
             self._due = dict.fromkeys(self._due, now)
-        told: dict[str, Any] = {"hosts": self._hosts(now)}
+        told: dict[str, Any] = {"hosts": self._hosts(self._run.clock(), is_last=is_last)}
         if self._is_due("ignores", now, _IGNORES_EVERY):
             told["ignores"] = self._ignores()
         told["files"] = self._files()
@@ -155,40 +155,18 @@ class Facts:
         names = ("items", "bytes", "errors")
         return {name: round((seen[n] - first[n]) / span, 2) for n, name in enumerate(names, start=1)}
 
-    def _hosts(self, now: float) -> list[dict[str, Any]]:
+    def _hosts(self, now: float, *, is_last: bool) -> list[dict[str, Any]]:
         """Return the hosts in flight, then those with the longest queues."""
-        run = self._run
-        if not run.has_frontier:
-            return []
-        frontier = run.frontier
-        if now >= self._due["queues"]:
-            began = time.perf_counter()
-            self._queues = frontier.longest_queues(LONGEST_QUEUES)
-            # It looks at every host: the more there are, the less often.
-            self._due["queues"] = now + max(_QUEUES_EVERY, 200 * (time.perf_counter() - began))
-        found: dict[str, dict[str, Any]] = {}
-        for key, count in frontier.hosts_in_flight().most_common(MOST_HOSTS):
-            name = frontier.known_host(key)[0]
-            found[name] = self._host(name, key, in_flight=count)
-        for key, waiting in self._queues:
-            name = frontier.known_host(key)[0]
-            if name in found:
-                found[name]["waiting"] = waiting
-            elif len(found) < MOST_HOSTS:
-                found[name] = self._host(name, key, waiting=waiting)
-        return list(found.values())
-
-    def _host(
-        self, name: str, key: int, *, in_flight: int = 0, waiting: int | None = None
-    ) -> dict[str, Any]:
-        run = self._run
-        return {
-            "host": _shown(name),
-            "in_flight": in_flight,
-            "pages": run.frontier.known_host(key)[1],
-            "waiting": waiting,
-            "delay_ms": round(max(run.gates.delay_of(key), run.pace.interval(key)) * 1000),
-        }
+        return [
+            {
+                "host": _shown(host.name),
+                "in_flight": host.in_flight,
+                "pages": host.pages,
+                "waiting": host.waiting,
+                "delay_ms": round(host.delay * 1000),
+            }
+            for host in self._busy.found(now, most=MOST_HOSTS, recount=is_last)
+        ]
 
     def _ignores(self) -> list[dict[str, Any]]:
         following = self._run.following

@@ -31,9 +31,10 @@ from amicrawl.crawl.processes import FOLDER, SPECIFICATION
 from amicrawl.crawl.processes.dealing import Dealing, is_unfinished, links_are_delivered
 from amicrawl.crawl.processes.specification import LARGEST_MESSAGE, Specification
 from amicrawl.crawl.tally import CLASSES, Tally
-from amicrawl.crawl.watching.screen import Moment, report, status_line, summary
+from amicrawl.crawl.watching.screen import Moment, live_lines, report, summary
 from amicrawl.disk import DirectoryLock, Disk
 from amicrawl.errors import AmicrawlError, ExitCode, UsageError
+from amicrawl.terminal import LiveLines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
 
 _CRASHES = 5
 """Crashes of one child in a row after which the crawl is given up."""
-_ERASE_LINE = "\x1b[2K"
 _DRAINS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _REFUSED = ("bucket", "webhooks", "metrics", "max_urls")
 """Settings that hold for one process and have no meaning yet for several."""
@@ -410,7 +410,8 @@ class Screen:
     def __init__(self, order: Order) -> None:
         self._order = order
         self._stream = sys.stderr
-        self._on_terminal = self._stream.isatty() and os.environ.get("TERM") != "dumb"
+        self._lines = LiveLines(self._stream)
+        self._on_terminal = self._lines.is_watched
         self.every = order.progress_every or (1.0 if self._on_terminal else 10.0)
         self._started = time.monotonic()
         self._last = (self._started, 0, 0)
@@ -422,8 +423,8 @@ class Screen:
 
     def say(self, line: str) -> None:
         """Print *line* above the progress."""
-        erase = _ERASE_LINE if self._on_terminal else ""
-        self._write(f"{erase}{line}\n")
+        self._lines.clear()
+        self._write(f"{line}\n")
 
     def show(self, tally: Tally, facts: Sequence[dict[str, Any]], reason: str) -> None:
         """Show how things stand."""
@@ -445,8 +446,7 @@ class Screen:
             is_stopping=bool(reason) and reason != "finished",
         )
         if self._on_terminal:
-            width = shutil.get_terminal_size().columns - 1
-            self._write(_ERASE_LINE + status_line(tally, moment)[:width] + "\r")
+            self._lines.show(*live_lines(tally, moment, ascii_only=self._lines.is_ascii))
         else:
             self._write(json.dumps(report(tally, moment) | {"processes": len(facts)}) + "\n")
 

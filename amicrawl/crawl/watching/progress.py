@@ -1,11 +1,10 @@
-"""The screen: a line rewritten on a terminal, a JSON line every 10 s elsewhere, a summary at the end."""
+"""The screen: lines written over on a terminal, else a JSON line every 10 s; a summary at the end."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import os
-import shutil
+import logging
 import sys
 from collections import Counter
 from dataclasses import asdict
@@ -15,18 +14,19 @@ from scrapy import signals
 from scrapy.exceptions import NotConfigured
 
 from amicrawl.crawl.run import Run, run_of
+from amicrawl.crawl.watching.busy_hosts import BusyHosts
 from amicrawl.crawl.watching.screen import (
     Moment,
-    counted,
     dropped,
+    live_lines,
     nothing_due,
     reasons,
     report,
     start_line,
-    status_line,
     summary,
     unreached,
 )
+from amicrawl.terminal import LiveLines, counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
     from amicrawl.record import CaptureItem
 
-_ERASE_LINE = "\x1b[2K"
+_HOSTS = 4
+"""Hosts that a terminal shows."""
 _LONG = 2.0
 """Seconds of waiting for hosts from which on they are told."""
 
@@ -62,7 +63,9 @@ class Progress:
         self._run = run
         self._stream = stream
         self._at_shutdown = at_shutdown
-        self._on_terminal = stream.isatty() and os.environ.get("TERM") != "dumb"
+        self._lines = LiveLines(stream)
+        self._busy = BusyHosts(run)
+        self._on_terminal = self._lines.is_watched
         self._every = run.config.progress_every or (1.0 if self._on_terminal else 10.0)
         self._timer: asyncio.TimerHandle | None = None
         self._started = run.clock()
@@ -87,6 +90,8 @@ class Progress:
         self._at_shutdown(lambda: self._closed("shutdown"))
         run = self._run
         if self._on_terminal:
+            for handler in logging.getLogger().handlers:
+                handler.addFilter(self._make_room)
             self._write(start_line(run.config, asked=run.spec.asked) + "\n")
         resumed = run.resumed
         if not resumed.found:
@@ -96,6 +101,11 @@ class Progress:
         else:
             self._write(json.dumps({"event": "resumed", **asdict(resumed)}) + "\n")
 
+    def _make_room(self, _: logging.LogRecord) -> bool:
+        """Take our lines away before a log line is written; all of these are."""
+        self._lines.clear()
+        return True
+
     def _counted(self, item: CaptureItem) -> None:
         if item.capture.failure is not None:
             self._failures[item.capture.failure.value] += 1
@@ -104,9 +114,9 @@ class Progress:
         self._timer = asyncio.get_running_loop().call_later(self._every, self._tick)
         moment = self._moment()
         if self._on_terminal:
-            width = shutil.get_terminal_size().columns - 1
-            # The cursor goes back to the start, so that a log line does not begin behind ours.
-            self._write(_ERASE_LINE + status_line(self._run.tally, moment)[:width] + "\r")
+            hosts = self._busy.longest_waiting(self._run.clock(), most=_HOSTS)
+            ascii_only = self._lines.is_ascii
+            self._lines.show(*live_lines(self._run.tally, moment, hosts, ascii_only=ascii_only))
         else:
             self._write(json.dumps(report(self._run.tally, moment)) + "\n")
 
@@ -118,9 +128,10 @@ class Progress:
         self._timer.cancel()
         self._timer = None
         elapsed = self._run.clock() - self._started
-        if self._on_terminal:
-            self._write(_ERASE_LINE)
-        else:
+        for handler in logging.getLogger().handlers:
+            handler.removeFilter(self._make_room)
+        self._lines.clear()
+        if not self._on_terminal:
             ended = {"event": "finished", "stopping": False, "reason": reason}
             last = {**report(self._run.tally, self._moment()), **ended}
             self._write(json.dumps({**last, "failures": dict(self._failures.most_common())}) + "\n")

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 from amicrawl.capture import Failure
 from amicrawl.config import Robots
 from amicrawl.crawl.resuming import CAPTURED, DENIED, WITHHELD_ADDRESS
+from amicrawl.terminal import bar, counted, harmless, human_size
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from amicrawl.config import CrawlConfig
     from amicrawl.crawl.tally import Tally
+    from amicrawl.crawl.watching.busy_hosts import BusyHost
 
 _SHORT = {
     "ok": "ok",
@@ -26,6 +28,7 @@ _SHORT = {
     "skipped": "skip",
 }
 """What a terminal calls the classes of `Tally`."""
+_WIDEST_HOST = 40
 _FEW = 5
 """Links that a shipped ignore set may keep out without a word."""
 _HINT = "address-refused: AMICRAWL_ALLOW_PRIVATE=127.0.0.0/8 and the like permit private addresses\n"
@@ -82,12 +85,29 @@ def status_line(tally: Tally, moment: Moment) -> str:
             *waits,
             f"{tally.rows:,}/{total}",
             f"{moment.pages_per_second:,.0f} pages/s",
-            f"{volume(moment.bytes_per_second)}/s",
+            f"{human_size(round(moment.bytes_per_second))}/s",
             classes(tally),
             f"in flight {moment.in_flight}/{moment.inflight_limit}",
             f"ETA {duration(eta) if eta is not None else '-'}",
         ]
     )
+
+
+def live_lines(
+    tally: Tally, moment: Moment, hosts: Sequence[BusyHost] = (), *, ascii_only: bool = False
+) -> Iterator[str]:
+    """Yield what a terminal shows: a bar, where the total is known, the figures, and a line a host."""
+    if moment.total:
+        yield f"{bar(tally.rows, moment.total, width=40, ascii_only=ascii_only)} of the URLs known"
+    yield status_line(tally, moment)
+    widest = max((len(harmless(host.name, limit=_WIDEST_HOST)) for host in hosts), default=0)
+    for host in hosts:
+        name = harmless(host.name, limit=_WIDEST_HOST)
+        waits = "" if host.opens_in is None else f"next in {duration(max(1.0, host.opens_in))}: "
+        flying = f"{host.in_flight} in flight" if host.in_flight else "-"
+        why = f"{waits}{host.reason}" if host.reason else flying
+        queued = "" if host.waiting is None else f"{host.waiting:,} queued"
+        yield f"  {name:<{widest}}  {queued:>16}  {why}"
 
 
 def classes(tally: Tally) -> str:
@@ -124,7 +144,7 @@ def summary(tally: Tally, elapsed: float) -> str:
         f"done in {duration(elapsed)} | {tally.ok:,} ok, {tally.unchanged:,} unchanged, "
         f"{tally.redirect:,} redirect, {tally.client_error:,} 4xx, {tally.server_error:,} 5xx, "
         f"{tally.failed:,} failed, {tally.skipped:,} skipped | {tally.rows / seconds:,.0f} pages/s, "
-        f"{volume(tally.bytes_received / seconds)}/s{bad}"
+        f"{human_size(round(tally.bytes_received / seconds))}/s{bad}"
     )
 
 
@@ -184,21 +204,6 @@ def unreached(tally: Tally) -> str:
         seeds = counted(tally.seeds_read, "seed")
         return f"nothing to fetch: {seeds} read, and none belongs to this shard (exit code 10)\n"
     return f"nothing was reached: {counted(tally.failed, 'fetch')}, and no response (exit code 10)\n"
-
-
-def counted(number: int, word: str) -> str:
-    """Return *number* with the English *word* it counts: `1 URL`, `2,000 URLs`."""
-    plural = "es" if word.endswith("ch") else "s"
-    return f"{number:,} {word}{'' if number == 1 else plural}"
-
-
-def volume(size: float) -> str:
-    """Return *size*, in bytes, as `512 B`, `1.5 KiB` or `3.0 MiB`."""
-    if size < 1024:
-        return f"{size:.0f} B"
-    if size < 1024**2:
-        return f"{size / 1024:.1f} KiB"
-    return f"{size / 1024**2:,.1f} MiB"
 
 
 def remaining(tally: Tally, moment: Moment) -> float | None:

@@ -1,0 +1,118 @@
+r"""A terminal: what comes from the web made harmless, columns, readable figures, lines written over.
+
+A URL or an error text may hold anything. Printed raw, an escape sequence moves the cursor, sets the
+title or hides lines; a bidirectional override shows `gpj.exe` as `exe.jpg`. So whatever is not printable
+is shown as Python would write it (`\x1b`, `\u202e`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sys
+import threading
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+LIMIT = 500
+"""Characters after which a text is cut."""
+
+_WIDEST = 40
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+_ERASE_DOWN = "\x1b[J"
+_UTF8 = frozenset({"utf-8", "utf8"})
+
+
+def harmless(text: str, *, limit: int = LIMIT) -> str:
+    """Return *text* with everything unprintable escaped, cut to *limit* characters of it."""
+    cut = text if len(text) <= limit else text[: limit - 1] + "…"
+    if cut.isprintable():
+        return cut
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut)
+
+
+def aligned(rows: Sequence[Sequence[str]], *, right: Sequence[bool]) -> Iterator[str]:
+    """Yield *rows* as lines of aligned columns; where *right* is true, cells end below each other.
+
+    A column is at most 40 characters wide: what is longer sticks out in its own line only.
+    """
+    widths = [min(_WIDEST, max(map(len, column))) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = [
+            cell.rjust(width) if to_right else cell.ljust(width)
+            for cell, width, to_right in zip(row, widths, right, strict=True)
+        ]
+        yield "  ".join(cells).rstrip()
+
+
+def human_size(size: int) -> str:
+    """Return *size* in bytes the way people read it: `976 B`, `1.4 MiB`."""
+    steps = min(max(size.bit_length() - 1, 0) // 10, len(_UNITS) - 1)
+    return f"{size / 1024**steps:,.1f} {_UNITS[steps]}" if steps else f"{size} B"
+
+
+def counted(number: int, noun: str) -> str:
+    """Return *number* with its *noun* in the plural or not: `1 file`, `2,000 files`, `3 fetches`."""
+    plural = "es" if noun.endswith("ch") else "s"
+    return f"{number:,} {noun}{'' if number == 1 else plural}"
+
+
+def human_span(seconds: int) -> str:
+    """Return a span of time in the largest unit of which it has two: `90 s`, `5 min`, `2 days`."""
+    for unit, name in ((86_400, "days"), (3_600, "h"), (60, "min")):
+        if seconds >= 2 * unit:
+            return f"{seconds // unit:,} {name}"
+    return f"{seconds} s"
+
+
+def bar(done: int, total: int, *, width: int = 24, ascii_only: bool = False) -> str:
+    """Return how much of *total* is *done* as a bar and per cent: `[######------] 50 %`."""
+    share = min(1.0, done / total) if total > 0 else 0.0
+    full, empty = ("#", "-") if ascii_only else ("█", "░")
+    filled = int(share * width)
+    return f"[{full * filled}{empty * (width - filled)}] {int(share * 100):3} %"
+
+
+class LiveLines:
+    """Lines at the end of a terminal that are written over; none where standard error is no terminal.
+
+    Other lines go above them after `clear`. Several threads may use it.
+    """
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        """Write to *stream*, which is standard error unless given."""
+        self._stream = sys.stderr if stream is None else stream
+        self._height = 0
+        self._lock = threading.Lock()
+        self.is_watched = self._stream.isatty() and os.environ.get("TERM") != "dumb"
+        self.is_ascii = (getattr(self._stream, "encoding", None) or "ascii").lower() not in _UTF8
+
+    def show(self, *lines: str) -> None:
+        """Have them say *lines*, which are harmless; each is cut to the width of the terminal."""
+        if not self.is_watched:
+            return
+        size = shutil.get_terminal_size()
+        shown = [line[: size.columns - 1] for line in lines[: max(1, size.lines - 1)]]
+        with self._lock:
+            self._write(self._start() + "\n".join(shown) + "\r")
+            self._height = len(shown)
+
+    def clear(self) -> None:
+        """Make room for other lines."""
+        with self._lock:
+            if self._height:
+                self._write(self._start())
+                self._height = 0
+
+    def _start(self) -> str:
+        up = f"\x1b[{self._height - 1}A" if self._height > 1 else ""
+        return f"\r{up}{_ERASE_DOWN}"
+
+    def _write(self, text: str) -> None:
+        # A terminal that went away is no reason to stop the work.
+        with contextlib.suppress(OSError):
+            self._stream.write(text)
+            self._stream.flush()
