@@ -84,7 +84,7 @@ class Facts:
         now = self._clock()
         if is_last:
             self._due = dict.fromkeys(self._due, now)
-        told: dict[str, Any] = {"hosts": self._hosts(self._run.clock(), is_last=is_last)}
+        told: dict[str, Any] = {"hosts": self._hosts(is_last=is_last)}
         if self._is_due("ignores", now, _IGNORES_EVERY):
             told["ignores"] = self._ignores()
         told["files"] = self._files()
@@ -155,7 +155,7 @@ class Facts:
         names = ("items", "bytes", "errors")
         return {name: round((seen[n] - first[n]) / span, 2) for n, name in enumerate(names, start=1)}
 
-    def _hosts(self, now: float, *, is_last: bool) -> list[dict[str, Any]]:
+    def _hosts(self, *, is_last: bool) -> list[dict[str, Any]]:
         """Return the hosts in flight, then those with the longest queues."""
         return [
             {
@@ -165,7 +165,7 @@ class Facts:
                 "waiting": host.waiting,
                 "delay_ms": round(host.delay * 1000),
             }
-            for host in self._busy.found(now, most=MOST_HOSTS, recount=is_last)
+            for host in self._busy.found(most=MOST_HOSTS, recount=is_last)
         ]
 
     def _ignores(self) -> list[dict[str, Any]]:

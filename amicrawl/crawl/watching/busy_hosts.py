@@ -41,15 +41,12 @@ class BusyHosts:
         self._queues: Sequence[tuple[int, int]] = ()
         self._count_at = 0.0
 
-    def found(self, now: float, *, most: int, recount: bool = False) -> list[BusyHost]:
-        """Return at most *most* hosts at the moment *now*, on the clock of the crawl.
-
-        The queues are counted every ten seconds, or with *recount*.
-        """
+    def found(self, *, most: int, recount: bool = False) -> list[BusyHost]:
+        """Return at most *most* hosts; queues are counted every ten seconds, or with *recount*."""
         run = self._run
         if not run.has_frontier:
             return []
-        frontier = run.frontier
+        frontier, now = run.frontier, run.clock()
         if recount or now >= self._count_at:
             began = time.perf_counter()
             self._queues = frontier.longest_queues(_LONGEST_QUEUES)
@@ -59,9 +56,9 @@ class BusyHosts:
         keys = dict.fromkeys([key for key, _ in flying.most_common(most)]) | waiting
         return [self._host(key, flying.get(key, 0), waiting.get(key), now) for key in list(keys)[:most]]
 
-    def longest_waiting(self, now: float, *, most: int) -> list[BusyHost]:
+    def longest_waiting(self, *, most: int) -> list[BusyHost]:
         """Return *most* hosts: first those held back for longer than usual, then by queue."""
-        found = self.found(now, most=5 * _LONGEST_QUEUES)
+        found = self.found(most=5 * _LONGEST_QUEUES)
         found.sort(
             key=lambda host: ((host.opens_in or 0.0) > 2 * host.delay, host.waiting or 0), reverse=True
         )

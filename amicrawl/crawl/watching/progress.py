@@ -114,7 +114,7 @@ class Progress:
         self._timer = asyncio.get_running_loop().call_later(self._every, self._tick)
         moment = self._moment()
         if self._on_terminal:
-            hosts = self._busy.longest_waiting(self._run.clock(), most=_HOSTS)
+            hosts = self._busy.longest_waiting(most=_HOSTS)
             ascii_only = self._lines.is_ascii
             self._lines.show(*live_lines(self._run.tally, moment, hosts, ascii_only=ascii_only))
         else:
