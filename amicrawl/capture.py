@@ -47,15 +47,24 @@ class Failure(StrEnum):
     HOST_SKIPPED = "host-skipped"
     ROBOTS_DENIED = "robots-denied"
     REFUSED_BY_CRAWL = "refused-by-crawl"
+    REPEATED_SEED = "repeated-seed"
     OTHER = "other"
 
     @property
     def never_asked(self) -> bool:
-        """Whether the URL was left out by a rule of the crawl, before any server was asked."""
+        """Whether no server was asked: the URL is none, or a rule of the crawl left it out."""
         return self in _NEVER_ASKED
 
 
-_NEVER_ASKED = frozenset({Failure.HOST_SKIPPED, Failure.ROBOTS_DENIED, Failure.REFUSED_BY_CRAWL})
+_NEVER_ASKED = frozenset(
+    {
+        Failure.UNFETCHABLE_URL,
+        Failure.HOST_SKIPPED,
+        Failure.ROBOTS_DENIED,
+        Failure.REFUSED_BY_CRAWL,
+        Failure.REPEATED_SEED,
+    }
+)
 
 
 class Body(Protocol):

@@ -15,6 +15,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
 from amicrawl.capture import Failure
+from amicrawl.crawl.left_out import Line, repeated
 from amicrawl.frontier import Offer, Source
 from amicrawl.urls import Refused
 
@@ -70,10 +71,17 @@ async def feed(run: Run, seeds: Iterable[Seed], *, wake: Callable[[], None]) -> 
     A crawl that is about to end leaves the rest unread; the next one into the directory reads it.
     """
     async for batch in batches(seeds):
+        left_out = []
         for seed in batch:
             if not run.takes_offers:
-                return
-            await offer_seed(run, seed)
+                break
+            line = await _offered(run, seed)
+            if line is not None:
+                left_out.append(line)
+        if left_out:
+            await run.left_out.record(left_out)
+        if not run.takes_offers:
+            return
         wake()
         # Looked at now and then, not told: a frontier that had to tell would do so for every row.
         while run.takes_offers and run.frontier.queued > _ROOM:  # noqa: ASYNC110
@@ -82,19 +90,29 @@ async def feed(run: Run, seeds: Iterable[Seed], *, wake: Callable[[], None]) -> 
 
 
 async def offer_seed(run: Run, seed: Seed) -> None:
-    """Offer one seed; one that cannot be fetched gets its row at once."""
+    """Offer one seed; one for which nothing is asked gets its row at once."""
+    line = await _offered(run, seed)
+    if line is not None:
+        await run.left_out.record([line])
+
+
+async def _offered(run: Run, seed: Seed) -> Line | None:
+    """Offer *seed*; return the line that it is if it is to have a row, and nothing is asked for it."""
     run.tally.seeds_read += 1
     key = run.key_of(seed.url)
     if isinstance(key, Refused):
         if run.spec.shard and not run.deals_seeds:
             # It has no host: of all that read the list, the first accounts for it.
             run.tally.seeds_elsewhere += 1
-            return
+            return None
         run.tally.seeds_bad += 1
-        await run.record_unasked(seed, Failure.UNFETCHABLE_URL, key.reason)
-    elif not run.is_ours(key.host):
+        return Line(seed, Failure.UNFETCHABLE_URL, key.reason)
+    if not run.is_ours(key.host):
         run.tally.seeds_elsewhere += 1
         if run.deals_seeds and run.elsewhere is not None:
             await run.elsewhere([Offer(seed=seed, key=key, source=Source.SEED)])
     elif not run.offer(seed, key, source=Source.SEED):
         run.tally.seeds_known += 1
+        if seed.meta_json and seed.meta_json != run.frontier.meta_json(key):
+            return repeated(seed)
+    return None

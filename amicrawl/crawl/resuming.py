@@ -39,7 +39,7 @@ from amicrawl.seed import Seed
 from amicrawl.urls import Refused, UrlKey, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from amicrawl.crawl.following import Following
@@ -233,7 +233,8 @@ class Look:
         hour, said_at = int(time.time() // 3600), time.monotonic()
         if total >= _MANY:
             logger.info("Resuming: %s rows of the index are looked up.", f"{total:,}")
-        for batch in batches:
+        for whole in batches:
+            batch = _of_captures(whole)
             urls, moments = batch["url"].to_pylist(), batch["fetched_at"].to_pylist()
             for at, (url, moment) in enumerate(zip(urls, moments, strict=True)):
                 key = self._key_of(url)
@@ -244,7 +245,7 @@ class Look:
                 row_hour = min(moment // _MS_PER_HOUR, hour)
                 if not self._reads and not self._is_known(key, url, row_hour):
                     self._take(batch.slice(at, 1).to_pylist()[0], key, row_hour)
-            self.looked_at += len(urls)
+            self.looked_at += whole.num_rows
             if time.monotonic() - said_at > _SAY_EVERY:
                 said_at = time.monotonic()
                 logger.info("Resuming: %s of %s rows looked up.", f"{self.looked_at:,}", f"{total:,}")
@@ -432,8 +433,8 @@ def index_rows(directory: Path) -> int:
         return table.rows
 
 
-def rows_from(directory: Path, first: int) -> Iterator[Any]:
-    """Yield the rows of the index from number *first* on, as record batches, in their order."""
+def rows_from(directory: Path, first: int, columns: Sequence[str] = _COLUMNS) -> Iterator[Any]:
+    """Yield the rows of the index from number *first* on, as record batches of *columns*, in order."""
     table = _index(directory)
     if table is None:
         return
@@ -442,7 +443,7 @@ def rows_from(directory: Path, first: int) -> Iterator[Any]:
             if first >= rows:
                 first -= rows
                 continue
-            for batch in table.batches(_COLUMNS, rows=_BATCH, groups=[group]):
+            for batch in table.batches(columns, rows=_BATCH, groups=[group]):
                 if first < batch.num_rows:
                     yield batch.slice(first)
                 first = max(0, first - batch.num_rows)
@@ -455,6 +456,13 @@ def _index(directory: Path) -> ParquetTable | None:
     from amicrawl.record.table import opened_index  # noqa: PLC0415  # dear to load, and seldom needed
 
     return opened_index(path)
+
+
+def _of_captures(rows: Any) -> Any:
+    """Return the record batch *rows* without those of lines that say more of a URL that was fetched."""
+    import pyarrow.compute as pc  # noqa: PLC0415  # dear to load, and loaded by then
+
+    return rows.filter(pc.invert(pc.starts_with(rows["error"], Failure.REPEATED_SEED.value)))
 
 
 def _outcome(row: dict[str, Any]) -> Outcome:

@@ -16,6 +16,7 @@ from amicrawl.crawl.crawl_spec import CrawlSpec
 from amicrawl.crawl.credentials import Credentials
 from amicrawl.crawl.held import HeldArchive
 from amicrawl.crawl.in_force import InForce
+from amicrawl.crawl.left_out import LeftOut
 from amicrawl.crawl.links import SiteLinks
 from amicrawl.crawl.opening import check_directory, opened_frontier
 from amicrawl.crawl.output import Output
@@ -111,6 +112,8 @@ class Run:
         self.pacing = Pacing(config, self.breaker, key_of=self.key_of)
         self.gates, self.pace = self.pacing.gates, self.pacing.pace
         self.recorder = Recorder()
+        self.left_out = LeftOut(config.directory, record=self.record_unasked)
+        """The lines of the seed list for which nothing is asked."""
         self.held: HeldArchive | None = None
         """The archive of a guest, which other crawls of this process may write into, too."""
         self.tally = Tally()

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, BinaryIO
 from scrapy import Request
 from scrapy.http.request import NO_CALLBACK
 
+from amicrawl.capture import Failure
 from amicrawl.crawl.feeding import feed, on_a_thread
+from amicrawl.crawl.left_out import Line
 from amicrawl.crawl.processes import is_child
 from amicrawl.crawl.run import run_of
 from amicrawl.crawl.scheduler import FrontierScheduler
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_ROWS_AT_ONCE = 500
 _FAULTS_TOLD = 100
 """Faults that are logged one by one; a list that is wrong throughout must not fill the disk."""
 
@@ -40,7 +43,10 @@ class SeedList:
     def __init__(self, crawler: Crawler, arguments: SeedArguments) -> None:
         self._crawler = crawler
         self._arguments = arguments
+        self._reports = 0
         self._faults = 0
+        self._left_out: list[Line] = []
+        """Lines that are to have their rows."""
         self._loop: asyncio.AbstractEventLoop | None = None
         # One on the web is opened when the crawl runs: it is fetched, guarded and archived like a page.
         # So is standard input, which may be silent for long: on a thread that keeps nobody waiting.
@@ -65,14 +71,17 @@ class SeedList:
             reader = self._reader if self._reader is not None else await on_a_thread(self._open)
             self._count_ahead(run.tally, reader.format)
             await feed(run, reader, wake=scheduler.wake)
+            await self._record_left_out()
         except AmicrawlError as error:
             run.seed_fault = error
+        unfetchable = run.tally.seeds_bad
         if not (is_child() and run.spec.shard):
             # All processes have read the same list; the first accounts for its faults.
             run.tally.seeds_bad += self._faults
-        if run.seed_fault is None and self._faults and not run.tally.seeds_read:
+        bad = self._faults + unfetchable
+        if run.seed_fault is None and bad and run.tally.seeds_read == unfetchable:
             run.seed_fault = InputError(
-                f"Not one line of {self._arguments.file} could be used ({self._faults} were tried). "
+                f"Not one line of {self._arguments.file} could be used ({bad} were tried). "
                 "Check that it is a seed list, or name its format with -a format=."
             )
 
@@ -95,12 +104,32 @@ class SeedList:
         threading.Thread(target=count, name="amicrawl-count", daemon=True).start()
 
     def _told(self, fault: Fault) -> None:
-        """Tell of a fault, with file, line and reason; runs on the reading thread."""
+        """Tell of a fault, with file, line and reason; runs on the reading thread.
+
+        It waits there until many lines that are left out have their rows: a list may have nothing else.
+        """
         self._faults += not fault.kept
-        if self._faults < _FAULTS_TOLD:
+        self._reports += 1
+        if self._reports <= _FAULTS_TOLD:
             logger.warning("%s, line %d: %s", fault.source, fault.line, fault.reason)
-        elif self._faults == _FAULTS_TOLD:
-            logger.warning("%s: further faults are only counted", fault.source)
+        elif self._reports == _FAULTS_TOLD + 1:
+            logger.warning(
+                "%s: further faults are not logged; lines that are left out have rows in the index",
+                fault.source,
+            )
+        if fault.left_out is not None:
+            detail = f"line {fault.line} of {fault.source}: {fault.reason}"
+            self._left_out.append(Line(fault.left_out, Failure.UNFETCHABLE_URL, detail))
+            if len(self._left_out) >= _ROWS_AT_ONCE:
+                assert self._loop is not None
+                asyncio.run_coroutine_threadsafe(self._record_left_out(), self._loop).result()
+
+    async def _record_left_out(self) -> None:
+        lines, self._left_out = self._left_out, []
+        run = run_of(self._crawler)
+        # Of all that read the same list, the first accounts for what has no host.
+        if lines and run.takes_offers and (run.deals_seeds or not run.spec.shard):
+            await run.left_out.record(lines)
 
     def _fetch(self, url: str) -> BinaryIO:
         """Fetch a sitemap through the crawl itself; runs on the reading thread."""

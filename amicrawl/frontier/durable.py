@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from amicrawl.errors import AmicrawlError
 from amicrawl.frontier.again import Again
-from amicrawl.frontier.annex import offered_entries
+from amicrawl.frontier.annex import offered, offered_entries
 from amicrawl.frontier.flights import Flight, Flights
 from amicrawl.frontier.hosts import HostTally, interval_of, keep_gates_shut, recall_pace
 from amicrawl.frontier.judgement import judge
@@ -148,6 +148,13 @@ class DurableFrontier:
     def counts(self) -> Mapping[Status, int]:
         """How many rows stand where; a copy, with every status."""
         return self._standings.counts
+
+    def meta_json(self, key: UrlKey) -> str:
+        """Return what the producer of the row at *key* said of it besides; empty where there is none."""
+        number = self.partition.find(*key)
+        if number is None:
+            return ""
+        return offered(*self.partition.texts_at(self.partition.get(number).url_ref))[0].meta_json
 
     def urls_of(self, host: int) -> int:
         """Return how many rows the host key *host* has."""

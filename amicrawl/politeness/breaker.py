@@ -51,6 +51,7 @@ BLAME: Mapping[Failure, Blame] = {
     Failure.HOST_SKIPPED: Blame.NOBODY,
     Failure.ROBOTS_DENIED: Blame.NOBODY,
     Failure.REFUSED_BY_CRAWL: Blame.NOBODY,
+    Failure.REPEATED_SEED: Blame.NOBODY,
     Failure.OTHER: Blame.NOBODY,
 }
 

@@ -60,8 +60,8 @@ def seed_of_capture(row: Mapping[str, object], flaw: Flaw) -> Seed | None:
 
     None for a robots.txt that the earlier crawl asked for by itself: the next one does so, too.
     """
-    url = url_of(row, flaw)
-    meta = row["meta_json"]
+    meta = row["meta_json"] if isinstance(row["meta_json"], str) else ""
+    url = url_of(row, flaw, meta)
     if not meta and _ROBOTS.fullmatch(url):
         return None
     known = conditionals(row, flaw) if _is_whole(row) else Conditionals()
@@ -73,7 +73,7 @@ def seed_of_capture(row: Mapping[str, object], flaw: Flaw) -> Seed | None:
         url,
         *known,
         captured_at=_begun(row) if known.digest and not row["unchanged"] else 0,
-        meta_json=meta if isinstance(meta, str) else "",
+        meta_json=meta,
     )
 
 

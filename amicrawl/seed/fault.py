@@ -1,7 +1,8 @@
 """Faults: what is wrong with a piece of a seed list, as values.
 
 A seed list of ten million lines has bad ones; none of them may end a crawl. What cannot be read is
-reported through a callback, counted and passed over. Only a list that gives nothing at all, or cannot be
+reported through a callback, counted and passed over: a line with what stands in it, so that it can be
+accounted for. Only a list that gives nothing at all, or cannot be
 opened, is an exception (`InputError`).
 """
 
@@ -9,6 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from amicrawl.seed.seed import Seed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,10 +31,23 @@ class Fault:
     """Why, fit for a log or a terminal; what the line held is quoted in part."""
     kept: bool = False
     """Whether the URL was read nevertheless, without the field that `reason` names."""
+    left_out: Seed | None = None
+    """What the line says, where one line was left out that should be a seed: the URL as far as there is
+    one (`LONGEST_LEFT_OUT` characters, what is not printable escaped), and what is known of it."""
+
+
+LONGEST_LEFT_OUT = 2048
+"""Characters that are kept of what stands where a URL should."""
 
 
 class NotASeedError(ValueError):
     """A line that names no URL to fetch; the text is the reason. Never leaves this package."""
+
+    def __init__(self, reason: str, *, url: str = "", meta_json: str = "") -> None:
+        """*url* is what stands where a URL should, as far as that is known."""
+        super().__init__(reason)
+        self.url = url
+        self.meta_json = meta_json
 
 
 class FaultLog:
@@ -50,6 +66,12 @@ class FaultLog:
         """Report something that was passed over."""
         self.bad += 1
         self._on_fault(Fault(_escaped(source), line, _escaped(reason)))
+
+    def leave_out(self, source: str, line: int, error: NotASeedError) -> None:
+        """Report a line that should be a seed, and is none."""
+        self.bad += 1
+        seed = Seed(_escaped(_cut(error.url, LONGEST_LEFT_OUT)), meta_json=error.meta_json)
+        self._on_fault(Fault(_escaped(source), line, _escaped(str(error)), left_out=seed))
 
     def flaw(self, source: str, line: int, reason: str) -> None:
         """Report a field that was left out of a seed."""

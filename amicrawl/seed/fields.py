@@ -57,24 +57,33 @@ def checked_url(text: str, flaw: Flaw) -> str:
         if not url:
             raise NotASeedError("the URL is empty")
         if _HTTP.match(url):
-            raise NotASeedError(f"{excerpt(url)} names no host")
-        raise NotASeedError(f"{excerpt(url)} is no http or https URL")
+            raise NotASeedError(f"{excerpt(url)} names no host", url=url)
+        raise NotASeedError(f"{excerpt(url)} is no http or https URL", url=url)
     if "\0" in url:
-        raise NotASeedError(f"{excerpt(url)} holds a NUL")
+        raise NotASeedError(f"{excerpt(url)} holds a NUL", url=url)
     if not url.isascii() and _SURROGATE.search(url):
-        raise NotASeedError(f"{excerpt(url)} holds half a surrogate pair, which is no character")
+        raise NotASeedError(
+            f"{excerpt(url)} holds half a surrogate pair, which is no character", url=url
+        )
     return url
 
 
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
-def url_of(fields: Mapping[str, object], flaw: Flaw) -> str:
-    """Return the field `url` of *fields*; raise NotASeedError where there is none to be asked."""
+def url_of(fields: Mapping[str, object], flaw: Flaw, meta: str) -> str:
+    """Return the field `url` of *fields*.
+
+    Raises NotASeedError, with the `meta_json` *meta*, where there is none to be asked.
+    """
     url = fields.get("url")
-    if type(url) is not str:
-        raise NotASeedError("there is no url" if url is None else "url is not a string")
-    return checked_url(url, flaw)
+    try:
+        if type(url) is not str:
+            raise NotASeedError("there is no url" if url is None else "url is not a string")
+        return checked_url(url, flaw)
+    except NotASeedError as error:
+        error.meta_json = meta
+        raise
 
 
 class Conditionals(NamedTuple):

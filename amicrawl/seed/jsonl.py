@@ -61,7 +61,8 @@ def seed_of_json(line: bytes, flaw: Flaw) -> Seed | None:
         return None
     fields = _object(line)
     meta = {name: _text(value) for name, value in fields.items() if name not in _READ_ALREADY}
-    return Seed(url_of(fields, flaw), *conditionals(fields, flaw), meta_json=meta_json(meta))
+    text = meta_json(meta)
+    return Seed(url_of(fields, flaw, text), *conditionals(fields, flaw), meta_json=text)
 
 
 def _object(line: bytes) -> dict[str, object]:

@@ -64,12 +64,13 @@ def read_lines(
     try:
         for number, line in enumerate(lines_of(source.blocks), 1):
             if line is None:
-                faults.skip(source.name, number, f"the line is longer than {MAX_LINE} bytes")
+                too_long = NotASeedError(f"the line is longer than {MAX_LINE} bytes")
+                faults.leave_out(source.name, number, too_long)
                 continue
             try:
                 seed = parse(line.removeprefix(_BOM) if number == 1 else line, flaw)
             except NotASeedError as reason:
-                faults.skip(source.name, number, str(reason))
+                faults.leave_out(source.name, number, reason)
                 continue
             if seed is not None:
                 yield seed

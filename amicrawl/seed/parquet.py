@@ -92,7 +92,7 @@ def read_parquet(source: Source, faults: FaultLog) -> Generator[Seed, None, None
                     _check_size(row)
                     seed = seed_of(row, flaw)
                 except NotASeedError as reason:
-                    faults.skip(source.name, number, str(reason))
+                    faults.leave_out(source.name, number, reason)
                 else:
                     if seed is not None:
                         yield seed
@@ -128,18 +128,18 @@ _KNOWN = ("url", *CONDITIONAL)
 
 
 def _seed_of_row(row: Row, flaw: Flaw) -> Seed:
-    url = url_of(row, flaw)
     meta = {}
     for name, value in row.items():
-        if name in _KNOWN or value is None:
-            continue
-        if value is _NOT_UTF_8:
-            flaw(f"column {excerpt(name)} is not UTF-8; it is left out")
-        else:
+        if name not in _KNOWN and value is not None and value is not _NOT_UTF_8:
             meta[name] = value if isinstance(value, str) else _json_text(value)
     if sum(map(len, meta.values())) > MAX_LINE:
         raise NotASeedError(f"the row has more than {MAX_LINE} characters")
-    return Seed(url, *conditionals(row, flaw), meta_json=meta_json(meta))
+    text = meta_json(meta)
+    url = url_of(row, flaw, text)
+    for name, value in row.items():
+        if name not in _KNOWN and value is _NOT_UTF_8:
+            flaw(f"column {excerpt(name)} is not UTF-8; it is left out")
+    return Seed(url, *conditionals(row, flaw), meta_json=text)
 
 
 def _json_text(value: object) -> str:

@@ -108,7 +108,11 @@ class _Tree:
                 try:
                     url = _address(entry, partial(self._faults.flaw, source.name, number))
                 except NotASeedError as reason:
-                    self._faults.skip(source.name, number, str(reason))
+                    if entry.is_sitemap:
+                        self._faults.skip(source.name, number, str(reason))
+                    else:
+                        reason.meta_json = meta_json(entry.meta)
+                        self._faults.leave_out(source.name, number, reason)
                     continue
                 if not entry.is_sitemap:
                     yield Seed(url, meta_json=meta_json(entry.meta))
