@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from amicrawl.record import CaptureItem
 
-_BATCH_ITEMS = 256
-_BATCH_BYTES = 16 * 1024**2
+_BATCH_ITEMS = 64
+_BATCH_BYTES = 2 * 1024**2
 _LULL = 1.0
 """Seconds without a capture after which a commit is made, for what is still to be forced to disk."""
 
@@ -29,8 +29,8 @@ _LULL = 1.0
 class Stage(Protocol):
     """A step on the way to disk; it runs on the writer thread."""
 
-    def add(self, item: CaptureItem) -> None:
-        """Take *item*, filling in what later stages read from it."""
+    def add(self, *items: CaptureItem) -> None:
+        """Take *items*, filling in what later stages read from them."""
 
 
 class Keeper(Protocol):
@@ -134,9 +134,9 @@ class Recorder:
         return batch, True
 
     def _write(self, batch: list[Waiting]) -> None:
-        for item, _ in batch:
-            for stage in self._stages:
-                stage.add(item)
+        items = [item for item, _ in batch]
+        for stage in self._stages:
+            stage.add(*items)
         if self._keeper is not None:
             self._keeper.commit()
         # One commit in a lull is enough: after a second it has forced everything to disk.

@@ -29,7 +29,7 @@ from amicrawl.record.warc import RecordIds
 from amicrawl.record.writer import WarcWriter, next_number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
     from pathlib import Path
 
@@ -45,6 +45,8 @@ SYNC_BYTES = 64 * 1024**2
 """... and the most of it that may."""
 PENDING_BYTES = 16 * 1024**2
 """Bytes of records and rows that may be added before they are written."""
+_AT_ONCE = 32
+_AT_ONCE_BYTES = 1024**2
 
 
 class Archive:
@@ -121,9 +123,9 @@ class Archive:
 
     def store(self, items: Sequence[CaptureItem]) -> None:
         """Keep the captures of *items* and their rows; OutputError where that cannot be done."""
-        for item in items:
-            self.warc.add(item)
-            self.index.add(item)
+        for batch in _batches(items):
+            self.warc.add(*batch)
+            self.index.add(*batch)
             if self.pending_bytes >= PENDING_BYTES:
                 self.commit()
         self.commit()
@@ -169,6 +171,20 @@ class Archive:
             self._told += 1
             if self._on_sealed is not None:
                 self._on_sealed(file)
+
+
+def _batches(items: Iterable[CaptureItem]) -> Iterator[list[CaptureItem]]:
+    """Yield *items* by as many as a stage takes at once."""
+    batch: list[CaptureItem] = []
+    size = 0
+    for item in items:
+        batch.append(item)
+        size += len(item.capture.body)
+        if len(batch) >= _AT_ONCE or size >= _AT_ONCE_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
 
 
 def _take_over(directory: Path, disk: Disk) -> tuple[DirectoryLock, Repaired, int]:

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from amicrawl.message import is_chunked
 
@@ -25,7 +24,6 @@ HEAD_LIMIT = 32_000
 
 _BASE32 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 _DIGIT_PAIRS = [first + second for first in _BASE32 for second in _BASE32]
-_SHIFTS = range(150, -1, -10)
 
 _LINE_END_TWICE = b"\r\n\r\n"
 # warcio ends a head at a line of nothing but white space, in any script; fastwarc only at CRLFCRLF.
@@ -33,8 +31,7 @@ _LINE_END_TWICE = b"\r\n\r\n"
 _BLANK_LINE = re.compile(rb"\n[^!-~\n]*\n")
 
 
-@dataclass(frozen=True, slots=True)
-class Digests:
+class Digests(NamedTuple):
     """What was computed over one capture."""
 
     block: str
@@ -77,9 +74,15 @@ def digests_of(capture: Capture) -> Digests:
 
 def labelled(digest: bytes) -> str:
     """Return a SHA-1 *digest* as WARC fields have it: `sha1:` and base32."""
-    # A third of the time of base64.b32encode, which three digests a page would feel.
-    number = int.from_bytes(digest)
-    return "sha1:" + "".join([_DIGIT_PAIRS[number >> shift & 1023] for shift in _SHIFTS])
+    # A quarter of the time of base64.b32encode, which three digests a page would feel.
+    bits, pair = int.from_bytes(digest), _DIGIT_PAIRS
+    return (
+        f"sha1:{pair[bits >> 150]}{pair[bits >> 140 & 1023]}{pair[bits >> 130 & 1023]}"
+        f"{pair[bits >> 120 & 1023]}{pair[bits >> 110 & 1023]}{pair[bits >> 100 & 1023]}"
+        f"{pair[bits >> 90 & 1023]}{pair[bits >> 80 & 1023]}{pair[bits >> 70 & 1023]}"
+        f"{pair[bits >> 60 & 1023]}{pair[bits >> 50 & 1023]}{pair[bits >> 40 & 1023]}"
+        f"{pair[bits >> 30 & 1023]}{pair[bits >> 20 & 1023]}{pair[bits >> 10 & 1023]}{pair[bits & 1023]}"
+    )
 
 
 def block_digest(block: bytes) -> str:

@@ -21,6 +21,7 @@ from amicrawl.record.warc import (
     URI_LIMIT,
     Record,
     RecordType,
+    field_lines,
     from_unix_ms,
     target_uri,
     warc_date,
@@ -52,29 +53,28 @@ def exchange_records(
     has no records and must not be given.
     """
     date = warc_date(capture.started)
-    shared = _shared_fields(capture)
+    shared = _shared_lines(capture)
     answer_id = ids()
-    answer_fields = [*shared]
     records = []
+    lines = shared
     if capture.request:
         request_id = ids()
-        answer_fields.append(("WARC-Concurrent-To", request_id))
-        fields = [
-            *shared,
-            ("WARC-Concurrent-To", answer_id),
-            ("WARC-Block-Digest", block_digest(capture.request)),
-            ("Content-Type", "application/http;msgtype=request"),
-        ]
-        records.append(Record(RecordType.REQUEST, request_id, date, fields, capture.request))
+        lines += f"WARC-Concurrent-To: {request_id}\r\n"
+        request_lines = (
+            f"{shared}WARC-Concurrent-To: {answer_id}\r\n"
+            f"WARC-Block-Digest: {block_digest(capture.request)}\r\n"
+            "Content-Type: application/http;msgtype=request\r\n"
+        )
+        records.append(Record(RecordType.REQUEST, request_id, date, request_lines, capture.request))
     if decision.profile is None:
-        answer_fields += _response_fields(capture, digests)
+        lines += _response_lines(capture, digests)
         kind, body = RecordType.RESPONSE, capture.body
     else:
-        answer_fields += _revisit_fields(capture, digests, decision=decision)
+        lines += _revisit_lines(capture, digests, decision=decision)
         kind = RecordType.REVISIT
         body = capture.body if decision.profile is Profile.NOT_MODIFIED else BytesBody()
-    answer_fields.append(("Content-Type", "application/http;msgtype=response"))
-    records.append(Record(kind, answer_id, date, answer_fields, capture.head, body))
+    lines += "Content-Type: application/http;msgtype=response\r\n"
+    records.append(Record(kind, answer_id, date, lines, capture.head, body))
     return records
 
 
@@ -91,26 +91,27 @@ def warcinfo_record(
         RecordType.WARCINFO,
         record_id,
         warc_date(date),
-        [
-            ("WARC-Filename", filename),
-            ("WARC-Block-Digest", block_digest(block)),
-            ("Content-Type", "application/warc-fields"),
-        ],
+        field_lines(
+            [
+                ("WARC-Filename", filename),
+                ("WARC-Block-Digest", block_digest(block)),
+                ("Content-Type", "application/warc-fields"),
+            ]
+        ),
         block,
     )
 
 
-def _response_fields(capture: Capture, digests: Digests) -> Fields:
-    fields = []
-    if capture.truncated is not None:
-        fields.append(("WARC-Truncated", capture.truncated.value))
+def _response_lines(capture: Capture, digests: Digests) -> str:
+    lines = f"WARC-Block-Digest: {digests.block}\r\n"
     if digests.wire_payload is not None:
-        fields.append(("WARC-Payload-Digest", digests.wire_payload))
-    fields.append(("WARC-Block-Digest", digests.block))
-    return fields
+        lines = f"WARC-Payload-Digest: {digests.wire_payload}\r\n{lines}"
+    if capture.truncated is not None:
+        lines = f"WARC-Truncated: {capture.truncated.value}\r\n{lines}"
+    return lines
 
 
-def _revisit_fields(capture: Capture, digests: Digests, *, decision: Decision) -> Fields:
+def _revisit_lines(capture: Capture, digests: Digests, *, decision: Decision) -> str:
     fields = [("WARC-Profile", str(decision.profile))]
     if decision.original is not None:
         fields += _reference_fields(decision.original)
@@ -119,7 +120,7 @@ def _revisit_fields(capture: Capture, digests: Digests, *, decision: Decision) -
     else:
         fields.append(("WARC-Truncated", "length"))
         fields.append(("WARC-Block-Digest", block_digest(capture.head)))
-    return fields
+    return field_lines(fields)
 
 
 def _reference_fields(original: Original) -> Fields:
@@ -137,7 +138,7 @@ def _reference_fields(original: Original) -> Fields:
     return fields
 
 
-def _shared_fields(capture: Capture) -> Fields:
+def _shared_lines(capture: Capture) -> str:
     """Return the fields that request and response have in common."""
     fields = [("WARC-Target-URI", target_uri(capture.url))]
     if capture.ip_address:
@@ -153,7 +154,7 @@ def _shared_fields(capture: Capture) -> Fields:
             fields.append((TLS_FAULT, _on_one_line(capture.tls.fault or "not verified")))
     if capture.reconstructed_by:
         fields.append((RECONSTRUCTED_BY, capture.reconstructed_by))
-    return fields
+    return field_lines(fields)
 
 
 def _on_one_line(text: str) -> str:

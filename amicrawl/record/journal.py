@@ -43,20 +43,21 @@ class CapturesJournal:
         self._file: OutputFile | None = None
         self._trust = Trust(directory)
 
-    def add(self, item: CaptureItem) -> None:
-        """Take the row of *item*.
+    def add(self, *items: CaptureItem) -> None:
+        """Take the rows of *items*.
 
         An item that no WARC stage has seen is measured here; its row points nowhere.
         """
         self._trust.check()
-        if item.location is None and item.capture.status and not item.digest:
-            digests = digests_of(item.capture)
-            item.digest, item.body_length = digests.payload, digests.payload_length
-            item.unchanged = digests.payload == item.seed.digest
-        line = encode_row(row_of(item))
-        self.counts.add(item)
-        self._pending.append(line)
-        self.pending_bytes += len(line)
+        for item in items:
+            if item.location is None and item.capture.status and not item.digest:
+                digests = digests_of(item.capture)
+                item.digest, item.body_length = digests.payload, digests.payload_length
+                item.unchanged = digests.payload == item.seed.digest
+            line = encode_row(row_of(item))
+            self.counts.add(item)
+            self._pending.append(line)
+            self.pending_bytes += len(line)
 
     def commit(self, *, sync: bool) -> None:
         """Write the rows that were added, and with *sync* force them to disk."""

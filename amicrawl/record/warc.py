@@ -6,9 +6,9 @@
     block                       Content-Length bytes
     CRLF CRLF
 
-Every field goes through one serialiser, which refuses what is not printable: no URL, header or setting
-can end a line and forge a field or a record. Compression is that of ISA-L. This module turns
-values into bytes; `exchange.py` decides which fields a record has, and `writer.py` owns the disk.
+Every value from outside goes through one serialiser, which refuses what is not printable: no URL,
+header or setting can end a line and forge a field or a record. Compression is that of ISA-L. This module
+turns values into bytes; `exchange.py` decides which fields a record has, and `writer.py` owns the disk.
 
 One field is ours and not the standard's: `WARC-Reconstructed-By` names the foreign download handler
 whose parsed response the block was rebuilt from, so that nobody takes it for the bytes of the wire.
@@ -64,8 +64,8 @@ class Record:
     record_id: str
     date: str
     """As `warc_date` gives it."""
-    fields: Sequence[tuple[str, str]]
-    """The fields between `WARC-Date` and `Content-Length`, in order."""
+    lines: str
+    """The fields between `WARC-Date` and `Content-Length`, in order, as `field_lines` gives them."""
     lead: bytes = b""
     body: Body = field(default_factory=BytesBody)
 
@@ -75,22 +75,22 @@ class Record:
         return len(self.lead) + len(self.body)
 
 
-def encode_head(record: Record) -> bytes:
-    """Return the header of *record*, blank line included.
+def field_lines(fields: Sequence[tuple[str, str]]) -> str:
+    """Return *fields*, names and values, as lines of a record's header.
 
     Raises AmicrawlError where a value holds a control or another unprintable character.
     """
-    fields = [
-        ("WARC-Type", record.type.value),
-        ("WARC-Record-ID", record.record_id),
-        ("WARC-Date", record.date),
-        *record.fields,
-        ("Content-Length", str(record.block_length)),
-    ]
     if not "".join([value for _, value in fields]).isprintable():
         _refuse_unprintable(fields)
-    lines = "\r\n".join([f"{name}: {value}" for name, value in fields])
-    return f"WARC/1.1\r\n{lines}\r\n\r\n".encode()
+    return "".join([f"{name}: {value}\r\n" for name, value in fields])
+
+
+def encode_head(record: Record) -> bytes:
+    """Return the header of *record*, blank line included."""
+    return (
+        f"WARC/1.1\r\nWARC-Type: {record.type}\r\nWARC-Record-ID: {record.record_id}\r\n"
+        f"WARC-Date: {record.date}\r\n{record.lines}Content-Length: {record.block_length}\r\n\r\n"
+    ).encode()
 
 
 def encode_record(record: Record) -> bytes:

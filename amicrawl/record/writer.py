@@ -105,7 +105,8 @@ class WarcWriter:
             members = [self._member(record) for record in records]
         pending = self._current()
         for member in members:
-            location = self._append(member, pending)
+            length = self._append(member, pending)
+        location = RecordLocation(pending.name, self._offset - length, length)
         if self._offset >= self._max_size:
             pending.is_last = True
             self._name = ""
@@ -156,14 +157,13 @@ class WarcWriter:
             self._append(gzip_member(record), pending)
         return pending
 
-    def _append(self, member: bytes | _Spooled, pending: _Pending) -> RecordLocation:
+    def _append(self, member: bytes | _Spooled, pending: _Pending) -> int:
         length = member.length if isinstance(member, _Spooled) else len(member)
-        location = RecordLocation(pending.name, self._offset, length)
         pending.pieces.append(member)
         pending.records += 1
         self._offset += length
         self.pending_bytes += length
-        return location
+        return length
 
     def _member(self, record: Record) -> bytes | _Spooled:
         if len(record.body) <= STREAM_ABOVE:

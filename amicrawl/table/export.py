@@ -23,7 +23,15 @@ from amicrawl import __version__
 from amicrawl.disk import Disk, OutputFile, explained
 from amicrawl.errors import UsageError
 from amicrawl.record.members import Members, header_fields
-from amicrawl.record.warc import GZIP_WINDOW, Record, RecordIds, RecordType, gzip_member, warc_date
+from amicrawl.record.warc import (
+    GZIP_WINDOW,
+    Record,
+    RecordIds,
+    RecordType,
+    field_lines,
+    gzip_member,
+    warc_date,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -165,7 +173,7 @@ def _begun(out: Path, number: int, told: Exported, *, disk: Disk, options: Expor
         RecordType.WARCINFO,
         RecordIds(options.random, batch=1)(),
         warc_date(now),
-        [("WARC-Filename", path.name), ("Content-Type", "application/warc-fields")],
+        field_lines([("WARC-Filename", path.name), ("Content-Type", "application/warc-fields")]),
         said.encode(),
     )
     file = OutputFile.replacing(path, disk=disk)

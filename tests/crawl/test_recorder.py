@@ -34,8 +34,9 @@ class Noting:
         if self.fail_at == what and self.error is not None:
             raise self.error
 
-    def add(self, item: CaptureItem) -> None:
-        self._note("add", item.capture.url)
+    def add(self, *items: CaptureItem) -> None:
+        for each in items:
+            self._note("add", each.capture.url)
 
     def commit(self) -> None:
         self._note("commit", None)

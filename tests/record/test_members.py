@@ -17,7 +17,7 @@ from amicrawl.record.warc import Record, RecordType, gzip_member
 
 
 def member(number: int, body: bytes = b"body") -> bytes:
-    fields = [("WARC-Target-URI", f"http://h/{number}")]
+    fields = f"WARC-Target-URI: http://h/{number}\r\n"
     return gzip_member(
         Record(
             RecordType.RESPONSE,

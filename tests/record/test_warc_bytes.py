@@ -23,6 +23,7 @@ from amicrawl.record.warc import (
     RecordType,
     encode_head,
     encode_record,
+    field_lines,
     from_unix_ms,
     gzip_member,
     target_uri,
@@ -37,7 +38,7 @@ ID = "<urn:uuid:00000000-0000-4000-8000-000000000000>"
 
 def record(lead: bytes = b"HTTP/1.1 200 OK\r\n\r\n", body: bytes = b"hello", **fields: str) -> Record:
     named = [(name.replace("_", "-"), value) for name, value in fields.items()]
-    return Record(RecordType.RESPONSE, ID, DATE, named, lead, BytesBody(body))
+    return Record(RecordType.RESPONSE, ID, DATE, field_lines(named), lead, BytesBody(body))
 
 
 def read_back(raw: bytes) -> list[tuple[str, list[tuple[str, str]], bytes]]:

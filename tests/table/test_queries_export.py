@@ -28,7 +28,7 @@ def record(number: int) -> Record:
         RecordType.RESPONSE,
         f"<urn:uuid:00000000-0000-4000-8000-{number:012d}>",
         "2013-02-25T01:29:36Z",
-        [("WARC-Target-URI", f"http://example.com/{number}"), ("Content-Type", "application/http")],
+        f"WARC-Target-URI: http://example.com/{number}\r\nContent-Type: application/http\r\n",
         b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * number,
     )
 
