@@ -8,6 +8,7 @@ import subprocess
 import time
 from typing import TYPE_CHECKING, Any, Self
 
+import warm_processes
 from loopback import PROJECT, command, environment, write_lines
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ class RunningCrawl:
         seeds = write_lines(directory / "seeds.txt", [f"{server.url}/{n}" for n in range(urls)])
         pace = {"AMICRAWL_DELAY": "0.1", "AMICRAWL_PROGRESS_EVERY": "0.5", "LOG_LEVEL": "INFO"}
         with self._log.open("wb") as log:
-            self.process = subprocess.Popen(
+            self.process = warm_processes.Popen(
                 command(seeds, self.out, settings={**pace, **settings}),
                 cwd=PROJECT,
                 env=environment(),

@@ -9,6 +9,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, Self
 
+import warm_processes
 from loopback import PROJECT, QUICK, environment, page
 
 from amicrawl.jobs.connection import JobStore, connect
@@ -92,7 +93,7 @@ class JobCrawl:
             line += ["-s", f"{name}={value}"]
         self._log = out.parent / f"{out.name}-{time.monotonic_ns()}.log"
         with self._log.open("wb") as log:
-            self.process = subprocess.Popen(
+            self.process = warm_processes.Popen(
                 line,
                 cwd=PROJECT,
                 env={**environment(), "REDIS_URL": server.url, **(variables or {})},

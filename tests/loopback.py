@@ -15,6 +15,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+import warm_processes
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -195,7 +197,7 @@ def crawl(
 
 
 def _run(line: list[str], *, stdin: bytes | None = None) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
+    done = warm_processes.run(
         line,
         cwd=PROJECT,
         env=environment(),
@@ -216,7 +218,7 @@ def crawl_foreign(
     line = [sys.executable, "-m", "scrapy", "crawl", "stories", *arguments]
     for name, value in {**QUICK, **settings}.items():
         line += ["-s", f"{name}={value}"]
-    return subprocess.run(
+    return warm_processes.run(
         line,
         cwd=PROJECT / "tests" / "foreign_project",
         env={**environment(), "PYTHONPATH": str(PROJECT)},

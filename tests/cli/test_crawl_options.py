@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
+from typing import TYPE_CHECKING
 
 import pytest
+import warm_processes
 from loopback import PROJECT, environment
 
 from amicrawl.cli.commands import COMMANDS, GROUPS
 from amicrawl.errors import ExitCode
 
+if TYPE_CHECKING:
+    import subprocess
+
 
 def run(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return warm_processes.run(
         [sys.executable, "-m", "amicrawl", *words],
         cwd=PROJECT,
         env={**environment(), "COLUMNS": "80", **variables},

@@ -9,6 +9,7 @@ import urllib.request
 from typing import TYPE_CHECKING
 
 import pytest
+import warm_processes
 from typer.testing import CliRunner
 
 from amicrawl.cli import app
@@ -99,7 +100,7 @@ def test_it_serves_until_a_signal_and_ends_well() -> None:
         "--redis",
         "redis://127.0.0.1:1/0",
     ]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as served:
+    with warm_processes.Popen(command, stderr=subprocess.PIPE, text=True) as served:
         assert served.stderr is not None
         told = next(line for line in served.stderr if "The dashboard is at" in line)
         url = told.split(" at ")[1].partition(",")[0]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+import warm_processes
 from frontier.format.golden_dumps import FULL, WITH_FULL, golden_files, selected
 from typer.testing import CliRunner
 
@@ -487,7 +487,7 @@ def test_the_command_itself_ends_with_the_code_and_a_sentence(file: Path, tmp_pa
         (("inspect", cut), 5, f"amicrawl: {cut}, byte "),
         (("export", tmp_path / "none"), 3, "amicrawl: "),
     ):
-        done = subprocess.run(
+        done = warm_processes.run(
             [command, "frontier", *map(str, arguments)], capture_output=True, text=True, check=False
         )
         assert done.returncode == code

@@ -6,6 +6,7 @@ import subprocess
 import time
 from typing import TYPE_CHECKING
 
+import warm_processes
 from loopback import PROJECT, environment
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 def is_killed(line: Sequence[str], server: RawServer, *, after: float) -> bool:
     """Run *line* and kill it *after* so many seconds from its first request; False if it ends before."""
-    child = subprocess.Popen(
+    child = warm_processes.Popen(
         line, cwd=PROJECT, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     asked, deadline = len(server.requests), time.monotonic() + 100

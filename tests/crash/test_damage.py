@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import os
 import random
-import subprocess
 import sys
 from collections import Counter
 from typing import TYPE_CHECKING
 
+import warm_processes
 from archive_reading import rows
 from crash.killing import is_killed
 from loopback import PROJECT, RawServer, command, crawl, page, write_lines
@@ -53,7 +53,7 @@ def lose_a_journal(out: Path, dice: random.Random) -> str:
         return "nothing to lose"
     dice.choice(logs).unlink()
     line = [sys.executable, "-m", "amicrawl.cli", "frontier", "rebuild", str(out)]
-    done = subprocess.run(line, cwd=PROJECT, capture_output=True, text=True, check=False)
+    done = warm_processes.run(line, cwd=PROJECT, capture_output=True, text=True, check=False)
     assert done.returncode == ExitCode.DONE, done.stderr
     return "a journal lost"
 

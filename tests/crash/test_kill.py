@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+import warm_processes
 from archive_reading import TOOLS, record, records, rows, run_clean
 from loopback import (
     PROJECT,
@@ -115,7 +116,7 @@ class Campaign:
             if self.recrawls
             else command(self.seeds, self.out, settings=settings)
         )
-        child = subprocess.Popen(
+        child = warm_processes.Popen(
             line,
             cwd=PROJECT,
             env=environment(),

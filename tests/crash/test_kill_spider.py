@@ -9,11 +9,11 @@ from __future__ import annotations
 import hashlib
 import os
 import random
-import subprocess
 import sys
 from collections import Counter
 from typing import TYPE_CHECKING
 
+import warm_processes
 from archive_reading import check_sealed, rows
 from crash.killing import is_killed
 from loopback import PROJECT, QUICK, RawServer, environment, page
@@ -70,7 +70,7 @@ def test_a_tree_that_is_read_with_kills_was_read_whole_in_the_end(tmp_path: Path
             if not is_killed(line, server, after=dice.uniform(0.0, 0.5)):
                 break
             kills += 1
-        last = subprocess.run(
+        last = warm_processes.run(
             line, cwd=PROJECT, env=environment(), capture_output=True, text=True, check=False
         )
     assert last.returncode == 0, last.stderr

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import warm_processes
 from archive_reading import read_block, records, rows
 from loopback import PROJECT, RawServer, command, crawl, crawl_site, environment, page, write_jsonl
 
@@ -111,7 +111,7 @@ def uses_engine(tmp_path: Path, *, code: str = "", settings: dict[str, str] | No
     with RawServer(lambda _: page(b"x")) as server:
         seeds = write_jsonl(tmp_path / "seeds.jsonl", [{"url": f"{server.url}/1"}])
         line = command(seeds, tmp_path / "out", settings={"LOG_LEVEL": "DEBUG", **(settings or {})})
-        done = subprocess.run(
+        done = warm_processes.run(
             line,
             cwd=PROJECT,
             env={**environment(), "PYTHONPATH": str(tmp_path)},
@@ -189,5 +189,5 @@ def test_a_visit_needs_no_scrapy() -> None:
         "import sys, amicrawl.crawl.visit, amicrawl.crawl.dispatcher\n"
         "print([name for name in sys.modules if name.split('.')[0] in ('scrapy', 'twisted')])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = warm_processes.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import warm_processes
 from archive_reading import rows
 from loopback import PROJECT, QUICK, RawServer, command, environment, page, write_lines
 from object_store import CREDENTIALS, ObjectStore
@@ -37,7 +38,7 @@ def start(
     seeds: Path, out: Path, bucket: str, *, settings: dict[str, str] | None = None
 ) -> subprocess.Popen[str]:
     wanted = {"AMICRAWL_BUCKET": bucket, "AMICRAWL_WARC_SIZE": "40000", **(settings or {})}
-    return subprocess.Popen(
+    return warm_processes.Popen(
         command(seeds, out, settings=wanted),
         cwd=PROJECT,
         env={**environment(), **CREDENTIALS},
@@ -120,7 +121,7 @@ def test_a_bucket_that_fails_during_the_crawl_loses_nothing_and_the_command_does
     said = re.search(r"To upload them: (amicrawl .*)", stderr)
     assert said is not None
     line = [sys.executable, "-m", "amicrawl.cli", *shlex.split(said[1])[1:]]
-    subprocess.run(line, env=environment(), check=True, timeout=60)
+    warm_processes.run(line, env=environment(), check=True, timeout=60)
     assert captured(out, bucket) == {f"/{number}" for number in range(30)}
     assert not list(out.glob("*.warc.gz"))
 

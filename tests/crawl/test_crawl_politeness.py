@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
+import warm_processes
 from archive_reading import rows
 from loopback import PROJECT, QUICK, RawServer, command, crawl, environment, page, write_lines
 from scrapy.exceptions import NotConfigured
@@ -75,7 +76,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Done:
         ]
         line += ["-a", f"port={server.port}", "-a", f"told={told}"]
         line += [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
-        ended = subprocess.run(
+        ended = warm_processes.run(
             line,
             cwd=PROJECT,
             env=environment(),
@@ -125,7 +126,7 @@ def test_no_more_is_asked_for_until_what_came_is_paid(tmp_path: Path, cap: str) 
 def test_a_crawl_without_room_on_the_disk_asks_for_nothing_and_can_be_stopped(tmp_path: Path) -> None:
     with RawServer(lambda _: page(b"x")) as server:
         seeds = write_lines(tmp_path / "s.txt", [f"{server.url}/{n}" for n in range(5)])
-        child = subprocess.Popen(
+        child = warm_processes.Popen(
             command(seeds, tmp_path / "out", settings={"AMICRAWL_PAUSE_FREE": str(10**18)}),
             cwd=PROJECT,
             env=environment(),

@@ -9,6 +9,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
 
+import warm_processes
 from archive_reading import rows
 from loopback import PROJECT, RawServer, command, crawl, environment, page, write_lines
 
@@ -140,7 +141,7 @@ def test_what_a_killed_crawl_learnt_of_robots_txt_is_known_in_the_next(tmp_path:
         urls = [f"http://127.0.0.{1 + n % 5}:{server.port}/{n}" for n in range(200)]
         seeds = write_lines(tmp_path / "seeds.txt", [*urls, f"http://127.0.0.1:{server.port}/private"])
         settings = {"AMICRAWL_ROBOTS": "obey", "AMICRAWL_DELAY": "0.05"}
-        child = subprocess.Popen(
+        child = warm_processes.Popen(
             command(seeds, out, settings=settings),
             cwd=PROJECT,
             env=environment(),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
+import warm_processes
 from loopback import PROJECT, RawServer, command, environment, page, site_command, write_lines
 
 from amicrawl.errors import ExitCode
@@ -53,7 +53,7 @@ def test_a_thousand_fetches_leave_no_cycles(spider: str, kept: bool, tmp_path: P
             line = command(seeds, tmp_path / "out", settings=settings)
         else:
             line = site_command(f"{server.url}/", tmp_path / "out", settings=settings)
-        done = subprocess.run(
+        done = warm_processes.run(
             line,
             cwd=tmp_path,
             env={

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pytest
+import warm_processes
 from archive_reading import check_sealed, member, record, rows, split
 from demo_site.server import DemoSite
 from loopback import PROJECT, crawl
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Iterator
     from pathlib import Path
 
@@ -157,7 +158,7 @@ def test_the_documented_queries_run_unchanged(
 
 def test_the_documented_pandas_line_runs(crawled: Crawled) -> None:
     line = "import pandas; print(pandas.read_parquet('ami-out/captures.parquet').head())"
-    done = subprocess.run(
+    done = warm_processes.run(
         [sys.executable, "-c", line],
         cwd=crawled[0],
         capture_output=True,
@@ -179,7 +180,7 @@ def test_indexes_of_several_runs_union_by_a_glob(
 
 def test_inspect_shows_the_rows_and_the_files(out: Path, index: list[dict[str, Any]]) -> None:
     line = [sys.executable, "-m", "amicrawl.cli", "inspect", str(out), "-n", "5"]
-    done = subprocess.run(line, capture_output=True, text=True, check=False, timeout=60)
+    done = warm_processes.run(line, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(f"{len(index)} rows")
     assert "ami-00000.warc.gz" in done.stdout
@@ -187,7 +188,7 @@ def test_inspect_shows_the_rows_and_the_files(out: Path, index: list[dict[str, A
 
 
 def test_the_project_lists_its_spider() -> None:
-    done = subprocess.run(
+    done = warm_processes.run(
         [sys.executable, "-m", "scrapy", "list"],
         cwd=PROJECT,
         capture_output=True,

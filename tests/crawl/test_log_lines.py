@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import logging
 import re
-import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import warm_processes
 from hypothesis import given
 from hypothesis import strategies as st
 from loopback import PROJECT, QUICK, RawServer, environment, page
@@ -162,7 +162,7 @@ def test_nothing_that_a_server_says_forges_a_line_of_the_log(tmp_path: Path, log
         line = [sys.executable, "-m", "scrapy", "runspider", str(spider), "-a", f"base={server.url}"]
         for name, value in settings.items():
             line += ["-s", f"{name}={value}"]
-        done = subprocess.run(
+        done = warm_processes.run(
             line, cwd=PROJECT, env=environment(), capture_output=True, timeout=60, check=False
         )
         assert len(server.requests) == 5, done.stderr

@@ -6,13 +6,13 @@ import contextlib
 import json
 import os
 import signal
-import subprocess
 import time
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 import pytest
+import warm_processes
 from fastwarc.warc import ArchiveIterator, WarcRecordType
 from loopback import PROJECT, RawServer, crawl, environment, page, site_command, write_lines
 
@@ -20,6 +20,7 @@ from amicrawl.errors import ExitCode
 from amicrawl.frontier.live import load
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
@@ -89,14 +90,14 @@ def site_line(web: Web, out: Path, *arguments: str) -> list[str]:
 
 
 def run(line: list[str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return warm_processes.run(
         line, cwd=PROJECT, env=environment(), capture_output=True, text=True, check=False, timeout=170
     )
 
 
 def begun(line: list[str], log: Path) -> subprocess.Popen[bytes]:
     with log.open("wb") as stream:
-        return subprocess.Popen(line, cwd=PROJECT, env=environment(), stderr=stream)
+        return warm_processes.Popen(line, cwd=PROJECT, env=environment(), stderr=stream)
 
 
 def wait_until(true: Callable[[], object]) -> None:
@@ -131,7 +132,7 @@ def check_whole(out: Path, *, runs: int = 1) -> dict[str, str]:
 
 
 def children_of(parent: int) -> list[int]:
-    text = subprocess.run(
+    text = warm_processes.run(
         ["ps", "-o", "pid=", "--ppid", str(parent)], capture_output=True, text=True, check=False
     ).stdout
     return [int(word) for word in text.split()]

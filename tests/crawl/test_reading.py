@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
 import sys
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import warm_processes
 from archive_reading import rows
 from crawl.reading_spider import THINGS
 from loopback import PROJECT, QUICK, RawServer, environment, page
@@ -61,7 +61,7 @@ def read(server: RawServer, tmp_path: Path, **arguments: str) -> Ran:
         line += ["-a", f"{name}={value}"]
     for name, value in settings.items():
         line += ["-s", f"{name}={value}"]
-    done = subprocess.run(
+    done = warm_processes.run(
         line,
         cwd=PROJECT,
         env=environment(),

@@ -12,6 +12,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
+import warm_processes
 from archive_reading import rows
 from loopback import PROJECT, RawServer, command, crawl, crawl_site, environment, page, write_lines
 
@@ -32,12 +33,12 @@ SETTINGS = {
 
 def amicrawl(*words: str) -> subprocess.CompletedProcess[str]:
     line = [sys.executable, "-m", "amicrawl.cli", *words]
-    return subprocess.run(line, capture_output=True, text=True, cwd=PROJECT, check=False)
+    return warm_processes.run(line, capture_output=True, text=True, cwd=PROJECT, check=False)
 
 
 def killed(seeds: Path, out: Path, server: RawServer, *, after: int = 120) -> None:
     """Crawl, and kill the crawl when the server was asked so often."""
-    child = subprocess.Popen(
+    child = warm_processes.Popen(
         command(seeds, out, settings=SETTINGS),
         cwd=PROJECT,
         env=environment(),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import resource
-import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
+import warm_processes
 from archive_reading import check_sealed, rows
 from loopback import PROJECT, RawServer, command, crawl, environment, page, write_lines
 
@@ -72,7 +72,7 @@ def test_a_disk_that_fills_up_stops_the_crawl_and_leaves_whole_files(tmp_path: P
     body = os.urandom(20_000)
     with RawServer(lambda _: page(body), keep_open=True) as server:
         seeds = write_lines(tmp_path / "seeds.txt", [f"{server.url}/{n}" for n in range(400)])
-        done = subprocess.run(
+        done = warm_processes.run(
             command(seeds, tmp_path / "out", settings={"AMICRAWL_WARC_SIZE": "500000"}),
             cwd=PROJECT,
             env=environment(),

@@ -8,6 +8,7 @@ import subprocess
 import time
 from typing import TYPE_CHECKING
 
+import warm_processes
 from archive_reading import check_sealed, rows
 from loopback import PROJECT, RawServer, command, crawl, environment, page, write_lines
 
@@ -181,6 +182,6 @@ def test_a_frontier_of_another_identity_is_refused(tmp_path: Path) -> None:
 
 
 def _start(line: list[str]) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
+    return warm_processes.Popen(
         line, cwd=PROJECT, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )

@@ -6,13 +6,13 @@ Where nothing is due, a sentence says why and what to type.
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 import threading
 import time
 from typing import TYPE_CHECKING
 
 import pytest
+import warm_processes
 from archive_reading import rows
 from crawl_processes import end
 from loopback import (
@@ -31,6 +31,7 @@ from amicrawl.disk import DirectoryLock
 from amicrawl.errors import ExitCode
 
 if TYPE_CHECKING:
+    import subprocess
     from pathlib import Path
 
 FAR = "before=2100-01-01"
@@ -47,7 +48,7 @@ def fetched(server: RawServer) -> list[str]:
 
 def frontier(*arguments: object) -> subprocess.CompletedProcess[str]:
     """Run `amicrawl frontier`."""
-    return subprocess.run(
+    return warm_processes.run(
         [sys.executable, "-m", "amicrawl.cli", "frontier", *map(str, arguments)],
         cwd=PROJECT,
         env=environment(),
@@ -162,7 +163,7 @@ def test_what_was_let_in_is_not_kept_out_again_by_a_kill(tmp_path: Path) -> None
     with RawServer(answer) as server:
         seeds = write_lines(tmp_path / "seeds.txt", [f"{server.url}/{n}" for n in range(3)])
         crawl(seeds, out, settings=NO_PRIVATE)
-        process = subprocess.Popen(command(seeds, out), cwd=PROJECT, env=environment())
+        process = warm_processes.Popen(command(seeds, out), cwd=PROJECT, env=environment())
         try:
             while not server.requests:
                 time.sleep(0.05)

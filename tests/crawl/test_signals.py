@@ -11,6 +11,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import warm_processes
 from archive_reading import check_sealed, record, rows
 from loopback import PROJECT, RawServer, command, environment, page, write_lines
 
@@ -25,7 +26,7 @@ def start(
     server: RawServer, directory: Path, *, urls: int, settings: dict[str, str]
 ) -> subprocess.Popen[str]:
     seeds = write_lines(directory / "seeds.txt", [f"{server.url}/{n}" for n in range(urls)])
-    return subprocess.Popen(
+    return warm_processes.Popen(
         command(seeds, directory / "out", settings=settings),
         cwd=PROJECT,
         env=environment(),
@@ -74,7 +75,7 @@ def test_two_signals_seal_at_once(tmp_path: Path) -> None:
     with RawServer(answer, pause=0.05) as server, RawServer(answer, pause=600) as tarpit:
         urls = [f"{server.url}/{n}" for n in range(5)]
         write_lines(tmp_path / "seeds.txt", [*urls, f"{tarpit.url}/slow"])
-        child = subprocess.Popen(
+        child = warm_processes.Popen(
             command(tmp_path / "seeds.txt", out),
             cwd=PROJECT,
             env=environment(),
@@ -109,7 +110,7 @@ def test_a_drain_ends_after_its_time(tmp_path: Path) -> None:
 
 
 def test_a_crawl_that_waits_for_standard_input_can_be_stopped(tmp_path: Path) -> None:
-    child = subprocess.Popen(
+    child = warm_processes.Popen(
         command("-", tmp_path / "out"),
         cwd=PROJECT,
         env=environment(),
@@ -167,7 +168,7 @@ def test_closed_standard_streams_keep_no_crawl_from_its_end(tmp_path: Path, clos
     with RawServer(lambda _: page(b"ok")) as server:
         seeds = write_lines(tmp_path / "seeds.txt", [f"{server.url}/a"])
         line = shlex.join(command(seeds, tmp_path / "out"))
-        done = subprocess.run(
+        done = warm_processes.run(
             ["bash", "-c", f"exec {line} {closed}"], cwd=PROJECT, env=environment(), check=False
         )
     assert done.returncode == ExitCode.DONE

@@ -13,6 +13,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+import warm_processes
 from archive_reading import check_sealed, record, records, rows
 from loopback import PROJECT, RawServer, command, crawl, environment, page, write_lines
 
@@ -38,7 +39,7 @@ NAME = re.compile(r"autumn-([0-9]{14})-([0-9]{5})\.warc\.gz")
 
 def kill(line: list[str], server: RawServer, files: Path) -> None:
     """Run *line* until it waits for pages that do not come, and has a file that is not full; kill it."""
-    child = subprocess.Popen(
+    child = warm_processes.Popen(
         line, cwd=PROJECT, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     deadline = time.monotonic() + 60

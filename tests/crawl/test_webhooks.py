@@ -7,12 +7,12 @@ import hmac
 import json
 import re
 import socket
-import subprocess
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import pytest
+import warm_processes
 from loopback import PROJECT, RawServer, command, crawl, environment, page, write_lines
 
 from amicrawl.crawl.watching.notices import deliver, receiver, signature
@@ -181,7 +181,7 @@ def test_every_webhook_is_told_once_the_files_are_sealed(tmp_path: Path) -> None
             "AMICRAWL_WEBHOOKS": f"env:HOOK {mover.url}/s3cret-path",
             "AMICRAWL_WEBHOOK_SECRET": f"file:{key}",
         }
-        done = subprocess.run(
+        done = warm_processes.run(
             command(seeds, out, settings=settings),
             cwd=PROJECT,
             env={**environment(), "HOOK": f"{friend.url}/s3cret-hook"},

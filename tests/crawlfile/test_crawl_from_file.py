@@ -6,13 +6,13 @@ import base64
 import gzip
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 import pytest
+import warm_processes
 from archive_reading import check_sealed, records, rows
 from loopback import PROJECT, RawServer, environment, page
 from scrapy.crawler import Crawler
@@ -23,6 +23,7 @@ from amicrawl.errors import ExitCode, UsageError
 from amicrawl.spiders.seeds import SeedsSpider
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Mapping
 
 TOOLS = Path(sys.executable).parent
@@ -42,7 +43,7 @@ operator = "A Library, crawl@library.example"
 def run(
     line: list[str], *, cwd: Path, variables: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return warm_processes.run(
         line, cwd=cwd, env={**environment(), **(variables or {})}, capture_output=True, text=True,
         check=False, timeout=60,
     )  # fmt: skip

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import warm_processes
 from archive_reading import rows
 from loopback import QUICK, RawServer, environment, page
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Sequence
 
 COMMAND = Path(sys.executable).with_name("amicrawl")
@@ -23,7 +24,7 @@ def answer(head: bytes) -> bytes:
 
 def crawl(*arguments: str, cwd: Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
     settings = [part for name, value in QUICK.items() for part in ("-s", f"{name}={value}")]
-    return subprocess.run(
+    return warm_processes.run(
         [COMMAND, "crawl", *arguments, *settings],
         cwd=cwd, env=environment(), input=stdin, capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import re
-import subprocess
 import sys
 import time
 from typing import TYPE_CHECKING
 
 import psutil
 import pytest
+import warm_processes
 from dashboard.browsing import chromium, open_page, visit
 from loopback import PROJECT, QUICK, RawServer, environment, page
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
@@ -45,7 +46,7 @@ def process(arguments: Sequence[str], log: Path) -> Iterator[subprocess.Popen[by
     """Run `amicrawl` with *arguments*; it and what it started are gone at the end."""
     line = [sys.executable, "-m", "amicrawl.cli", *arguments]
     with log.open("ab") as output:
-        child = subprocess.Popen(line, cwd=PROJECT, env=environment(), stdout=output, stderr=output)
+        child = warm_processes.Popen(line, cwd=PROJECT, env=environment(), stdout=output, stderr=output)
         try:
             yield child
         finally:

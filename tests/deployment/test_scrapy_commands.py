@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -13,10 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import warm_processes
 from archive_reading import check_sealed, rows
 from loopback import PROJECT, QUICK, RawServer, environment, page
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Iterator, Sequence
 
 pytestmark = pytest.mark.timeout(400)
@@ -67,7 +68,7 @@ class Ran:
 
 def scrapy(directory: Path, *line: str) -> subprocess.CompletedProcess[str]:
     """Run a command of Scrapy in *directory*."""
-    return subprocess.run(
+    return warm_processes.run(
         [sys.executable, "-m", "scrapy", *line],
         cwd=directory,
         env={**environment(), "PYTHONPATH": str(PROJECT), "BROWSER": "echo %s"},
@@ -212,7 +213,7 @@ def test_a_generated_spider_is_typed_and_tidy(ran: Ran) -> None:
         ["ruff", "check", "--isolated", "--select=F,I,D,ANN,TC", "--ignore=D203,D213,ANN401"],
         ["ruff", "format", "--isolated", "--check", "--line-length=105"],
     ):
-        done = subprocess.run(
+        done = warm_processes.run(
             [str(tools / line[0]), *line[1:], str(spider)], capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, done.stdout + done.stderr

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import threading
 import time
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+import warm_processes
 from archive_reading import rows
 from loopback import PROJECT, RawServer, environment
 
@@ -138,7 +138,7 @@ def run_on(
             line += ["-a", f"{name}={value}"]
         for name, value in {**(LINE if has_line else {}), **(settings or {})}.items():
             line += ["-s", f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
-    done = subprocess.run(
+    done = warm_processes.run(
         [sys.executable, *line],
         cwd=directory,
         env={**environment(), "PYTHONPATH": os.pathsep.join([str(PROJECT), str(SPIDERS)])}

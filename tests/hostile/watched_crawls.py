@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import warm_processes
 from archive_reading import TOOLS, inflate_all, read_block, records, rows, run_clean
 from loopback import PROJECT, environment
 
@@ -42,7 +43,7 @@ def run_watched(line: Sequence[str], *, log: Path, within: float) -> Ended:
     """Run *line* to its end, which must come *within* seconds; what it says goes to the file *log*."""
     began = time.monotonic()
     with log.open("wb") as said:
-        child = subprocess.Popen(
+        child = warm_processes.Popen(
             line, cwd=PROJECT, env=environment(), stdout=said, stderr=subprocess.STDOUT
         )
         try:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 import pytest
+import warm_processes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from index.lookup_lines import cluster, line, pages, plain
@@ -603,14 +604,14 @@ def test_a_terminal_is_shown_no_character_that_it_would_obey(tmp_path: Path) -> 
     asked_for = ["cdx", "query", "--url", "example.com/odd", str(tmp_path)]
     command = [sys.executable, "-m", "amicrawl.cli", *asked_for]
     ours, theirs = pty.openpty()
-    subprocess.run(command, stdout=theirs, env=environment(), check=True)
+    warm_processes.run(command, stdout=theirs, env=environment(), check=True)
     os.close(theirs)
     shown = os.read(ours, 65536).decode()
     os.close(ours)
     assert "com,example)/odd" in shown
     assert "\x1b" not in shown
     assert "\u202e" not in shown
-    piped = subprocess.run(command, capture_output=True, env=environment(), check=True).stdout
+    piped = warm_processes.run(command, capture_output=True, env=environment(), check=True).stdout
     assert piped == odd + b"\n", "a program gets the bytes as they are"
 
 
@@ -641,7 +642,7 @@ def test_an_address_that_others_can_reach_has_to_be_meant(tmp_path: Path) -> Non
 def test_the_served_index_is_the_one_named_until_interrupted(tmp_path: Path) -> None:
     path = plain(LINES, tmp_path / "x.cdxj")
     command = [sys.executable, "-m", "amicrawl.cli", "cdx", "serve", str(path), "--port", "0"]
-    with subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, text=True) as process:
+    with warm_processes.Popen(command, env=environment(), stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
             address = re.search(r"http://127\.0\.0\.1:\d+/cdx", process.stdout.readline())

@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+import warm_processes
 from index.archive_files import ARC_HEADER, http, packed, warc
 from typer.testing import CliRunner
 
@@ -130,7 +131,7 @@ def test_what_of_a_directory_cannot_go_into_a_package_is_named(work: Path) -> No
 def test_a_line_that_says_how_far_it_is_leaves_nothing_on_the_terminal(work: Path) -> None:
     ours, theirs = os.openpty()
     command = [sys.executable, "-m", "amicrawl.cli", "merge", "cdxj", "side.cdxj", "-o", "out"]
-    done = subprocess.run(
+    done = warm_processes.run(
         command, cwd=work, stderr=theirs, stdout=subprocess.PIPE, timeout=90, check=True
     )
     assert os.read(ours, 4096) == b"\r\x1b[K1 of 1 file, 1 line\r\x1b[K"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import threading
 import time
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
+import warm_processes
 from loopback import environment
 from typer.testing import CliRunner
 
@@ -21,6 +21,7 @@ from amicrawl.jobs.entries import Download, Entry, Ignore, Stdout, encoded
 from amicrawl.jobs.ident import ident_of
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Callable
 
     from redis_server import RedisServer
@@ -277,7 +278,7 @@ def test_redis_is_found_by_project_and_environment_and_its_absence_has_a_code(
     line = [sys.executable, "-m", "amicrawl.cli", "jobs", "submit", URL]
 
     def run(*further: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
+        return warm_processes.run(
             [*line, *further],
             cwd=tmp_path,
             env={**env, "PYTHONPATH": str(PROJECT)},

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 import psutil
 import pytest
+import warm_processes
 from archive_reading import rows
 from crawl_processes import end
 from loopback import PROJECT, QUICK, RawServer, environment, page
@@ -106,7 +107,7 @@ def everything() -> set[tuple[str, str]]:
 
 
 def amicrawl(redis_server: RedisServer, *arguments: str) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
+    done = warm_processes.run(
         [sys.executable, "-m", "amicrawl.cli", *arguments],
         cwd=PROJECT,
         env=environment() | {"REDIS_URL": redis_server.url},
@@ -126,7 +127,7 @@ def work(
     own = {"USER_AGENT": name, "AMICRAWL_PER_HOST": "1", "AMICRAWL_INFLIGHT_MAX": str(IN_FLIGHT)}
     settings = QUICK | own
     further = [part for pair in settings.items() for part in ("-s", "=".join(pair))]
-    return subprocess.Popen(
+    return warm_processes.Popen(
         [
             *(sys.executable, "-m", "amicrawl.cli", "share", "work", "web", "--data", str(data)),
             *("--lease", str(lease), *further),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 import pytest
+import warm_processes
 from loopback import PROJECT, RawServer, _spider, environment, page
 from redis_server import RedisServer, end, started_server
 
@@ -32,7 +33,7 @@ def start(
     redis_server: RedisServer, out: Path, *arguments: str, **settings: str
 ) -> subprocess.Popen[str]:
     given = {"REDIS_URL": redis_server.url, "AMICRAWL_DURABILITY": "full", **settings}
-    return subprocess.Popen(
+    return warm_processes.Popen(
         _spider("queue", [f"out={out}", *arguments], given),
         cwd=PROJECT,
         env=environment(),

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Self
 
 import psutil
 import pytest
+import warm_processes
 from archive_reading import check_sealed, rows
 from crawl_processes import end
 from loopback import PROJECT, QUICK, RawServer, environment, page
@@ -106,7 +107,7 @@ def worker(data: Path, port: int) -> Iterator[subprocess.Popen[bytes]]:
     """Start a worker; it and its crawl are gone behind the block, however it is left."""
     settings = QUICK | {"AMICRAWL_PER_HOST": str(IN_FLIGHT), "AMICRAWL_INFLIGHT_MAX": str(IN_FLIGHT)}
     further = [part for pair in settings.items() for part in ("-s", "=".join(pair))]
-    process = subprocess.Popen(
+    process = warm_processes.Popen(
         command("work", "one", "--data", str(data), "--lease", str(LEASE), *further),
         cwd=PROJECT,
         env=environment() | {"REDIS_URL": f"redis://127.0.0.1:{port}/0"},
@@ -147,7 +148,7 @@ def test_a_worker_cut_off_pauses_and_a_frozen_one_writes_nothing_when_it_wakes(
         contextlib.ExitStack() as started,
     ):
         (tmp_path / "starts.txt").write_text(f"{server.url}/\n")
-        made = subprocess.run(
+        made = warm_processes.run(
             command("create", "one", "--seeds", str(tmp_path / "starts.txt"), "--partitions", "1"),
             cwd=PROJECT,
             env=environment() | {"REDIS_URL": redis_server.url},

@@ -5,15 +5,16 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import warm_processes
 from archive_reading import rows
 from crawl_processes import end
 from loopback import PROJECT, QUICK, RawServer, environment, page
 
 if TYPE_CHECKING:
+    import subprocess
     from pathlib import Path
 
     from redis_server import RedisServer
@@ -41,7 +42,7 @@ def answer(head: bytes) -> bytes:
 def command(server: RedisServer, log: Path, *arguments: str) -> subprocess.Popen[bytes]:
     line = [sys.executable, "-m", "amicrawl.cli", "share", *arguments]
     with log.open("ab") as output:
-        return subprocess.Popen(
+        return warm_processes.Popen(
             line,
             cwd=PROJECT,
             env=environment() | {"REDIS_URL": server.url},

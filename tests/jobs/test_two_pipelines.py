@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import signal
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
+import warm_processes
 from archive_reading import check_sealed, rows
 from loopback import PROJECT, QUICK, RawServer, environment, page
 
@@ -19,6 +19,7 @@ from amicrawl.jobs.connection import JobStore, connect
 from amicrawl.jobs.ident import ident_of, normalised
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
@@ -77,7 +78,7 @@ def pipeline(
     for setting, value in SETTINGS.items():
         line += ["-s", f"{setting}={value}"]
     with log.open("ab") as output:
-        child = subprocess.Popen(line, cwd=PROJECT, env=environment(), stdout=output, stderr=output)
+        child = warm_processes.Popen(line, cwd=PROJECT, env=environment(), stdout=output, stderr=output)
     try:
         yield child
     finally:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import warm_processes
 from archive_reading import rows
 from loopback import PROJECT, RawServer, environment, page
 
@@ -77,7 +77,7 @@ class User:
 
     def types(self, *words: str, ends_with: int = ExitCode.DONE) -> str:
         """Run `amicrawl WORDS`, check its exit code, and return what it printed."""
-        done = subprocess.run(
+        done = warm_processes.run(
             [sys.executable, "-m", "amicrawl", *words],
             cwd=self.directory,
             env={**environment(), "PYTHONPATH": str(PROJECT), "COLUMNS": "80"},
@@ -86,7 +86,7 @@ class User:
             check=False,
             timeout=200,
         )
-        said = done.stdout + done.stderr
+        said: str = done.stdout + done.stderr
         assert done.returncode == ends_with, said
         assert "Traceback" not in said
         return said

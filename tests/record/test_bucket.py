@@ -6,7 +6,6 @@ import errno
 import hashlib
 import json
 import os
-import subprocess
 import sys
 from itertools import count
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow.fs as pafs
 import pytest
+import warm_processes
 from faulty_disks import FaultyDisk, QuickDisk
 from loopback import environment
 from object_store import BUCKET, CREDENTIALS, ObjectStore
@@ -29,6 +29,7 @@ from amicrawl.record.upload import ConflictError, NotAsSealedError, StoppedError
 from amicrawl.record.writer import next_number
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Iterator
 
     from amicrawl.record import SealedFile
@@ -454,7 +455,7 @@ def store() -> Iterator[ObjectStore]:
 
 
 def command(out: Path, url: str, *options: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return warm_processes.run(
         [sys.executable, "-m", "amicrawl.cli", "upload", str(out), "--to", url, *options],
         env={**environment(), **CREDENTIALS},
         capture_output=True,

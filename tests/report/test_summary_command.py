@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import warm_processes
 from report.summary_lines import cdx11
 from typer.testing import CliRunner
 
@@ -54,7 +55,9 @@ LINES = f"{cdx11()}\n{cdx11(key='org,example)/b', size='-')}\nno line\n"
 
 def test_standard_input_becomes_text_that_says_what_was_skipped() -> None:
     command = [sys.executable, "-m", "amicrawl.cli", "summary", "-"]
-    done = subprocess.run(command, capture_output=True, text=True, input=LINES, timeout=90, check=False)
+    done = warm_processes.run(
+        command, capture_output=True, text=True, input=LINES, timeout=90, check=False
+    )
 
     assert (done.returncode, done.stderr) == (ExitCode.DONE, "")
     assert " Total WARC Records Size  1.2 kB or more \n" in done.stdout
@@ -63,7 +66,7 @@ def test_standard_input_becomes_text_that_says_what_was_skipped() -> None:
 
 def test_ctrl_c_ends_it_with_the_code_of_what_was_stopped() -> None:
     command = [sys.executable, "-m", "amicrawl.cli", "summary", "-"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+    with warm_processes.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as running:
         assert running.stdin is not None
         # More than a pipe holds: when all of it has gone in, the command is reading.
         running.stdin.write(LINES.encode() * 20_000)
@@ -99,7 +102,7 @@ def test_only_what_an_input_needs_is_loaded(tmp_path: Path) -> None:
     )
     command = [sys.executable, "-c", program, str(lines), str(table)]
 
-    done = subprocess.run(command, capture_output=True, text=True, timeout=90, check=True)
+    done = warm_processes.run(command, capture_output=True, text=True, timeout=90, check=True)
 
     assert done.stdout.split("\n") == ["2", "1 pyarrow", ""]
 

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import typer
+import warm_processes
 from table.asked_captures import write_captures
 from table.asked_table import EOT, write_file, write_partitions
 from typer.testing import CliRunner
@@ -234,7 +235,7 @@ def test_records_that_could_not_be_exported_are_told(folder: Path, tmp_path: Pat
 
 def test_the_command_ends_with_the_code_of_the_mistake(folder: Path) -> None:
     line = [sys.executable, "-m", "amicrawl.cli", "query", str(folder), "nothing"]
-    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    done = warm_processes.run(line, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("amicrawl: There is no question nothing")
 
@@ -242,7 +243,7 @@ def test_the_command_ends_with_the_code_of_the_mistake(folder: Path) -> None:
 def test_a_reader_that_has_had_enough_is_no_mistake(folder: Path) -> None:
     script = "import typer; from amicrawl.cli.query import query; typer.run(query)"
     line = [sys.executable, "-c", script, str(folder), "--sql", MANY, "--format", "csv"]
-    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as command:
+    with warm_processes.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as command:
         assert command.stdout is not None
         assert command.stderr is not None
         assert command.stdout.readline() == b"i,url\n"
@@ -265,7 +266,7 @@ def test_a_large_answer_is_never_held_whole(folder: Path, tmp_path: Path) -> Non
     peaks = []
     for sql in ("SELECT 1 AS i", MANY):
         line = [sys.executable, "-c", script, str(folder), "--sql", sql, "-o", str(out)]
-        done = subprocess.run(line, capture_output=True, text=True, check=True)
+        done = warm_processes.run(line, capture_output=True, text=True, check=True)
         peaks.append(int(done.stdout))
     assert out.stat().st_size > 12_000_000
     assert peaks[1] < peaks[0] + 50
@@ -284,7 +285,7 @@ def test_ctrl_c_ends_a_question_that_takes_long(folder: Path, sql: str) -> None:
         "--sql",
         "-",
     ]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+    with warm_processes.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as running:
         assert running.stdin is not None
         # More than a pipe holds: when all of it has gone in, the command has begun to read.
         running.stdin.write(f"{sql.format(endless=endless)} -- {' ' * 100_000}\n".encode())

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
+import warm_processes
 from sidecar_material import ENGLISH, html, http, warc, write_packed
 from typer.testing import CliRunner
 from urls.vectors import CORPORA
@@ -19,6 +19,7 @@ from amicrawl.index.reading.records import read_records
 from amicrawl.index.sidecar.lines import sidecar_fields
 
 if TYPE_CHECKING:
+    import subprocess
     from pathlib import Path
 
     from typer.testing import Result
@@ -29,7 +30,7 @@ PAGE = html(ENGLISH).encode()
 
 def run(*words: str | Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "amicrawl.cli", "sidecar", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    return warm_processes.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
 def test_files_are_done_once_and_damage_is_named_each_time(tmp_path: Path) -> None:

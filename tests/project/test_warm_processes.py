@@ -1,0 +1,58 @@
+"""A crawl that tests fork is the process that they would start otherwise."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import warm_processes
+from loopback import RawServer, environment, page, write_lines
+from warm_processes import PRELOADED, SCRIPT
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@pytest.mark.parametrize("name", PRELOADED)
+def test_what_is_imported_beforehand_is_there(name: str) -> None:
+    assert importlib.util.find_spec(name) is not None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        [sys.executable, "-m", "amicrawl", "--version"],
+        [sys.executable, "-m", "amicrawl", "inspect", "nothing there"],
+        [SCRIPT, "crawl", "--no-such-option"],
+        [sys.executable, "-m", "scrapy", "settings", "--get", "AMICRAWL_DELAY"],
+    ],
+)
+def test_a_fork_says_what_a_process_says(tmp_path: Path, line: Sequence[str]) -> None:
+    wanted = {**environment(), "AMICRAWL_DELAY": "7.5"}
+    ended = [
+        run(line, cwd=tmp_path, env=wanted, capture_output=True, text=True, check=False)
+        for run in (subprocess.run, warm_processes.run)
+    ]
+    said = [(each.returncode, each.stdout, each.stderr) for each in ended]
+    assert said[0] == said[1]
+
+
+def test_a_fork_is_a_child_with_its_own_directory_that_signals_reach(tmp_path: Path) -> None:
+    with RawServer(lambda _: page(b"x"), pause=60) as server:
+        seeds = write_lines(tmp_path / "seeds.txt", [server.url])
+        line = [SCRIPT, "crawl", str(seeds), "-o", "out", "-s", "AMICRAWL_ALLOW_PRIVATE=127.0.0.0/8"]
+        with warm_processes.Popen(line, cwd=tmp_path, env=environment()) as child:
+            while not server.requests:
+                assert child.poll() is None
+            status = Path(f"/proc/{child.pid}/status").read_text()
+            assert f"PPid:\t{os.getpid()}\n" in status
+            assert Path(f"/proc/{child.pid}/cwd").readlink() == tmp_path
+            child.send_signal(signal.SIGKILL)
+            assert child.wait(30) == -signal.SIGKILL
+    assert (tmp_path / "out").is_dir()

@@ -1,0 +1,266 @@
+"""Processes of `python -m scrapy` and of `amicrawl` that need not import everything first.
+
+A crawl of three pages takes a second to start and a twentieth of one to run. So one process imports what
+all of them need, and each command is a fork of it: with a process ID, an environment, a directory,
+arguments and streams of its own, and a child of the test like any other, to be signalled, killed and
+waited for. What a fork cannot be is started as usual: another program or interpreter, another locale,
+other settings of the interpreter, anything to be done before it runs.
+
+`Popen` and `run` are those of `subprocess` but for that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import importlib
+import inspect
+import json
+import os
+import runpy
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+PROJECT = Path(__file__).parents[1]
+MODULES = frozenset({"scrapy", "amicrawl", "amicrawl.cli"})
+SCRIPT = str(Path(sys.executable).with_name("amicrawl"))
+PRELOADED = (
+    *("amicrawl.cli", "amicrawl.cli.crawl", "amicrawl.crawl.addon", "amicrawl.crawl.commands.crawl"),
+    *("amicrawl.crawl.downloader", "amicrawl.crawl.handler", "amicrawl.crawl.pipelines"),
+    *("amicrawl.crawl.run", "amicrawl.crawl.scheduler", "amicrawl.fetch.name_servers"),
+    *("amicrawl.record.table", "amicrawl.spiders.job", "amicrawl.spiders.queue"),
+    *("amicrawl.spiders.recrawl", "amicrawl.spiders.seeds", "amicrawl.spiders.site"),
+    *("itemadapter.adapter", "lxml.html", "pyarrow.compute", "pyarrow.parquet", "pycares"),
+    *("rich.console", "scrapy.cmdline", "scrapy.commands.bench", "scrapy.commands.check"),
+    *("scrapy.commands.fetch", "scrapy.commands.genspider", "scrapy.commands.runspider"),
+    *("scrapy.commands.shell", "scrapy.commands.startproject", "scrapy.core.engine"),
+    *("scrapy.downloadermiddlewares.httpcache", "scrapy.extensions.memusage"),
+    *("scrapy.extensions.throttle", "scrapy.spidermiddlewares.httperror", "scrapy.squeues"),
+    *("scrapy.utils.test", "twisted.web.client", "unittest", "uvloop"),
+)
+"""What is imported before the forks. Nothing that reads the environment while it is imported."""
+
+_NOT_PRELOADED = ("twisted.internet.reactor", "amicrawl.settings")
+_OF_THE_INTERPRETER = ("PYTHON", "TERM", "LANG", "LC_", "LD_", "MALLOC", "ARROW", "OMP_")
+_OF_NO_MATTER = frozenset({"PYTHONPATH", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"})
+_PR_SET_CHILD_SUBREAPER = 36
+_NUMBER = struct.Struct("!q")
+_given = inspect.signature(subprocess.Popen._execute_child).bind  # type: ignore[attr-defined]
+
+
+class Popen(subprocess.Popen[Any]):
+    """A process that is forked where it can be."""
+
+    def _execute_child(self, *arguments: Any) -> None:
+        given = _given(self, *arguments).arguments
+        line, environment = given["args"], given["env"]
+        environment = dict(os.environ if environment is None else environment)
+        is_odd = (
+            given["preexec_fn"] or given["pass_fds"] or given["shell"] or given["executable"]
+        ) or given.get("process_group", -1) != -1
+        if is_odd or not _is_forkable(line, environment):
+            super()._execute_child(*arguments)  # type: ignore[misc]
+            return
+        ends = (given["p2cread"], given["c2pwrite"], given["errwrite"])
+        request = {
+            "line": [os.fspath(word) for word in (line if os.fspath(line[0]) == SCRIPT else line[2:])],
+            "directory": str(Path(os.fsdecode(given["cwd"] or ".")).absolute()),
+            "environment": environment,
+            "in_session": bool(given["start_new_session"]),
+            "is_under_nohup": signal.getsignal(signal.SIGHUP) is signal.SIG_IGN,
+        }
+        self.pid = _source().fork(request, [end if end >= 0 else n for n, end in enumerate(ends)])
+        self._child_created = True
+        self._close_pipe_fds(  # type: ignore[attr-defined]
+            *(
+                given[name]
+                for name in ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
+            )
+        )
+
+
+def run(
+    line: Sequence[Any],
+    *,
+    input: Any = None,  # noqa: A002 - the name that subprocess has
+    capture_output: bool = False,
+    timeout: float | None = None,
+    check: bool = False,
+    **keywords: Any,
+) -> subprocess.CompletedProcess[Any]:
+    """Run *line* to its end, as `subprocess.run` does."""
+    if input is not None:
+        keywords["stdin"] = subprocess.PIPE
+    if capture_output:
+        keywords["stdout"] = keywords["stderr"] = subprocess.PIPE
+    with Popen(line, **keywords) as process:
+        try:
+            stdout, stderr = process.communicate(input, timeout=timeout)
+        except BaseException:
+            process.kill()
+            raise
+    done = subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
+    if check:
+        done.check_returncode()
+    return done
+
+
+def _is_forkable(line: Any, environment: Mapping[str, str]) -> bool:
+    if not sys.platform.startswith("linux") or not isinstance(line, list):
+        return False
+    is_module = line[:2] == [sys.executable, "-m"] and line[2] in MODULES
+    if not is_module and os.fspath(line[0]) != SCRIPT:
+        return False
+    return _interpreter_settings(environment) == _interpreter_settings(os.environ)
+
+
+def _interpreter_settings(environment: Mapping[str, str]) -> dict[str, str]:
+    return {
+        name: value
+        for name, value in environment.items()
+        if name.startswith(_OF_THE_INTERPRETER) and name not in _OF_NO_MATTER
+    }
+
+
+class _Source:
+    """The process that others are forks of; it ends with this one."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._channel, theirs = socket.socketpair()
+        environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", __file__, str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                cwd=PROJECT,
+                env=environment,
+            )
+
+    def fork(self, request: Mapping[str, Any], streams: list[int]) -> int:
+        """Return the ID of a new process, a child of this one, that has *streams* as its first three."""
+        message = json.dumps(request).encode()
+        with self._lock:
+            _adopt_orphans(True)
+            try:
+                socket.send_fds(self._channel, [_NUMBER.pack(len(message))], streams)
+                self._channel.sendall(message)
+                answer = self._channel.recv(_NUMBER.size, socket.MSG_WAITALL)
+            finally:
+                _adopt_orphans(False)
+        if len(answer) < _NUMBER.size:
+            raise RuntimeError("The process that tests fork crawls from has ended.")
+        (process,) = _NUMBER.unpack(answer)
+        return int(process)
+
+
+_sources: list[_Source] = []
+
+
+def _source() -> _Source:
+    if not _sources:
+        _sources.append(_Source())
+    return _sources[0]
+
+
+def _adopt_orphans(whether: bool) -> None:
+    """Have descendants whose parent has ended become children of this process, or have them not."""
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, int(whether), 0, 0, 0)
+
+
+def _serve(channel: socket.socket) -> dict[str, Any]:
+    """Fork for each request that comes over *channel*; return only in a fork, its request."""
+    while True:
+        size, streams, _, _ = socket.recv_fds(channel, _NUMBER.size, 3)
+        if not size:
+            os._exit(0)
+        (length,) = _NUMBER.unpack(size)
+        message = channel.recv(length, socket.MSG_WAITALL)
+        reading, writing = os.pipe()
+        between = os.fork()
+        if not between:
+            child = os.fork()
+            if child:
+                os.write(writing, _NUMBER.pack(child))
+                os._exit(0)
+            os.close(reading)
+            os.close(writing)
+            channel.close()
+            for number, stream in enumerate(streams):
+                os.dup2(stream, number)
+            os.closerange(3, max(streams) + 1)
+            return dict(json.loads(message))
+        for stream in (*streams, writing):
+            os.close(stream)
+        # Once the process between has ended, its child is a child of whoever adopts orphans.
+        os.waitpid(between, 0)
+        channel.sendall(os.read(reading, _NUMBER.size))
+        os.close(reading)
+
+
+def _become(request: Mapping[str, Any], path: Sequence[str]) -> None:
+    """Make this process what the interpreter would be for the line of *request*."""
+    if request["in_session"]:
+        os.setsid()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN if request["is_under_nohup"] else signal.SIG_DFL)
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    time.tzset()
+    os.chdir(request["directory"])
+    further = os.environ.get("PYTHONPATH", "")
+    sys.path[:] = [request["directory"], *filter(None, further.split(os.pathsep)), *path]
+    sys.argv[:] = request["line"]
+    # What starts itself anew does so with the whole line.
+    sys.orig_argv[:] = [sys.executable, *([] if sys.argv[0] == SCRIPT else ["-m"]), *sys.argv]
+    unbuffered = bool(os.environ.get("PYTHONUNBUFFERED"))
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        was = getattr(sys, f"__{name}__")
+        stream = open(  # noqa: SIM115 - it ends with the process
+            number,
+            "w" if number else "r",
+            encoding=was.encoding,
+            errors=was.errors,
+            closefd=False,
+            buffering=1 if number == 2 or os.isatty(number) else -1,
+        )
+        if number and unbuffered:
+            stream.reconfigure(write_through=True)
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
+
+
+def _main() -> str:
+    channel = socket.socket(fileno=int(sys.argv[1]))
+    channel.set_inheritable(False)
+    path = list(sys.path)
+    sys.path.insert(0, str(PROJECT))
+    for name in PRELOADED:
+        importlib.import_module(name)
+    found = [name for name in _NOT_PRELOADED if name in sys.modules]
+    assert not found, f"{found} must be imported by the forks only"
+    assert threading.active_count() == 1, "a process with threads cannot be forked safely"
+    gc.collect()
+    gc.freeze()
+    request = _serve(channel)
+    _become(request, path)
+    return str(request["line"][0])
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(KeyboardInterrupt):
+        _module = _main()
+    if _module == SCRIPT:
+        runpy.run_path(SCRIPT, run_name="__main__")
+    runpy.run_module(_module, run_name="__main__", alter_sys=True)
