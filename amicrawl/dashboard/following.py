@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 RING = 500
 """Lines of a job that are kept for whoever comes later."""
+LARGEST_RING = 1 << 20
+"""Bytes of them, about."""
 AT_ONCE = 1000
 """Lines of a job that one reading takes; of more, the oldest are skipped and counted."""
 ENDED = frozenset({"completed", "aborted", "failed"})
@@ -37,7 +39,8 @@ class Followed:
 
     def __init__(self, ident: str) -> None:
         self.ident = ident
-        self.lines: deque[Line] = deque(maxlen=RING)
+        self.lines: deque[Line] = deque()
+        self._size = 0
         self.lost = 0
         """The number of the newest line that was here and is no more."""
         self.score = 0.0
@@ -67,10 +70,12 @@ class Followed:
         for score, text in entries:
             view = entry_view(score, text)
             lines.append(Line(next(numbers), view["type"], orjson.dumps(view)))
-        for line in lines:
-            if len(self.lines) == RING:
-                self.lost = self.lines[0].number
-            self.lines.append(line)
+        self.lines += lines
+        self._size += sum(len(line.data) for line in lines)
+        while len(self.lines) > RING or self._size > LARGEST_RING:
+            gone = self.lines.popleft()
+            self.lost = gone.number
+            self._size -= len(gone.data)
         return lines, missed
 
     def take_detail(self, job: Job, seen: Seen, watch: Watch) -> dict[str, bytes]:
@@ -110,6 +115,7 @@ class Followed:
         if self.lines:
             self.lost = self.lines[-1].number
         self.lines.clear()
+        self._size = 0
         self.score, self.is_new = 0.0, True
 
     def replay(self, *, most: int, after: int | None) -> tuple[list[Line], bool]:

@@ -46,6 +46,8 @@ ENTRIES_LOOKED_AT = 1000
 """Entries of queues that one reservation looks at, where they are no jobs."""
 
 _WHY_LENGTH = 500
+_CLAIM_BOUNDS = (100, 8192, 65_536)
+"""Fields of a claim, bytes of each and of all that are read."""
 _TEXTS = (
     *("owner", "queue", "since", "state", "run_id", "directory", "store", "resumed", "why"),
     *("first_started_at", "shipped", "checkpoint"),
@@ -299,18 +301,18 @@ class Claims:
 
         None stands for no claim, and a time of 0 for a lease that ran out.
         """
-        keys = self._store.keys
+        keys, script = self._store.keys, self._store.scripts.script("read")
         with self._store.answering(), self._store.client.pipeline(transaction=False) as pipe:
             for unit in units:
-                pipe.hgetall(keys.claim(unit))
+                script(keys=[keys.claim(unit)], args=["hash", *_CLAIM_BOUNDS], client=pipe)
                 pipe.pttl(keys.lease(unit))
             answers = pipe.execute(raise_on_error=False)
         found = []
         for number, unit in enumerate(units):
-            fields, left = answers[2 * number], answers[2 * number + 1]
-            is_claim = isinstance(fields, dict) and fields
+            read, left = answers[2 * number], answers[2 * number + 1]
+            fields = _pairs(read[2]) if isinstance(read, list) else {}
             ms = left if isinstance(left, int) and left > 0 else 0
-            found.append((Claim.read(unit, fields) if is_claim else None, timedelta(milliseconds=ms)))
+            found.append((Claim.read(unit, fields) if fields else None, timedelta(milliseconds=ms)))
         return found
 
     def _of(self, ident: str) -> list[str]:

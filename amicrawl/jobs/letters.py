@@ -66,7 +66,7 @@ def letters(store: JobStore, count: int = MOST) -> list[Letter]:
     reply = store.scripts(
         "read",
         keys=[store.keys.dead_letters],
-        args=["zset", count, 10 * LONGEST, "-inf", "+inf", "newest"],
+        args=["zset", count, 10 * LONGEST, 10 * LONGEST * MOST, "-inf", "+inf", "newest"],
     )
     elements = reply[2]
     found = []

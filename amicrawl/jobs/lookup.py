@@ -9,7 +9,7 @@ from amicrawl.errors import InputError
 from amicrawl.jobs import letters, reading
 from amicrawl.jobs.ident import checked_ident, is_ident
 from amicrawl.jobs.limits import LONGEST_PATTERN
-from amicrawl.jobs.pipeline_record import is_silent
+from amicrawl.jobs.pipeline_record import MOST_PIPELINES, is_silent
 from amicrawl.jobs.record import JobRecord
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ LARGEST_LIST = 4 << 20
 
 _DECISIVE = ("url", "started_at", "finished_at", "aborted", "failed")
 _PIPELINE = re.compile(r"pipeline:[0-9a-f]{1,64}")
-_MOST_PIPELINES = 1000
 _LONGEST_NICKNAME = 100
 _LONGEST_PAST = 4096
 
@@ -112,7 +111,9 @@ def past(store: JobStore, *, most: int = 1000) -> list[JobRecord]:
     Only ends that our own pipelines and commands brought about are known.
     """
     found = []
-    for flat in store.scripts("read_ended", keys=[store.keys.ended], args=[most, _LONGEST_PAST]):
+    for flat in store.scripts(
+        "read_ended", keys=[store.keys.ended], args=[most, _LONGEST_PAST, reading.ROOM]
+    ):
         fields = dict(zip(flat[::2], flat[1::2], strict=False))
         ident = fields.pop("ident", "")
         record = JobRecord.parse(fields, ident=ident)
@@ -146,7 +147,7 @@ def pipelines(store: JobStore) -> dict[str, dict[str, str]]:
     """Return the records of all pipelines by their keys, as texts that may hold anything."""
     begin = len(store.keys.prefix)
     keys = []
-    for key in reading.keys_like(store, "pipeline:*", most=_MOST_PIPELINES):
+    for key in reading.keys_like(store, "pipeline:*", most=MOST_PIPELINES):
         if _PIPELINE.fullmatch(key[begin:]):
             keys.append(key)
         else:

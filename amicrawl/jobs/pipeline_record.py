@@ -23,7 +23,7 @@ import psutil
 
 from amicrawl import __version__
 from amicrawl.errors import InputError, UsageError
-from amicrawl.jobs.reading import hashes_at
+from amicrawl.jobs.reading import hashes_at, names_of_keys
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,6 +41,8 @@ SILENT_AFTER = 15.0
 STALE_AFTER = 86_400
 """Seconds after its last report, by the clock of Redis, that a dead pipeline's record is removed."""
 
+MOST_PIPELINES = 1000
+"""Records that are read."""
 _HASH = re.compile(r"[0-9a-f]{32}")
 _MOMENT = re.compile(r"[0-9]{1,12}(\.[0-9]{0,9})?")
 
@@ -209,9 +211,5 @@ def _keys_of(store: JobStore) -> list[str]:
     """Return the keys of the records of all pipelines, ArchiveBot's included."""
     start = store.keys.pipeline("")
     with store.answering():
-        keys = store.client.scan_iter(match=_glob(start) + "*", count=1000)
-        return [key for key in keys if _HASH.fullmatch(key.removeprefix(start))]
-
-
-def _glob(text: str) -> str:
-    return re.sub(r"([*?\[\]\\^])", r"\\\1", text)
+        keys = dict.fromkeys(names_of_keys(store, start))
+        return [key for key in keys if _HASH.fullmatch(key.removeprefix(start))][:MOST_PIPELINES]

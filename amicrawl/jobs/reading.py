@@ -7,6 +7,7 @@ whatever was longer than the bound comes cut.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from amicrawl.jobs import letters
@@ -22,6 +23,11 @@ LONGEST_VALUE = 65_536
 """Bytes of a field, or of an element, that are read."""
 MOST_ELEMENTS = 10_000
 """Elements of a set or list that are read."""
+LONGEST_NAME = 1024
+"""Bytes of the name of a key that are read."""
+ROOM = 64 << 20
+"""Bytes of all that one call reads."""
+_AT_ONCE = 500
 
 
 def hash_at(store: JobStore, key: str) -> dict[str, str]:
@@ -32,17 +38,25 @@ def hash_at(store: JobStore, key: str) -> dict[str, str]:
 def hashes_at(
     store: JobStore, keys: Sequence[str], *, always: Sequence[str] = ()
 ) -> list[dict[str, str]]:
-    """Return the fields of each hash, in one round trip; *always* also of one with too many others."""
-    if not keys:
-        return []
+    """Return the fields of each hash; *always* also of one with too many others.
+
+    Each has an equal share of the room, and what those before it have left.
+    """
     script = store.scripts.script("read")
-    pipe = store.client.pipeline(transaction=False)
-    for key in keys:
-        script(keys=[key], args=["hash", MOST_FIELDS, LONGEST_VALUE, *always], client=pipe)
-    replies = pipe.execute()
-    return [
-        _paired(_elements(store, key, "hash", reply)) for key, reply in zip(keys, replies, strict=True)
-    ]
+    found: list[dict[str, str]] = []
+    left = ROOM
+    for at in range(0, len(keys), _AT_ONCE):
+        some, share = keys[at : at + _AT_ONCE], left // (len(keys) - at)
+        pipe = store.client.pipeline(transaction=False)
+        for key in some:
+            script(keys=[key], args=["hash", MOST_FIELDS, LONGEST_VALUE, share, *always], client=pipe)
+        replies = pipe.execute()
+        left -= sum(len(text) for _, _, texts in replies for text in texts)
+        found += [
+            _paired(_elements(store, key, "hash", reply))
+            for key, reply in zip(some, replies, strict=True)
+        ]
+    return found
 
 
 def set_at(store: JobStore, key: str, *, longest: int = LONGEST_VALUE) -> list[str]:
@@ -105,13 +119,26 @@ def count_at(store: JobStore, key: str) -> int:
 
 def keys_like(store: JobStore, pattern: str, *, most: int = MOST_ELEMENTS) -> Iterator[str]:
     """Yield the keys that match *pattern* behind the prefix, each once."""
-    escaped = "".join("\\" + c if c in "*?[]\\^-" else c for c in store.keys.prefix)
     seen: set[str] = set()
-    for key in store.client.scan_iter(match=escaped + pattern, count=1000):
+    for key in names_of_keys(store, store.keys.prefix, pattern):
         if key not in seen:
             seen.add(key)
             yield key
         if len(seen) >= most:
+            return
+
+
+def names_of_keys(store: JobStore, start: str, pattern: str = "*") -> Iterator[str]:
+    """Yield the names of keys that begin with *start* and go on as *pattern*, cut; some twice."""
+    escaped = re.sub(r"([*?\[\]\\^-])", r"\\\1", start)
+    cursor = "0"
+    while True:
+        # Not SCAN itself: a name may have any length.
+        cursor, names = store.scripts(
+            "names", args=[cursor, escaped + pattern, 1000, LONGEST_NAME, ROOM]
+        )
+        yield from names
+        if cursor == "0":
             return
 
 
@@ -126,8 +153,8 @@ def is_utf8(text: str) -> bool:
 
 
 def _reply(store: JobStore, key: str, kind: str, most: int, *further: str | int) -> Any:
-    args = [kind, most, *(further or (LONGEST_VALUE,))]
-    return store.scripts("read", keys=[key], args=args)
+    longest, *scores = further or (LONGEST_VALUE,)
+    return store.scripts("read", keys=[key], args=[kind, most, longest, ROOM, *scores])
 
 
 def _elements(store: JobStore, key: str, kind: str, reply: Any) -> list[str]:

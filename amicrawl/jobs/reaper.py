@@ -9,7 +9,6 @@ never touched. Every pipeline reaps; that several do at once does no harm.
 from __future__ import annotations
 
 import logging
-import re
 import time
 from typing import TYPE_CHECKING
 
@@ -17,7 +16,7 @@ from amicrawl.jobs import letters
 from amicrawl.jobs.ident import is_ident
 from amicrawl.jobs.lease import Claim, Claims, GivenBack, Happened
 from amicrawl.jobs.pipeline_record import remove_stale
-from amicrawl.jobs.reading import list_at
+from amicrawl.jobs.reading import list_at, names_of_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -109,9 +108,8 @@ class Reaper:
             logger.info("%s has not reported for a day; its record is gone", key)
         keys, client = self._store.keys, self._store.client
         start = keys.claim("")
-        pattern = re.sub(r"([*?\[\]\\^])", r"\\\1", start) + "*"
         with self._store.answering():
-            units = [key.removeprefix(start) for key in client.scan_iter(match=pattern, count=1000)]
+            units = [key.removeprefix(start) for key in names_of_keys(self._store, start)]
         for claim, left in self._claims.look([unit for unit in units if is_ident(unit)]):
             if claim is None or left:
                 continue

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import redis
 
+from amicrawl.jobs import reading
 from amicrawl.jobs.ident import is_ident
 from amicrawl.jobs.keys import PENDING, PENDING_LARGE, PENDING_SHALLOW, TAGGED
-from amicrawl.jobs.pipeline_record import DRAIN_FIELD
+from amicrawl.jobs.pipeline_record import DRAIN_FIELD, MOST_PIPELINES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -45,7 +46,6 @@ LONGEST_FACT = 256 * 1024
 """Bytes that are read of one where a single job is read."""
 LONGEST_ENTRY = 128 * 1024
 MOST_IGNORES = 5000
-MOST_PIPELINES = 1000
 MOST_JOBS = 20_000
 """Jobs of all states that are found by looking through the keys."""
 MOST_WAITING = 1000
@@ -115,7 +115,8 @@ class Watch:
             for at in range(0, len(idents), _AT_ONCE):
                 some = idents[at : at + _AT_ONCE]
                 named = [key for i in some for key in (keys.job(i), keys.facts(i), keys.claim(i))]
-                args: list[str | int | float] = [longest, len(FIELDS), *FIELDS, *facts]
+                room = reading.ROOM * len(some) // len(idents)
+                args: list[str | int | float] = [longest, room, len(FIELDS), *FIELDS, *facts]
                 found += [
                     _seen(one, facts) for one in self._store.scripts("watch", keys=named, args=args)
                 ]
@@ -127,7 +128,7 @@ class Watch:
             (flat,) = self._store.scripts(
                 "watch_log",
                 keys=[self._store.keys.log(ident)],
-                args=[LONGEST_ENTRY, most, f"({score}", -1],
+                args=[LONGEST_ENTRY, reading.ROOM, most, f"({score}", -1],
             )
         return _paired(flat)
 
@@ -139,7 +140,7 @@ class Watch:
             answer = self._store.scripts(
                 "watch_log",
                 keys=[self._store.keys.log(ident) for ident in after],
-                args=[LONGEST_ENTRY, most, "+inf", *(repr(score) for score in after.values())],
+                args=[LONGEST_ENTRY, reading.ROOM, most, "+inf", *map(repr, after.values())],
             )
         return {ident: _paired(flat) for ident, flat in zip(after, answer, strict=True)}
 
@@ -147,7 +148,9 @@ class Watch:
         """Return the ignore expressions of *ident*, sorted; of more than 5,000 some."""
         with self._store.answering():
             answer = self._store.scripts(
-                "watch_set", keys=[self._store.keys.ignores(ident)], args=[LONGEST, MOST_IGNORES]
+                "watch_set",
+                keys=[self._store.keys.ignores(ident)],
+                args=[LONGEST, reading.ROOM, MOST_IGNORES],
             )
         return sorted(answer)
 
@@ -159,7 +162,7 @@ class Watch:
         jobs: set[str] = set()
         pipeline = keys.pipeline("")
         with self._store.answering():
-            for key in self._store.client.scan_iter(match=_escaped(keys.prefix) + "*", count=1000):
+            for key in reading.names_of_keys(self._store, keys.prefix):
                 name = keys.queue_name(key)
                 if key.startswith(pipeline) and len(pipelines) < MOST_PIPELINES:
                     pipelines.add(key)
@@ -177,7 +180,7 @@ class Watch:
             answer = self._store.scripts(
                 "watch",
                 keys=[key for key in pipeline_keys for _ in range(3)],
-                args=[LONGEST, len(PIPELINE_FIELDS), *PIPELINE_FIELDS],
+                args=[LONGEST, reading.ROOM, len(PIPELINE_FIELDS), *PIPELINE_FIELDS],
             )
         records = (
             {
@@ -365,8 +368,3 @@ def number_of(text: str | None) -> int:
     """Return the number in front of a dot, 0 where *text* is none."""
     whole = (text or "").partition(".")[0]
     return int(whole) if whole.isascii() and whole.isdigit() and len(whole) < 18 else 0
-
-
-def _escaped(text: str) -> str:
-    """Return *text* as a pattern that matches nothing else."""
-    return "".join(f"\\{c}" if c in "*?[]\\^" else c for c in text)

@@ -1,3 +1,4 @@
+--!include _cut
 -- What scripts about claims have in common; put in front of those that begin with `--!include _claim`.
 local function kind(key)
   return redis.call('TYPE', key)['ok']

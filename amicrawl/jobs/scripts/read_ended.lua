@@ -1,12 +1,9 @@
+--!include _cut
 -- Reads the newest entries of the list of ended jobs, every text cut to a length.
--- KEYS: the list. ARGV: most entries, longest text. Returns for each: name, value, name, value...
-local answer, longest = {}, tonumber(ARGV[2])
+-- KEYS: the list. ARGV: most entries, longest text, room. Returns for each: name, value, name, value...
+local answer, room = {}, {left = tonumber(ARGV[3])}
 if redis.call('TYPE', KEYS[1])['ok'] ~= 'stream' then return answer end
 for _, entry in ipairs(redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', ARGV[1])) do
-  local fields = {}
-  for number, text in ipairs(entry[2]) do
-    fields[number] = string.sub(text, 1, longest)
-  end
-  table.insert(answer, fields)
+  table.insert(answer, cut_all(entry[2], 2, tonumber(ARGV[2]), room))
 end
 return answer

@@ -65,7 +65,7 @@ local function take(unit, queue)
     'queue', queue, 'queued_at', redis.call('HGET', record, 'queued_at') or '')
   redis.call('LPUSH', working, unit)
   redis.call('HSET', record, 'started_at', since, 'pipeline_id', owner)
-  return {refused, unit, token, redis.call('HGETALL', record), redis.call('HGETALL', claim)}
+  return {refused, unit, token, hash(record), hash(claim)}
 end
 
 if kind(working) ~= 'list' and kind(working) ~= 'none' then

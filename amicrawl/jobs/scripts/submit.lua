@@ -1,3 +1,4 @@
+--!include _cut
 -- Writes a new job: its record, its ignores, its place in a queue, the last step last.
 -- KEYS: record, ignores, log, queue, then keys of ours that go with the job.
 -- ARGV: ident, policy (`refuse`, `force`, or seconds since it ended), now (whole seconds), job channel,
@@ -16,7 +17,7 @@ if redis.call('EXISTS', record) == 1 then
     local ended = finished_at or known[3]
     local old = policy ~= 'refuse' and policy ~= 'force' and finished_at and now - finished_at >= tonumber(policy)
     if not ended or (policy ~= 'force' and not old) then
-      return {'known', redis.call('HGETALL', record)}
+      return {'known', hash(record)}
     end
     done = 'again'
   end

@@ -12,4 +12,4 @@ end
 forget_earlier(ARGV[1], ARGV[2])
 local queued_at = kind(record) == 'hash' and redis.call('HGET', record, 'queued_at') or ''
 local token = hold(claim, lease, counter, ARGV[3], ARGV[4], 'queued_at', queued_at)
-return {token, redis.call('HGETALL', claim)}
+return {token, hash(claim)}

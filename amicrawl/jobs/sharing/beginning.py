@@ -5,13 +5,14 @@ from __future__ import annotations
 import uuid
 import zlib
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import orjson
 
 from amicrawl.errors import InputError, UsageError
 from amicrawl.jobs.sharing.share import Share
 from amicrawl.jobs.sharing.share_record import ShareKeys
+from amicrawl.jsontext import parsed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -23,6 +24,7 @@ MOST_STARTS = 100_000
 """Start URLs that may make the scope of a shared crawl: every worker holds them."""
 _PACKED = 5000
 _LARGEST = 64 << 20
+_LARGEST_IN_ALL = 256 << 20
 
 
 def begin(store: JobStore, record: ShareRecord, *, again: bool = False) -> tuple[Share, str]:
@@ -87,17 +89,24 @@ def keep_starts(share: Share, urls: Iterable[str]) -> None:
 def starts_of(share: Share) -> list[str]:
     """Return the start URLs that make the scope; raises InputError where what is there is none."""
     with share.store.answering():
-        packed: Any = share.store.client.lrange(share.keys.starts, 0, MOST_STARTS // _PACKED + 1000)
+        most = MOST_STARTS // _PACKED + 1000
+        args: list[str | int | float] = ["list", most, _LARGEST, 2 * _LARGEST]
+        _, count, packed = share.store.scripts("read", keys=[share.keys.starts], args=args)
+    if len(packed) < min(count, most):
+        raise InputError(f"{share.keys.starts} in Redis has more bytes than start URLs can have.")
     found: list[str] = []
+    left = _LARGEST_IN_ALL
     for text in packed:
         try:
             inflate = zlib.decompressobj()
-            said = orjson.loads(inflate.decompress(text.encode("utf-8", "surrogateescape"), _LARGEST))
+            content = inflate.decompress(text.encode("utf-8", "surrogateescape"), left + 1)
+            said = parsed(content, most=2 * _PACKED) if len(content) <= left else None
         except (zlib.error, ValueError) as error:
             raise InputError(f"{share.keys.starts} in Redis holds no start URLs: {error}.") from error
         if not isinstance(said, list) or not all(isinstance(url, str) for url in said):
             raise InputError(f"{share.keys.starts} in Redis holds no start URLs.")
         found += said
+        left -= len(content)
     return found
 
 

@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 
 ATTEMPTS = 5
 """Crashes in a row after which a partition counts as failed."""
+_CLAIM_BOUNDS = (100, 65_536, 1 << 20)
+_RECORD_BOUNDS = (100, 4 << 20, 16 << 20)
+"""Fields of a hash, bytes of each and of all that are read; a record has a whole crawl file."""
 NEXT = ">"
 """Stands for the letters of an inbox that nobody has been handed yet."""
 LEASE = timedelta(seconds=30)
@@ -140,7 +143,10 @@ class Share:
         """Return the crawl *name*; raises InputError where there is none."""
         keys = ShareKeys(store.keys, name)
         with _understood(store):
-            fields: Any = store.client.hgetall(keys.record)
+            kind, _, flat = store.scripts("read", keys=[keys.record], args=["hash", *_RECORD_BOUNDS])
+            if kind not in {"hash", "none"}:
+                raise redis.ResponseError(f"{keys.record} is a {kind}")
+            fields = _pairs(flat)
         if not fields:
             raise InputError(f"There is no shared crawl {name!r} in Redis at {store.where}.")
         return cls(store, ShareRecord.parse(name, fields))
@@ -294,17 +300,18 @@ class Share:
 
     def standings(self) -> list[dict[str, str]]:
         """Return what is known of each partition: its claim, `lease` (ms left) and `letters`."""
-        numbers = range(self.record.partitions)
+        numbers, script = range(self.record.partitions), self.store.scripts.script("read")
         with _understood(self.store), self.store.client.pipeline(transaction=False) as pipe:
             for number in numbers:
-                pipe.hgetall(self.keys.claim(number))
+                script(keys=[self.keys.claim(number)], args=["hash", *_CLAIM_BOUNDS], client=pipe)
                 pipe.pttl(self.keys.lease(number))
                 pipe.xlen(self.keys.links(number))
             answers = pipe.execute(raise_on_error=False)
         found = []
         for number in numbers:
             claim, lease, letters = answers[3 * number : 3 * number + 3]
-            known = dict(claim) if isinstance(claim, dict) else {"state": "disturbed"}
+            is_claim = isinstance(claim, list) and claim[0] in {"hash", "none"}
+            known = _pairs(claim[2]) if is_claim else {"state": "disturbed"}
             known["lease"] = str(lease) if isinstance(lease, int) and lease > 0 else ""
             known["letters"] = str(letters) if isinstance(letters, int) else ""
             found.append(known)

@@ -1,0 +1,25 @@
+-- What scripts that read have in common; put in front of those that begin with `--!include _cut`.
+-- Nothing that somebody wrote is handed over but cut to a length, and no answer is larger than its room.
+local SHORTEST = 64
+
+-- Returns *text*, cut to *longest* and to what is left of *room* (`{left = bytes}`), but not below a few bytes.
+local function cut(text, longest, room)
+  text = string.sub(text, 1, math.max(math.min(longest, room.left), SHORTEST))
+  room.left = room.left - #text
+  return text
+end
+
+-- Returns *elements*, cut, in groups of *step*; groups for which there is no room any more are left out.
+local function cut_all(elements, step, longest, room)
+  local kept = {}
+  for place, element in ipairs(elements) do
+    if place % step == 1 % step and room.left <= 0 then break end
+    kept[place] = cut(element, longest, room)
+  end
+  return kept
+end
+
+-- Returns the hash *key* as HGETALL does, cut.
+local function hash(key)
+  return cut_all(redis.call('HGETALL', key), 2, 65536, {left = 4194304})
+end
