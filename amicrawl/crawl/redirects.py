@@ -7,7 +7,6 @@ found. Requests that the frontier does not hold keep Scrapy's behaviour.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from scrapy import Request
@@ -67,7 +66,7 @@ class AsFoundRedirectMiddleware(RedirectMiddleware):
             self.crawler.stats.inc_value("amicrawl/redirects/chain_too_long")
             return response
         if ticket.outcome is not None:
-            ticket.outcome = replace(ticket.outcome, redirect=ticket.redirect_to)
+            ticket.outcome = ticket.outcome._replace(redirect=ticket.redirect_to)
         return following
 
     def _redirected_by_scrapy(self, request: Request, response: Response) -> Request | Response:

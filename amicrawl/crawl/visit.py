@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
@@ -309,7 +309,7 @@ class Visit:
         """Note on *ticket* what the page leads to."""
         ticket.offers = await links.read(item, offer)
         if ticket.offers and ticket.redirect_to and ticket.outcome is not None:
-            ticket.outcome = replace(ticket.outcome, redirect=ticket.redirect_to)
+            ticket.outcome = ticket.outcome._replace(redirect=ticket.redirect_to)
 
     def leave(self, ticket: Ticket) -> Settled | None:
         """Take *ticket* back, which is over: open the gate of its host, and settle its row.

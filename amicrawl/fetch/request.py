@@ -7,7 +7,7 @@ them exactly. Pure: no I/O.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from amicrawl.errors import UsageError
@@ -27,6 +27,7 @@ _FETCHABLE = re.compile(
     rf"(https?)://(?:[^/?#\\]*@)?({HOST_PORT})((?:[/?][^#]*)?)(?:#.*)?", re.IGNORECASE
 )
 _PROXY_AUTHORIZATION = b"proxy-authorization"
+_LINE_BREAK = "A header field has a line break or NUL in it. Take it out; it cannot be sent."
 _USUAL_METHODS = frozenset({"GET", "HEAD", "POST"})
 _WITH_CONTENT = frozenset({"POST", "PUT", "PATCH"})
 
@@ -34,8 +35,7 @@ _WITH_CONTENT = frozenset({"POST", "PUT", "PATCH"})
 _IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WireRequest:
+class WireRequest(NamedTuple):
     """One request as the caller wants it on the wire."""
 
     url: str
@@ -92,6 +92,8 @@ class Message(NamedTuple):
     """Whether the request leaves it to the server to keep the connection."""
     for_proxy: bytes = b""
     """The line of `data` that only the proxy is to see."""
+    tells_secrets: bool = False
+    """Whether the name of a field says that its value is secret."""
 
     def recorded(self, sent: int, hidden: frozenset[bytes]) -> bytes:
         """Return the first *sent* bytes as they are kept, without *hidden* values and the proxy's."""
@@ -100,7 +102,7 @@ class Message(NamedTuple):
             # A line of which not all was sent is no secret either.
             at = self.data.index(self.for_proxy)
             data = data[:at] + data[at + len(self.for_proxy) :]
-        return without_values(data, hidden)
+        return without_values(data, hidden) if hidden or self.tells_secrets else data
 
 
 class Unfetchable(NamedTuple):
@@ -125,7 +127,8 @@ def compose(request: WireRequest, *, policy: TlsPolicy) -> Message | Unfetchable
         target = "/" + target
     if request.method not in _USUAL_METHODS and not _TOKEN.fullmatch(request.method):
         raise UsageError(f"{request.method!r} is not an HTTP method. Use a token such as GET.")
-    lines, keep, authorization = _field_lines(request, authority)
+    section = _field_lines(request, authority)
+    authorization = section.authorization
     for_proxy = b""
     if request.proxy:
         proxy = proxy_of(request.proxy)
@@ -141,11 +144,12 @@ def compose(request: WireRequest, *, policy: TlsPolicy) -> Message | Unfetchable
         route=Route(
             scheme, authority.lower(), request.proxy, request.tls or policy, authorization, request.bind
         ),
-        data=b"".join((first, for_proxy, lines, b"\r\n\r\n", request.body)),
+        data=b"".join((first, for_proxy, section.lines, b"\r\n\r\n", request.body)),
         method=request.method,
         repeatable=request.method in _IDEMPOTENT,
-        keep=keep,
+        keep=section.keep,
         for_proxy=for_proxy,
+        tells_secrets=section.tells_secrets,
     )
 
 
@@ -182,31 +186,62 @@ def without_values(sent: bytes, hidden: frozenset[bytes]) -> bytes:
     return b"\r\n".join(lines) + blank + body
 
 
-def _field_lines(request: WireRequest, authority: str) -> tuple[bytes, bool, bytes]:
-    """Return the header section without its last line end, and whether the connection may be kept.
+class _Section(NamedTuple):
+    """Header fields as they are sent."""
 
-    Third, the value of a field for the proxy, which is not in the section.
-    """
-    lines = [b"%b: %b" % field for field in request.fields]
-    names = [field[0].lower() for field in request.fields]
+    lines: bytes
+    """Without the last line end."""
+    names: frozenset[bytes]
+    """In lower case."""
+    keep: bool
+    """Whether the connection may be kept."""
+    authorization: bytes
+    """The value of a field for the proxy, which is not in the section."""
+    tells_secrets: bool
+    """Whether a name says that its value is secret."""
+
+
+def _field_lines(request: WireRequest, authority: str) -> _Section:
+    """Return the header section of *request*."""
+    fields = request.fields
+    # All but the host are the same from request to request, in most crawls.
+    if fields and fields[0][0].lower() == b"host":
+        host = b"%b: %b" % fields[0]
+        if _NOT_IN_A_FIELD.search(host):
+            raise UsageError(_LINE_BREAK)
+        section = _section(tuple(fields[1:]))
+        lines = b"%b\r\n%b" % (host, section.lines) if section.lines else host
+    else:
+        section = _section(tuple(fields))
+        lines = section.lines
+        if b"host" not in section.names:
+            lines = b"\r\n".join(filter(None, (b"Host: " + authority.encode(), lines)))
+    if (
+        (request.body or request.method in _WITH_CONTENT)
+        and b"content-length" not in section.names
+        and b"transfer-encoding" not in section.names
+    ):
+        lines += b"\r\nContent-Length: %d" % len(request.body)
+    return section._replace(lines=lines)
+
+
+@lru_cache(maxsize=256)
+def _section(fields: tuple[tuple[bytes, bytes], ...]) -> _Section:
+    """Return *fields* as they are sent. Raises UsageError for one that cannot be."""
+    lines = [b"%b: %b" % field for field in fields]
+    names = [field[0].lower() for field in fields]
     if b"" in names:
         raise UsageError("A header field has no name. Name it, or leave it out.")
     if _NOT_IN_A_FIELD.search(b"".join(lines)):
-        raise UsageError("A header field has a line break or NUL in it. Take it out; it cannot be sent.")
+        raise UsageError(_LINE_BREAK)
     authorization = b""
     while _PROXY_AUTHORIZATION in names:
         at = names.index(_PROXY_AUTHORIZATION)
         authorization = lines[at].partition(b": ")[2]
         del names[at], lines[at]
-    if b"host" not in names:
-        lines.insert(0, b"Host: " + authority.encode())
-    if (
-        (request.body or request.method in _WITH_CONTENT)
-        and b"content-length" not in names
-        and b"transfer-encoding" not in names
-    ):
-        lines.append(b"Content-Length: %d" % len(request.body))
     keep = b"connection" not in names or not any(
-        name.lower() == b"connection" and b"close" in value.lower() for name, value in request.fields
+        name.lower() == b"connection" and b"close" in value.lower() for name, value in fields
     )
-    return b"\r\n".join(lines), keep, authorization
+    joined = b"\r\n".join(lines)
+    tells_secrets = _SECRET.search(b"\n" + joined) is not None
+    return _Section(joined, frozenset(names), keep, authorization, tells_secrets)

@@ -7,7 +7,6 @@ out has changed, or the operator asks for it.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -110,8 +109,7 @@ class Again:
         seed, extra = offered(*self._partition.texts_at(row.url_ref))
         new = offer.seed
         if not (new.digest or new.etag or new.last_modified):
-            new = replace(
-                new,
+            new = new._replace(
                 digest=seed.digest,
                 etag=seed.etag,
                 last_modified=seed.last_modified,
@@ -123,7 +121,7 @@ class Again:
             extra,
         ):
             return
-        reference = self._partition.intern(offered_entries(replace(offer, seed=new)))
+        reference = self._partition.intern(offered_entries(offer._replace(seed=new)))
         self._partition.put(number, row.with_reference(reference))
 
     def due(self, key: UrlKey, *, hour: int) -> bool:

@@ -88,7 +88,7 @@ def settled(row: UrlRow, event: Event, outcome: Outcome, hour: int) -> UrlRow:
     """
     status = after(Status.IN_FLIGHT, event)
     if event in {Event.CAPTURED, Event.UNCHANGED, Event.REDIRECTED}:
-        return row._replace(
+        return row.changed(
             status=status,
             http_status=outcome.status & 0xFFFF,
             next_due=hour + RETURNS[event].first,
@@ -96,7 +96,7 @@ def settled(row: UrlRow, event: Event, outcome: Outcome, hour: int) -> UrlRow:
         )
     in_a_row = min(row.retry_count + 1, _MANY_SMALL)
     is_error = event not in _NO_ERRORS
-    return row._replace(
+    return row.changed(
         status=status,
         http_status=_CAUSES.get(outcome.failure, outcome.status & 0xFFFF),
         next_due=_back_at(event, in_a_row, outcome, hour),

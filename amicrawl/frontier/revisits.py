@@ -6,7 +6,6 @@ it was found to change (see `freshness`).
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amicrawl.frontier.freshness import DEFAULTS, FreshnessParams, host_share
@@ -35,8 +34,7 @@ class Revisits:
 
     def seed_with(self, seed: Seed, last: Found) -> Seed:
         """Return *seed* with what is known of the last capture in place of what its producer knew."""
-        return replace(
-            seed,
+        return seed._replace(
             digest=last.digest,
             etag=last.etag if self._conditional else "",
             last_modified=last.last_modified if self._conditional else "",
@@ -54,7 +52,7 @@ class Revisits:
             # Most rows of a crawl are met for the first time, and there is no history to go by: what
             # follows would come to the same, in three times as long.
             first = 0 if not_modified else content_fp
-            return row._replace(
+            return row.changed(
                 last_crawled=hour,
                 crawl_count=1,
                 no_change_streak=1 if not_modified else 0,

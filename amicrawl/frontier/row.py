@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum, IntEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,8 +28,7 @@ class Source(IntEnum):
     MANUAL = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
+class Offer(NamedTuple):
     """A URL that the crawl would like fetched."""
 
     seed: Seed
@@ -62,8 +61,7 @@ class Dispatch:
         return self.offer.key
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """What a response brought, for the next time that the URL is asked for."""
 
     digest: str = ""
@@ -81,8 +79,7 @@ class Found:
     """Whether it is a 304, or the payload is the one that the seed of the dispatch knows."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What came of a fetch."""
 
     status: int = 0

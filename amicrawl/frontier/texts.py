@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from email.utils import formatdate
 from typing import TYPE_CHECKING
 
@@ -43,7 +42,7 @@ def _dated(row: UrlRow, last: Found) -> Found:
     if not row.last_modified:
         return last
     hour = row.last_modified + (row.last_modified < row.last_crawled)
-    return replace(last, last_modified=formatdate(hour * _HOUR, usegmt=True))
+    return last._replace(last_modified=formatdate(hour * _HOUR, usegmt=True))
 
 
 def with_what_was_found(partition: LivePartition, row: UrlRow, known: Seed, outcome: Outcome) -> UrlRow:

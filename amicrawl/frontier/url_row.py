@@ -57,6 +57,13 @@ class UrlRow(NamedTuple):
         """Return the row with another `url_ref`."""
         return UrlRow._make((*self[:6], reference, *self[7:]))
 
+    def changed(self, **fields: float) -> UrlRow:
+        """Return the row with other *fields*; `_replace` takes half as long again."""
+        values: list[float] = [*self]
+        for name, value in fields.items():
+            values[_PLACES[name]] = value
+        return UrlRow._make(values)
+
     def with_validators(self, etag: int, last_modified: int) -> UrlRow:
         """Return the row with another `etag_ref` and `last_modified`, which stand side by side."""
         return UrlRow._make((*self[:_ETAG], etag, last_modified, *self[_ETAG + 2 :]))
@@ -67,7 +74,8 @@ class UrlRow(NamedTuple):
         return cls._make(_URL.unpack(octets))
 
 
-_ETAG = UrlRow._fields.index("etag_ref")
+_PLACES = {name: place for place, name in enumerate(UrlRow._fields)}
+_ETAG = _PLACES["etag_ref"]
 _priority_and_reference = Struct("<17xf3xQ").unpack_from
 
 

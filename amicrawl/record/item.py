@@ -7,7 +7,7 @@ turns the whole into a row of the index.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from amicrawl.capture import Capture
@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from amicrawl.seed import Seed
 
 
-@dataclass(frozen=True, slots=True)
-class RecordLocation:
+class RecordLocation(NamedTuple):
     """Where a record lies: one gzip member of a WARC file, which inflates to that record alone."""
 
     warc_file: str

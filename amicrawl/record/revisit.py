@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from amicrawl.record.digests import labelled
 
@@ -51,8 +51,7 @@ class Original:
     """Its `WARC-Record-ID`; empty where unknown, which it is for what a seed knows."""
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(NamedTuple):
     """How one capture is recorded."""
 
     digest: str

@@ -11,7 +11,7 @@ import copy
 import os
 import shutil
 import tempfile
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
 
@@ -187,7 +187,7 @@ class PartitionHistory(RuleBasedStateMachine):
             return False
         waits = row.status is Status.SCHEDULED and row.due <= self.hour
         if row.offer.extra != offer.extra:
-            row.offer = replace(row.offer, extra=offer.extra)
+            row.offer = row.offer._replace(extra=offer.extra)
             if waits:
                 row.behind = self.offered
             else:

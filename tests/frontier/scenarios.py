@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from math import log2
 from typing import TYPE_CHECKING, Any, Self
@@ -207,7 +207,7 @@ class World:
         target = said.get("redirect_target", "")
         form = canonicalize(target, base=seed.url) if target else None
         if isinstance(form, Canonical):
-            outcome = replace(outcome, redirect=form.url)
+            outcome = outcome._replace(redirect=form.url)
             self._offer_redirect(form.url, key)
         if self.rules.retry_after and outcome.retry_after:
             self.gates.keep_shut(key.host, self.clock + outcome.retry_after)

@@ -79,6 +79,7 @@ def test_an_offer_comes_back_from_the_arena(directory: Path, seed: Seed, extra: 
         last_modified=TEXTS,
         captured_at=st.integers(0, 2**63),
         original_url=TEXTS,
+        unchanged=st.just(False),
     )
 )
 def test_what_was_found_comes_back_from_the_arena(directory: Path, what: Found) -> None:

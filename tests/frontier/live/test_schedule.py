@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -139,7 +138,7 @@ def test_a_recrawl_goes_on_as_rows_fall_due(crawl: Crawl) -> None:
         crawl.clock.hour = due - 1
         assert frontier.next(0.0) is None
         crawl.clock.hour = due
-        assert fetched(frontier, replace(OK, found=replace(FOUND, unchanged=True))) == [(1, 1)]
+        assert fetched(frontier, OK._replace(found=FOUND._replace(unchanged=True))) == [(1, 1)]
 
 
 def test_a_row_that_a_rule_left_out_never_comes_back(crawl: Crawl) -> None:
@@ -193,8 +192,7 @@ def test_what_the_last_capture_was_comes_back_with_the_dispatch(crawl: Crawl, cl
     assert fetched(crawl.frontier, OK) == [key]
     crawl.clock.hour += WEEK
     dispatch = taken(crawl.recrawl(clean=clean))[key]
-    seed = replace(
-        given,
+    seed = given._replace(
         digest=FOUND.digest,
         etag=FOUND.etag,
         last_modified=FOUND.last_modified,
@@ -232,11 +230,11 @@ def test_unchanged_pages_do_not_grow_the_arena(crawl: Crawl) -> None:
     for visit in range(6):
         crawl.clock.hour += 12 * WEEK
         frontier = crawl.recrawl(clean=bool(visit % 2))
-        outcome = [Outcome(304, found=replace(FOUND, unchanged=True)), OK][visit % 2]
+        outcome = [Outcome(304, found=FOUND._replace(unchanged=True)), OK][visit % 2]
         assert len(fetched(frontier, outcome)) == 5
     assert len(crawl.frontier.partition.state.arena) == size
     crawl.clock.hour += 12 * WEEK
-    changed = replace(OK, found=replace(FOUND, etag='"two"', digest="9" * 40))
+    changed = OK._replace(found=FOUND._replace(etag='"two"', digest="9" * 40))
     assert len(fetched(crawl.recrawl(), changed)) == 5
     assert len(crawl.frontier.partition.state.arena) > size
     crawl.clock.hour += 12 * WEEK
@@ -251,7 +249,7 @@ def test_the_history_of_a_page_is_kept(crawl: Crawl) -> None:
     for visit, digest in enumerate(digests):
         crawl.clock.hour += 12 * WEEK
         frontier = crawl.recrawl(clean=bool(visit % 2))
-        outcome = replace(OK, found=replace(FOUND, digest=digest))
+        outcome = OK._replace(found=FOUND._replace(digest=digest))
         assert fetched(frontier, outcome) == [(1, 1)]
     row = crawl.frontier.partition.get(0)
     assert (row.crawl_count, row.change_count, row.no_change_streak) == (4, 2, 0)
@@ -350,7 +348,7 @@ def test_hours_that_were_slept_through_bring_each_row_once(crawl: Crawl) -> None
         for outcome in (BUSY, TIMEOUT):
             dispatch = crawl.frontier.next(0.0)
             assert dispatch is not None
-            after = replace(outcome, retry_after=hours * 3600)
+            after = outcome._replace(retry_after=hours * 3600)
             crawl.frontier.settle(dispatch.key, after, 0.0)
     crawl.clock.hour += 10_000_000
     assert len(taken(crawl.frontier)) == 6
@@ -388,7 +386,7 @@ def test_what_the_index_says_is_settled_once(crawl: Crawl) -> None:
 def test_an_offer_that_cannot_be_kept_leaves_nothing_behind(crawl: Crawl, fault: dict[str, Any]) -> None:
     """Its key must be free still, and lead to no other row."""
     with pytest.raises((AmicrawlError, OverflowError)):
-        crawl.frontier.offer(replace(offer_of(1, 1), **fault))
+        crawl.frontier.offer(offer_of(1, 1)._replace(**fault))
     assert crawl.frontier.partition.find(1, 1) is None
     assert len(crawl.frontier) == crawl.frontier.queued == 0
     assert crawl.frontier.offer(offer_of(2, 2))
