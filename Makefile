@@ -39,6 +39,10 @@ test: lint ## Check style, types and import order, then run the tests [WORKERS=3
 	@.ci/jwarc
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
+.PHONY: quick
+quick: environment-dev ## Run the tests that start no process and take no time, without the style check [WORKERS=2]
+	$(BIN)/python -m pytest -q -m "not slow" -n 2 --dist worksteal
+
 .PHONY: test-scrapy
 test-scrapy: environment-dev ## Run Scrapy's own tests with the add-on, and hold what differs against a list
 	@directory=tests/scrapy_suite/.venv; \
@@ -81,6 +85,10 @@ screenshots: environment-dev ## Draw the pages of the dashboard into docs/screen
 .PHONY: crash-test
 crash-test: environment-dev ## Kill a crawl at random moments and check that nothing is lost [ROUNDS=200]
 	AMICRAWL_CRASH_ROUNDS=$(or $(ROUNDS),200) $(BIN)/python -m pytest tests/crash --timeout 0
+
+.PHONY: operators-day
+operators-day: environment-dev ## Run two pipelines through outages and kills, with leases as shipped: four minutes
+	AMICRAWL_WHOLE_DAY=1 $(BIN)/python -m pytest tests/jobs/test_operators_day.py
 
 .PHONY: fuzz
 fuzz: environment-dev ## Feed hostile input to every reader, by atheris where that is installed [SECONDS=60]

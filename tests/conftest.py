@@ -1,9 +1,38 @@
 """What holds for every test."""
 
+import os
 import signal
+from itertools import islice
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+TESTS = Path(__file__).parent
+
+LONGEST = (
+    "jobs/test_operators_day.py",
+    "journeys",
+    "crash",
+    "contract",
+    "jobs/test_two_pipelines.py",
+    "index/test_spark_index.py",
+    "table/test_spark_table.py",
+    "deployment/test_scrapyd.py",
+    "hostile/bombs",
+    "replay",
+    "guests/test_guest_pace.py",
+    "jobs/test_share_failures.py",
+    "jobs/test_many_workers.py",
+    "dashboard/test_browser_whole_way.py",
+    "index/test_foreign_collections.py",
+    "frontier/test_rows_that_move.py",
+)
+"""What takes longest, or waits longest, by path below `tests`: it is begun first."""
+
+_STARTS_PROCESSES = frozenset(
+    {"subprocess", "warm_processes", "RedisServer", "RawServer", "multiprocessing"}
+)
 
 # A shell that starts the tests in the background has them, and all that they start, ignore Ctrl-C. Some
 # tests interrupt what they have started.
@@ -18,6 +47,42 @@ settings.load_profile("house")
 def pytest_make_parametrize_id(val: object) -> str | None:
     """Name packed parameters alike in every process: gzip puts the time into what it packs."""
     return "gzip" if isinstance(val, bytes) and val.startswith(b"\x1f\x8b") else None
+
+
+def _place_in_longest(item: pytest.Item) -> int | None:
+    path = item.path.relative_to(TESTS).as_posix()
+    return next(
+        (n for n, each in enumerate(LONGEST) if path == each or path.startswith(f"{each}/")), None
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what is slow, and begin with what takes longest, on each worker with some of it.
+
+    Tests are dealt to workers in stretches of equal length, and what is begun last holds up the end.
+    """
+    longest: dict[tuple[int, str], list[pytest.Item]] = {}
+    others: list[pytest.Item] = []
+    for item in items:
+        place = _place_in_longest(item)
+        names = vars(item.module) if isinstance(item, pytest.Function) else {}
+        if place is not None or not _STARTS_PROCESSES.isdisjoint(names):
+            item.add_marker("slow")
+        if place is None:
+            others.append(item)
+        else:
+            longest.setdefault((place, str(item.path)), []).append(item)
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    first: list[list[pytest.Item]] = [[] for _ in range(workers)]
+    for number, (_, group) in enumerate(sorted(longest.items(), key=lambda each: each[0])):
+        first[number % workers] += group
+    rest, left, ordered = iter(others), len(items), []
+    for number, begun in enumerate(first):
+        length = left // (workers - number)
+        ordered += [*begun, *islice(rest, max(0, length - len(begun)))]
+        left -= length
+    items[:] = [*ordered, *rest]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
