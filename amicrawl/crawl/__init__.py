@@ -1,1 +1,1 @@
-"""In the making."""
+"""The Scrapy side of a crawl: add-on, scheduler, dispatcher, handlers and pipelines."""

@@ -38,7 +38,7 @@ from amicrawl.crawl.room import DiskRoom
 from amicrawl.crawl.run import Run, RunHolder
 from amicrawl.crawl.trim import trim_to_archiving
 from amicrawl.crawl.watching.control import Control
-from amicrawl.crawl.watching.logs import dress, hush_the_greeting
+from amicrawl.crawl.watching.logs import drop_early_lines, format_handlers
 from amicrawl.crawl.watching.progress import Progress
 from amicrawl.disk import keep_standard_streams
 from amicrawl.errors import UsageError
@@ -96,7 +96,7 @@ class ArchiveAddon(RunHolder):
             settings.set("ASYNCIO_EVENT_LOOP", _UVLOOP, "addon")
             _make_way_for_uvloop(settings)
         if settings.get(PREFIX + "LOG_FORMAT") == LogFormat.JSON:
-            hush_the_greeting()
+            drop_early_lines()
 
     def update_settings(self, settings: BaseSettings) -> None:
         """Set everything that the project has not set itself.
@@ -110,7 +110,7 @@ class ArchiveAddon(RunHolder):
         given = dict(settings) if is_guest else _with_scrapy_pace(settings)
         config = CrawlConfig.from_settings(_with_job_directory(given, self._crawler))
         if not is_guest or config.log_format is LogFormat.JSON:
-            dress(config.log_format)
+            format_handlers(config.log_format)
         if only_looks(self._crawler):
             if is_guest:
                 raise NotConfigured

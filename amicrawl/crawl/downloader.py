@@ -32,7 +32,7 @@ from amicrawl.crawl.ticket import (
     TryAgainLater,
     ticket_of,
 )
-from amicrawl.crawl.watching.logs import dress
+from amicrawl.crawl.watching.logs import format_handlers
 from amicrawl.errors import AmicrawlError
 from amicrawl.frontier import Outcome
 
@@ -51,7 +51,7 @@ class ArchiveDownloader:
         self._run = run_of(crawler)
         self._signals = Signaller(crawler)
         # The engine begins with this, and Scrapy has just made its log handler for the last time.
-        dress(self._run.config.log_format)
+        format_handlers(self._run.config.log_format)
         self.active: set[Request] = set()
         self.slots: dict[str, Any] = {}
         self.total_concurrency = self._run.config.inflight_max

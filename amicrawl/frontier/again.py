@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from amicrawl.frontier.live import LivePartition
     from amicrawl.frontier.queue import Queue
     from amicrawl.frontier.row import Offer
-    from amicrawl.frontier.standings import Standings
+    from amicrawl.frontier.status_counts import StatusCounts
     from amicrawl.urls import UrlKey
 
 
@@ -74,14 +74,14 @@ class Again:
     def __init__(
         self,
         partition: LivePartition,
-        standings: Standings,
+        status_counts: StatusCounts,
         queue: Queue,
         *,
         flights: Flights,
         admission: Admission | None,
     ) -> None:
         self._partition = partition
-        self._standings = standings
+        self._status_counts = status_counts
         self._queue = queue
         self._flights = flights
         self._admission = admission
@@ -136,6 +136,6 @@ class Again:
         if was == Status.TRAPPED and self._admission is not None:
             self._admission.released(key.host)
         row = row._replace(status=Status.SCHEDULED, next_due=0)
-        self._standings.put(number, row, was=was)
+        self._status_counts.put(number, row, was=was)
         self._queue.push(key.host, place_of(row, number))
         return True

@@ -25,8 +25,8 @@ from amicrawl.frontier.queue import Queue
 from amicrawl.frontier.revisits import Revisits
 from amicrawl.frontier.row import Dispatch, Settled
 from amicrawl.frontier.settling import Settling
-from amicrawl.frontier.standings import Standings
 from amicrawl.frontier.states import RESTING, WAITING, Event, Status, after
+from amicrawl.frontier.status_counts import StatusCounts
 from amicrawl.frontier.stock import due_now, is_settled_since, take_stock
 from amicrawl.frontier.texts import offer_of
 from amicrawl.frontier.url_row import UrlRow, priority_and_reference
@@ -99,7 +99,7 @@ class DurableFrontier:
         """The number of the next attempt, by row, for those that failed since the crawl began."""
         due_at = self._hour if recrawl_before is None else recrawl_before
         stock = take_stock(partition, self._hour, due_at=due_at, recrawls=self._recrawls)
-        self._standings = Standings(partition, stock.counts)
+        self._status_counts = StatusCounts(partition, stock.counts)
         self.lapsed = len(stock.lapsed)
         """How many rows were found in flight: the crawl before died with them."""
         self._lapsed = set(stock.lapsed)
@@ -111,13 +111,13 @@ class DurableFrontier:
             partition,
             self._hosts,
             self._revisits,
-            standings=self._standings,
+            status_counts=self._status_counts,
             wheel=self._wheel,
             recrawls=self._recrawls,
             soft404=soft404,
         )
         self._again = Again(
-            partition, self._standings, self._queue, flights=self._flights, admission=admission
+            partition, self._status_counts, self._queue, flights=self._flights, admission=admission
         )
         self.disbelieved = keep_gates_shut(
             partition, gates, stock.lapsed_hosts, now=now, wall=wall(), longest=longest_wait
@@ -147,7 +147,7 @@ class DurableFrontier:
     @property
     def counts(self) -> Mapping[Status, int]:
         """How many rows stand where; a copy, with every status."""
-        return self._standings.counts
+        return self._status_counts.counts
 
     def meta_json(self, key: UrlKey) -> str:
         """Return what the producer of the row at *key* said of it besides; empty where there is none."""
@@ -206,7 +206,7 @@ class DurableFrontier:
         ):
             row = row.with_status(Status.TRAPPED)
         reference = self.partition.fill(number, row, texts)
-        self._standings.added(row)
+        self._status_counts.added(row)
         if row.status == Status.TRAPPED:
             return False
         self._queue.push(host, place(order, reference, number))
@@ -358,7 +358,7 @@ class DurableFrontier:
         was = row.status
         waiting = after(was, Event.FELL_DUE) if was in RESTING else was
         row = row.with_status(after(waiting, Event.DISPATCHED))
-        self._standings.put(number, row, was=was)
+        self._status_counts.put(number, row, was=was)
         offer = offer_of(partition, row, self._revisits)
         dispatch = Dispatch(offer, self._attempts.pop(number, 1), skip)
         self._flights[dispatch.key] = Flight(dispatch, number, row)
@@ -379,7 +379,7 @@ class DurableFrontier:
     def _move(self, flight: Flight, event: Event) -> UrlRow:
         """Bring the row of *flight* back to those that wait, by *event*, and return it."""
         row = due_now(flight.row.with_status(after(Status.IN_FLIGHT, event)), self._hour)
-        self._standings.put(flight.number, row, was=Status.IN_FLIGHT)
+        self._status_counts.put(flight.number, row, was=Status.IN_FLIGHT)
         return row
 
     def _place_of(self, number: int) -> int:

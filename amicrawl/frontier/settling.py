@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from amicrawl.frontier.revisits import Revisits
     from amicrawl.frontier.row import Outcome
     from amicrawl.frontier.soft404 import Soft404Detector
-    from amicrawl.frontier.standings import Standings
+    from amicrawl.frontier.status_counts import StatusCounts
     from amicrawl.frontier.url_row import UrlRow
     from amicrawl.frontier.wheel import DueWheel
     from amicrawl.seed import Seed
@@ -35,7 +35,9 @@ class Settling:
     With *recrawls* the wheel hears of what was captured, too; else only of what is to be tried again.
     """
 
-    __slots__ = ("_hosts", "_partition", "_recrawls", "_revisits", "_soft404", "_standings", "_wheel")
+    __slots__ = (
+        *("_hosts", "_partition", "_recrawls", "_revisits", "_soft404", "_status_counts", "_wheel"),
+    )
 
     def __init__(
         self,
@@ -43,7 +45,7 @@ class Settling:
         hosts: HostTally,
         revisits: Revisits,
         *,
-        standings: Standings,
+        status_counts: StatusCounts,
         wheel: DueWheel,
         recrawls: bool,
         soft404: Soft404Detector | None,
@@ -52,7 +54,7 @@ class Settling:
         self._hosts = hosts
         self._revisits = revisits
         self._soft404 = soft404
-        self._standings = standings
+        self._status_counts = status_counts
         self._wheel = wheel
         self._recrawls = recrawls
 
@@ -63,7 +65,7 @@ class Settling:
         """
         was = row.status
         row = self._settled(row, known, outcome, hour)
-        self._standings.put(number, row, was=was)
+        self._status_counts.put(number, row, was=was)
         if row.next_due and (row.status == Status.SCHEDULED or self._recrawls):
             self._wheel.add(number, row.next_due)
 

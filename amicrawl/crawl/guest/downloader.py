@@ -9,7 +9,7 @@ from scrapy.core.downloader import Downloader
 from amicrawl.config import LogFormat
 from amicrawl.crawl.guest.foreign import ArchivedHandlers, foreign_schemes
 from amicrawl.crawl.run import run_of
-from amicrawl.crawl.watching.logs import dress
+from amicrawl.crawl.watching.logs import format_handlers
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -23,7 +23,7 @@ class GuestDownloader(Downloader):
         run = run_of(crawler)
         if run.config.log_format is LogFormat.JSON:
             # The engine begins with this, and Scrapy has just made its log handler for the last time.
-            dress(run.config.log_format)
+            format_handlers(run.config.log_format)
         foreign = foreign_schemes(crawler.settings)
         if foreign:
             self.handlers = ArchivedHandlers(  # type: ignore[assignment]  # all of it, by delegation

@@ -4,7 +4,7 @@ Every fetch has its row in the index; at 2,000 pages a second a log line for eac
 work and all of the noise. What goes wrong in a spider is still told.
 
 Scrapy makes its log handler three times before a crawl begins, each time anew, and has no place for a
-formatter. So `dress` is called after each; what is logged between is Scrapy's own, of its settings.
+formatter. So `format_handlers` is called after each; what is logged between has Scrapy's own format.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _nothing(_: logging.LogRecord) -> bool:
     return False
 
 
-def dress(log_format: LogFormat) -> None:
+def format_handlers(log_format: LogFormat) -> None:
     """Have what Scrapy's log handler writes pass *log_format*; nothing where it has none."""
     handler = get_scrapy_root_handler()
     if handler is None:
@@ -46,8 +46,8 @@ def dress(log_format: LogFormat) -> None:
         handler.setFormatter(TextFormatter(handler.formatter or logging.Formatter()))
 
 
-def hush_the_greeting() -> None:
-    """Leave the lines out that come before `dress` can be called: in JSON they would be none."""
+def drop_early_lines() -> None:
+    """Leave out the lines before `format_handlers` can be called: they are not JSON."""
     for name in _GREETING:
         # Not by its level, which Scrapy is about to set anew.
         logging.getLogger(name).addFilter(_nothing)

@@ -1,6 +1,6 @@
-"""Standings: the rows of a partition, and how many of them stand where.
+"""The rows of a partition, counted by status.
 
-Whatever changes where a row stands goes through here, so that the counts hold.
+Every change of a row's status goes through here, so that the counts hold.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from amicrawl.frontier.url_row import UrlRow
 
 
-class Standings:
-    """The rows of *partition*, of which *counts* says how many stand where."""
+class StatusCounts:
+    """Write rows of *partition* and keep *counts*, the number of rows by status."""
 
     __slots__ = ("_counts", "_partition")
 
@@ -27,7 +27,7 @@ class Standings:
 
     @property
     def counts(self) -> dict[Status, int]:
-        """How many rows stand where; a copy, with every status."""
+        """The number of rows by status; a copy, with every status."""
         return {status: self._counts[status] for status in Status}
 
     def added(self, row: UrlRow) -> None:

@@ -1,0 +1,56 @@
+"""The documentation uses the field's terms, and the glossary leads to what it names."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).parents[2]
+PAGES = [PROJECT / "README.md", PROJECT / "CONTRIBUTING.md", *sorted((PROJECT / "docs").glob("*.md"))]
+RIDDLES = {
+    "somebody": "a user, a client, another process",
+    "nobody": "no user, no process",
+    "whoever": "any client that, the user who",
+    "whom": "which, or another sentence",
+    "told": "given, reported, notified, distinguished",
+    "mend(ed|s|ing)?": "fix, repair, correct",
+    "gone on with": "resumed",
+    "by whose": "whose",
+    "apart by blanks": "space-separated",
+    "not promised": "limitations",
+    "is no (url|json|text|number|seed|job|ident|letter|admin|html)": "is not a",
+    "in the making": "what it is",
+}
+"""What a reader would have to guess, as a regular expression, and what to write."""
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_page_says_it_in_the_fields_words(page: Path) -> None:
+    text = re.sub(r"`[^`\n]*`", "``", page.read_text())
+    found = [
+        f"line {text.count(chr(10), 0, match.start()) + 1}: {match[0]!r}; write: {instead}"
+        for word, instead in RIDDLES.items()
+        for match in re.finditer(rf"\b{word}\b", text, re.IGNORECASE)
+    ]
+    assert not found, found
+
+
+def test_the_places_that_the_glossary_names_are_there() -> None:
+    places = re.findall(
+        r"`([a-z_0-9]+(?:/[a-z_0-9.]*)+)`", (PROJECT / "docs" / "glossary.md").read_text()
+    )
+    assert len(places) > 40
+    assert not [place for place in places if not (PROJECT / "amicrawl" / place).exists()]
+
+
+def test_a_term_is_explained_once() -> None:
+    lines = (PROJECT / "docs" / "glossary.md").read_text().splitlines()
+    terms = [
+        term.strip()
+        for line in lines
+        if line.startswith("| ") and not line.startswith("| Term")
+        for term in line.split("|")[1].split(",")
+    ]
+    assert len(terms) == len(set(terms)) > 60
