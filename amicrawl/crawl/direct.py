@@ -16,7 +16,6 @@ from scrapy.utils.misc import load_object
 from amicrawl.config import Direct
 from amicrawl.crawl.answering import bare_response
 from amicrawl.crawl.asking import RowRequests, default_fields
-from amicrawl.crawl.carried import CARRIED_NUMBERS, PRIMARY
 from amicrawl.crawl.crawl_spec import reads_responses
 from amicrawl.crawl.downloader import ArchiveDownloader
 from amicrawl.crawl.handler import WireHandler
@@ -38,16 +37,11 @@ if TYPE_CHECKING:
     from amicrawl.crawl.run import Run
     from amicrawl.crawl.visit import Decision, Exchanger, Links, Rule, Ticket, Visit
     from amicrawl.fetch import WireRequest
-    from amicrawl.frontier import Dispatch
 
 logger = logging.getLogger(__name__)
 
 _RULES = frozenset({RobotsMiddleware, PolitenessMiddleware})
 _OURS = frozenset({*_RULES, AsFoundRedirectMiddleware})
-_WORDS = CARRIED_NUMBERS | {
-    PRIMARY, "depth", "redirect_reasons", "redirect_ttl", "redirect_urls", "verbatim_url"
-}  # fmt: skip
-"""What a row may say and still be visited directly: nothing of who reads it, or of what is sent."""
 
 
 def obstacle(crawler: Crawler, run: Run) -> str:
@@ -79,12 +73,6 @@ def _obstacles(crawler: Crawler, run: Run) -> Iterator[str]:
     for pipeline in crawler.engine.scraper.itemproc.middlewares:
         if not isinstance(pipeline, CapturePipeline):
             yield f"{_name(pipeline)} is among the item pipelines"
-
-
-def is_plain(dispatch: Dispatch) -> bool:
-    """Tell whether no callback reads the row *dispatch*, and its request is like any other."""
-    extra = dispatch.offer.extra
-    return not extra or extra.keys() <= _WORDS
 
 
 def direct_visit(crawler: Crawler, run: Run) -> Visit:

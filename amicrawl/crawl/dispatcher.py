@@ -1,10 +1,10 @@
-"""The dispatcher: starts visits for rows that no callback reads, as many as may be in flight.
+"""The dispatcher: starts visits for rows, as many as may be in flight.
 
     while the crawl may start something:
         take the next row whose host may be asked, and start its visit
         nothing may start now: sleep until the earliest moment that the gates name, or until a visit ends
 
-It belongs to the scheduler, which owns the frontier; rows that callbacks read go by Scrapy's engine.
+It belongs to the scheduler, which owns the frontier. A spider that reads responses has no dispatcher.
 """
 
 from __future__ import annotations
@@ -39,22 +39,18 @@ class Dispatcher:
         *,
         clock: Callable[[], float],
         may_start: Callable[[], bool],
-        hand_over: Callable[[Dispatch, float], bool],
         on_idle: Callable[[], None],
         on_visited: Callable[[Ticket, Decision], None],
     ) -> None:
         """*may_start* tells whether anything may be started at all; `wake` when that has changed.
 
-        *hand_over* takes a row that a callback reads, handed out at a moment, and returns True; or False
-        for one that is to be visited here. *on_idle* is called when nothing waits and nothing is under
-        way, *on_visited* after each visit.
+        *on_idle* is called when nothing waits and nothing is under way, *on_visited* after each visit.
         """
         self._frontier = frontier
         self._pacing = pacing
         self._visit = visit
         self._clock = clock
         self._may_start = may_start
-        self._hand_over = hand_over
         self._on_idle = on_idle
         self._on_visited = on_visited
         self._visits: set[asyncio.Task[None]] = set()
@@ -105,8 +101,7 @@ class Dispatcher:
             dispatch = self._frontier.next(now)
             if dispatch is None:
                 return False
-            if not self._hand_over(dispatch, now):
-                self._begin(dispatch, now)
+            self._begin(dispatch, now)
             if self._pacing.opens_at() > now:
                 return False
         return True

@@ -4,8 +4,7 @@
     read     -> what the callback asked for is in the frontier; the row is settled  `end`
 
 A crawl that dies in between finds the row in flight, and has its page read again: links that a callback
-had not yielded yet would be lost with a row that is done. What callbacks share with one another is kept
-here, too, as long as their rows are not settled.
+had not yielded yet would be lost with a row that is done.
 """
 
 from __future__ import annotations
@@ -17,9 +16,7 @@ if TYPE_CHECKING:
 
     from scrapy import Request
 
-    from amicrawl.crawl.holding import SharedState
     from amicrawl.crawl.visit import Ticket
-    from amicrawl.urls import UrlKey
 
 
 class Reading:
@@ -28,8 +25,6 @@ class Reading:
     def __init__(self, settle: Callable[[Ticket], None]) -> None:
         self._settle = settle
         self._unread: dict[Request, Ticket] = {}
-        self.shared_states: dict[UrlKey, SharedState] = {}
-        """What rows that wait, or are in flight, brought besides their words."""
 
     def begin(self, request: Request, ticket: Ticket) -> None:
         """Note that somebody reads what came of *request*."""

@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING
 from scrapy import Request
 from scrapy.downloadermiddlewares.redirect import RedirectMiddleware
 from scrapy.exceptions import IgnoreRequest
-from scrapy.spidermiddlewares.referer import RefererMiddleware
 
 from amicrawl.crawl.carried import META_JSON
 from amicrawl.crawl.findings import REDIRECTS
-from amicrawl.crawl.holding import fields_of
 from amicrawl.crawl.run import run_of
 from amicrawl.crawl.ticket import ticket_of
 from amicrawl.urls import Refused, fetchable
@@ -29,8 +27,8 @@ class AsFoundRedirectMiddleware(RedirectMiddleware):
     """Offers the target of a redirect as it was found."""
 
     def _engine_started(self) -> None:
-        # Without the parent's warning: a crawl that reads no responses sends no Referer anyway.
-        self._referer_spider_middleware = self.crawler.get_spider_middleware(RefererMiddleware)
+        # Without the parent's warning: a row is asked for without a Referer.
+        self._referer_spider_middleware = None
 
     def process_response(  # type: ignore[override]  # the parent's deprecated spider argument is gone
         self, request: Request, response: Response
@@ -52,14 +50,7 @@ class AsFoundRedirectMiddleware(RedirectMiddleware):
         said = ticket.dispatch.offer.extra or {}
         carried = {name: request.meta[name] for name in said if name in request.meta}
         carried[META_JSON] = ticket.dispatch.offer.seed.meta_json
-        target = Request(
-            ticket.redirect_to,
-            callback=request.callback,
-            errback=request.errback,
-            cb_kwargs=request.cb_kwargs,
-            headers=fields_of(said),
-            meta={**carried, "verbatim_url": True},
-        )
+        target = Request(ticket.redirect_to, meta={**carried, "verbatim_url": True})
         try:
             following = self._redirect(target, request, response.status)
         except IgnoreRequest:

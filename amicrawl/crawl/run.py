@@ -30,7 +30,7 @@ from amicrawl.crawl.watching.stops import LIMITS
 from amicrawl.crawl.wiring import make_resolver, make_wire
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, ExitCode, UsageError
-from amicrawl.frontier import DurableFrontier, Offer, Settled, Source
+from amicrawl.frontier import DurableFrontier, Offer, Source
 from amicrawl.politeness import HostBreaker, InflightLimit
 from amicrawl.record import CaptureItem
 from amicrawl.urls import Refused, UrlKey, fetchable, url_key
@@ -438,15 +438,10 @@ class Run:
         if read_as is not None and ticket.dispatch is not None and self.visit.land(ticket):
             self.reading.begin(read_as, ticket)
             return
-        self._forget(ticket, self.visit.leave(ticket))
+        self.visit.leave(ticket)
 
     def _settle(self, ticket: Ticket) -> None:
-        self._forget(ticket, self.visit.settle(ticket))
-
-    def _forget(self, ticket: Ticket, settled: Settled | None) -> None:
-        """Drop what callbacks share by the row of *ticket*, once that is settled."""
-        if settled is Settled.DONE and ticket.dispatch is not None:
-            self.reading.shared_states.pop(ticket.dispatch.key, None)
+        self.visit.settle(ticket)
 
 
 class RunHolder:

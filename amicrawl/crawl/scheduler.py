@@ -1,16 +1,15 @@
 """The scheduler: hands out only what may start now.
 
-GETs live in the frontier, with their callbacks. What it cannot hold (other methods, bodies, secrets,
-objects in `meta`) goes to Scrapy's own scheduler beside it, with its queues and its duplicate
-filter, and waits for the same gates. When nothing may start, one timer is armed for the earliest
-moment at which something may: Scrapy by itself would look again only every 5 s.
+GETs that are no more than their URLs live in the frontier. What it cannot hold (other methods, bodies,
+fields, callbacks, objects in `meta`) goes to Scrapy's own scheduler beside it, with its queues and
+its duplicate filter, and waits for the same gates. When nothing may start, one timer is armed for the
+earliest moment at which something may: Scrapy by itself would look again only every 5 s.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from typing import TYPE_CHECKING, Self
 
 from scrapy.core.scheduler import BaseScheduler, Scheduler
@@ -18,9 +17,9 @@ from scrapy.utils.misc import build_from_crawler
 
 from amicrawl.crawl import internals
 from amicrawl.crawl.carried import META_JSON
-from amicrawl.crawl.direct import Announcements, direct_visit, is_plain, obstacle
+from amicrawl.crawl.direct import Announcements, direct_visit, obstacle
 from amicrawl.crawl.dispatcher import Dispatcher
-from amicrawl.crawl.holding import request_of, shared_state_of, words_of
+from amicrawl.crawl.holding import request_of, words_of
 from amicrawl.crawl.parking import Parking
 from amicrawl.crawl.run import Run, run_of
 from amicrawl.crawl.ticket import NOTHING_MORE, TICKET, ticket_of
@@ -61,8 +60,6 @@ class FrontierScheduler(BaseScheduler):
         self._passing_over: set[asyncio.Task[Decision]] = set()
         self._is_asked = False
         """Whether the engine has come for a request: all of Scrapy's components are there by then."""
-        self._read: deque[Request] = deque()
-        """Requests for rows that the dispatcher was given and callbacks read."""
         run.on_wake = self.wake
 
     @classmethod
@@ -79,8 +76,6 @@ class FrontierScheduler(BaseScheduler):
         """Put what is parked back into the queue beside, which may be kept on disk, and close it."""
         self._disarm()
         self._run.reading.end()
-        for read in self._read:
-            self._run.leave(self._ticket_of(read))
         for request in self._parking.drain():
             del request.meta[TICKET]
             # It has passed the duplicate filter once, which would take it for a duplicate now.
@@ -121,8 +116,6 @@ class FrontierScheduler(BaseScheduler):
                 self._run.elsewhere_at_once([self._offer_of(request, key, words)])
             return False
         if self._run.frontier.offer(self._offer_of(request, key, words)):
-            if (shared_state := shared_state_of(request)) is not None:
-                self._run.reading.shared_states[key] = shared_state
             self._count("enqueued")
             return True
         if request.dont_filter:
@@ -149,8 +142,6 @@ class FrontierScheduler(BaseScheduler):
             return None
         now = self._run.clock()
         pacing = self._run.pacing
-        if self._read:
-            return self._read.popleft()
         if pacing.opens_at() > now:
             self._arm(now)
             return None
@@ -197,7 +188,6 @@ class FrontierScheduler(BaseScheduler):
             direct_visit(crawler, run),
             clock=run.clock,
             may_start=self._may_start,
-            hand_over=self._hand_over,
             on_idle=lambda: internals.wake(crawler),
             on_visited=Announcements(crawler).visited,
         )
@@ -209,16 +199,6 @@ class FrontierScheduler(BaseScheduler):
         if run.stopping or run.paused or engine.paused or internals.is_closing(self._crawler):
             return False
         return run.may_write()
-
-    def _hand_over(self, dispatch: Dispatch, now: float) -> bool:
-        """Put a row that a callback reads where the engine finds it; False for any other."""
-        if dispatch.skip or is_plain(dispatch):
-            return False
-        request = self._admitted(dispatch, now)
-        if request is not None:
-            self._read.append(request)
-            internals.wake(self._crawler)
-        return True
 
     def _from_frontier(self, now: float) -> Request | None:
         if self._run.dispatcher is not None:
@@ -240,8 +220,7 @@ class FrontierScheduler(BaseScheduler):
             self._passing_over.add(task)
             task.add_done_callback(self._passed_over)
         elif self._run.pacing.admit(ticket, dispatch.offer.seed.url, now):
-            shared_state = self._run.reading.shared_states.get(dispatch.key)
-            return request_of(dispatch, ticket, spider=self._spider, shared_state=shared_state)
+            return request_of(dispatch, ticket)
         else:
             self._wait_for_turn(ticket)
         return None
