@@ -16,6 +16,7 @@ from index.archive_files import ARC_HEADER, URL, arc, gzip_member, http, packed,
 
 from amicrawl.errors import InputError
 from amicrawl.index.reading.records import Broken, Record, read_records
+from amicrawl.index.reading.unpacking import PIECE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -308,3 +309,16 @@ def test_a_body_is_decoded_as_far_as_it_is_asked_for_whatever_was_before(tmp_pat
     for limit in (4, 10, 3, 11, 5, 12):
         assert record.content(limit) == b"0123456789"[:limit]
     assert record.content(20) is record.content(20)[:20], "it is not decoded again"
+
+
+@pytest.mark.parametrize("cut", range(12))
+def test_a_head_that_ends_in_many_carriage_returns_is_read_wherever_its_pieces_are_cut(
+    cut: int, tmp_path: Path
+) -> None:
+    head = b"WARC/1.0\r\nWARC-Type: resource\r\nContent-Length: 3\r\n" + b"\r" * 9 + b"\n"
+    filler = b"WARC/1.0\r\nWARC-Type: resource\r\nContent-Length: %07d\r\n\r\n"
+    room = PIECE - len(filler % 0) - 4 - len(head) + cut
+    path = tmp_path / "a.warc"
+    path.write_bytes(filler % room + b"x" * room + b"\r\n\r\n" + head + b"abc\r\n\r\n")
+    records = list(read_records(path, on_broken=unexpected))
+    assert [record.block_length for record in records] == [room, 3]

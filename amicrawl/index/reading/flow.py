@@ -27,7 +27,7 @@ from amicrawl.index.reading.framing import (
     warc_head,
 )
 from amicrawl.index.reading.piece_buffer import LINE_ENDS, PieceBuffer
-from amicrawl.message import end_of_head
+from amicrawl.message import end_of_head, unfinished_blank_line
 
 if TYPE_CHECKING:
     import hashlib
@@ -43,6 +43,8 @@ MOST_SOUGHT = 64 << 20
 
 _OVERLAP = 9 * 1024
 """Bytes that are kept while the next record is looked for: the line it begins with may be cut."""
+_LONGEST_BLANK = 64 << 10
+"""Bytes of a line of nothing but CRs, which is looked through again with each piece."""
 _PEEKED = 1024
 """Bytes that are looked at to tell whether a record follows."""
 _NOT_ONE_A_UNIT = (
@@ -189,8 +191,9 @@ class _Reader(PieceBuffer):
         if begin[:5].upper() == b"WARC/":
             searched = start
             while (end := end_of_head(self._data, self._index(searched))) is None:
-                searched = max(start, self._end() - 3)
-                if self._end() - start > HEAD_LIMIT or not self._more():
+                searched = max(start, self._base + unfinished_blank_line(self._data))
+                too_long = self._end() - start > HEAD_LIMIT or self._end() - searched > _LONGEST_BLANK
+                if too_long or not self._more():
                     return None, start
             end += self._base
             self._warc = True

@@ -6,6 +6,7 @@ of a packed file they are of, and where in the file it lies, is known of every p
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from amicrawl.index.reading.unpacking import Piece
 
 LINE_ENDS = b"\r\n"
+MOST_LINE_ENDS = 1 << 20
+"""Bytes of line ends that are passed at a time: a small member may stand for gigabytes of them."""
+_LINE_ENDS = re.compile(rb"[\r\n]*")
 _MOST_ENDS = 64
 """Ends of units that are remembered before those are forgotten that have been passed."""
 
@@ -113,13 +117,16 @@ class PieceBuffer:
         return offset
 
     def _pass_line_ends(self) -> bool:
-        """Go to the next byte that is no line end; False where a new unit, or nothing, follows."""
+        """Go to the next byte that is no line end; False where a new unit, or nothing, follows.
+
+        Of very many line ends, no more than `MOST_LINE_ENDS` are passed.
+        """
+        begin = self._at
         while True:
-            index = self._index(self._at)
-            while index < len(self._data) and self._data[index] in LINE_ENDS:
-                index += 1
-            self._at = self._base + index
-            if index < len(self._data):
+            match = _LINE_ENDS.match(self._data, self._index(self._at))
+            assert match is not None
+            self._at = self._base + match.end()
+            if match.end() < len(self._data) or self._at - begin > MOST_LINE_ENDS:
                 return True
             if (self._packed and self._unit_ended) or not self._more():
                 return False

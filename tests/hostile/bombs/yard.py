@@ -103,6 +103,11 @@ ARCHIVES: dict[str, Callable[[], bytes]] = {
     ),
     "members.warc.gz": lambda: gzip.compress(b"") * 3000,
     "head.warc.gz": lambda: packed(b"WARC/1.1\r\n" + b"A: b\r\n" * 100_000, 10),
+    "line-ends.warc.gz": lambda: packed(b"\r\n" * (MIB // 2), 128),
+    "line-ends-behind.warc.gz": lambda: packed(record() + b"\r\n" * (MIB // 2), 256),
+    "a-blank-line.warc.gz": lambda: (
+        gzip.compress(b"WARC/1.1\r\nA: b\r\n") + gzip.compress(b"\r\r\r") * 30_000
+    ),
     "length.warc": lambda: RECORD % (10**17, b"x"),
     "begins.warc": lambda: b"WARC/1.1\r\n" * 20_000,
     "zeros.warc.lz4": lambda: lz4(64),
