@@ -1,8 +1,9 @@
 """Crawl facts: what a crawl's output says of it, read without starting, stopping or changing anything.
 
-The crawl may be finished, running or killed. Rows are those of `captures.parquet` and of the journals
-that it has not taken in. Only the columns that are counted are read through, and of the others the first
-rows; never more than a batch of either is in memory.
+The crawl may be finished, running or killed. Rows are those of `captures.parquet`, of the journals that
+it has not taken in, and of the numbered indexes that ami 0.2 and 0.3 left there. Only the columns that
+are counted are read through, and of the others the first rows; never more than a batch of either is in
+memory.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from amicrawl.record.crawl_json import FILE_NAME, SIZE_LIMIT
 from amicrawl.record.journals import journals
 from amicrawl.record.rows import NAMES, read_rows
 from amicrawl.record.sealed import TABLE_NAME
+from amicrawl.seed.source import earlier_indexes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -33,7 +35,8 @@ SHOWN = ("status", "body_length", "host", "url", "error")
 """Columns of the capture index that are shown of a row."""
 
 _COUNTED = ("status", "body_length", "unchanged", "error")
-_SKIPPED = frozenset(str(failure) for failure in Failure if failure.never_asked)
+_SKIPPED = frozenset({"skipped", *(str(failure) for failure in Failure if failure.never_asked)})
+"""Words of `error` for what was not asked for; the first is that of ami 0.3."""
 _BATCH = 64 * 1024
 _SHOWN_BATCH = 256
 _MAGIC = b"PAR1"
@@ -105,6 +108,7 @@ def _facts_of_directory(directory: Path, *, rows: int) -> CrawlFacts:
             facts.is_held = _is_held(directory)
         facts.files = _files(directory, facts.crawl or {})
         tables = [path for path in [directory / TABLE_NAME] if path.exists()]
+        tables += earlier_indexes(directory)
         unread = journals(directory)
         warcs = any(".warc.gz" in file.name for file in facts.files)
         if not (tables or unread or warcs or facts.crawl):

@@ -1,8 +1,9 @@
 """What `amicrawl crawl` is given: a crawl file, the URLs of a site, or a seed list, told apart.
 
 URLs are what begins with http:// or https://. A crawl file is called X.toml, or is a file without an
-ending of seed lists that holds TOML. Every other file is a seed list, whose format is found by whoever
-reads it. Nothing is checked here but that there is a file at all.
+ending of seed lists that holds TOML. Every other file is a seed list, whose format is found by its
+reader, and so is the directory of a crawl by ami 0.2 or 0.3. Nothing is checked here but that there is
+a file at all.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from amicrawl.errors import InputError, UsageError
+from amicrawl.seed.source import earlier_indexes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,7 +56,9 @@ def target_of(named: Sequence[str]) -> Target | Path:
     if "://" in name:
         raise UsageError(f"{name!r} is neither http nor https, and cannot be crawled.")
     if path.is_dir():
-        raise UsageError(f"{path} is a directory. Give a URL, a seed list or a crawl file.")
+        if earlier_indexes(path) and not (path / "captures.parquet").exists():
+            return Target("seeds", {"file": name})
+        raise UsageError(f"{path} is a directory. {_what_to_do_with(path)}")
     if not path.exists():
         raise InputError(f"There is no file {name!r}. {_advice(name)}")
     return path if _holds_toml(path) else Target("seeds", {"file": name})
@@ -68,6 +72,12 @@ def _urls(name: str) -> str:
     """Return the URLs in *name*, with blanks between them as the spider takes them and none in them."""
     parts = name.split()
     return (" " if all(map(_is_web, parts)) else "%20").join(parts)
+
+
+def _what_to_do_with(directory: Path) -> str:
+    if (directory / "captures.parquet").exists():
+        return f"To fetch again what is due of the crawl in it: amicrawl recrawl {directory}"
+    return "Give a URL, a seed list or a crawl file."
 
 
 def _advice(name: str) -> str:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from xxhash import xxh3_128_intdigest
 
 from amicrawl.capture import Failure
+from amicrawl.crawl.index_rows import rows_from
 from amicrawl.crawl.processes import is_child
-from amicrawl.crawl.resuming import rows_from
 from amicrawl.frontier.seen import KeyIndex
 from amicrawl.urls import octets
 

@@ -22,6 +22,7 @@ from amicrawl.frontier.again import kept_out, make_due
 from amicrawl.frontier.revisits import Revisits
 from amicrawl.frontier.state import IDENTITY
 from amicrawl.politeness.robots_policy import LONGEST_UNREACHED
+from amicrawl.seed.source import earlier_indexes
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -42,7 +43,7 @@ def check_directory(run: Run) -> None:
             f"{run.config.directory} holds the frontier of a crawl, and fresh=1 asks for none. "
             "Name another directory with -a out= or -a run_id=, or leave fresh=1 away to resume."
         )
-    if run.spec.continues and not directory.exists():
+    if run.spec.continues and not (directory.exists() or earlier_indexes(run.config.directory)):
         raise InputError(f"{run.config.directory} holds no frontier: nothing was crawled into it.")
 
 
@@ -145,14 +146,17 @@ def _opened_partition(run: Run) -> LivePartition:
             meta={} if spec.continues else {IDENTITY: run.identity.value.encode("ascii")},
         )
 
-    if not spec.rebuilds:
+    is_foreign = spec.continues and not directory.exists()
+    if not (spec.rebuilds or is_foreign):
         return open_it()
     if directory.exists():
         try:
             return open_it()
         except DamagedFileError as error:
             logger.warning("%s", error)
-    made = rebuild(run.config.directory, disk=run.disk, identity=run.identity, ours=run.is_ours)
+    # A list was crawled into the directory of ami: each line of it is a row.
+    identity = Identity.EXACT if is_foreign else run.identity
+    made = rebuild(run.config.directory, disk=run.disk, identity=identity, ours=run.is_ours)
     logger.warning("%s", made.sentence())
     return open_it()
 

@@ -21,7 +21,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from amicrawl.config import Identity
-from amicrawl.crawl.resuming import UNREAD_LINKS, Look, index_rows, offer_targets, rows_from
+from amicrawl.crawl.index_rows import index_rows, rows_from, rows_of_ami
+from amicrawl.crawl.resuming import UNREAD_LINKS, Look, offer_targets
 from amicrawl.disk import explained, rename_durably
 from amicrawl.errors import DamagedFileError, InputError
 from amicrawl.frontier import DurableFrontier, LivePartition, Offer, Source, Status
@@ -32,6 +33,7 @@ from amicrawl.record.captures import row_of
 from amicrawl.record.members import Members
 from amicrawl.record.naming import SUFFIX
 from amicrawl.record.rebuild import RECORD_TYPES, rebuilt
+from amicrawl.seed.source import earlier_indexes
 from amicrawl.urls import Refused, UrlKey, fetchable, url_key
 
 if TYPE_CHECKING:
@@ -173,7 +175,9 @@ def _fill(
     )
     rows = index_rows(directory)
     look = Look(frontier, directory, key_of=key_of, ours=ours)
-    look.at(rows_from(directory, 0) if rows else _rows_of_records(directory), total=rows)
+    earlier = earlier_indexes(directory)
+    look.at(rows_of_ami(earlier), total=0)
+    look.at(rows_from(directory, 0) if rows or earlier else _rows_of_records(directory), total=rows)
     offer_targets(frontier, range(len(partition.state.rows)), key_of, ours, counts_hops=True)
     for seed in seeds:
         key = key_of(seed.url)

@@ -26,6 +26,7 @@ import numpy as np
 
 from amicrawl.capture import Failure
 from amicrawl.crawl.findings import REDIRECTS
+from amicrawl.crawl.index_rows import index_rows, of_captures, rows_from
 from amicrawl.frontier import Cause, DurableFrontier, Found, Offer, Outcome, Source, Status
 from amicrawl.frontier.revisits import Revisits
 from amicrawl.frontier.states import RESTING, WAITING
@@ -33,18 +34,16 @@ from amicrawl.frontier.stock import is_settled_since
 from amicrawl.frontier.texts import offer_of
 from amicrawl.politeness import Gates, HostBreaker, InflightLimit
 from amicrawl.politeness.robots_policy import robots_url
-from amicrawl.record import TABLE_NAME
 from amicrawl.record.rebuild import stored
 from amicrawl.seed import Seed
 from amicrawl.urls import Refused, UrlKey, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping
     from pathlib import Path
 
     from amicrawl.crawl.following import Following
     from amicrawl.frontier import LivePartition
-    from amicrawl.parquet import ParquetTable
 
     KeyOf = Callable[[str], UrlKey | Refused]
     Ours = Callable[[int], bool]
@@ -58,27 +57,10 @@ CAPTURED = "captured"
 DENIED = "denied by robots.txt"
 WITHHELD_ADDRESS = "withheld for the address"
 """Words for where URLs are, of which the end of a crawl has more to say."""
-_BATCH = 4096
 _MANY = 10_000
 """Rows of the index from which on it is worth a line that they are looked up."""
 _SAY_EVERY = 5.0
 """Seconds between two lines of progress."""
-_COLUMNS = [
-    "url",
-    "status",
-    "error",
-    "fetched_at",
-    "duration_ms",
-    "digest",
-    "etag",
-    "last_modified",
-    "unchanged",
-    "final_url",
-    "content_type",
-    "meta_json",
-    "warc_file",
-    "warc_offset",
-]
 _SETTLED = frozenset({Status.CRAWLED, Status.GONE})
 _DONE = _SETTLED | {Status.EXCLUDED, Status.TRAPPED, Status.WITHHELD}
 
@@ -234,7 +216,7 @@ class Look:
         if total >= _MANY:
             logger.info("Resuming: %s rows of the index are looked up.", f"{total:,}")
         for whole in batches:
-            batch = _of_captures(whole)
+            batch = of_captures(whole)
             urls, moments = batch["url"].to_pylist(), batch["fetched_at"].to_pylist()
             for at, (url, moment) in enumerate(zip(urls, moments, strict=True)):
                 key = self._key_of(url)
@@ -422,47 +404,6 @@ def _offer_target(frontier: DurableFrontier, target: str, hops: int, key_of: Key
     if not isinstance(key, Refused) and ours(key.host):
         extra = {"redirect_times": max(hops, 1)}
         frontier.offer(Offer(Seed(target), key, Source.REDIRECT, 0, hops, extra))
-
-
-def index_rows(directory: Path) -> int:
-    """Return how many rows the index in *directory* has; 0 where there is none."""
-    table = _index(directory)
-    if table is None:
-        return 0
-    with table:
-        return table.rows
-
-
-def rows_from(directory: Path, first: int, columns: Sequence[str] = _COLUMNS) -> Iterator[Any]:
-    """Yield the rows of the index from number *first* on, as record batches of *columns*, in order."""
-    table = _index(directory)
-    if table is None:
-        return
-    with table:
-        for group, rows in enumerate(table.group_rows):
-            if first >= rows:
-                first -= rows
-                continue
-            for batch in table.batches(columns, rows=_BATCH, groups=[group]):
-                if first < batch.num_rows:
-                    yield batch.slice(first)
-                first = max(0, first - batch.num_rows)
-
-
-def _index(directory: Path) -> ParquetTable | None:
-    path = directory / TABLE_NAME
-    if not path.exists():
-        return None
-    from amicrawl.record.table import opened_index  # noqa: PLC0415  # dear to load, and seldom needed
-
-    return opened_index(path)
-
-
-def _of_captures(rows: Any) -> Any:
-    """Return the record batch *rows* without those of lines that say more of a URL that was fetched."""
-    import pyarrow.compute as pc  # noqa: PLC0415  # dear to load, and loaded by then
-
-    return rows.filter(pc.invert(pc.starts_with(rows["error"], Failure.REPEATED_SEED.value)))
 
 
 def _outcome(row: dict[str, Any]) -> Outcome:

@@ -3,17 +3,23 @@
     captured is                                   record                      `unchanged`
     304 to a conditional request                  revisit, server-not-modified  yes
     the payload that the seed's digest names      revisit, identical digest     yes
+    that payload, but for its content coding      response                      yes
     a payload of this crawl (if asked for)        revisit, identical digest     no
     anything else                                 response                      no
 
 A truncated capture is stored as a response, always: what was cut off may have differed. So is an empty
 payload, which every 204 and redirect on the web shares; pointing one at another would say that they are
 related. Where `store_unchanged` is set, payloads are stored again. In these three cases `unchanged`
-still says what the digests say. Pure.
+still says what the digests say.
+
+A seed's digest may be that of a body without content coding: its producer asked for none, as the
+original crawler does. A payload that comes coded is decoded and compared once more; it is stored, since
+the record of before holds other bytes, and the next crawl finds the digest of these. Pure.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass
 from enum import StrEnum
@@ -28,6 +34,8 @@ if TYPE_CHECKING:
 
 _END_OF_TIME = 253_402_300_800_000
 """The first millisecond of the year 10000, which a WARC-Date cannot say."""
+_DECODED = 8 * 1024**2
+"""Bytes of a decoded payload that are compared; more would hold up the writer."""
 _CONDITION = re.compile(rb"(?i)\n(?:If-None-Match|If-Modified-Since)[ \t]*:")
 
 
@@ -87,6 +95,8 @@ def decide(
             seed.digest, unchanged=True, profile=Profile.NOT_MODIFIED, original=_known_to(seed)
         )
     digest = digests.payload
+    if whole and seed.digest not in {"", digest} and _is_coded(capture, seed.digest):
+        return Decision(digest, unchanged=True)
     unchanged = digest == seed.digest
     if not whole or not digests.payload_length or store_unchanged:
         return Decision(digest, unchanged=unchanged)
@@ -134,6 +144,17 @@ def _was_conditional(capture: Capture, seed: Seed) -> bool:
     if capture.request:
         return _CONDITION.search(capture.request) is not None
     return bool(seed.etag or seed.last_modified)
+
+
+def _is_coded(capture: Capture, digest: str) -> bool:
+    """Tell whether the payload of *capture* has content codings, and without them the SHA-1 *digest*."""
+    codings = b",".join(value for name, value in capture.fields if name.lower() == b"content-encoding")
+    if not codings:
+        return False
+    from amicrawl.discovery.coding import decoded  # noqa: PLC0415  # dear to load, and seldom needed
+
+    body = decoded(capture.payload(), codings, limit=_DECODED + 1)
+    return len(body) <= _DECODED and hashlib.sha1(body, usedforsecurity=False).hexdigest() == digest
 
 
 def _known_to(seed: Seed) -> Original:

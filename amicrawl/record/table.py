@@ -214,14 +214,14 @@ class _TableWriter:
         self._batches, self._group_rows, self._group_bytes = [], 0, 0
 
 
-def opened_index(path: Path) -> ParquetTable:
-    """Open the `captures.parquet` at *path*, whose columns are of their types.
+def opened_index(path: Path, *, is_ours: bool = True) -> ParquetTable:
+    """Open the capture index at *path*; if it *is_ours*, its columns are of their types.
 
     Raises DamagedFileError where it cannot be read or is another table, InputError where it is absurd.
     """
     with _blamed_on(path):
         table = ParquetTable(path, str(path))
-    for known in table.schema:
+    for known in table.schema if is_ours else ():
         if known.name in CAPTURES.names and known.type != CAPTURES.field(known.name).type:
             table.close()
             wanted = CAPTURES.field(known.name).type

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from amicrawl.errors import InputError
 from amicrawl.seed.formats import SeedFormat
-from amicrawl.seed.source import STANDARD_INPUT, opened
+from amicrawl.seed.source import STANDARD_INPUT, earlier_indexes, opened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,6 +21,10 @@ def count_entries(source: str, seed_format: SeedFormat) -> int | None:
     """
     if source == STANDARD_INPUT or seed_format is SeedFormat.SITEMAP:
         return None
+    indexes = earlier_indexes(Path(source))
+    if indexes:
+        counts = [count_entries(str(path), seed_format) for path in indexes]
+        return None if None in counts else sum(filter(None, counts))
     try:
         with opened(source, fetch=None, stdin=None) as file:
             if seed_format is SeedFormat.PARQUET:

@@ -9,18 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Self
 
 from amicrawl.seed.fault import Fault, FaultLog
-from amicrawl.seed.formats import SeedFormat, format_named, format_of, is_called_a_table
+from amicrawl.seed.formats import SeedFormat, format_named, format_of, is_called_a_table, is_web
 from amicrawl.seed.jsonl import seed_of_json
 from amicrawl.seed.lines import read_lines, seed_of_cell, seed_of_line
 from amicrawl.seed.seed import Seed
 from amicrawl.seed.sitemap_tree import SitemapLimits, read_sitemap
-from amicrawl.seed.source import Source, opened
+from amicrawl.seed.source import STANDARD_INPUT, Source, earlier_indexes, opened
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Generator, Iterable
     from types import TracebackType
 
     from amicrawl.seed.source import Fetch
@@ -90,6 +91,7 @@ def open_seed(
 ) -> SeedReader:
     """Open the seed list *source*: a path, an http(s) URL, or `-` for *stdin* (the process's own).
 
+    The directory of a crawl by ami 0.2 or 0.3 stands for the capture indexes in it.
     Gzip and Zstandard are told by content and undone. Without *format* it is inferred from content and
     name (`SeedFormat` has those there are). *fetch* opens what is on the web: *source* itself, and the
     sitemaps that an index names; *limits* bounds those. *on_fault* is told of whatever cannot be read,
@@ -102,6 +104,10 @@ def open_seed(
     """
     named = format_named(format) if format is not None else None
     faults = FaultLog(on_fault)
+    indexes = [] if is_web(source) or source == STANDARD_INPUT else earlier_indexes(Path(source))
+    if indexes and named in {None, SeedFormat.PARQUET}:
+        seeds = _seeds_of(indexes, faults)
+        return SeedReader(seeds, faults, kind=SeedFormat.PARQUET, resources=ExitStack())
     with ExitStack() as stack:
         begun = stack.enter_context(opened(source, fetch=fetch, stdin=stdin))
         chosen = named or format_of(source, begun.head)
@@ -111,6 +117,12 @@ def open_seed(
             seeds = _seeds(chosen, begun, faults, fetch=fetch, limits=limits or SitemapLimits())
         stack.callback(seeds.close)
         return SeedReader(seeds, faults, kind=chosen, resources=stack.pop_all())
+
+
+def _seeds_of(indexes: Iterable[Path], faults: FaultLog) -> Generator[Seed, None, None]:
+    for path in indexes:
+        with opened(str(path), fetch=None, stdin=None) as table:
+            yield from _seeds(SeedFormat.PARQUET, table, faults, fetch=None, limits=SitemapLimits())
 
 
 def _seeds(

@@ -6,6 +6,7 @@ Failures of the system become `InputError`, with a sentence, also in the middle 
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
@@ -31,6 +32,18 @@ _READ = 64 * 1024
 _MAGIC = 12
 _SNIFF = 4096
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+
+
+_EARLIER = re.compile(r"captures-[0-9]{5,12}\.parquet")
+
+
+def earlier_indexes(directory: Path) -> list[Path]:
+    """Return the capture indexes that ami 0.2 or 0.3 left in *directory*, in order: numbered ones."""
+    try:
+        paths = list(directory.iterdir())
+    except (OSError, ValueError):  # no directory, or nothing that can be one
+        return []
+    return sorted(path for path in paths if _EARLIER.fullmatch(path.name))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 
 import pytest
@@ -36,6 +37,27 @@ def test_the_payload_counts_and_not_its_chunks() -> None:
     head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
     made = capture(head=head, body=b"b\r\n" + BODY + b"\r\n0\r\n\r\n")
     assert decide(made, digests_of(made), seed=KNOWING).profile is Profile.IDENTICAL
+
+
+CODED = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n"
+
+
+def test_the_payload_that_the_seed_knows_without_its_content_coding_is_unchanged_and_stored() -> None:
+    body = gzip.compress(BODY)
+    made = capture(head=CODED, body=body)
+    stored = Decision(hashlib.sha1(body).hexdigest(), unchanged=True)
+    assert decide(made, digests_of(made), seed=KNOWING) == stored
+    other = capture(head=CODED, body=gzip.compress(b"other"))
+    assert not decide(other, digests_of(other), seed=KNOWING).unchanged
+    cut = capture(head=CODED, body=body, truncated=Truncation.LENGTH)
+    assert not decide(cut, digests_of(cut), seed=KNOWING).unchanged
+
+
+def test_a_payload_that_unpacks_to_too_much_is_not_compared() -> None:
+    vast = bytes(9 * 1024**2)
+    made = capture(head=CODED, body=gzip.compress(vast))
+    knowing = Seed(URL, digest=hashlib.sha1(vast).hexdigest())
+    assert not decide(made, digests_of(made), seed=knowing).unchanged
 
 
 def test_a_304_to_a_conditional_request_carries_the_digest_forward() -> None:
