@@ -33,7 +33,7 @@ _LONGEST_SHOWN = 1 << 20
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    help="Look captures up in CDXJ files and ZipNum clusters, and make clusters.",
+    help="Look up captures in CDXJ files and ZipNum clusters, and build clusters.",
 )
 
 _SUFFIXES = (".cdxj", ".cdxj.gz", ".cdx", ".cdx.gz")

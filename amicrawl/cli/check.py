@@ -41,7 +41,7 @@ def check(
     show: Effective = False,
     schema: Schema = False,
 ) -> None:
-    """Check FILES: a line for every fault, and one for every file that is good.
+    """Check crawl FILES, and report every fault with its line.
 
     A file that another one of FILES extends need not be enough for a crawl. What is only missing here
     (a seed list, a secret) is a note. Example: amicrawl check crawls/*.toml

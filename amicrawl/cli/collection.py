@@ -77,7 +77,7 @@ def collection(
     segment: Segment = "",
     subset: Subset = "",
 ) -> None:
-    """Make everything that can be known of FILES, each read once, and go on where a run was broken off.
+    """Build all derivatives of FILES, each read once; the same command resumes an interrupted run.
 
     A file that is damaged, or that brings a process down, does not stop the rest: report.txt and
     report.json name it, and the exit code is 5.

@@ -30,95 +30,73 @@ class Place(NamedTuple):
 
 _JOB = Place(
     "job:app",
-    "Jobs in Redis: submit, watch, steer. JOB is an ident, or the URL that it was submitted with.",
+    "Submit, watch and control jobs in Redis; JOB is an ident, or the URL it was submitted with.",
 )
 
 COMMANDS: Mapping[str, Place] = {
-    "cdx": Place("cdx:app", "Look captures up in CDXJ files and ZipNum clusters, and make clusters."),
-    "check": Place(
-        "check:check", "Check FILES: a line for every fault, and one for every file that is good."
-    ),
-    "collection": Place(
-        "collection:collection",
-        "Make everything that can be known of FILES, each read once, and go on where a run was "
-        "broken off.",
-    ),
     "crawl": Place(
         "crawl:crawl",
-        "Crawl WHAT: a site by its URL, the URLs of a seed list, or what a crawl file says.",
+        "Crawl a site by its URL, the URLs of a seed list, or what a crawl file describes.",
     ),
-    "dashboard": Place("dashboard:app", "See and steer jobs in a browser, or over HTTP."),
-    "explain": Place("explain:explain", "Say whether a crawl takes URL, and which rule decides."),
-    "frontier": Place(
-        "frontier:app", "Look into frontier files and directories, and make files of files."
-    ),
-    "index": Place(
-        "index:index",
-        "Index FILES: a sorted CDXJ file for each, in the current directory or that of -o.",
+    "recrawl": Place(
+        "recrawl:recrawl", "Request again what is due of the crawl in DIR, and store what has changed."
     ),
     "inspect": Place(
         "inspect:inspect",
-        "Show what PATH holds: captures, statuses and files of a crawl, or the records of a WARC file.",
+        "Show what PATH holds: the captures of a crawl, or the records of a WARC file.",
     ),
-    "job": _JOB,
-    "jobs": _JOB._replace(is_listed=False),
-    "merge": Place(
-        "merge:merge",
-        "Add type, format, charset, languages and soft-404 probability to CDXJ lines.",
-    ),
-    "pipeline": Place(
-        "pipeline:app",
-        "Run jobs from Redis: claim them, crawl each as a child process, report, until told to stop.",
-    ),
-    "query": Place("query:query", "Ask the table at PATH the question NAME, or your own SQL."),
-    "recrawl": Place(
-        "recrawl:recrawl",
-        "Fetch again what is due of the crawl in DIR; what has not changed becomes a revisit record.",
-    ),
-    "repair": Place(
-        "repair:repair",
-        "Seal what a killed crawl left in DIRECTORY: whole records are kept, torn ones moved aside.",
-    ),
-    "share": Place(
-        "share:app",
-        "One crawl over several machines: made once, worked on by any number of them.",
-    ),
-    "sidecar": Place(
-        "sidecar:sidecar",
-        "Write what payloads in FILES are (type, PRONOM id, charset, language, soft 404) as "
-        "X.warc.meta.gz.",
-    ),
-    "summary": Place(
-        "summary:summary", "Summarise PATHs, which follow each other, as if they were one index."
-    ),
-    "table": Place(
-        "table:table",
-        "Turn CDXJ files into a table that DuckDB, pandas and Spark read: one row a capture.",
-    ),
-    "upload": Place(
-        "upload:upload",
-        "Copy the files of DIRECTORY to a bucket, each verified there by size and SHA-256.",
-    ),
+    "explain": Place("explain:explain", "Say whether a crawl takes URL, and which rule decides."),
+    "check": Place("check:check", "Check crawl FILES, and report every fault with its line."),
+    "frontier": Place("frontier:app", "Inspect, verify and convert frontier files and directories."),
     "url": Place(
         "url:url",
         "Show the canonical form, host, group, keys and SURT of each URL, or why it is refused.",
     ),
-    "wacz": Place("wacz:wacz", "Pack WARC files with an index and a list of pages as a WACZ package."),
+    "index": Place("index:index", "Write a sorted CDXJ file for each of FILES."),
+    "collection": Place(
+        "collection:collection",
+        "Build all derivatives of FILES, each read once; the same command resumes an interrupted run.",
+    ),
+    "sidecar": Place(
+        "sidecar:sidecar",
+        "Write type, PRONOM id, charset, language and soft-404 score of payloads as X.warc.meta.gz.",
+    ),
+    "merge": Place(
+        "merge:merge", "Add type, format, charset, languages and soft-404 probability to CDXJ lines."
+    ),
     "wat": Place(
         "wat:wat",
-        "Write what every record of FILES says of itself, and every page of its links, as "
-        "X.warc.wat.gz.",
+        "Write the metadata of every record in FILES, with the links of pages, as X.warc.wat.gz.",
     ),
-    "wet": Place(
-        "wet:wet", "Write the text of every page in FILES, HTML and plain text, as X.warc.wet.gz."
+    "wet": Place("wet:wet", "Write the text of every page in FILES as X.warc.wet.gz."),
+    "wacz": Place("wacz:wacz", "Package WARC files with an index and a page list as WACZ."),
+    "cdx": Place("cdx:app", "Look up captures in CDXJ files and ZipNum clusters, and build clusters."),
+    "repair": Place(
+        "repair:repair",
+        "Seal what a killed crawl left in DIRECTORY: whole records are kept, torn ones moved aside.",
     ),
+    "upload": Place(
+        "upload:upload",
+        "Upload the files of DIRECTORY to a bucket, and verify each there by size and SHA-256.",
+    ),
+    "table": Place("table:table", "Convert CDXJ files to a Parquet table with one row per capture."),
+    "query": Place("query:query", "Run a named query, or SQL of your own, on the table at PATH."),
+    "summary": Place(
+        "summary:summary", "Summarise the CDX files, CDXJ files or tables at PATHs as one collection."
+    ),
+    "job": _JOB,
+    "jobs": _JOB._replace(is_listed=False),
+    "pipeline": Place("pipeline:app", "Run jobs from Redis, each crawl in a child process."),
+    "share": Place("share:app", "Share one crawl between several machines."),
+    "dashboard": Place("dashboard:app", "Watch and control jobs in a browser or over HTTP."),
 }
+"""In the order in which lists show them."""
 
 
 GROUPS: Mapping[str, str] = {
     name: group
     for group, names in {
-        "Crawl": ("crawl", "recrawl", "check", "explain", "inspect", "frontier", "url"),
+        "Crawl": ("crawl", "recrawl", "inspect", "explain", "check", "frontier", "url"),
         "Archives": (
             *("index", "collection", "sidecar", "merge", "wat", "wet", "wacz", "cdx"),
             *("repair", "upload"),

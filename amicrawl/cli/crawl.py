@@ -101,13 +101,13 @@ def crawl(
     processes: Processes = "",
     now: Now = False,
 ) -> None:
-    """Crawl WHAT: a site by its URL, the URLs of a seed list, or what a crawl file says.
+    """Crawl a site by its URL, the URLs of a seed list, or what a crawl file describes.
 
     Example: amicrawl crawl https://example.org/ -o archive --depth 2 --delay 2
 
-    This is `scrapy crawl` with the spider `site`, `seeds`, or that of the file. It works anywhere:
-    outside of a Scrapy project that archives, the settings are amicrawl's own. Where the schedule of a
-    crawl file says that it is not due yet, say when it is, and do nothing: a timer may call every hour.
+    Runs `scrapy crawl` with the spider `site`, `seeds`, or that of the crawl file. In a Scrapy project
+    that archives, its settings apply, elsewhere amicrawl's own. A crawl file with a schedule that is not
+    due yet is not crawled: the command prints when it is due, so a timer may call it every hour.
     """
     target = target_of(what)
     typed = {

@@ -27,7 +27,7 @@ _PASSWORD = "AMICRAWL_DASHBOARD_PASSWORD"  # noqa: S105  # the name of a variabl
 
 app = typer.Typer(
     add_completion=False,
-    help="See and steer jobs in a browser, or over HTTP.",
+    help="Watch and control jobs in a browser or over HTTP.",
     invoke_without_command=True,
 )
 user_app = typer.Typer(no_args_is_help=True, help="Say who may sign in to the dashboard.")

@@ -97,7 +97,7 @@ def index(
     engine: EngineOption = Engine.LOCAL,
     master: Master = "",
 ) -> None:
-    """Index FILES: a sorted CDXJ file for each, in the current directory or that of -o.
+    """Write a sorted CDXJ file for each of FILES.
 
     What is done and whose file has not changed is not done again. Exit code 5 where something of a file
     is lost; the rest of it is indexed. Example: amicrawl index crawl/*.warc.gz -o cdxj/

@@ -36,7 +36,7 @@ Rows = Annotated[
 
 
 def inspect(path: Inspected, rows: Rows = 20, as_json: AsOneObject = False) -> None:
-    """Show what PATH holds: captures, statuses and files of a crawl, or the records of a WARC file.
+    """Show what PATH holds: the captures of a crawl, or the records of a WARC file.
 
     Changes nothing, so a running or killed crawl may be looked at. Example: amicrawl inspect ami-out
     """

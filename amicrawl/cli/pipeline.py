@@ -102,7 +102,7 @@ def pipeline(
     redis: RedisOption = None,
     prefix: PrefixOption = None,
 ) -> None:
-    """Run jobs from Redis: claim them, crawl each as a child process, report, until told to stop.
+    """Run jobs from Redis, each crawl in a child process.
 
     The first SIGTERM or Ctrl-C has the crawls stop and gives their jobs back, to be resumed; the second
     one does so at once. A file STOP in the data directory lets running jobs come to their end instead.

@@ -77,7 +77,7 @@ def query(
     per_file: PerFile = RECORDS_PER_FILE,
     unrestricted: Unrestricted = False,
 ) -> None:
-    """Ask the table at PATH the question NAME, or your own SQL.
+    """Run a named query, or SQL of your own, on the table at PATH.
 
     Examples: amicrawl query --list; amicrawl query table/ count_domains_of_tld --param tld=gov;
     amicrawl query table/ --sql "SELECT count(*) FROM ccindex"

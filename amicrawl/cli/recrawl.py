@@ -30,7 +30,7 @@ def recrawl(
     settings: Settings = None,
     arguments: Arguments = None,
 ) -> None:
-    """Fetch again what is due of the crawl in DIR; what has not changed becomes a revisit record.
+    """Request again what is due of the crawl in DIR, and store what has changed.
 
     Example: amicrawl recrawl ami-out --before 2100-01-01
 

@@ -35,7 +35,7 @@ def sidecar(  # noqa: PLR0917  # typer makes options of them
     operator: Operator = "",
     publisher: PublisherName = "",
 ) -> None:
-    """Write what payloads in FILES are (type, PRONOM id, charset, language, soft 404) as X.warc.meta.gz.
+    """Write type, PRONOM id, charset, language and soft-404 score of payloads as X.warc.meta.gz.
 
     A file that is done is not done again. Exit code 5 where something of a file is lost; the rest of it
     is written. Example: amicrawl sidecar crawls/*.warc.gz -o meta/

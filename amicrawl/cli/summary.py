@@ -91,7 +91,7 @@ def summary(
     fold: Fold = _FOLDS[0],
     show: ShowForm = _SHOWS[0],
 ) -> None:
-    """Summarise PATHs, which follow each other, as if they were one index.
+    """Summarise the CDX files, CDXJ files or tables at PATHs as one collection.
 
     Example: amicrawl summary ami-out/captures.parquet --html summary.html
     """

@@ -58,7 +58,7 @@ def table(
     engine: EngineOption = Engine.LOCAL,
     master: Master = "",
 ) -> None:
-    """Turn CDXJ files into a table that DuckDB, pandas and Spark read: one row a capture.
+    """Convert CDXJ files to a Parquet table with one row per capture.
 
     A line that gives no row goes to `DIRECTORY.rejects.txt`, behind the reason; the exit code is then
     5. Example: amicrawl table merged/ -o table/

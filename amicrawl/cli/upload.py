@@ -29,7 +29,7 @@ Remove = Annotated[
 def upload(
     directory: CrawlDirectory, to: To, frontier: Frontier = False, remove: Remove = False
 ) -> None:
-    """Copy the files of DIRECTORY to a bucket, each verified there by size and SHA-256.
+    """Upload the files of DIRECTORY to a bucket, and verify each there by size and SHA-256.
 
     What lies there already is not sent again. Example: amicrawl upload ami-out --to s3://archive/2026-11
     """

@@ -47,7 +47,7 @@ def wacz(
     pages: Pages = None,
     date: Date = "",
 ) -> None:
-    """Pack WARC files with an index and a list of pages as a WACZ package.
+    """Package WARC files with an index and a page list as WACZ.
 
     Example: amicrawl wacz ami-out -o collection.wacz --title "My collection"
     """

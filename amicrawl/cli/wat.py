@@ -15,7 +15,7 @@ Out = Annotated[Path, typer.Option("-o", "--out", help="Directory for the WAT fi
 
 
 def wat(files: ArchiveFiles, out: Out = Path(), jobs: Processes = 0) -> None:
-    """Write what every record of FILES says of itself, and every page of its links, as X.warc.wat.gz.
+    """Write the metadata of every record in FILES, with the links of pages, as X.warc.wat.gz.
 
     A file that is done is not done again. Exit code 5 where something of a file is lost; the rest of it
     is written.

@@ -21,7 +21,7 @@ Out = Annotated[Path, typer.Option("-o", "--out", help="Directory for the WET fi
 
 
 def wet(files: ArchiveFiles, out: Out = Path(), jobs: Processes = 0) -> None:
-    """Write the text of every page in FILES, HTML and plain text, as X.warc.wet.gz.
+    """Write the text of every page in FILES as X.warc.wet.gz.
 
     A file that is done is not done again. Exit code 5 where something of a file is lost; the rest of it
     is written.

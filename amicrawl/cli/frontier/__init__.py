@@ -24,7 +24,7 @@ __all__ = ["app"]
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    help="Look into frontier files and directories, and make files of files.",
+    help="Inspect, verify and convert frontier files and directories.",
 )
 app.command()(inspect)
 app.command()(stats)

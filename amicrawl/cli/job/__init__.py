@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
-    help="Jobs in Redis: submit, watch, steer. JOB is an ident, or the URL that it was submitted with.",
+    help="Submit, watch and control jobs in Redis; JOB is an ident, or the URL it was submitted with.",
 )
 _VERBS: tuple[Callable[..., None], ...] = (
     *(submit, status, ls, show, log, pending),

@@ -13,7 +13,7 @@ from amicrawl.cli.share.working import work
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="One crawl over several machines: made once, worked on by any number of them.",
+    help="Share one crawl between several machines.",
 )
 for command in (
     *(create, work, steering.status, steering.stop, steering.pause, steering.resume),
