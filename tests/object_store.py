@@ -54,6 +54,11 @@ class ObjectStore:
         self._process.kill()
         self._process.wait()
 
+    @property
+    def pid(self) -> int:
+        """The number of its process."""
+        return self._process.pid
+
     def url(self, path: str, *, bucket: str = BUCKET) -> str:
         """Return the URL of *path* in it."""
         where = f"endpoint_override=127.0.0.1:{self.port}&scheme=http&region=us-east-1"

@@ -9,12 +9,10 @@ import typer
 
 from amicrawl.disk import explained
 from amicrawl.errors import InputError, OutputError, UsageError
-from amicrawl.terminal import harmless
+from amicrawl.index.location import Facts, Location, is_uri, reachable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from amicrawl.index.reading.records import Broken
 
 ArchiveFiles = Annotated[list[Path], typer.Argument(help="WARC or ARC files, or directories of them.")]
 
@@ -47,9 +45,32 @@ def archive_files(named: Sequence[Path]) -> list[Path]:
     return list(files)
 
 
-def tell_loss(broken: Broken) -> None:
-    """Say on standard error what is lost of a file."""
-    typer.echo(harmless(f"{broken.path}, byte {broken.offset}: {broken.reason}"), err=True)
+def placed_files(named: Sequence[str]) -> dict[Path, tuple[Location, Facts]]:
+    """Return the files in *named*, paths and URIs, with what is known of each, by `Location.as_path`.
+
+    InputError as `archive_files`.
+    """
+    found: dict[Path, tuple[Location, Facts]] = {}
+    for name in named:
+        if not is_uri(name):
+            for path in archive_files([Path(name)]):
+                location = Location.of(path)
+                facts = location.facts()
+                found[location.as_path] = (location, facts or Facts(0, 0))
+            continue
+        location = Location.of(name)
+        with reachable(location):
+            facts = location.facts()
+            below = {} if facts is not None else location.files()
+        if facts is not None:
+            found[location.as_path] = (location, facts)
+        within = {
+            location.below(file): its for file, its in below.items() if file.endswith(ARCHIVE_ENDINGS)
+        }
+        if facts is None and not within:
+            raise InputError(f"{name}: no WARC or ARC file is there. Check the name.")
+        found |= {each.as_path: (each, its) for each, its in within.items()}
+    return found
 
 
 def make_directory(path: Path) -> None:

@@ -9,16 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from amicrawl.cli.archive_files import (
-    ArchiveFiles,
-    archive_files,
-    check_root,
-    make_directory,
-)
+from amicrawl.cli.archive_files import archive_files, check_root, make_directory, placed_files
 from amicrawl.cli.collection_report import report_lines
 from amicrawl.cli.collection_steps import STEPS, source_of, take_steps
 from amicrawl.cli.detector_lines import detector_lines
-from amicrawl.cli.file_work import Screen
+from amicrawl.cli.engine import Engine, EngineOption, Master
+from amicrawl.cli.file_work import Screen, do_placed_files
 from amicrawl.cli.processes import Processes, as_many, to_be_continued
 from amicrawl.cli.table import (
     Crawl,
@@ -36,10 +32,13 @@ from amicrawl.index.collection.marks import write_whole
 from amicrawl.index.collection.products import PRODUCTS, ProductOptions
 from amicrawl.index.collection.report import as_object
 from amicrawl.index.lines.cdxj import Compat, IndexOptions
+from amicrawl.index.location import Location, is_uri, reachable
 from amicrawl.index.sidecar.detectors import installed_detectors
 from amicrawl.terminal import harmless
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from amicrawl.index.collection.collecting import Collected
 
 _ALL = "all"
@@ -48,12 +47,15 @@ _DETECTING = frozenset({"sidecar", "merged"})
 _LINES_SHOWN = 40
 
 
-Out = Annotated[Path, typer.Option("-o", "--out", help="Directory of the collection.")]
+Files = Annotated[
+    list[str], typer.Argument(help="WARC or ARC files, directories of them, or URIs of either.")
+]
+Out = Annotated[str, typer.Option("-o", "--out", help="Directory or URI of the collection.")]
 Products = Annotated[str, typer.Option(help=f"What to make, by commas: {_NAMES}.")]
 CompatOption = Annotated[Compat, typer.Option(help="Whose index lines are written, to the byte.")]
 Post = Annotated[bool, typer.Option("--post", help="Make the body of a POST part of its key.")]
 DirRoot = Annotated[
-    Path | None, typer.Option(help="The index names files by their path below this directory.")
+    str | None, typer.Option(help="The index names files by their path below this directory.")
 ]
 Patience = Annotated[
     int,
@@ -62,7 +64,7 @@ Patience = Annotated[
 
 
 def collection(
-    files: ArchiveFiles,
+    files: Files,
     out: Out,
     *,
     products: Products = _ALL,
@@ -76,6 +78,8 @@ def collection(
     crawl: Crawl = "",
     segment: Segment = "",
     subset: Subset = "",
+    engine: EngineOption = Engine.LOCAL,
+    master: Master = "",
 ) -> None:
     """Build all derivatives of FILES, each read once; the same command resumes an interrupted run.
 
@@ -85,31 +89,65 @@ def collection(
     Example: amicrawl collection crawls/*.warc.gz -o collection/
     """
     wanted = _wanted(products)
-    check_root(dir_root)
-    sources = archive_files(files)
-    make_directory(out)
     options = table_options(schema, flat=flat, crawl=crawl, segment=segment, subset=subset)
     steps = [name for name in STEPS if name in wanted]
+    if steps and is_uri(out):
+        raise UsageError(
+            f"{' and '.join(steps)} are not made in a store. Name the products of single files: "
+            f"--products {','.join(PRODUCTS)}. Then: amicrawl table {out}/merged -o ... --engine spark"
+        )
     source = source_of(wanted)
     to_make = [name for name in PRODUCTS if name in wanted or (steps and name == source)]
     if not _DETECTING.isdisjoint(to_make):
         for line in detector_lines(installed_detectors().versions()):
             typer.echo(harmless(line), err=True)
     how = ProductOptions(IndexOptions(compat=compat, post=post))
-    work = jobs_for(sources, out, products=to_make, options=how, root=dir_root)
+    is_placed = engine is Engine.SPARK or any(map(is_uri, [*files, out]))
+    if is_placed:
+        places = placed_files(files)
+        root = None if dir_root is None else Location.of(dir_root).as_path
+        work = jobs_for([*places], Path(), products=to_make, options=how, root=root)
+        collected = do_placed_files(
+            work, places, out, processes=jobs, master=master if engine is Engine.SPARK else None
+        )
+    else:
+        collected = _collected_here(
+            files, Path(out), to_make, how, root=dir_root, processes=jobs, patience=patience
+        )
+    # What was lost is written down first: a step may fail, for want of room as any.
+    _write_report(collected, Location.of(out))
+    with to_be_continued(lambda: None):
+        take_steps(steps, Path(out), collected, source=source, options=options)
+    if steps:
+        _write_report(collected, Location.of(out))
+    _show_report(collected, Location.of(out))
+    if not collected.is_sound:
+        raise typer.Exit(ExitCode.DAMAGED)
+
+
+def _collected_here(
+    files: Sequence[str],
+    out: Path,
+    products: Sequence[str],
+    options: ProductOptions,
+    *,
+    root: str | None,
+    processes: int,
+    patience: int,
+) -> Collected:
+    """Make *products* of the files on this machine."""
+    above = None if root is None else Path(root)
+    check_root(above)
+    sources = archive_files([Path(name) for name in files])
+    make_directory(out)
+    work = jobs_for(sources, out, products=products, options=options, root=above)
     screen = Screen()
     with to_be_continued(screen.end):
         collected = collect(
-            work, processes=as_many(jobs), show=screen.show, patience=timedelta(seconds=patience)
+            work, processes=as_many(processes), show=screen.show, patience=timedelta(seconds=patience)
         )
-        screen.end()
-        # What was lost is written down first: a step may fail, for want of room as any.
-        _write_report(collected, out)
-        take_steps(steps, out, collected, source=source, options=options)
-    _write_report(collected, out)
-    _show_report(collected, out)
-    if not collected.is_sound:
-        raise typer.Exit(ExitCode.DAMAGED)
+    screen.end()
+    return collected
 
 
 def _wanted(products: str) -> set[str]:
@@ -124,19 +162,24 @@ def _wanted(products: str) -> set[str]:
     return wanted
 
 
-def _write_report(collected: Collected, out: Path) -> None:
+def _write_report(collected: Collected, out: Location) -> None:
     told = json.dumps(as_object(collected), indent=1) + "\n"
-    write_whole(out / "report.json", told.encode("utf-8", "replace"), disk=Disk())
     text = "".join(f"{line}\n" for line in _lines(collected))
-    write_whole(out / "report.txt", text.encode("utf-8", "replace"), disk=Disk())
+    for name, written in (("report.json", told), ("report.txt", text)):
+        data = written.encode("utf-8", "replace")
+        if out.path is None:
+            with reachable(out):
+                out.below(name).write(data)
+        else:
+            write_whole(out.path / name, data, disk=Disk())
 
 
-def _show_report(collected: Collected, out: Path) -> None:
+def _show_report(collected: Collected, out: Location) -> None:
     lines = _lines(collected)
     for line in lines[:_LINES_SHOWN]:
         typer.echo(line)
     if len(lines) > _LINES_SHOWN:
-        typer.echo(f"... and {len(lines) - _LINES_SHOWN:,} more lines: {out / 'report.txt'}")
+        typer.echo(f"... and {len(lines) - _LINES_SHOWN:,} more lines: {out.below('report.txt')}")
 
 
 def _lines(collected: Collected) -> list[str]:

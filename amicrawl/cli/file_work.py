@@ -10,16 +10,19 @@ import typer
 from amicrawl.cli.processes import as_many, to_be_continued
 from amicrawl.errors import ExitCode
 from amicrawl.index.collection.collecting import Failed, collect, collect_by
-from amicrawl.index.collection.file import collect_file
+from amicrawl.index.collection.file import FileJob, collect_file
+from amicrawl.index.collection.placed import PlacedJob, collect_placed, do_placed
+from amicrawl.index.location import Location
 from amicrawl.index.workers import run_jobs
 from amicrawl.terminal import LiveLines, counted, harmless, human_size
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Generator, Mapping, Sequence
+    from pathlib import Path
 
-    from amicrawl.index.collection.collecting import Collected, Run, State
-    from amicrawl.index.collection.file import FileJob
+    from amicrawl.index.collection.collecting import Collected, Job, State, Told
     from amicrawl.index.collection.marks import Outcome
+    from amicrawl.index.location import Facts
 
 
 class Screen:
@@ -55,7 +58,7 @@ class Telling:
         self._screen = screen
         self._names_products = names_products
 
-    def __call__(self, job: FileJob, came: Outcome | Failed) -> None:
+    def __call__(self, job: Job, came: Outcome | Failed) -> None:
         """Say what *came* of a file: its product, and what is lost of it."""
         self._screen.end()
         if isinstance(came, Failed):
@@ -68,7 +71,8 @@ class Telling:
         made = came.products[job.products[0]]
         if self._names_products:
             facts = f"{made.entries:,} of {counted(came.records, 'record')}, {human_size(made.size)}"
-            typer.echo(harmless(f"{job.out / made.file}: {facts}"))
+            where = job.out / made.file if isinstance(job, FileJob) else job.out.below(made.file)
+            typer.echo(harmless(f"{where}: {facts}"))
         for loss in came.losses:
             complain(f"{came.source}, byte {loss.offset}: {loss.reason}")
         if came.lost > len(came.losses):
@@ -82,12 +86,11 @@ def do_files(
     is_claimed: bool = False,
     names_products: bool = True,
     again: bool = False,
-    run: Run | None = None,
 ) -> Collected:
     """Do *jobs*, each with one product, and say what comes of each; then `end` says what was done.
 
     In up to so many *processes*; one of several files is no reason for a process of its own, but where
-    the directory is *is_claimed*. Or *run* does the work.
+    the directory is *is_claimed*.
     """
     screen = Screen()
     told = Telling(screen, names_products=names_products)
@@ -96,11 +99,50 @@ def do_files(
         if is_claimed:
             collected = collect(jobs, processes=processes, show=screen.show, came=told)
         else:
-            if run is None and processes > 1 and len(jobs) > 1:
-                run = partial(run_jobs, work=collect_file, processes=processes)
+            is_alone = processes == 1 or len(jobs) <= 1
+            run = None if is_alone else partial(run_jobs, work=collect_file, processes=processes)
             collected = collect_by(run, jobs, show=screen.show, came=told, again=again)
     screen.end()
     return collected
+
+
+def do_placed_files(
+    jobs: Sequence[FileJob],
+    places: Mapping[Path, tuple[Location, Facts]],
+    out: str,
+    *,
+    processes: int,
+    master: str | None,
+    names_products: bool = True,
+    again: bool = False,
+) -> Collected:
+    """Do as `do_files` where files lie in stores, or a Spark cluster with this *master* does the work.
+
+    *places* has where the sources of *jobs* are; *out* is where the products go.
+    """
+    where = Location.of(out)
+    placed = [PlacedJob(job, *places[job.source], where) for job in jobs]
+    screen = Screen()
+    told = Telling(screen, names_products=names_products)
+    run = (
+        partial(run_jobs, work=do_placed, processes=as_many(processes))
+        if master is None
+        else partial(_on_spark, master=master)
+    )
+    with to_be_continued(screen.end):
+        collected = collect_placed(run, placed, show=screen.show, came=told, again=again)
+    screen.end()
+    return collected
+
+
+def _on_spark(jobs: Sequence[PlacedJob], *, master: str) -> Generator[Told]:
+    # Both need an extra.
+    from amicrawl.index.spark import done_on_spark  # noqa: PLC0415
+    from amicrawl.table.spark import session  # noqa: PLC0415
+
+    if jobs:
+        with session(master) as spark:
+            yield from done_on_spark(spark, jobs)
 
 
 def end(collected: Collected, *, noun: str) -> None:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from amicrawl.cli.engine import Engine, EngineOption, Master
-from amicrawl.cli.index_work import STANDARD, Whole, index_files
+from amicrawl.cli.index_work import STANDARD, Whole, index_files, index_placed
 from amicrawl.cli.processes import Processes
 from amicrawl.errors import UsageError
 from amicrawl.index.collection.products import ProductOptions
 from amicrawl.index.lines.cdx_text import Layout
 from amicrawl.index.lines.cdxj import Compat, IndexOptions
+from amicrawl.index.location import is_uri
 from amicrawl.index.reading.records import RECORD_TYPES
 from amicrawl.index.zipnum.cluster import BLOCK_LINES
 
@@ -21,12 +22,14 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
 Files = Annotated[
-    list[Path],
-    typer.Argument(help="WARC or ARC files, directories of them, or - for one on standard input."),
+    list[str],
+    typer.Argument(
+        help="WARC or ARC files, directories of them, URIs of either, or - for standard input."
+    ),
 ]
 Out = Annotated[
-    Path | None,
-    typer.Option("-o", "--out", help="Directory for one index a file; - for all on standard output."),
+    str | None,
+    typer.Option("-o", "--out", help="Directory or URI for one index a file; - for standard output."),
 ]
 Merge = Annotated[
     Path | None,
@@ -68,7 +71,7 @@ RecordDigests = Annotated[
     bool, typer.Option("-d", "--record-digests", help="Add SHA-256 of each record's bytes as stored.")
 ]
 DirRoot = Annotated[
-    Path | None, typer.Option("--dir-root", help="Name files by their path below this directory.")
+    str | None, typer.Option("--dir-root", help="Name files by their path below this directory.")
 ]
 Packed = Annotated[bool, typer.Option("--gzip", help="Compress the index with gzip.")]
 Again = Annotated[bool, typer.Option("--again", help="Do again what is done.")]
@@ -102,7 +105,7 @@ def index(
     What is done and whose file has not changed is not done again. Exit code 5 where something of a file
     is lost; the rest of it is indexed. Example: amicrawl index crawl/*.warc.gz -o cdxj/
     """
-    if out == STANDARD:
+    if out == "-":
         out, merge = None, merge or STANDARD
     if only and (fields or layout is not Layout.CDXJ):
         raise UsageError("--only-fields says all that a line has. Leave -f and --format out.")
@@ -112,18 +115,29 @@ def index(
         raise UsageError(
             "A ZipNum cluster, or one of blocks, is made of CDXJ lines. Leave --format out."
         )
-    on_spark = engine is Engine.SPARK
-    if on_spark and (STANDARD in files or (whole.is_asked_for and out is None and whole.parts is None)):
-        raise UsageError("Workers read and write files. Name files, and a directory with -o.")
+    how = ProductOptions(options, layout, packed=packed and not whole.is_asked_for)
+    if engine is Engine.SPARK or any(map(is_uri, [*files, out or ""])):
+        if "-" in files or (out is None and whole.is_asked_for):
+            raise UsageError("Workers read and write files. Name files, and a directory with -o.")
+        index_placed(
+            files,
+            out or ".",
+            options=how,
+            whole=whole,
+            root=root,
+            processes=jobs,
+            again=again,
+            master=master if engine is Engine.SPARK else None,
+        )
+        return
     index_files(
-        files,
-        out,
-        options=ProductOptions(options, layout, packed=packed and not whole.is_asked_for),
+        [Path(name) for name in files],
+        None if out is None else Path(out),
+        options=how,
         whole=whole,
-        root=root,
+        root=None if root is None else Path(root),
         processes=jobs,
         again=again,
-        master=master if on_spark else None,
     )
 
 

@@ -6,24 +6,24 @@ import os
 import shutil
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from amicrawl.cli.archive_files import archive_files, check_root, make_directory
-from amicrawl.cli.file_work import do_files, end
+from amicrawl.cli.archive_files import archive_files, check_root, make_directory, placed_files
+from amicrawl.cli.file_work import do_files, do_placed_files, end
 from amicrawl.disk import Disk
 from amicrawl.errors import OutputError, UsageError
 from amicrawl.index.collection.file import MARKS, FileJob
 from amicrawl.index.derivatives.naming import named_apart
 from amicrawl.index.lines.line_file import write_lines
 from amicrawl.index.lines.sorting import merged_files, without_repeats
+from amicrawl.index.location import Location, is_uri
 from amicrawl.index.zipnum.writer import write_blocks, write_zipnum
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from amicrawl.index.collection.collecting import Run, Told
     from amicrawl.index.collection.products import ProductOptions
 
 STANDARD = Path("-")
@@ -39,12 +39,10 @@ def index_files(
     root: Path | None,
     processes: int,
     again: bool,
-    master: str | None = None,
 ) -> None:
     """Index *files* into the directory *out*, and make of it what *whole* asks for.
 
-    Ends with the exit code that says what was lost. The names in the index are those below *root*. With
-    a *master*, Spark does the work.
+    Ends with the exit code that says what was lost. The names in the index are those below *root*.
     """
     whole.check()
     check_root(root)
@@ -54,12 +52,50 @@ def index_files(
         directory = out or (parts if whole.is_asked_for else Path())
         make_directory(directory / MARKS)
         jobs = jobs_for(sources, directory, options=options, root=root)
-        run = None if master is None else _on_spark(master)
-        collected = do_files(jobs, processes=processes, run=run, again=again, names_products=False)
+        collected = do_files(jobs, processes=processes, again=again, names_products=False)
         if whole.is_asked_for:
             whole.write([job.path for job in jobs if job.stem in collected.outcomes], directory)
             if out is None:
                 shutil.rmtree(directory)
+    end(collected, noun="line")
+
+
+def index_placed(
+    files: Sequence[str],
+    out: str,
+    *,
+    options: ProductOptions,
+    whole: Whole,
+    root: str | None,
+    processes: int,
+    again: bool,
+    master: str | None,
+) -> None:
+    """Index *files*, paths or URIs, to the directory or URI *out*; with a *master*, over Spark.
+
+    What *whole* asks for is put together here, where *out* is a path. Otherwise as `index_files`.
+    """
+    whole.check()
+    if whole.is_asked_for and is_uri(out):
+        raise UsageError(
+            "What is made of all indexes together is made on this machine. Name a directory with -o."
+        )
+    places = placed_files(files)
+    sources = [(path, path.name) for path in places]
+    above = None if root is None else Location.of(root).as_path
+    jobs = jobs_for(sources, Path(), options=options, root=above)
+    collected = do_placed_files(
+        jobs,
+        places,
+        out,
+        processes=processes,
+        master=master,
+        names_products=False,
+        again=again,
+    )
+    if whole.is_asked_for:
+        paths = [replace(job, out=Path(out)).path for job in jobs if job.stem in collected.outcomes]
+        whole.write(paths, Path(out))
     end(collected, noun="line")
 
 
@@ -131,18 +167,6 @@ def jobs_for(
         FileJob(source, stems[path], out, ("cdxj",), name, options, in_directories=False)
         for (name, source), path in zip(named.items(), given_paths, strict=True)
     ]
-
-
-def _on_spark(master: str) -> Run:
-    def run(jobs: Sequence[FileJob]) -> Generator[Told]:
-        # Both need an extra.
-        from amicrawl.index.spark import done_on_spark  # noqa: PLC0415
-        from amicrawl.table.spark import session  # noqa: PLC0415
-
-        with session(master) as spark:
-            yield from done_on_spark(spark, jobs)
-
-    return run
 
 
 def _sources(files: Sequence[Path], scratch: Path) -> Iterator[tuple[Path, str]]:

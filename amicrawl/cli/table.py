@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from amicrawl.cli.archive_files import make_directory
 from amicrawl.cli.engine import Engine, EngineOption, Master
 from amicrawl.disk import Disk
-from amicrawl.errors import ExitCode
+from amicrawl.errors import ExitCode, InputError, UsageError
 from amicrawl.index.lines.line_reader import files_in
+from amicrawl.index.location import Location, is_uri, reachable
 from amicrawl.table import SCHEMAS, Place, TableOptions, TableReport, make_table
 from amicrawl.table.making import REJECTS_SUFFIX, beside
 from amicrawl.table.partition import MONTH_PREFIX
 from amicrawl.terminal import LiveLines, counted, harmless
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _TOLD_EVERY = 250_000
 _SUFFIXES = (".cdxj", ".cdxj.gz")
@@ -30,10 +34,20 @@ class SchemaName(StrEnum):
 
 
 Inputs = Annotated[
-    list[Path],
-    typer.Argument(metavar="CDXJ...", help="CDXJ files, packed with gzip or not, and directories."),
+    list[str],
+    typer.Argument(
+        metavar="CDXJ...", help="CDXJ files, packed with gzip or not, and directories; URIs for Spark."
+    ),
 ]
-Out = Annotated[Path, typer.Option("-o", "--out", help="Directory of the table.", metavar="DIRECTORY")]
+Out = Annotated[
+    str,
+    typer.Option(
+        "-o", "--out", help="Directory of the table; for Spark, or a URI.", metavar="DIRECTORY"
+    ),
+]
+Partitions = Annotated[
+    int, typer.Option(min=0, help="Ranges that Spark cuts keys into, a file each; 0 for its choice.")
+]
 SchemaOption = Annotated[
     SchemaName, typer.Option(help="The 31 columns of the End of Term table, or Common Crawl's.")
 ]
@@ -57,29 +71,52 @@ def table(
     subset: Subset = "",
     engine: EngineOption = Engine.LOCAL,
     master: Master = "",
+    partitions: Partitions = 0,
 ) -> None:
     """Convert CDXJ files to a Parquet table with one row per capture.
 
     A line that gives no row goes to `DIRECTORY.rejects.txt`, behind the reason; the exit code is then
     5. Example: amicrawl table merged/ -o table/
     """
-    files = files_in(inputs, suffixes=_SUFFIXES)
-    make_directory(out)
     options = table_options(schema, flat=flat, crawl=crawl, segment=segment, subset=subset)
     if engine is Engine.SPARK:
         from amicrawl.table.spark import make_table_on_spark, session  # noqa: PLC0415  # an extra
 
+        places, where = _placed(inputs), Location.of(out)
         with session(master) as spark:
-            report = make_table_on_spark(spark, files, out, disk=Disk(), options=options)
+            report = make_table_on_spark(spark, places, where, options=options, partitions=partitions)
     else:
+        if partitions or any(map(is_uri, [*inputs, out])):
+            raise UsageError("URIs and --partitions are for Spark. Add --engine spark.")
+        files = files_in([Path(name) for name in inputs], suffixes=_SUFFIXES)
+        make_directory(Path(out))
         line = LiveLines()
         try:
-            report = make_table(files, out, disk=Disk(), options=options, told=_Told(line))
+            report = make_table(files, Path(out), disk=Disk(), options=options, told=_Told(line))
         finally:
             line.clear()
     show(report, out)
     if report.rejects or report.damaged:
         raise typer.Exit(ExitCode.DAMAGED)
+
+
+def _placed(inputs: Sequence[str]) -> list[Location]:
+    """Return where the CDXJ files are that *inputs* name."""
+    found: list[Location] = []
+    for name in inputs:
+        location = Location.of(name)
+        if not is_uri(name):
+            found += map(Location.of, files_in([Path(name)], suffixes=_SUFFIXES))
+            continue
+        with reachable(location):
+            if location.facts() is not None:
+                found.append(location)
+                continue
+            within = [location.below(file) for file in location.files() if file.endswith(_SUFFIXES)]
+        if not within:
+            raise InputError(f"{name} holds no file that ends in {' or '.join(_SUFFIXES)}.")
+        found += within
+    return list(dict.fromkeys(found))
 
 
 def table_options(
@@ -90,7 +127,7 @@ def table_options(
     return TableOptions(schema=SCHEMAS[schema.value], place=place, flat=flat)
 
 
-def show(report: TableReport, out: Path) -> None:
+def show(report: TableReport, out: str) -> None:
     """Say what became of the lines."""
     files, lines = counted(report.files, "file"), counted(report.lines, "line")
     typer.echo(f"{counted(report.rows, 'row')} in {files} below {out}, of {lines}.")
@@ -101,7 +138,9 @@ def show(report: TableReport, out: Path) -> None:
             f"({harmless(report.example_without_crawl or 'none given', limit=120)}) name no crawl. "
             "Name it with --crawl, --segment and --subset."
         )
-    rejects = beside(out, REJECTS_SUFFIX)
+    rejects = (
+        Location.of(out).beside(REJECTS_SUFFIX) if is_uri(out) else beside(Path(out), REJECTS_SUFFIX)
+    )
     for reason, count in sorted(report.rejects_by_reason.items(), key=lambda item: -item[1]):
         typer.echo(f"{counted(count, 'line')} in {rejects}: {harmless(reason)}.", err=True)
     for damage in report.damaged:

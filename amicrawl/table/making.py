@@ -96,6 +96,15 @@ class TableReport:
         self.add_rows(found.rows)
         self.add_rejects(found.rejects)
 
+    def add_report(self, other: TableReport) -> None:
+        """Add what *other* says of other lines, but for its files."""
+        for name in ("lines", "rows", "rejects", "headers", "rows_without_crawl"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.example_without_crawl = self.example_without_crawl or other.example_without_crawl
+        for reason, count in other.rejects_by_reason.items():
+            self.rejects_by_reason[reason] = self.rejects_by_reason.get(reason, 0) + count
+        self.damaged += other.damaged
+
     def add_rejects(self, rejects: Sequence[Reject]) -> None:
         """Count *rejects*."""
         self.rejects += len(rejects)
@@ -255,10 +264,15 @@ def write_report(out: Path, report: TableReport, *, disk: Disk) -> None:
     """Write `TABLE.report.json`, which says that the table is whole."""
     file = OutputFile.replacing(beside(out, REPORT_SUFFIX), disk=disk)
     try:
-        file.write(orjson.dumps(asdict(report), option=orjson.OPT_INDENT_2) + b"\n")
+        file.write(report_bytes(report))
         file.seal()
     finally:
         file.close()
+
+
+def report_bytes(report: TableReport) -> bytes:
+    """Return *report* as `TABLE.report.json` holds it."""
+    return orjson.dumps(asdict(report), option=orjson.OPT_INDENT_2) + b"\n"
 
 
 def beside(out: Path, suffix: str) -> Path:
@@ -276,7 +290,7 @@ class RejectsFile:
     """The lines that gave no row, each behind its reason and a tab; no file where there are none."""
 
     def __init__(self, path: Path, *, disk: Disk) -> None:
-        self._path = path
+        self.path = path
         self._disk = disk
         self._file: OutputFile | None = None
 
@@ -284,7 +298,7 @@ class RejectsFile:
         """Take *rejects*."""
         block = b"".join([b"%s\t%s\n" % (reject.reason.encode(), reject.line) for reject in rejects])
         if block:
-            self._file = self._file or OutputFile.replacing(self._path, disk=self._disk)
+            self._file = self._file or OutputFile.replacing(self.path, disk=self._disk)
             self._file.write(block)
 
     def seal(self) -> None:

@@ -1,61 +1,62 @@
-"""The table of a collection over a Spark cluster: the rows and the schema that `making.py` gives.
+"""The table of a collection over a Spark cluster: the rows and the files that `making.py` gives.
 
-Spark reads the lines, hands them to the same functions in batches, and puts the rows in order; each task
-then writes its range of keys with the same writer, or, for a place that is no directory all workers see
-(`s3a://`, `hdfs://`), Spark's own. `rows_of_batches` is the function that Spark maps, and knows nothing
-of it. Needs the extra `amicrawl[spark]` and Java 17.
-
-    spark-submit examples/spark/submit.py merged/ -o table/
+Tasks read lines, a file each; Spark puts them in order by key and second, as octets, for that is all
+that has to cross the network; then each task converts its range of keys and writes it with the writer of
+the local engine. What a task writes lies beside the table until all have done their part: the driver
+moves the files of those that counted into it and removes the rest, so that a task that was killed, tried
+again or run twice leaves nothing there. Inputs and output are paths that all workers see under their
+names, or URIs of stores (`index/location.py`). Needs the extra `amicrawl[spark]` and Java 17.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
+import orjson
 import pyarrow as pa
 
-from amicrawl.disk import Disk
-from amicrawl.errors import InputError, UsageError
+from amicrawl.disk import OPEN_SUFFIX, Disk
+from amicrawl.errors import DamagedFileError, InputError, UsageError
+from amicrawl.index.lines.line_reader import octet_blocks
+from amicrawl.index.location import reachable
 from amicrawl.table.block_rows import rows_of_block
-from amicrawl.table.convert import Reject
 from amicrawl.table.making import (
     REJECTS_SUFFIX,
+    REPORT_SUFFIX,
     RejectsFile,
     TableOptions,
     TableReport,
-    beside,
     file_metadata,
-    prepare,
-    write_report,
+    report_bytes,
 )
-from amicrawl.table.schema import EOT, PARTITION_COLUMNS, SOUGHT_BY_VALUE
-from amicrawl.table.writer import TableWriter, seal
+from amicrawl.table.writer import TableWriter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from amicrawl.index.location import Location
+
 LINE = "line"
-"""The column of octets that `rows_of_batches` reads."""
-REJECTED = "rejected"
-REASON = "reason"
-"""The columns that it adds: the line that gave no row, and why. Null where there is a row."""
+"""The column of octets of lines; in the rows that say what damage there was, null."""
+DAMAGE = "damage"
+ATTEMPTS_SUFFIX = ".attempts"
+"""What stands behind the table's name in that of the directory in which tasks write."""
 _LOOPBACK = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",
 }
-_WRITTEN_FIELDS: list[pa.Field[Any]] = [
-    pa.field("path", pa.string()),
-    pa.field("rows", pa.int64()),
-    pa.field("without_crawl", pa.int64()),
-    pa.field("example", pa.string()),
-]
+_READ_FIELDS: list[pa.Field[Any]] = [pa.field(LINE, pa.binary()), pa.field(DAMAGE, pa.string())]
+_READ = pa.schema(_READ_FIELDS)
+_WRITTEN_FIELDS: list[pa.Field[Any]] = [pa.field("said", pa.binary())]
 _WRITTEN = pa.schema(_WRITTEN_FIELDS)
 
 
@@ -77,6 +78,8 @@ def session(master: str = "") -> Iterator[SparkSession]:
         # One machine talks to itself: nothing has to listen on its network.
         for name, value in _LOOPBACK.items():
             builder = builder.config(name, value)
+    # How many tasks of how many are done is said on a terminal.
+    builder = builder.config("spark.ui.showConsoleProgress", str(sys.stderr.isatty()).lower())
     spark = builder.config("spark.sql.session.timeZone", "UTC").getOrCreate()
     try:
         yield spark
@@ -84,197 +87,172 @@ def session(master: str = "") -> Iterator[SparkSession]:
         spark.stop()
 
 
-def rows_of_batches(
-    batches: Iterable[pa.RecordBatch], options: TableOptions | None = None
-) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of *batches*, whose column `line` holds the octets of lines, and their rejects."""
-    options = options or TableOptions()
-    schema = with_rejects(options.schema.columns)
-    for batch in batches:
-        lines = cast("list[bytes]", batch[LINE].to_pylist())
-        found = rows_of_block(b"\n".join([*lines, b""]), options.schema, place=options.place)
-        rows, rejects = found.rows.cast(options.schema.columns), found.rejects
-        nothing = pa.nulls(rows.num_rows, pa.binary()), pa.nulls(rows.num_rows, pa.string())
-        yield pa.RecordBatch.from_arrays(
-            [
-                column.cast(field.type)
-                for column, field in zip([*rows.columns, *nothing], schema, strict=True)
-            ],
-            schema=schema,
-        )
-        if rejects:
-            yield _reject_rows(rejects, schema)
+def lines_frame(spark: SparkSession, inputs: Sequence[Location]) -> DataFrame:
+    """Return the lines of the CDXJ files *inputs*, as octets, and where a file is damaged."""
+
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            numbers: Any = batch["id"].to_pylist()
+            for number in numbers:
+                yield from batches_of(inputs[number])
+
+    numbers = spark.range(0, len(inputs), 1, numPartitions=len(inputs))
+    return numbers.mapInArrow(read, _spark_schema(_READ))
 
 
-def with_rejects(columns: pa.Schema) -> pa.Schema:
-    """Return *columns* as Spark takes them, with those of a line that gave no row."""
-    # Spark knows moments in microseconds only; the writer makes milliseconds of them again.
-    place = columns.get_field_index("fetch_time")
-    columns = columns.set(place, pa.field("fetch_time", pa.timestamp("us")))
-    return columns.append(pa.field(REJECTED, pa.binary())).append(pa.field(REASON, pa.string()))
-
-
-def table_frame(
-    spark: SparkSession, inputs: Sequence[str], options: TableOptions | None = None
-) -> DataFrame:
-    """Return the table of the CDXJ files *inputs*, paths or URIs that Spark reads, with its rejects.
-
-    Columns are those of the schema and of `with_rejects`; rows come in no order.
-    """
-    options = options or TableOptions()
-
-    def convert(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return rows_of_batches(batches, options)
-
-    # A line is read as its octets: text that is no UTF-8 has to come through, to be a reject.
-    lines = (
-        spark.read.option("lineSep", "\n")
-        .text(list(inputs))
-        .selectExpr(f"CAST(value AS BINARY) AS {LINE}")
-    )
-    return lines.mapInArrow(convert, _spark_schema(with_rejects(options.schema.columns)))
+def batches_of(location: Location) -> Iterator[pa.RecordBatch]:
+    """Yield the lines of a CDXJ file; behind what could be read of a damaged one, what is wrong."""
+    with tempfile.TemporaryDirectory(prefix="amicrawl-") as scratch:
+        path = location.fetched(Path(scratch))
+        try:
+            for octets in octet_blocks(path):
+                yield _batch_of(octets)
+        except DamagedFileError as error:
+            sentence = str(error).replace(str(path), str(location))
+            yield pa.RecordBatch.from_pydict({LINE: [None], DAMAGE: [sentence]}, schema=_READ)
 
 
 def make_table_on_spark(
     spark: SparkSession,
-    inputs: Sequence[Path],
-    out: Path,
+    inputs: Sequence[Location],
+    out: Location,
     *,
-    disk: Disk,
     options: TableOptions | None = None,
     partitions: int = 0,
 ) -> TableReport:
-    """Make the table of the CDXJ files *inputs* in the directory *out*.
+    """Make the table of the CDXJ files *inputs* at *out*.
 
-    All workers have to see files and directory under their names. *partitions* is the number of ranges
-    that keys are cut into, each a file for every crawl and subset; Spark's choice where it is 0. Raises
-    UsageError where *out* holds a table, InputError where Spark cannot read a file: a damaged one stops
-    it, unlike the engine of one machine.
+    *partitions* is the number of ranges that keys are cut into, each a file for every crawl and subset;
+    Spark's choice where it is 0. Raises UsageError where *out* holds a table, InputError where Spark or
+    a store fails.
     """
     options = options or TableOptions()
-    prepare(out, disk=disk)
-    report = TableReport()
-    names = [path.resolve().as_uri() for path in inputs]
-    frame = table_frame(spark, names, options).persist()
-    with _explained():
-        try:
-            _take_rejects(frame, out, report, disk=disk)
-            written = _written(
-                frame, out.resolve(), options, file_metadata(options.schema, inputs), partitions
-            )
-        finally:
-            frame.unpersist()
-    for row in written:
-        report.rows += row["rows"]
-        report.rows_without_crawl += row["without_crawl"]
-        report.example_without_crawl = report.example_without_crawl or row["example"] or ""
-    report.lines = report.rows + report.rejects
-    paths = [Path(row["path"]) for row in written if row["path"]]
-    report.files = len(paths)
-    seal(paths, disk=disk)
-    write_report(out, report, disk=disk)
-    return report
-
-
-def write_anywhere(frame: DataFrame, out: str, options: TableOptions | None = None) -> None:
-    """Write *frame*, of `table_frame`, to the URI *out* with Spark's writer.
-
-    Rejects go to _rejects below it. Rows and columns are the same; Spark writes microseconds, and has no
-    place for the version of the suffix list.
-    """
-    options = options or TableOptions()
-    rows = frame.where(f"{REJECTED} IS NULL").drop(REJECTED, REASON)
-    rows = rows.repartitionByRange("url_surtkey", "fetch_time")
-    rows = rows.sortWithinPartitions(*PARTITION_COLUMNS, "url_surtkey", "fetch_time")
-    writer = rows.write.option("compression", "zstd")
-    for name in SOUGHT_BY_VALUE:
-        if name in options.schema.columns.names:
-            writer = writer.option(f"parquet.bloom.filter.enabled#{name}", "true")
-    (writer if options.flat else writer.partitionBy(*PARTITION_COLUMNS)).parquet(out)
-    rejects = frame.where(f"{REJECTED} IS NOT NULL")
-    rejects.select(REASON, REJECTED).write.mode("ignore").parquet(f"{out.rstrip('/')}/_rejects")
+    attempts = out.beside(ATTEMPTS_SUFFIX)
+    with reachable(out):
+        _refuse_table(out)
+        attempts.remove()
+    metadata = file_metadata(options.schema, [location.as_path for location in inputs])
+    try:
+        with _explained():
+            said = _written(lines_frame(spark, inputs), attempts, options, metadata, partitions)
+        with reachable(out):
+            return seal_table(said, attempts, out)
+    finally:
+        with reachable(out):
+            attempts.remove()
 
 
 def _written(
-    frame: DataFrame, out: Path, options: TableOptions, metadata: dict[str, str], partitions: int
-) -> list[Any]:
-    """Have the tasks write *frame*, each a range of keys, and return what each has written."""
-    by = ["url_surtkey", "fetch_time"]
-    rows = frame.where(f"{REJECTED} IS NULL").drop(REJECTED, REASON)
-    rows = rows.repartitionByRange(partitions, *by) if partitions else rows.repartitionByRange(*by)
-    rows = rows.sortWithinPartitions(*by)
+    lines: DataFrame,
+    attempts: Location,
+    options: TableOptions,
+    metadata: dict[str, str],
+    partitions: int,
+) -> list[dict[str, Any]]:
+    """Have the tasks write *lines*, each a range of keys, and return what each says."""
+    # Texts are compared by their octets, whether they are UTF-8 or not.
+    keyed = lines.selectExpr(
+        LINE,
+        DAMAGE,
+        f"substring_index(CAST({LINE} AS STRING), ' ', 1) AS key",
+        f"left(substring_index(substring_index(CAST({LINE} AS STRING), ' ', 2), ' ', -1), 14) AS second",
+    )
+    by = ["key", "second"]
+    rows = keyed.repartitionByRange(partitions, *by) if partitions else keyed.repartitionByRange(*by)
+    rows = rows.sortWithinPartitions(*by).select(LINE, DAMAGE)
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext  # noqa: PLC0415  # only a worker has one
 
         context = TaskContext.get()
         assert context is not None
-        # A task that is tried again begins with files of its own.
         part = f"part-{context.partitionId():05d}-{context.taskAttemptId()}"
-        return write_part(batches, out, part, options=options, metadata=metadata)
+        yield from write_part(batches, attempts, part, options=options, metadata=metadata)
 
-    written: list[Any] = rows.mapInArrow(write, _spark_schema(_WRITTEN)).collect()
-    return written
+    found = rows.mapInArrow(write, _spark_schema(_WRITTEN)).collect()
+    return [orjson.loads(bytes(row["said"])) for row in found]
 
 
 def write_part(
     batches: Iterable[pa.RecordBatch],
-    out: Path,
+    attempts: Location,
     part: str,
     *,
     options: TableOptions,
     metadata: dict[str, str],
 ) -> Iterator[pa.RecordBatch]:
-    """Write *batches*, rows in order, to files that begin with *part*, and yield what was written.
+    """Write the lines in *batches*, in order, to files below *attempts* that begin with *part*.
 
-    The files keep their `.open` until the driver knows that all tasks have done their part.
+    Yields what was written, and the report: a row of JSON; none where there were no lines.
     """
-    writer = TableWriter(
-        out, options.schema, disk=Disk(), flat=options.flat, metadata=metadata,
-        file_rows=options.file_rows, first_part=part,
-    )  # fmt: skip
-    report = TableReport()
-    try:
-        for batch in batches:
-            rows = batch.cast(options.schema.columns)
-            report.add_rows(rows)
-            writer.add(rows)
-        paths = writer.finish()
-    finally:
-        writer.give_up()
-    if not paths:
-        return
-    first, rest = [str(paths[0])], [str(path) for path in paths[1:]]
-    yield pa.RecordBatch.from_arrays(
-        [
-            pa.array(first + rest, pa.string()),
-            pa.array([report.rows] + [0] * len(rest), pa.int64()),
-            pa.array([report.rows_without_crawl] + [0] * len(rest), pa.int64()),
-            pa.array([report.example_without_crawl] + [""] * len(rest), pa.string()),
-        ],
-        schema=_WRITTEN,
-    )
+    with tempfile.TemporaryDirectory(prefix="amicrawl-") as scratch:
+        here = Path(scratch)
+        writer = TableWriter(
+            here, options.schema, disk=Disk(), flat=options.flat, metadata=metadata,
+            file_rows=options.file_rows, first_part=part,
+        )  # fmt: skip
+        report = TableReport()
+        rejects = RejectsFile(here / f"{part}{REJECTS_SUFFIX}", disk=Disk())
+        try:
+            for batch in batches:
+                report.damaged += [each for each in batch[DAMAGE].to_pylist() if each is not None]
+                lines: Any = batch[LINE].drop_null().to_pylist()
+                found = rows_of_block(b"\n".join([*lines, b""]), options.schema, place=options.place)
+                report.add(found)
+                rejects.add(found.rejects)
+                writer.add(found.rows)
+            paths = writer.finish()
+            rejects.seal()
+        finally:
+            writer.give_up()
+            rejects.close()
+        names = [path.relative_to(here).as_posix() for path in paths]
+        for name in names:
+            attempts.below(name).put(here / f"{name}{OPEN_SUFFIX}")
+        if report.rejects:
+            attempts.below(rejects.path.name).put(rejects.path)
+        if report.lines or report.damaged:
+            said = {"files": names, "report": asdict(report), "rejects": rejects.path.name}
+            yield pa.RecordBatch.from_pydict({"said": [orjson.dumps(said)]}, schema=_WRITTEN)
 
 
-def _take_rejects(frame: DataFrame, out: Path, report: TableReport, *, disk: Disk) -> None:
-    rejects = RejectsFile(beside(out, REJECTS_SUFFIX), disk=disk)
-    try:
-        # One partition at a time comes to the driver.
-        for row in frame.where(f"{REJECTED} IS NOT NULL").select(REJECTED, REASON).toLocalIterator():
-            reject = Reject(bytes(row[REJECTED]), row[REASON])
-            report.add_rejects([reject])
-            rejects.add([reject])
-        rejects.seal()
-    finally:
-        rejects.close()
+def seal_table(said: Sequence[dict[str, Any]], attempts: Location, out: Location) -> TableReport:
+    """Move what tasks have written, and *said*, to where it belongs; return the report of all."""
+    whole = TableReport()
+    with tempfile.TemporaryDirectory(prefix="amicrawl-") as scratch:
+        rejected = Path(scratch) / "rejects"
+        with rejected.open("wb") as file:
+            for each in said:
+                report = TableReport(**each["report"])
+                whole.add_report(report)
+                whole.files += len(each["files"])
+                if report.rejects:
+                    file.write(attempts.below(each["rejects"]).read() or b"")
+        for each in said:
+            for name in each["files"]:
+                attempts.below(name).move_to(out.below(name))
+        if whole.rejects:
+            out.beside(REJECTS_SUFFIX).put(rejected)
+    # It comes last: a table that has one is whole.
+    out.beside(REPORT_SUFFIX).write(report_bytes(whole))
+    return whole
 
 
-def _reject_rows(rejects: Sequence[Reject], schema: pa.Schema) -> pa.RecordBatch:
-    columns = [pa.nulls(len(rejects), field.type) for field in schema][:-2]
-    lines, reasons = zip(*rejects, strict=True)
-    return pa.RecordBatch.from_arrays(
-        [*columns, pa.array(lines, pa.binary()), pa.array(reasons, pa.string())], schema=schema
-    )
+def _refuse_table(out: Location) -> None:
+    present = next((name for name in out.files() if name.endswith(".parquet")), None)
+    if present is not None:
+        raise UsageError(
+            f"{out} holds a table already ({present}). Remove it, or choose another directory."
+        )
+    for suffix in (REPORT_SUFFIX, REJECTS_SUFFIX):
+        out.beside(suffix).remove_file()
+
+
+def _batch_of(octets: bytes) -> pa.RecordBatch:
+    """Return the lines of *octets*, without their LF."""
+    lines: list[bytes | None] = [*octets.split(b"\n")[:-1]]
+    column = pa.array(lines, pa.binary())
+    return pa.RecordBatch.from_arrays([column, pa.nulls(len(lines), pa.string())], schema=_READ)
 
 
 def _spark_schema(columns: pa.Schema) -> Any:
@@ -294,6 +272,3 @@ def _explained() -> Iterator[None]:
     except (PySparkException, Py4JError) as error:
         reason = str(error).partition("\n")[0][:500]
         raise InputError(f"Spark could not make the table: {reason}. Its own log says more.") from error
-
-
-__all__ = ["EOT", "make_table_on_spark", "rows_of_batches", "session", "table_frame", "write_anywhere"]

@@ -6,11 +6,14 @@ import gzip
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from index.archive_files import exchange, packed
+from object_store import CREDENTIALS, ObjectStore
 from spark_engine import needs_spark
 from typer.testing import CliRunner
 
@@ -18,6 +21,8 @@ from amicrawl.cli import app
 from amicrawl.errors import ExitCode
 from amicrawl.index.collection.collecting import jobs_for
 from amicrawl.index.collection.file import MARKS
+from amicrawl.index.collection.placed import PlacedJob, do_placed
+from amicrawl.index.location import Facts, Location
 from amicrawl.index.spark import came_of
 
 PROJECT = Path(__file__).parents[2]
@@ -49,18 +54,81 @@ def files_of(directory: Path) -> dict[str, bytes]:
     }
 
 
+def placed(sources: list[Location], out: Location) -> list[PlacedJob]:
+    jobs = jobs_for(
+        [source.as_path for source in sources], Path(), products=["cdxj"], in_directories=False
+    )
+    return [
+        PlacedJob(job, source, source.facts() or Facts(0, 0), out)
+        for job, source in zip(jobs, sources, strict=True)
+    ]
+
+
+def told(jobs: list[PlacedJob], *numbers: int, is_last: bool = True) -> list[dict[str, Any]]:
+    batches = [pa.record_batch({"id": [number]}) for number in numbers]
+    return list(pa.Table.from_batches(came_of(batches, jobs, is_last=is_last)).to_pylist())
+
+
 def test_what_spark_maps_indexes_each_file_and_a_failure_costs_that_one_only(
     archives: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    (out / MARKS).mkdir(parents=True)
     sources = [archives / "a.warc.gz", archives / "missing.warc.gz"]
-    jobs = jobs_for(sources, out, products=["cdxj"], in_directories=False)
-    batches = [pa.record_batch({"id": [number]}) for number in (1, 0)]
-    came = pa.Table.from_batches(came_of(batches, jobs)).to_pylist()
+    came = told(placed(list(map(Location.of, sources)), Location.of(out)), 1, 0, is_last=False)
     assert [(row["job"], row["error"]) for row in came] == [(1, "InputError"), (0, "")]
     assert str(sources[1]) in came[0]["reason"]
     assert [path.name for path in sorted((out / MARKS).iterdir())] == ["a.warc.cdxj.json"]
+    assert not list(tmp_path.rglob("*.open"))
+
+
+def test_two_attempts_at_one_file_leave_it_whole_whichever_is_last(
+    archives: Path, tmp_path: Path
+) -> None:
+    """A speculative copy of a task, or one that was believed dead."""
+    out = Location.of(tmp_path / "out")
+    (job,) = placed([Location.of(archives / "a.warc.gz")], out)
+    with ThreadPoolExecutor(4) as pool:
+        outcomes = list(pool.map(lambda _: do_placed(job, lambda _: None), range(4)))
+    assert all(outcome == outcomes[0] for outcome in outcomes)
+    assert sorted(out.files()) == ["a.warc.cdxj", "done/a.warc.cdxj.json"]
+    data = out.below("a.warc.cdxj").read()
+    assert data is not None
+    assert data.count(b"\n") == 9
+    late = do_placed(job, lambda _: None)
+    assert late == outcomes[0]
+
+
+def test_what_may_pass_is_raised_for_spark_to_try_again_and_told_at_the_last_attempt(
+    archives: Path, tmp_path: Path
+) -> None:
+    full = tmp_path / "file"
+    full.touch()
+    jobs = placed([Location.of(archives / "a.warc.gz")], Location.of(full / "below a file"))
+    with pytest.raises(OSError, match="below a file"):
+        told(jobs, 0, is_last=False)
+    (row,) = told(jobs, 0)
+    assert row["error"]
+
+
+def test_files_in_a_bucket_are_indexed_into_a_bucket_and_not_twice(
+    archives: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in CREDENTIALS.items():
+        monkeypatch.setenv(name, value)
+    here = str(tmp_path / "here")
+    assert CliRunner().invoke(app, ["index", str(archives), "-o", here]).exit_code == ExitCode.DAMAGED
+    with ObjectStore() as store:
+        for path in archives.iterdir():
+            Location.of(store.url(f"warc/{path.name}")).put(path)
+        command = ["index", store.url("warc"), "-o", store.url("cdxj"), "-j", "1"]
+        first = CliRunner().invoke(app, [*command[:-2], "-j", "2"])
+        assert first.exit_code == ExitCode.DAMAGED, first.output
+        made = store.contents("cdxj")
+        assert {name: made[name] for name in made if name.endswith(".cdxj")} == files_of(Path(here))
+        again = CliRunner().invoke(app, command)
+        assert "3 of them before" in again.output
+        assert again.exit_code == ExitCode.DAMAGED
+        assert store.contents("cdxj") == made
 
 
 def test_spark_is_not_given_standard_input(tmp_path: Path) -> None:
@@ -78,11 +146,11 @@ def test_the_index_over_spark_is_the_index_of_the_local_engine(archives: Path, t
     plain = ["index", str(archives), "-o", str(tmp_path / "plain"), "--jobs", "1"]
     assert CliRunner().invoke(app, plain).exit_code == ExitCode.DAMAGED
     where = ["--master", "local[2]"]
+    given = ["index", str(archives), "-o", str(entry), *where]
     done = subprocess.run(
         [
             *(sys.executable, "-c", _RUNNER),
-            *(*arguments, "-o", str(here), "--engine", "spark", *where, "then"),
-            *("--index", str(archives), "-o", str(entry), *where),
+            *(*arguments, "-o", str(here), "--engine", "spark", *where, "then", *given),
         ],
         cwd=tmp_path,
         env={
@@ -106,9 +174,10 @@ def test_the_index_over_spark_is_the_index_of_the_local_engine(archives: Path, t
 
 
 _RUNNER = """
-import sys, submit
+import sys
 from amicrawl.cli import app
 at = sys.argv.index("then")
-first = app(sys.argv[1:at], standalone_mode=False)
-print("codes:", first, submit.main(sys.argv[at + 1:]))
+codes = [app(sys.argv[1:at], standalone_mode=False)]
+codes.append(app([*sys.argv[at + 1:], "--engine", "spark"], standalone_mode=False))
+print("codes:", *codes)
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import subprocess
@@ -10,16 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
-import pyarrow as pa
 import pyarrow.parquet as pq
 from spark_engine import needs_spark
 
 from amicrawl.disk import Disk
+from amicrawl.index.location import Location
 from amicrawl.table import CCINDEX, EOT, TableOptions, make_table
-from amicrawl.table.convert import converted
 from amicrawl.table.making import REJECTS_SUFFIX, REPORT_SUFFIX, beside, file_metadata
-from amicrawl.table.spark import LINE, REASON, REJECTED, rows_of_batches, with_rejects, write_part
-from amicrawl.table.writer import seal
+from amicrawl.table.spark import DAMAGE, LINE, batches_of, seal_table, write_part
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,73 +52,74 @@ LINES = [
 ]
 
 
-def test_what_spark_maps_gives_the_rows_and_rejects_of_the_local_engine() -> None:
-    batches = [pa.record_batch({LINE: pa.array(part, pa.binary())}) for part in (LINES[:7], LINES[7:])]
-    found = pa.Table.from_batches(rows_of_batches(batches), with_rejects(EOT.columns))
-    sound = found.filter(pa.compute.is_null(found[REJECTED])).drop_columns([REJECTED, REASON])
-    expected = converted(LINES[:-1], EOT)
-    assert sound.cast(EOT.columns).to_pylist() == expected.rows.to_pylist()
-    refused = found.filter(pa.compute.is_valid(found[REJECTED])).select([REJECTED, REASON]).to_pylist()
-    assert [(row[REJECTED], row[REASON]) for row in refused] == expected.rejects
-    assert len(refused) == 4
-
-
-def test_what_a_task_writes_is_what_the_local_engine_writes(tmp_path: Path) -> None:
+def test_what_tasks_write_is_what_the_local_engine_writes(tmp_path: Path) -> None:
     source = tmp_path / "a.cdxj"
-    source.write_bytes(b"\n".join(sorted(LINES)))
-    make_table([source], tmp_path / "local", disk=Disk())
-    batches = rows_of_batches([pa.record_batch({LINE: pa.array(sorted(LINES), pa.binary())})])
-    rows = [batch.filter(batch[REJECTED].is_null()).select(EOT.columns.names) for batch in batches]
-    options, metadata = TableOptions(), file_metadata(EOT, [source])
-    written: Any
-    [written] = write_part(rows, tmp_path / "task", "part-00001-7", options=options, metadata=metadata)
-    assert not list((tmp_path / "task").rglob("*.parquet"))
-    seal([Path(path) for path in written["path"].to_pylist()], disk=Disk())
-    assert sum(written["rows"].to_pylist()) == len(LINES) - 5
+    source.write_bytes(b"".join(line + b"\n" for line in sorted(LINES)))
+    local = make_table([source], tmp_path / "local", disk=Disk())
+    attempts, out = (Location.of(tmp_path / name) for name in ("task.attempts", "task"))
+    (read,) = batches_of(Location.of(source))
+    said = []
+    for number, batch in enumerate((read.slice(0, 200), read.slice(200))):
+        for row in write_part(
+            [batch],
+            attempts,
+            f"part-0000{number}-{7 + number}",
+            options=TableOptions(),
+            metadata=file_metadata(EOT, [source]),
+        ):
+            written: Any = row["said"].to_pylist()
+            said += [json.loads(each) for each in written]
+    assert out.files() == {}, "nothing is in the table until all tasks have done their part"
+    report = seal_table(said, attempts, out)
+    assert (report.lines, report.rows, report.headers) == (local.lines, local.rows, local.headers)
+    assert report.rejects_by_reason == local.rejects_by_reason
     assert facts(tmp_path / "task") == facts(tmp_path / "local")
+    assert rows_that_differ(tmp_path / "task", tmp_path / "local") == []
+    assert rejects_of(tmp_path / "task") == rejects_of(tmp_path / "local")
+
+
+def test_of_a_damaged_file_all_that_can_be_read_is_read_and_the_damage_told(tmp_path: Path) -> None:
+    source = tmp_path / "a.cdxj.gz"
+    source.write_bytes(gzip.compress(b"".join(line + b"\n" for line in LINES[:300]))[:-500])
+    *whole, last = batches_of(Location.of(f"file://{source}"))
+    assert LINES[0] in [line for batch in whole for line in batch[LINE].to_pylist()]
+    told: Any = last[DAMAGE].to_pylist()
+    (damage,) = told
+    assert damage.startswith(f"file://{source}")
+    assert "cannot be unpacked any further" in damage
 
 
 @needs_spark
 def test_the_table_over_spark_is_the_table_of_the_local_engine(tmp_path: Path) -> None:
-    """The command, the entry for spark-submit, and Spark's own writer."""
+    """By the command to a path, and by the entry for spark-submit to a URI."""
     sources = write_sources(tmp_path)
     local, of_cc = tmp_path / "local", tmp_path / "local-cc"
     report = make_table(sources, local, disk=Disk())
     make_table(sources, of_cc, disk=Disk(), options=TableOptions(schema=CCINDEX, flat=True))
-    here, entry, elsewhere = (tmp_path / name for name in ("spark", "entry", "elsewhere"))
-    where = ["--master", "local[2]"]
+    here, entry = tmp_path / "spark", tmp_path / "entry"
+    given = ["table", str(tmp_path / "in"), "--master", "local[2]"]
+    more = ["--schema", "ccindex", "--flat", "--partitions", "2"]
     done = run(
-        ["amicrawl.cli", "table", str(tmp_path / "in"), "-o", str(here), "--engine", "spark", *where],
-        [
-            "submit",
-            str(tmp_path / "in"),
-            "-o",
-            str(entry),
-            "--schema",
-            "ccindex",
-            "--flat",
-            "--partitions",
-            "2",
-            *where,
-        ],
-        ["submit", *map(str, sources), "-o", elsewhere.as_uri(), *where],
+        ["amicrawl.cli", *given, "-o", str(here), "--engine", "spark"],
+        ["submit", *given, "-o", entry.as_uri(), *more],
     )
-    assert "codes: 5 5 0" in done.stdout, done.stderr[-3000:]
+    assert "codes: 5 5" in done.stdout, done.stderr[-3000:]
     assert f"{report.rows:,} rows" in done.stdout
     assert "Filed by month, as crawl=" in done.stdout
-    assert facts(here) == facts(local)
-    assert rows_that_differ(here, local) == []
-    assert facts(entry) == facts(of_cc)
-    assert rows_that_differ(entry, of_cc) == []
-    assert rows_that_differ(elsewhere / "crawl=*", local) == []
-    assert facts(elsewhere, ours=False)["described"] == facts(local)["described"]
-    rejects = [
-        sorted(beside(table, REJECTS_SUFFIX).read_bytes().split(b"\n")) for table in (here, local)
-    ]
-    assert rejects[0] == rejects[1]
-    reports = [json.loads(beside(table, REPORT_SUFFIX).read_bytes()) for table in (here, local)]
-    for name in ("rows", "rejects", "rejects_by_reason", "rows_without_crawl", "suffix_list"):
-        assert reports[0][name] == reports[1][name], name
+    for made, expected in ((here, local), (entry, of_cc)):
+        assert facts(made) == facts(expected)
+        assert rows_that_differ(made, expected) == []
+        assert rejects_of(made) == rejects_of(expected)
+        reports = [json.loads(beside(table, REPORT_SUFFIX).read_bytes()) for table in (made, expected)]
+        for name in ("lines", "rows", "rejects_by_reason", "rows_without_crawl", "suffix_list"):
+            assert reports[0][name] == reports[1][name], name
+        assert {path.suffix for path in made.rglob("*") if path.is_file()} == {".parquet"}
+    assert not list(tmp_path.glob("*.attempts"))
+
+
+def rejects_of(table: Path) -> list[bytes]:
+    """Return the rejects of *table*, in some order."""
+    return sorted(beside(table, REJECTS_SUFFIX).read_bytes().split(b"\n"))
 
 
 def ask(sql: str) -> Any:
@@ -155,8 +155,8 @@ codes = []
 for name, *arguments in json.loads(sys.argv[1]):
     module = importlib.import_module(name)
     try:
-        sys.argv[1:] = arguments
-        codes.append(module.main(arguments) if name == "submit" else module.main())
+        sys.argv[1:] = arguments + (["--engine", "spark"] if name == "submit" else [])
+        module.main()
     except SystemExit as end:
         codes.append(end.code)
 print("codes:", *codes)
@@ -171,12 +171,10 @@ def rows_that_differ(*tables: Path) -> list[Any]:
     return differing
 
 
-def facts(table: Path, *, ours: bool = True) -> dict[str, Any]:
+def facts(table: Path) -> dict[str, Any]:
     """Return what the files of *table* say about themselves, but not how the rows are cut into files."""
-    paths = sorted(path for path in table.rglob("*.parquet") if "_rejects" not in path.parts)
+    paths = sorted(table.rglob("*.parquet"))
     described = ask(f"DESCRIBE SELECT * FROM read_parquet({list(map(str, paths))})").fetchall()
-    if not ours:
-        return {"described": described}
     files = [pq.ParquetFile(path) for path in paths]
     first: Any = files[0]
     assert all(

@@ -16,7 +16,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from amicrawl.disk import OPEN_SUFFIX, Disk, explained
 from amicrawl.errors import InputError, OutputError, UsageError
@@ -32,11 +32,14 @@ if TYPE_CHECKING:
     from datetime import timedelta
     from pathlib import Path
 
-    Told = workers.Progress[FileJob] | workers.Done[FileJob, Outcome] | workers.Lost[FileJob]
-    """What comes of a file."""
-    Run = Callable[[Sequence[FileJob]], Generator[Told]]
-    """Does jobs."""
+    from amicrawl.index.collection.placed import PlacedJob
+    from amicrawl.index.location import Location
 
+    Job: TypeAlias = FileJob | PlacedJob
+    Told = workers.Progress[Any] | workers.Done[Any, Outcome] | workers.Lost[Any]
+    """What comes of a file."""
+    Run = Callable[[Sequence[Any]], Generator[Told]]
+    """Does jobs."""
 
 FAILED = "failed"
 """What a step says, and why, that could not be taken."""
@@ -47,7 +50,7 @@ _LOST_IN_STEPS = (FAILED, "rejects", "skipped", "damaged")
 class Failed(NamedTuple):
     """A file of which nothing was made."""
 
-    source: Path
+    source: Path | Location
     offset: int
     """How far the reading had come when it was last heard of, in bytes."""
     reason: str
@@ -140,18 +143,32 @@ def collect_by(
     if not jobs:
         return Collected()
     _make_directories(jobs[0].out, jobs)
-    collected = Collected(same_names=_same_names(jobs), not_named=_not_named(jobs[0].out, jobs))
+    collected = Collected(same_names=same_names(jobs), not_named=_not_named(jobs[0].out, jobs))
     waiting = _waiting(jobs, collected, disk or Disk(), again=again)
     for job in jobs:
         if job.stem in collected.outcomes:
             came(job, collected.outcomes[job.stem])
-    work = _Work(collected, _Tracker(waiting, len(collected.before)), show, came)
-    work.do_here(waiting) if run is None else work.take(run(waiting))
-    _put_in_order(collected, jobs)
+    if run is None:
+        _Work(collected, _Tracker(waiting, len(collected.before)), show, came).do_here(waiting)
+    else:
+        do_waiting(run, waiting, collected, show=show, came=came)
+    in_order(collected, jobs)
     return collected
 
 
-def _same_names(jobs: Sequence[FileJob]) -> dict[str, int]:
+def do_waiting(
+    run: Run,
+    waiting: Sequence[Job],
+    collected: Collected,
+    *,
+    show: Callable[[State], None],
+    came: Callable[[Any, Outcome | Failed], None],
+) -> None:
+    """Have *run* do what is *waiting*, and take in what comes of it."""
+    _Work(collected, _Tracker(waiting, len(collected.before)), show, came).take(run(waiting))
+
+
+def same_names(jobs: Sequence[FileJob]) -> dict[str, int]:
     """Return which names several of the *jobs* have in an index, and how many of them."""
     names = Counter(job.filename for job in jobs if _INDEXES & set(job.products))
     return {name: count for name, count in sorted(names.items()) if count > 1}
@@ -163,7 +180,7 @@ def _not_named(out: Path, jobs: Sequence[FileJob]) -> int:
         return len({*(out / MARKS).glob("*.json")} - {job.mark for job in jobs})
 
 
-def _put_in_order(collected: Collected, jobs: Sequence[FileJob]) -> None:
+def in_order(collected: Collected, jobs: Sequence[Job]) -> None:
     """Put what came of *jobs* in their order: which of them ended first is chance."""
     outcomes = collected.outcomes
     collected.outcomes = {job.stem: outcomes[job.stem] for job in jobs if job.stem in outcomes}
@@ -177,7 +194,7 @@ class _Work(NamedTuple):
     collected: Collected
     tracker: _Tracker
     show: Callable[[State], None]
-    came: Callable[[FileJob, Outcome | Failed], None]
+    came: Callable[[Any, Outcome | Failed], None]
 
     def take(self, running: Generator[Told]) -> None:
         """Take in all that comes."""
@@ -201,24 +218,25 @@ class _Work(NamedTuple):
             except InputError as error:
                 self.lost(workers.Lost(job, str(error), None, InputError.__name__))
 
-    def progress(self, job: FileJob, at: Progress) -> None:
+    def progress(self, job: Job, at: Progress) -> None:
         self.tracker.progress(job, at)
         self.show(self.tracker.state())
 
-    def done(self, job: FileJob, outcome: Outcome) -> None:
+    def done(self, job: Job, outcome: Outcome) -> None:
         self.collected.outcomes[job.stem] = outcome
         self.tracker.done(job, outcome)
         self.came(job, outcome)
         self.show(self.tracker.state())
 
-    def lost(self, told: workers.Lost[FileJob]) -> None:
+    def lost(self, told: workers.Lost[Any]) -> None:
         if told.error == OutputError.__name__:
             raise OutputError(told.reason)
         offset = told.last.offset if told.last is not None else 0
         is_unreadable = told.error == InputError.__name__
         failed = Failed(told.job.source, offset, told.sentence, is_unreadable)
         self.collected.failed.append(failed)
-        _remove_half_made(told.job)
+        if isinstance(told.job, FileJob):
+            _remove_half_made(told.job)
         self.tracker.failed(told.job)
         self.came(told.job, failed)
         self.show(self.tracker.state())
@@ -227,22 +245,22 @@ class _Work(NamedTuple):
 class _Tracker:
     """Adds up how far the files are."""
 
-    def __init__(self, waiting: Sequence[FileJob], before: int) -> None:
-        self._sizes = {job.stem: _size(job.source) for job in waiting}
+    def __init__(self, waiting: Sequence[Job], before: int) -> None:
+        self._sizes = {job.stem: job.source_bytes for job in waiting}
         self._at: dict[str, Progress] = {}
         self._files = len(waiting) + before
         self._done = before
         self._failed = 0
         self._began = time.monotonic()
 
-    def progress(self, job: FileJob, at: Progress) -> None:
+    def progress(self, job: Job, at: Progress) -> None:
         self._at[job.stem] = at
 
-    def done(self, job: FileJob, outcome: Outcome) -> None:
+    def done(self, job: Job, outcome: Outcome) -> None:
         self._at[job.stem] = Progress(self._sizes[job.stem], outcome.records)
         self._done += 1
 
-    def failed(self, job: FileJob) -> None:
+    def failed(self, job: Job) -> None:
         self._at[job.stem] = Progress(self._sizes[job.stem], 0)
         self._failed += 1
 
@@ -256,13 +274,6 @@ class _Tracker:
             records=sum(at.records for at in self._at.values()),
             seconds=time.monotonic() - self._began,
         )
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
 
 
 def _waiting(jobs: Sequence[FileJob], collected: Collected, disk: Disk, *, again: bool) -> list[FileJob]:

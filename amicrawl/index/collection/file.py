@@ -72,6 +72,14 @@ class FileJob:
     """What came of it before under the same settings, where products of that are there already."""
 
     @property
+    def source_bytes(self) -> int:
+        """How large its source is; 0 where that cannot be seen."""
+        try:
+            return self.source.stat().st_size
+        except OSError:
+            return 0
+
+    @property
     def mark(self) -> Path:
         """Where it is written that the file is done."""
         # Where products share a directory, so do their marks.

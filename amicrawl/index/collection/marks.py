@@ -84,23 +84,32 @@ def read_mark(path: Path, *, source: Path, settings: Mapping[str, str], out: Pat
     Of the products, those are named that are still there, below *out*.
     """
     try:
-        mark = json.loads(path.read_bytes())
-        outcome = _outcome(mark)
         now = source.stat()
-        is_current = (
-            mark["version"] == VERSION
-            and mark["settings"] == settings
-            and (outcome.size, outcome.changed) == (now.st_size, now.st_mtime_ns)
-        )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        outcome = mark_of(path.read_bytes(), now.st_size, now.st_mtime_ns, settings=settings)
+    except OSError:
         return None
-    if not is_current:
+    if outcome is None:
         return None
     there = {
         name: made for name, made in outcome.products.items() if _is_there(out / made.file, made.size)
     }
     # The file may have come here from elsewhere since; what is told of it names it as it is called now.
     return replace(outcome, source=str(source), products=there)
+
+
+def mark_of(data: bytes, size: int, changed: int, *, settings: Mapping[str, str]) -> Outcome | None:
+    """Return what the mark *data* says came of a source of *size* that was *changed* then; else None."""
+    try:
+        mark = json.loads(data)
+        outcome = outcome_of(mark)
+        is_current = (
+            mark["version"] == VERSION
+            and mark["settings"] == settings
+            and (outcome.size, outcome.changed) == (size, changed)
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+    return outcome if is_current else None
 
 
 def with_earlier(outcome: Outcome, earlier: Outcome) -> Outcome:
@@ -125,7 +134,8 @@ def _is_there(path: Path, size: int) -> bool:
         return False
 
 
-def _outcome(mark: dict[str, Any]) -> Outcome:
+def outcome_of(mark: dict[str, Any]) -> Outcome:
+    """Return what *mark*, its fields by name, says; one of several errors where it says nothing."""
     losses = [Loss(int(loss["offset"]), str(loss["reason"])) for loss in mark["losses"]]
     products = {
         str(name): Made(str(made["file"]), int(made["size"]), int(made["entries"]))
