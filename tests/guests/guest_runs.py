@@ -38,6 +38,7 @@ class GuestServer(RawServer):
 
     With *gathers* no request gets its response before so many are in flight, and a while after that, in
     which there may be more: how many a crawl has in flight at most is not a matter of chance then.
+    What is asked for at `/alone` does not wait.
     """
 
     def __init__(
@@ -51,13 +52,14 @@ class GuestServer(RawServer):
         self.most_in_flight = 0
 
     def _respond(self, head: bytes) -> bytes:
+        gathers = self._gathers and b" /alone " not in head
         with self._changed:
             self._in_flight += 1
             self.most_in_flight = max(self.most_in_flight, self._in_flight)
             self._changed.notify_all()
-            if self._gathers:
+            if gathers:
                 self._changed.wait_for(lambda: self.most_in_flight >= self._gathers, _PATIENCE)
-        if self._gathers:
+        if gathers:
             time.sleep(_MORE)
         try:
             return self._made_by(head)

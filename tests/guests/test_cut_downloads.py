@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from archive_reading import rows
 from guests.guest_runs import both, target_of
 from loopback import page
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 BODY = bytes(range(256)) * 80
 ANNOUNCED = page(BODY, "Content-Type: text/plain")
@@ -56,3 +59,13 @@ def test_the_archive_has_what_came_and_says_that_it_was_cut(runs: Any) -> None:
     assert {row["truncated"] for row in kept["cut"] + kept["chunked-cut"]} == {"disconnect"}
     assert not kept["whole"][0]["truncated"]
     assert kept["large-announced"][0]["truncated"] == "unspecified"
+
+
+def test_a_file_that_is_larger_than_what_our_own_spiders_keep_comes_whole(tmp_path: Path) -> None:
+    length = 66 * 1024**2
+    both("large.py", lambda _: page(bytes(length)), tmp_path, settings={"LOG_LEVEL": "INFO"})
+    for which in ("plain", "archived"):
+        (stored,) = (tmp_path / which / "files" / "full").iterdir()
+        assert stored.stat().st_size == length
+    (row,) = rows(tmp_path / "archived" / "ami-out")
+    assert not row["truncated"]

@@ -45,6 +45,20 @@ def test_a_crawl_that_is_stopped_and_resumed_asks_and_scrapes_as_without_the_lin
     assert archived[1].archived == {f"/{number}" for number in range(PAGES)}
 
 
+def test_a_spider_gets_nothing_of_another_one_that_was_stopped_in_the_same_directory(
+    tmp_path: Path,
+) -> None:
+    with GuestServer(answer) as server:
+        stops = {"CLOSESPIDER_PAGECOUNT": "3", "JOBDIR": "walking"}
+        run_on(server, "walking.py", tmp_path, has_line=True, settings=stops)
+        other = run_on(
+            server, "asking.py", tmp_path, has_line=True, arguments={"url": f"{server.url}/14"}
+        )
+    assert other.asked == ["GET /14"]
+    assert [item["page"] for item in other.items] == ["/14"]
+    assert other.archived > {"/0", "/14"}
+
+
 def test_what_waited_when_the_spider_was_killed_is_asked_for_and_read_by_the_next_run(
     tmp_path: Path,
 ) -> None:

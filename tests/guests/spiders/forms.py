@@ -22,6 +22,9 @@ class FormsSpider(Spider):
         elif self.kind == "errback":
             yield FormRequest(f"{self.site}/silent", method="GET", callback=self.parse, errback=self.missed)
 
+        elif self.kind == "unheard":
+            yield FormRequest(f"{self.site}/silent", method="GET")
+
     def parse(self, response, page=0):
         yield {"page": page, "said": response.text}
         if page < 10:
