@@ -16,6 +16,8 @@ from amicrawl.frontier.format.varints import read_uvarint, write_uvarint
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_FEW: Final = 1 << 14
+"""Words that are sorted: 2 ms."""
 _BLOCK: Final = 1 << 14
 """Codes that are looked up at once: numpy widens each to eight bytes for that."""
 
@@ -27,18 +29,31 @@ def _code_width(entries: int) -> int:
 
 def encode_dictionary(words: np.ndarray) -> bytes:
     """Return unsigned *words*, contiguous, as a dictionary and codes."""
-    # Loaded for writing: whoever reads frontier files only has no use for it.
+    entries, numbers = _sorted_out(words) if len(words) <= _FEW else _hashed(words)
+    width = _code_width(len(entries))
+    codes = pack_bits(numbers, width)
+    return b"".join((write_uvarint(len(entries)), entries.tobytes(), bytes((width,)), codes))
+
+
+def _sorted_out(words: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the distinct of *words* by first appearance, and for each word the number of its entry."""
+    entries, firsts, numbers = np.unique(words, return_index=True, return_inverse=True)
+    by_appearance = np.argsort(firsts)
+    places = np.empty(len(entries), np.uint32)
+    places[by_appearance] = np.arange(len(entries), dtype=np.uint32)
+    return entries[by_appearance], places[numbers]
+
+
+def _hashed(words: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the same by Arrow's hash table, in a fifth of the time."""
+    # What Arrow needs for this takes 40 ms to load, at the end of a crawl.
     import pyarrow as pa  # noqa: PLC0415
 
-    # Arrow's hash table keeps the order of appearance; `np.unique` would sort, for five times as long.
     column = pa.Array.from_buffers(
         pa.from_numpy_dtype(words.dtype), len(words), [None, pa.py_buffer(words.data)]
     )
     coded = column.dictionary_encode()
-    entries = _numbers_in(coded.dictionary, words.dtype)
-    width = _code_width(len(entries))
-    codes = pack_bits(_numbers_in(coded.indices, np.dtype(np.uint32)), width)
-    return b"".join((write_uvarint(len(entries)), entries.tobytes(), bytes((width,)), codes))
+    return _numbers_in(coded.dictionary, words.dtype), _numbers_in(coded.indices, np.dtype(np.uint32))
 
 
 def _numbers_in(column: pa.Array[Any], dtype: np.dtype) -> np.ndarray:

@@ -331,3 +331,14 @@ def test_wider_bits_than_needed_are_read_while_the_values_fit() -> None:
     assert decode(3, b"\x10\1\0\2\0", count=2, dtype=np.dtype("u1"), base=5).tolist() == [6, 7]
     with pytest.raises(Malformed, match="value 261"):
         decode(3, b"\x10\1\0\0\1", count=2, dtype=np.dtype("u1"), base=5)
+
+
+@pytest.mark.parametrize("kind", ["u1", "u2", "u4", "u8"])
+def test_short_and_long_pages_have_the_same_dictionary(kind: str) -> None:
+    """Few words are sorted, many are hashed; entries stand by first appearance either way."""
+    words = np.random.default_rng(1).integers(0, 200, 2**14 + 1).astype(kind)
+    short, long = (encode(Encoding.DICT, words[:count])[1] for count in (2**14, 2**14 + 1))
+    codes = 2**14  # of 8 bits each
+    assert long[: len(short)] == short
+    assert len(long) == len(short) + 1
+    assert list(short[-codes:][:2]) == [0, 1]
