@@ -1,17 +1,39 @@
-"""JSON whose values are counted before it is parsed: three bytes can become a dictionary. Pure."""
+"""JSON whose values are counted before it is parsed: three bytes can become a dictionary."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
 MOST_VALUES = 4_000_000
 """Values that a document may have, about; they take some hundred megabytes."""
+LARGEST_FILE = 256 << 20
 
 
-def parsed(content: bytes, *, most: int = MOST_VALUES) -> Any:
-    """Return what *content* says; ValueError where it is no JSON or has more than *most* values."""
+def parsed(
+    content: bytes, *, most: int = MOST_VALUES, loads: Callable[[bytes], Any] = orjson.loads
+) -> Any:
+    """Return what *content* says; ValueError where it is no JSON or has more than *most* values.
+
+    *loads* is `json.loads` where half surrogate pairs may stand in it.
+    """
     if sum(map(content.count, (b",", b"[", b"{"))) > most:
         raise ValueError(f"it has more than {most:,} values")
-    return orjson.loads(content)
+    try:
+        return loads(content)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+
+
+def parsed_file(path: Path, *, loads: Callable[[bytes], Any] = orjson.loads) -> Any:
+    """Return what the file *path* says; OSError, and ValueError as `parsed`, or where it is large."""
+    with path.open("rb") as file:
+        content = file.read(LARGEST_FILE + 1)
+    if len(content) > LARGEST_FILE:
+        raise ValueError(f"it has more than {LARGEST_FILE:,} bytes")
+    return parsed(content, loads=loads)

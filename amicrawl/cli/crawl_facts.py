@@ -13,13 +13,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from amicrawl.capture import Failure
 from amicrawl.disk import OPEN_SUFFIX, DirectoryLock
 from amicrawl.errors import DamagedFileError, InputError, UsageError
+from amicrawl.jsontext import parsed
 from amicrawl.parquet import NotWholeError, ParquetTable
 from amicrawl.record.crawl_json import FILE_NAME, SIZE_LIMIT
 from amicrawl.record.journals import journals
@@ -214,9 +214,9 @@ def _crawl_json(path: Path, notes: list[str]) -> dict[str, Any] | None:
         notes.append(f"{path.name} is larger than {SIZE_LIMIT} bytes and was passed over.")
         return None
     try:
-        crawl = orjson.loads(path.read_bytes())
-    except orjson.JSONDecodeError as error:
-        notes.append(f"{path.name} is not JSON ({error.msg}).")
+        crawl = parsed(path.read_bytes())
+    except ValueError as error:
+        notes.append(f"{path.name} is not JSON that a crawl writes ({error}).")
         return None
     if not isinstance(crawl, dict):
         notes.append(f"{path.name} holds no object.")

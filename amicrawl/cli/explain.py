@@ -25,9 +25,9 @@ from amicrawl.discovery.configured import make_selection
 from amicrawl.errors import InputError, UsageError
 from amicrawl.frontier.states import Status
 from amicrawl.frontier.traps import Trap, classify
-from amicrawl.jsontext import parsed
+from amicrawl.jsontext import parsed_file
 from amicrawl.politeness.robots_policy import RobotsCache, robots_url
-from amicrawl.record.crawl_json import FILE_NAME, SIZE_LIMIT
+from amicrawl.record.crawl_json import FILE_NAME
 from amicrawl.terminal import harmless
 from amicrawl.urls import Canonical, Refused, canonical_form, fetchable
 
@@ -160,9 +160,7 @@ def _rules_of_directory(directory: Path) -> Rules:
     """Return the rules that the crawl in *directory* was made by, as its `crawl.json` says."""
     path = directory / FILE_NAME
     try:
-        if path.stat().st_size > SIZE_LIMIT:
-            raise InputError(f"{path} is larger than a crawl.json can be.")
-        said: Any = parsed(path.read_bytes())
+        said: Any = parsed_file(path)
         settings, asked = dict(said["settings"]), dict(said["asked"])
     except OSError as error:
         raise InputError(f"{directory} holds no crawl: {error.strerror or error}.") from error
@@ -240,7 +238,7 @@ def _of_robots(rules: Rules, url: str) -> Answer:
     if rules.directory is None or isinstance(origin, Refused):
         return Answer("robots", keeps_out=False, says="not asked here")
     try:
-        known = parsed((rules.directory / _ROBOTS).read_bytes())
+        known = parsed_file(rules.directory / _ROBOTS)
         agent, rows = str(known["agent"]), list(known["origins"])
     except (OSError, ValueError, KeyError, TypeError):
         return Answer("robots", keeps_out=False, says="nothing is known")

@@ -19,6 +19,7 @@ import orjson
 
 from amicrawl.config import PREFIX
 from amicrawl.disk import OutputFile
+from amicrawl.jsontext import parsed_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -89,7 +90,7 @@ def changes(before: Mapping[str, Any], now: Policy) -> dict[str, list[str]]:
 def read_policy(frontier: Path) -> dict[str, Any]:
     """Return what was in force last at the directory *frontier*; empty where that is not known."""
     try:
-        known = orjson.loads((frontier / FILE_NAME).read_bytes())
+        known = parsed_file(frontier / FILE_NAME)
     except (OSError, ValueError):
         return {}
     return known if isinstance(known, dict) else {}

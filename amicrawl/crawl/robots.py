@@ -46,6 +46,7 @@ from amicrawl.crawl.ticket import NotYet, Stopped, exception_of, ticket_of
 from amicrawl.crawl.visit import Course, Decision, Ticket
 from amicrawl.disk import OutputFile
 from amicrawl.errors import AmicrawlError
+from amicrawl.jsontext import parsed, parsed_file
 from amicrawl.politeness.robots_policy import (
     Access,
     RobotsCache,
@@ -72,6 +73,7 @@ logger = logging.getLogger(__name__)
 
 _FILE = "robots.json"
 _JOURNAL = "robots.jsonl"
+_LONGEST_NOTE = 16 << 20
 _LARGEST = 512 * 1024
 """Bytes of a robots.txt that are fetched: 500 KiB count (RFC 9309, section 2.5), more for chunks."""
 _MOST_NOTED = 500_000
@@ -354,7 +356,7 @@ def _read(directory: Path, *, agent: str) -> RobotsCache:
     What a killed one had learnt was learnt for the agent that the file beside it names.
     """
     try:
-        known = json.loads((directory / _FILE).read_bytes())
+        known = parsed_file(directory / _FILE, loads=json.loads)
         rows, written_for = known["origins"], known["agent"]
     except (OSError, ValueError, KeyError, TypeError):
         return RobotsCache()
@@ -366,9 +368,9 @@ def _read(directory: Path, *, agent: str) -> RobotsCache:
 
 def _noted(path: Path) -> Iterator[object]:
     """Yield the lines of a journal up to the one that a kill has cut short."""
-    with contextlib.suppress(OSError, ValueError, RecursionError), path.open("rb") as lines:
-        for line in lines:
-            yield json.loads(line)
+    with contextlib.suppress(OSError, ValueError), path.open("rb") as lines:
+        while line := lines.readline(_LONGEST_NOTE):
+            yield parsed(line, loads=json.loads)
 
 
 def _is_row(ticket: Ticket | None) -> bool:

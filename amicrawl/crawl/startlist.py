@@ -5,12 +5,11 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-import orjson
-
 from amicrawl.crawl.arguments import SiteArguments
 from amicrawl.crawl.feeding import offer_seed
 from amicrawl.crawl.run import run_of
 from amicrawl.errors import InputError, UsageError
+from amicrawl.jsontext import parsed_file
 from amicrawl.record.crawl_json import FILE_NAME
 from amicrawl.seed import Seed, open_seed
 from amicrawl.urls import Refused, fetchable, without_userinfo
@@ -49,7 +48,7 @@ def read_starts(arguments: SiteArguments) -> tuple[Seed, ...]:
 def site_crawled_in(directory: Path) -> SiteArguments | None:
     """Return by which arguments the spider `site` crawled into *directory*; None where it did not."""
     try:
-        asked = orjson.loads((directory / FILE_NAME).read_bytes())["asked"]
+        asked = parsed_file(directory / FILE_NAME)["asked"]
         known = {name: str(asked[name]) for name in _OF_SITE if asked.get(name)}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None

@@ -13,10 +13,9 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-import orjson
-
 from amicrawl.disk import DirectoryLock
 from amicrawl.errors import DamagedFileError, UsageError
+from amicrawl.jsontext import parsed
 from amicrawl.record.crawl_json import FILE_NAME, SIZE_LIMIT
 
 if TYPE_CHECKING:
@@ -132,7 +131,7 @@ def _last_crawl(directory: Path, run_id: str) -> LastCrawl | None:
             raise DamagedFileError(
                 path, 0, f"larger than {SIZE_LIMIT} bytes; move it away and start again"
             )
-        told = orjson.loads(path.read_bytes())
+        told = parsed(path.read_bytes())
         started = datetime.fromisoformat(told["started"])
         reason = told["finish_reason"]
         is_cut = reason in _NOT_CLEAN or (reason in _LIMITED and told.get("unfinished") is not False)

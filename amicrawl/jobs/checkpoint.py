@@ -20,7 +20,8 @@ import orjson
 
 from amicrawl.disk import OPEN_SUFFIX, OutputFile, explained
 from amicrawl.errors import OutputError
-from amicrawl.record.bucket import BLOCK, open_bucket
+from amicrawl.jsontext import parsed
+from amicrawl.record.bucket import BLOCK, open_bucket, small_object
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -129,11 +130,11 @@ def _copied(
 
 
 def _listed(bucket: Bucket) -> list[dict[str, Any]]:
-    size = bucket.size(LIST_NAME)
-    if size is None or size > _LARGEST_LIST:
+    content = small_object(bucket, LIST_NAME, largest=_LARGEST_LIST)
+    if content is None:
         raise OutputError(f"{bucket.url} holds no checkpoint.")
     try:
-        read = orjson.loads(b"".join(bucket.blocks(LIST_NAME)))
+        read = parsed(content)
         files = [_checked(file) for file in read["files"]] if read["format"] == FORMAT else []
     except (ValueError, KeyError, TypeError) as error:
         raise OutputError(f"{bucket.url} holds no whole checkpoint.") from error

@@ -26,6 +26,7 @@ from amicrawl.disk import OutputFile
 from amicrawl.errors import InputError
 from amicrawl.jobs import lookup, reading
 from amicrawl.jobs.lease import ident_of_unit
+from amicrawl.jsontext import parsed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -91,7 +92,7 @@ class JobCopy:
         except OSError as error:
             raise InputError(f"{path} cannot be read: {error.strerror}.") from error
         try:
-            return cls._of(orjson.loads(content))
+            return cls._of(parsed(content))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise InputError(
                 f"{path} is not what a crawl remembers of its job ({error}). Remove it if the job is "

@@ -22,7 +22,7 @@ import orjson
 from amicrawl.disk import OutputFile, explained, rename_durably
 from amicrawl.errors import AmicrawlError, OutputError
 from amicrawl.jobs.checkpoint import is_fetched, restore_checkpoint
-from amicrawl.record.bucket import open_bucket
+from amicrawl.record.bucket import open_bucket, small_object
 from amicrawl.record.crawl_json import FILE_NAME, read_crawl_json
 from amicrawl.record.naming import DEFAULT_PREFIX, SUFFIX, number_in, warc_name
 from amicrawl.record.sealed import TABLE_NAME
@@ -161,10 +161,10 @@ def _is_there(name: str, manifest: Manifest) -> bool:
 
 def _manifest(bucket: Bucket) -> Manifest:
     try:
-        size = bucket.size(MANIFEST_NAME)
-        if size is None or size > SIZE_LIMIT:
+        content = small_object(bucket, MANIFEST_NAME, largest=SIZE_LIMIT)
+        if content is None:
             raise OutputError(f"{bucket.url} holds no list of a crawl's files.")
-        manifest = decoded(b"".join(bucket.blocks(MANIFEST_NAME)))
+        manifest = decoded(content)
     except OSError as error:
         raise OutputError(f"{bucket.url} cannot be read: {error}.") from error
     except NotAManifestError as error:

@@ -102,6 +102,25 @@ class DirectoryBucket:
         return self._path / name
 
 
+def small_object(bucket: Bucket, name: str, *, largest: int) -> bytes | None:
+    """Return the object *name* of *bucket*, None where there is none.
+
+    Raises OSError where it has more than *largest* bytes, whatever the store says of its size.
+    """
+    size = bucket.size(name)
+    if size is None:
+        return None
+    content = bytearray()
+    if size <= largest:
+        for block in bucket.blocks(name):
+            content += block
+            if len(content) > largest:
+                break
+    if max(size, len(content)) > largest:
+        raise OSError(f"{name} is larger than {largest:,} bytes, which it cannot be")
+    return bytes(content)
+
+
 def open_bucket(url: str, *, disk: Disk) -> Bucket:
     """Return the bucket at *url*, which is there and may be looked at.
 

@@ -22,7 +22,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from amicrawl.disk import explained, remove_durably
 from amicrawl.errors import AmicrawlError, InputError, OutputError, UsageError
-from amicrawl.record.bucket import BLOCK
+from amicrawl.record.bucket import BLOCK, small_object
 from amicrawl.record.crawl_json import FILE_NAME, listed_files
 from amicrawl.record.members import Members
 from amicrawl.record.naming import SUFFIX
@@ -273,11 +273,8 @@ def _manifest_for(directory: Path, bucket: Bucket) -> Manifest:
 
 def _manifest_in(bucket: Bucket) -> Manifest:
     try:
-        size = bucket.size(MANIFEST_NAME)
-        if size is None:
-            return Manifest()
-        content = b"".join(bucket.blocks(MANIFEST_NAME)) if size <= SIZE_LIMIT else b""
-        return decoded(content)
+        content = small_object(bucket, MANIFEST_NAME, largest=SIZE_LIMIT)
+        return Manifest() if content is None else decoded(content)
     except OSError as error:
         raise OutputError(
             f"{bucket.url} cannot be read: {error}. Check the credentials and the network."

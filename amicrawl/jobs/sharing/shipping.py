@@ -27,7 +27,7 @@ from amicrawl.jobs.checkpoint import is_fetched
 from amicrawl.jobs.sharing.outbox import FILE_NAME, MARK_NAME
 from amicrawl.jobs.sharing.share_record import directory_of
 from amicrawl.jsontext import parsed
-from amicrawl.record.bucket import BLOCK, open_bucket
+from amicrawl.record.bucket import BLOCK, open_bucket, small_object
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from amicrawl.record.bucket import Bucket
 
 MANIFEST = "shipped.json"
-_LARGEST_MANIFEST = 64 << 20
+_LARGEST_MANIFEST = 16 << 20
 _NAME = re.compile(r"(?:frontier/)?[A-Za-z0-9][A-Za-z0-9._-]{0,200}")
 _VERSION = re.compile(r"[0-9a-f]{32}")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -97,9 +97,10 @@ class Shipper:
 
     def _manifest(self, number: int) -> dict[str, Any]:
         prefix = self._prefix(number)
-        if (self._bucket.size(f"{prefix}/{MANIFEST}") or 0) > _LARGEST_MANIFEST:
-            raise InputError(f"{MANIFEST} at {self.url} is larger than {_LARGEST_MANIFEST:,} bytes.")
-        said = _manifest_of(b"".join(self._bucket.blocks(f"{prefix}/{MANIFEST}")))
+        content = small_object(self._bucket, f"{prefix}/{MANIFEST}", largest=_LARGEST_MANIFEST)
+        if content is None:
+            raise OSError(f"there is no {prefix}/{MANIFEST}")
+        said = _manifest_of(content)
         for file in said["files"]:
             # Anything else could be any file of the machine, where the bucket is a directory.
             if file["key"] != f"{prefix}-{said['version']}/{file['name'].replace('/', '-')}":

@@ -350,6 +350,18 @@ ZIPNUM_LINE = b"com,example)/ 20260101000000\tcdx-00000\t0\t%d\t1\n"
 VALUES = b'{"files":[' + b"{}," * 5_000_000 + b"{}]}"
 
 
+def _bucket(directory: Path, content: bytes) -> None:
+    bucket = directory / "bucket"
+    (bucket / "a-part-000").mkdir(parents=True)
+    for name in ("checkpoint.json", "uploaded.json", "a-part-000/shipped.json"):
+        (bucket / name).write_bytes(content)
+    (bucket / "part-000").write_bytes(packed(bytes(MIB), 64))
+
+
+BUCKET = ("bucket",)
+"""What lies there is taken as by who takes over a crawl; a pipeline around it would take minutes."""
+
+
 def directories() -> Iterator[tuple[str, Callable[[Path], None], Sequence[str]]]:
     """Yield the bombs that are directories: ZipNum clusters, and what a crawl has left."""
     block = packed(CDXJ * 1000, 2000)
@@ -360,9 +372,21 @@ def directories() -> Iterator[tuple[str, Callable[[Path], None], Sequence[str]]]
     )
     yield "zipnum: a lying length", partial(_zipnum, line=ZIPNUM_LINE % 10**15, block=b"x"), ZIPNUM
     yield "zipnum: a line without end", partial(_zipnum, line=b"x" * (9 * MIB), block=b"x"), ZIPNUM
-    for name in ("crawl.json", "uploaded.json", "robots.json"):
+    for name in ("crawl.json", "uploaded.json", "frontier/robots.json"):
         yield f"{name} of values", partial(_crawl, name=name, content=VALUES), CRAWLED
         yield f"{name} that is nested", partial(_crawl, name=name, content=NESTED), CRAWLED
+    listed = b'{"format":1,"version":"%s","bucket":"","files":[' % (b"0" * 32)
+    file = b'{"name":"frontier/super","part":"part-000","key":"","size":%s,"sha256":"%s"}'
+    for what, content in {
+        "values": listed + b"{}," * 4_000_000 + b"{}]}",
+        "files": listed + b",".join([file % (b"1", b"0" * 64)] * 50_000) + b"]}",
+        "nesting": listed + NESTED,
+        "a size of digits": listed + file % (b"9" * 500_000, b"0" * 64) + b"]}",
+        "a lying size": listed + file % (b"1", b"0" * 64) + b"]}",
+        "spaces": listed + b" " * (80 * MIB),
+        "a name": listed + b'{"name":"' + b"x" * (8 * MIB) + b'"}]}',
+    }.items():
+        yield f"bucket: lists of {what}", partial(_bucket, content=content), BUCKET
     journal = b'{"url":"' + b"x" * MIB
     yield "a journal of rows", partial(_crawl, name="captures-00000.open", content=journal * 8), CRAWLED
     warc = packed(record() * 100, 300)

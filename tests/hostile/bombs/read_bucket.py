@@ -1,0 +1,40 @@
+"""Reads what lies in a bucket as a pipeline and a worker do that take over a crawl, without either."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from amicrawl.disk import Disk
+from amicrawl.errors import AmicrawlError, ExitCode
+from amicrawl.jobs.checkpoint import restore_checkpoint
+from amicrawl.jobs.sharing.shipping import Shipper
+from amicrawl.jobs.shelf import fetch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def main() -> int:
+    """Have everything that takes from the bucket in the working directory take from it."""
+    url, out = Path("bucket").absolute().as_uri(), Path("out").absolute()
+    takers: dict[str, Callable[[Path], object]] = {
+        "checkpoint": lambda to: restore_checkpoint(to, url, disk=Disk()),
+        "shelf": lambda to: fetch(to, url, checkpoints=[], disk=Disk()),
+        "partition": lambda to: Shipper(url, "a", disk=Disk(), machine="m").fetch(0, to),
+    }
+    codes = [ExitCode.DONE]
+    for name, take in takers.items():
+        directory = out / name
+        directory.mkdir(parents=True)
+        try:
+            take(directory)
+        except AmicrawlError as error:
+            sys.stderr.write(f"{name}: {str(error)[:2000]}\n")
+            codes.append(error.exit_code)
+    return int(max(codes))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
