@@ -50,7 +50,7 @@ MatchType = Annotated[
 From = Annotated[str, typer.Option("--from", help="Captures from then on.", metavar="TIME")]
 To = Annotated[str, typer.Option("--to", help="Captures up to then.", metavar="TIME")]
 ResolveRevisits = Annotated[
-    bool, typer.Option("--resolve-revisits", help="Say of revisits where their original lies.")
+    bool, typer.Option("--resolve-revisits", help="Add the position of the original to revisits.")
 ]
 Filters = Annotated[
     list[str] | None,
@@ -58,16 +58,16 @@ Filters = Annotated[
 ]
 Collapse = Annotated[
     list[str] | None,
-    typer.Option(help="Only the first of neighbours alike in FIELD[:N] (may be repeated).", metavar="F"),
+    typer.Option(help="Only the first of neighbours equal in FIELD[:N] (may be repeated).", metavar="F"),
 ]
 Sort = Annotated[str, typer.Option(help="reverse or closest.")]
-Closest = Annotated[str, typer.Option(help="Order by distance to it.", metavar="TIME")]
-Offset = Annotated[int, typer.Option(min=0, help="Lines to pass over.")]
-Limit = Annotated[int, typer.Option(help="Most lines; negative for the last ones.")]
-Fields = Annotated[str, typer.Option(help="Fields to show, with commas.")]
+Closest = Annotated[str, typer.Option(help="Order by distance to TIME.", metavar="TIME")]
+Offset = Annotated[int, typer.Option(min=0, help="Lines to skip.")]
+Limit = Annotated[int, typer.Option(help="Maximum number of lines; negative: the last ones.")]
+Fields = Annotated[str, typer.Option(help="Fields to show, comma-separated.")]
 Output = Annotated[str, typer.Option(help="cdxj, json or text.")]
-Page = Annotated[int, typer.Option(min=-1, help="One page, from 0; -1 for everything.")]
-PageSize = Annotated[int, typer.Option("--page-size", min=0, help="Blocks of a page.")]
+Page = Annotated[int, typer.Option(min=-1, help="Page number, from 0; -1: everything.")]
+PageSize = Annotated[int, typer.Option("--page-size", min=0, help="Blocks per page.")]
 ShowNumPages = Annotated[bool, typer.Option("--show-num-pages", help="Only count the pages.")]
 
 
@@ -142,10 +142,10 @@ IndexFiles = Annotated[
     typer.Argument(metavar="PATH...", help="CDXJ or CDX files, packed or not, or directories of them."),
 ]
 ClusterDirectory = Annotated[Path, typer.Option("-o", "--out", help="Directory for the cluster.")]
-BlockLines = Annotated[int, typer.Option("--block-lines", min=1, help="Lines of a block.", metavar="N")]
-ShardLines = Annotated[int, typer.Option("--shard-lines", min=1, help="Lines of a shard.", metavar="N")]
+BlockLines = Annotated[int, typer.Option("--block-lines", min=1, help="Lines per block.", metavar="N")]
+ShardLines = Annotated[int, typer.Option("--shard-lines", min=1, help="Lines per shard.", metavar="N")]
 Title = Annotated[str, typer.Option(help="Title of the collection.")]
-Replace = Annotated[bool, typer.Option("--replace", help="Replace a cluster that is there.")]
+Replace = Annotated[bool, typer.Option("--replace", help="Replace an existing cluster.")]
 
 
 @app.command()
@@ -195,8 +195,8 @@ def _tell(line: bytes, reason: str) -> None:
 
 
 Host = Annotated[str, typer.Option(help="Address to listen on.")]
-Port = Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 for any that is free.")]
-Public = Annotated[bool, typer.Option("--public", help="Allow a host that others can reach.")]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="Port; 0: any free one.")]
+Public = Annotated[bool, typer.Option("--public", help="Allow addresses that other machines can reach.")]
 
 
 @app.command()

@@ -51,15 +51,15 @@ Files = Annotated[
     list[str], typer.Argument(help="WARC or ARC files, directories of them, or URIs of either.")
 ]
 Out = Annotated[str, typer.Option("-o", "--out", help="Directory or URI of the collection.")]
-Products = Annotated[str, typer.Option(help=f"What to make, by commas: {_NAMES}.")]
-CompatOption = Annotated[Compat, typer.Option(help="Whose index lines are written, to the byte.")]
-Post = Annotated[bool, typer.Option("--post", help="Make the body of a POST part of its key.")]
-DirRoot = Annotated[
-    str | None, typer.Option(help="The index names files by their path below this directory.")
+Products = Annotated[str, typer.Option(help=f"Products to build, comma-separated: {_NAMES}.")]
+CompatOption = Annotated[
+    Compat, typer.Option(help="Reproduce the index lines of this tool byte for byte.")
 ]
+Post = Annotated[bool, typer.Option("--post", help="Make the body of a POST part of its key.")]
+DirRoot = Annotated[str | None, typer.Option(help="Record file names relative to this directory.")]
 Patience = Annotated[
     int,
-    typer.Option(min=1, help="Seconds without a word after which a process is ended.", metavar="S"),
+    typer.Option(min=1, help="End a process that is silent for so many seconds.", metavar="S"),
 ]
 
 

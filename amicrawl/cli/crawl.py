@@ -36,34 +36,36 @@ What = Annotated[
 Out = Annotated[
     str,
     typer.Option(
-        *("-o", "--out"), metavar="DIR", help="Directory for the output, before a file's; else ami-out."
+        *("-o", "--out"),
+        metavar="DIR",
+        help="Output directory; overrides the crawl file. ami-out by default.",
     ),
 ]
 Settings = Annotated[
     list[str] | None,
-    typer.Option("-s", "--set", metavar="NAME=VALUE", help="A setting, in place of a crawl file's."),
+    typer.Option("-s", "--set", metavar="NAME=VALUE", help="Set a setting; overrides the crawl file."),
 ]
 Arguments = Annotated[
     list[str] | None,
-    typer.Option("-a", metavar="NAME=VALUE", help="A spider argument, in place of a crawl file's."),
+    typer.Option("-a", metavar="NAME=VALUE", help="Set a spider argument; overrides the crawl file."),
 ]
 Processes = Annotated[
     str,
     typer.Option(
         metavar="N",
-        help="Crawl with N processes, each some of the hosts; auto: one a core.",
+        help="Crawl with N processes that share the hosts; auto: one per core.",
         show_default="1",
     ),
 ]
 Delay = Annotated[
     float | None,
-    typer.Option(min=0, metavar="SECONDS", help="Between two requests to a host; 1 by default."),
+    typer.Option(min=0, metavar="SECONDS", help="Delay between two requests to a host; 1 by default."),
 ]
 Depth = Annotated[
-    int | None, typer.Option(min=0, metavar="N", help="Links that are followed from a start URL.")
+    int | None, typer.Option(min=0, metavar="N", help="Maximum number of links from a start URL.")
 ]
 RobotsPolicy = Annotated[
-    Robots | None, typer.Option("--robots", help="What robots.txt decides; obey by default.")
+    Robots | None, typer.Option("--robots", help="Whether robots.txt is obeyed; obey by default.")
 ]
 Operator = Annotated[
     str, typer.Option(metavar="CONTACT", help="Who crawls: a URL or e-mail address, sent to servers.")
@@ -74,13 +76,13 @@ MaxTime = Annotated[
 ]
 Ignore = Annotated[
     list[str] | None,
-    typer.Option(metavar="REGEX", help="Leave out links that match; may be repeated."),
+    typer.Option(metavar="REGEX", help="Do not follow links that match; may be repeated."),
 ]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print errors only.")]
 Verbose = Annotated[
-    int, typer.Option("-v", "--verbose", count=True, help="Print the log; twice: all of it.")
+    int, typer.Option("-v", "--verbose", count=True, help="Print the log; twice: at level DEBUG.")
 ]
-Now = Annotated[bool, typer.Option("--now", help="Crawl even if the schedule says: later.")]
+Now = Annotated[bool, typer.Option("--now", help="Crawl even if the schedule says it is not due.")]
 
 
 def crawl(

@@ -30,46 +30,49 @@ app = typer.Typer(
     help="Watch and control jobs in a browser or over HTTP.",
     invoke_without_command=True,
 )
-user_app = typer.Typer(no_args_is_help=True, help="Say who may sign in to the dashboard.")
+user_app = typer.Typer(no_args_is_help=True, help="Manage the users of the dashboard.")
 app.add_typer(user_app, name="user")
 
-Host = Annotated[str, typer.Option(help="Where to listen. Others than this machine need --users.")]
-Port = Annotated[int, typer.Option(min=0, max=65535, help="At which port; 0 for a free one.")]
+Host = Annotated[
+    str, typer.Option(help="Address to listen on; any but this machine's own needs --users.")
+]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="Port; 0: any free one.")]
 UsersOrNone = Annotated[
     Path | None,
     typer.Option(
-        help="Who may sign in; without it everybody on this machine is an admin.",
+        help="Users file; without it every user of this machine is an admin.",
         envvar=_USERS,
         metavar="FILE",
     ),
 ]
 Archives = Annotated[
     Path | None,
-    typer.Option(help="Where the directories of jobs lie, for their summaries.", metavar="DIR"),
+    typer.Option(help="Directory of the jobs' archives, for their summaries.", metavar="DIR"),
 ]
 AllowHost = Annotated[
     list[str] | None,
-    typer.Option(help="A further name that the dashboard is reached by.", metavar="NAME"),
+    typer.Option(help="A further host name of the dashboard.", metavar="NAME"),
 ]
 TrustedProxy = Annotated[
     list[str] | None,
     typer.Option(
-        help="An address or network of proxies whose X-Forwarded-For and -Proto are believed.",
+        help="Address or network of proxies whose X-Forwarded-For and -Proto are trusted.",
         metavar="NETWORK",
     ),
 ]
-Certificate = Annotated[
-    Path | None, typer.Option(help="A certificate, to be reached over HTTPS.", metavar="FILE")
-]
+Certificate = Annotated[Path | None, typer.Option(help="Certificate for HTTPS.", metavar="FILE")]
 JobsPerUser = Annotated[
-    int, typer.Option(min=0, help="Jobs of one user that may wait or run; 0: any number.", metavar="N")
+    int,
+    typer.Option(
+        min=0, help="Maximum number of pending and running jobs per user; 0: no limit.", metavar="N"
+    ),
 ]
-Key = Annotated[Path | None, typer.Option(help="Its key.", metavar="FILE")]
+Key = Annotated[Path | None, typer.Option(help="Private key of the certificate.", metavar="FILE")]
 UsersFile = Annotated[
     Path, typer.Option("--users", help="The users file.", envvar=_USERS, metavar="FILE")
 ]
 NewName = Annotated[str, typer.Argument(help="Letters, digits, _ and -.")]
-NameToRemove = Annotated[str, typer.Argument(help="Whom to remove.")]
+NameToRemove = Annotated[str, typer.Argument(help="Name of the user.")]
 RoleName = Annotated[str, typer.Option(help="view, operate or admin.")]
 Token = Annotated[bool, typer.Option("--token", help="Print a new token for programs; set no password.")]
 
@@ -137,13 +140,13 @@ def add(name: NewName, role: RoleName, users: UsersFile, token: Token = False) -
 
 @user_app.command("remove")
 def remove(name: NameToRemove, users: UsersFile) -> None:
-    """Take NAME out, with all tokens; a dashboard that runs obeys at once."""
+    """Remove NAME with all tokens; takes effect at once."""
     _users(users).remove(name)
 
 
 @user_app.command("ls")
 def ls(users: UsersFile) -> None:
-    """List who may sign in."""
+    """List the users."""
     for user in _users(users).all().values():
         how = ["a password"] * (user.password is not None) + [f"{len(user.tokens)} tokens"] * bool(
             user.tokens

@@ -18,5 +18,5 @@ class Engine(StrEnum):
 EngineOption = Annotated[Engine, typer.Option(help="This machine, or a Spark cluster.")]
 Master = Annotated[
     str,
-    typer.Option(help="Spark's master; where none is given, what spark-submit says.", metavar="URL"),
+    typer.Option(help="Spark master URL; spark-submit's by default.", metavar="URL"),
 ]

@@ -58,18 +58,18 @@ class Answer:
     says: str
 
 
-Url = Annotated[str, typer.Argument(metavar="URL", help="The URL, as a page names it.")]
+Url = Annotated[str, typer.Argument(metavar="URL", help="The URL, as it stands in a page.")]
 Directory = Annotated[
-    Path | None, typer.Option("--dir", help="The output of a crawl: its rules, what it knows.")
+    Path | None, typer.Option("--dir", help="Output directory of a crawl: use its rules and its state.")
 ]
-Config = Annotated[Path | None, typer.Option(help="A crawl file: by its rules.")]
+Config = Annotated[Path | None, typer.Option(help="Use the rules of a crawl file.")]
 Starts = Annotated[list[str] | None, typer.Option(metavar="URL", help="A start URL (may be repeated).")]
 Depth = Annotated[str, typer.Option(help="With --start: inf or shallow.")]
 Hops = Annotated[int | None, typer.Option(min=0, help="Links between a start URL and URL; default 1.")]
 Requisite = Annotated[
-    bool, typer.Option("--requisite", help="A page needs it to be shown (image, style sheet).")
+    bool, typer.Option("--requisite", help="The URL is a page requisite (image, style sheet).")
 ]
-Parent = Annotated[str | None, typer.Option("--from", metavar="URL", help="The page that names it.")]
+Parent = Annotated[str | None, typer.Option("--from", metavar="URL", help="The page that links to it.")]
 
 
 def explain(

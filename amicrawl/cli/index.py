@@ -47,10 +47,10 @@ Blocks = Annotated[
     ),
 ]
 BlockLines = Annotated[
-    int, typer.Option("-l", "--block-lines", min=1, help="Lines of a block of -c and --zipnum.")
+    int, typer.Option("-l", "--block-lines", min=1, help="Lines per block of -c and --zipnum.")
 ]
-CompatOption = Annotated[Compat, typer.Option(help="Whose lines are written, to the byte.")]
-LayoutOption = Annotated[Layout, typer.Option("--format", help="What a line looks like.")]
+CompatOption = Annotated[Compat, typer.Option(help="Reproduce the lines of this tool byte for byte.")]
+LayoutOption = Annotated[Layout, typer.Option("--format", help="Format of a line.")]
 Post = Annotated[
     bool, typer.Option("--post", "-p", help="Make method and body of a POST or PUT part of its key.")
 ]
@@ -58,23 +58,25 @@ Every = Annotated[
     bool, typer.Option("--all", help="Index requests, warcinfo and all other records too.")
 ]
 Records = Annotated[
-    str, typer.Option(help="Types of records that have lines, by commas, or all.", metavar="TYPES")
+    str, typer.Option(help="Record types to index, comma-separated, or all.", metavar="TYPES")
 ]
 Fields = Annotated[
     str,
-    typer.Option("-f", "--fields", help="More fields, by commas: recordid, http:NAME, a WARC field."),
+    typer.Option(
+        "-f", "--fields", help="Further fields, comma-separated: recordid, http:NAME, a WARC field."
+    ),
 ]
 OnlyFields = Annotated[
-    str, typer.Option("-rf", "--only-fields", help="All fields that a line is to have, by commas.")
+    str, typer.Option("-rf", "--only-fields", help="Exactly these fields, comma-separated.")
 ]
 RecordDigests = Annotated[
     bool, typer.Option("-d", "--record-digests", help="Add SHA-256 of each record's bytes as stored.")
 ]
 DirRoot = Annotated[
-    str | None, typer.Option("--dir-root", help="Name files by their path below this directory.")
+    str | None, typer.Option("--dir-root", help="Record file names relative to this directory.")
 ]
 Packed = Annotated[bool, typer.Option("--gzip", help="Compress the index with gzip.")]
-Again = Annotated[bool, typer.Option("--again", help="Do again what is done.")]
+Again = Annotated[bool, typer.Option("--again", help="Rebuild what is done already.")]
 
 
 def index(

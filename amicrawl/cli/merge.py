@@ -20,9 +20,7 @@ Sidecars = Annotated[
     list[Path],
     typer.Argument(metavar="SIDECARS...", help="Sidecars (WARC, or their CDXJ), and directories."),
 ]
-Out = Annotated[
-    Path, typer.Option("-o", "--out", help="Directory of what is merged.", metavar="DIRECTORY")
-]
+Out = Annotated[Path, typer.Option("-o", "--out", help="Output directory.", metavar="DIRECTORY")]
 ByKey = Annotated[
     bool, typer.Option("--by-key", help="Match by key and second only, as merge_cdxj does.")
 ]

@@ -43,25 +43,32 @@ _BUCKET = "AMICRAWL_BUCKET"
 app = typer.Typer(invoke_without_command=True, add_completion=False)
 
 
-Slots = Annotated[int, typer.Option("--slots", min=1, max=200, help="Jobs at a time.")]
-Name = Annotated[str, typer.Option("--name", metavar="NICK", help="Its name, else that of the machine.")]
-Data = Annotated[Path, typer.Option("--data", help="Directory of the jobs' directories.")]
+Slots = Annotated[int, typer.Option("--slots", min=1, max=200, help="Jobs at once.")]
+Name = Annotated[
+    str, typer.Option("--name", metavar="NICK", help="Name of the pipeline; the machine's by default.")
+]
+Data = Annotated[Path, typer.Option("--data", help="Directory that holds a directory per job.")]
 Large = Annotated[bool, typer.Option("--large", help="Take jobs from pending-large, too.")]
 ShallowOnly = Annotated[
     bool, typer.Option("--shallow-only", help="Take shallow jobs only, from pending-ao.")
 ]
 FinishJobs = Annotated[
-    bool, typer.Option("--finish-jobs", help="The first signal lets running jobs come to their end.")
+    bool, typer.Option("--finish-jobs", help="On the first signal, finish running jobs.")
 ]
 Lease = Annotated[
     float,
-    typer.Option("--lease", min=2, max=3600, help="Seconds after which a silent crawl is dead."),
+    typer.Option(
+        "--lease",
+        min=2,
+        max=3600,
+        help="Seconds without a heartbeat after which a crawl counts as dead.",
+    ),
 ]
 MinFree = Annotated[
-    str, typer.Option("--min-free", metavar="SIZE", help="Take no job with less room on the disk.")
+    str, typer.Option("--min-free", metavar="SIZE", help="Take no job with less free disk space.")
 ]
 Failures = Annotated[
-    int, typer.Option("--failures", min=1, help="Crashes in a row that end a job as failed.")
+    int, typer.Option("--failures", min=1, help="Consecutive crashes after which a job is failed.")
 ]
 Settings = Annotated[
     list[str] | None,
@@ -69,16 +76,18 @@ Settings = Annotated[
 ]
 KeepFor = Annotated[
     float,
-    typer.Option("--keep-for", min=0, help="Seconds a job given back waits for who has its files."),
+    typer.Option(
+        "--keep-for",
+        min=0,
+        help="Seconds that a returned job is reserved for the machine with its files.",
+    ),
 ]
-Bucket = Annotated[
-    str, typer.Option("--bucket", metavar="URL", help="Where the jobs' files go, each to its path.")
-]
+Bucket = Annotated[str, typer.Option("--bucket", metavar="URL", help="Bucket for the jobs' files.")]
 WhichPipeline = Annotated[str, typer.Argument(help="Name or key of a pipeline.", show_default=False)]
-Finish = Annotated[bool, typer.Option("--finish", help="Let its running jobs come to their end.")]
+Finish = Annotated[bool, typer.Option("--finish", help="Finish running jobs first.")]
 CheckpointEvery = Annotated[
     float,
-    typer.Option("--checkpoint-every", min=1, help="Seconds between two copies to the bucket."),
+    typer.Option("--checkpoint-every", min=1, help="Seconds between checkpoints in the bucket."),
 ]
 
 
@@ -173,7 +182,7 @@ app.command("ls")(list_pipelines)
 def drain(
     name: WhichPipeline, finish: Finish = False, redis: RedisOption = None, prefix: PrefixOption = None
 ) -> None:
-    """Tell the pipeline NAME to take no more jobs, to give back those it has, and to end."""
+    """Drain the pipeline NAME: it takes no more jobs, returns those it has, and ends."""
     for key in tell_to_drain(job_store(redis, prefix), name, how="finish" if finish else "release"):
         typer.echo(f"{key} was told to stop")
 

@@ -13,7 +13,7 @@ from amicrawl.errors import ExitCode
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-Processes = Annotated[int, typer.Option("-j", "--jobs", min=0, help="Processes; 0 for one a processor.")]
+Processes = Annotated[int, typer.Option("-j", "--jobs", min=0, help="Processes; 0: one per processor.")]
 
 
 def as_many(processes: int) -> int:

@@ -31,34 +31,38 @@ TablePath = Annotated[
     typer.Argument(help="A table, a captures.parquet, or a directory of either.", show_default=False),
 ]
 QuestionName = Annotated[
-    str | None, typer.Argument(help="The question; --list shows all.", show_default=False)
+    str | None, typer.Argument(help="Name of a query; --list shows all.", show_default=False)
 ]
 Sql = Annotated[
     str | None,
-    typer.Option("--sql", metavar="SQL", help="Ask this instead; - reads standard input."),
+    typer.Option("--sql", metavar="SQL", help="Run this SQL instead; - reads standard input."),
 ]
 Parameters = Annotated[
-    list[str] | None, typer.Option("--param", "-p", metavar="K=V", help="Choose a parameter.")
+    list[str] | None, typer.Option("--param", "-p", metavar="K=V", help="Set a parameter of the query.")
 ]
 FormatName = Annotated[
     str | None,
-    typer.Option("--format", metavar="|".join(FORMATS), help="Else as FILE ends, else table."),
+    typer.Option(
+        "--format",
+        metavar="|".join(FORMATS),
+        help="Output format; by default that of FILE's suffix, else table.",
+    ),
 ]
 Out = Annotated[Path | None, typer.Option("-o", "--out", metavar="FILE", help="Write to this file.")]
-Listed = Annotated[bool, typer.Option("--list", help="Show the questions, or those PATH knows.")]
+Listed = Annotated[bool, typer.Option("--list", help="List the queries, or those that PATH supports.")]
 Show = Annotated[bool, typer.Option("--show", help="Show the SQL instead of running it.")]
 Warc = Annotated[
     Path | None,
-    typer.Option(metavar="DIR", help="Write the records of the answer to WARC files there."),
+    typer.Option(metavar="DIR", help="Write the records found to WARC files in DIR."),
 ]
 Archives = Annotated[
-    Path, typer.Option(metavar="DIR", help="Where the WARC files of the index lie, for --warc.")
+    Path, typer.Option(metavar="DIR", help="Directory of the indexed WARC files, for --warc.")
 ]
 PerFile = Annotated[
-    int, typer.Option(min=0, metavar="N", help="Records of a file of --warc; 0 for all in one.")
+    int, typer.Option(min=0, metavar="N", help="Records per file of --warc; 0: all in one.")
 ]
 Unrestricted = Annotated[
-    bool, typer.Option("--unrestricted", help="Let --sql read and write whatever you may.")
+    bool, typer.Option("--unrestricted", help="Let --sql read and write any file you can.")
 ]
 
 

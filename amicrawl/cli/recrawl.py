@@ -15,7 +15,7 @@ Before = Annotated[
     typer.Option(
         "--before",
         metavar="DATE",
-        help="Also what is due until then, as in 2027-01-31; a far date takes every URL.",
+        help="Include what is due until then, for example 2027-01-31; a far date takes every URL.",
         show_default="now",
     ),
 ]

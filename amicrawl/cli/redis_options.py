@@ -19,12 +19,12 @@ RedisOption = Annotated[
     typer.Option(
         "--redis",
         metavar="URL",
-        help="redis://host:port/db, or rediss:// for TLS. Else REDIS_URL of project or environment.",
+        help="redis://host:port/db, or rediss:// for TLS; REDIS_URL by default.",
     ),
 ]
 PrefixOption = Annotated[
     str | None,
-    typer.Option("--prefix", metavar="TEXT", help=f"In front of every key. Else {PREFIX_SETTING}."),
+    typer.Option("--prefix", metavar="TEXT", help=f"Prefix of every key; {PREFIX_SETTING} by default."),
 ]
 
 _NAMES = ("REDIS_URL", "REDIS_HOST", "REDIS_PORT", "REDIS_DB", "REDIS_PARAMS", PREFIX_SETTING)

@@ -23,8 +23,8 @@ Without = Annotated[
     list[str] | None,
     typer.Option(help=f"A detector to leave out: {', '.join(KINDS)}.", metavar="NAME"),
 ]
-Operator = Annotated[str, typer.Option(help="Who runs this, for the warcinfo record.")]
-PublisherName = Annotated[str, typer.Option(help="Whose the sidecars are, for the warcinfo record.")]
+Operator = Annotated[str, typer.Option(help="The warcinfo record's operator.")]
+PublisherName = Annotated[str, typer.Option(help="The warcinfo record's publisher.")]
 
 
 def sidecar(  # noqa: PLR0917  # typer makes options of them

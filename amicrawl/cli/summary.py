@@ -42,7 +42,7 @@ Paths = Annotated[
         help="CDX, CDXJ, ZipNum directory, Parquet table, captures.parquet, JSON; - is stdin."
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON that can be added to others.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON that can be merged with others.")]
 AsText = Annotated[bool, typer.Option("--text", help="Print text (the default).")]
 Html = Annotated[Path | None, typer.Option("--html", help="Write a page with charts.", metavar="FILE")]
 CompatOption = Annotated[
@@ -52,15 +52,15 @@ Source = Annotated[
     str | None, typer.Option("--from", help=f"One of {', '.join(KINDS)}.", metavar="KIND")
 ]
 Others = Annotated[
-    list[str] | None, typer.Option(help="Say what PATH and OTHER share.", metavar="OTHER")
+    list[str] | None, typer.Option(help="Report what PATH and OTHER have in common.", metavar="OTHER")
 ]
 Report = Annotated[bool, typer.Option("--report", help="With --json: raw values, all hosts.")]
 Hosts = Annotated[int, typer.Option("--tophosts", min=0, help="Hosts to show; 0 shows all.")]
 Samples = Annotated[int, typer.Option(min=0, max=100, help="Samples to show.")]
 Quick = Annotated[
-    bool, typer.Option("--quick", help="Of tables: only what needs no keys, many times as fast.")
+    bool, typer.Option("--quick", help="Tables only: leave out what needs keys; many times as fast.")
 ]
-Replay = Annotated[str, typer.Option(help="Prefix of the addresses of samples.")]
+Replay = Annotated[str, typer.Option(help="URL prefix of the links to samples.")]
 Monthly = Annotated[bool, typer.Option("--monthly", help="cdx-summarize: by month.")]
 Compact = Annotated[bool, typer.Option("--compact", help="cdx-summarize: without zeros.")]
 FullHost = Annotated[bool, typer.Option("--fullhost", help="cdx-summarize: by host.")]

@@ -53,11 +53,13 @@ SchemaOption = Annotated[
 ]
 Flat = Annotated[
     bool,
-    typer.Option("--flat", help="All files in one directory, crawl and subset as columns in them."),
+    typer.Option("--flat", help="No partition directories: crawl and subset as ordinary columns."),
 ]
-Crawl = Annotated[str, typer.Option(help="The crawl of all rows, whatever file names say.")]
-Segment = Annotated[str, typer.Option(help="Their segment.")]
-Subset = Annotated[str, typer.Option(help="Their subset.")]
+Crawl = Annotated[
+    str, typer.Option(help="Value of the column crawl in all rows; from file names by default.")
+]
+Segment = Annotated[str, typer.Option(help="Value of the column segment.")]
+Subset = Annotated[str, typer.Option(help="Value of the column subset.")]
 
 
 def table(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 To = Annotated[str, typer.Option(help="s3://bucket/path, gs://bucket/path or file:///path.")]
-Frontier = Annotated[bool, typer.Option("--frontier", help="The frontier, too.")]
+Frontier = Annotated[bool, typer.Option("--frontier", help="Upload the frontier as well.")]
 Remove = Annotated[
     bool, typer.Option("--remove", help="Remove WARC files here once their copies are verified.")
 ]

@@ -24,10 +24,13 @@ if TYPE_CHECKING:
     from amicrawl.frontier.format.partition import Partition
 
 OutOrStandard = Annotated[
-    Path | None, typer.Option("-o", "--out", metavar="FILE", help="Where to; else standard output.")
+    Path | None,
+    typer.Option("-o", "--out", metavar="FILE", help="Output file; standard output by default."),
 ]
-JsonAnyway = Annotated[bool, typer.Option("--json", help="It is JSON anyway.")]
-DumpFile = Annotated[Path, typer.Argument(help="What export wrote; - for standard input.")]
+JsonAnyway = Annotated[
+    bool, typer.Option("--json", help="Accepted and ignored: the output is always JSON.")
+]
+DumpFile = Annotated[Path, typer.Argument(help="Output of export; - for standard input.")]
 Out = Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="The frontier file to write.")]
 CodecName = Annotated[str, typer.Option(metavar="none|zstd", help="How the pages are compressed.")]
 Schedule = Annotated[bool, typer.Option("--schedule", help="List the rows by when they are due.")]
@@ -37,7 +40,7 @@ PageRows = Annotated[
 
 
 def export(path: AnyPath, *, out: OutOrStandard = None, as_json: JsonAnyway = False) -> None:
-    """Write all that PATH holds as one JSON object.
+    """Export PATH as one JSON object.
 
     Example: amicrawl frontier export frontier.meguri -o dump.json
     """

@@ -30,7 +30,7 @@ Seeds = Annotated[
     typer.Option(help="A seed list to offer, too; without one, that of the crawl if it is still there."),
 ]
 IdentityName = Annotated[
-    Identity | None, typer.Option(help="What makes two URLs one row, where nothing else tells.")
+    Identity | None, typer.Option(help="URL identity, if the crawl does not record it.")
 ]
 
 
@@ -41,7 +41,7 @@ def rebuild(
     identity: IdentityName = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make the frontier in DIRECTORY anew from what was archived; the old one is kept beside it.
+    """Rebuild the frontier in DIRECTORY from the archive; the old one is kept beside it.
 
     For a frontier that cannot be opened or lacks a journal. What can be read of it is taken over, every
     capture of the index (or record, without an index) settles its URL, and seeds are offered: nothing

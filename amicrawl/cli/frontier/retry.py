@@ -42,7 +42,7 @@ Host = Annotated[
 
 
 def retry(directory: Directory, *, status: Statuses = None, host: Host = None) -> None:
-    """Have the next crawl into DIR ask again for URLs that brought no page, whenever they would be due.
+    """Make URLs that brought no page due at once for the next crawl into DIR.
 
     Those are all that failed, are gone, are forbidden by robots.txt or were withheld. No crawl may be
     running in DIR. Example: amicrawl frontier retry ami-out --status 503

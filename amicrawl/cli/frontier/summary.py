@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def inspect(path: AnyPath, *, as_json: AsJson = False) -> None:
-    """Show what the frontier file PATH is made of; of a directory, its newest snapshot, and its files.
+    """Show the structure of the frontier file PATH; of a directory, of its newest snapshot.
 
     Reads the two ends of a file only: damage in between is for verify to find.
     Example: amicrawl frontier inspect frontier.meguri

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def verify(path: AnyPath, *, as_json: AsJson = False) -> None:
-    """Read all of PATH and say what is wrong with it; ends with 5 where anything is.
+    """Verify all of PATH and report every fault; exit code 5 if there is any.
 
     Of a directory every snapshot is read, and what they and the logs give together. A note is about what
     a kill leaves, or what the format allows and a frontier of ours never has.

@@ -32,7 +32,7 @@ Requests = Annotated[int, typer.Argument(metavar="N", help="Requests at once.")]
 NoteText = Annotated[str, typer.Argument(metavar="TEXT", help="Empty to remove it.")]
 OnOrOff = Annotated[Literal["on", "off"], typer.Argument(metavar="on|off")]
 PlaceInQueue = Annotated[
-    str, typer.Argument(metavar="PLACE", help="A number (1: the next), front or back.")
+    str, typer.Argument(metavar="PLACE", help="Position (1: the next), front or back.")
 ]
 Queue = Annotated[
     str | None, typer.Option("--queue", metavar="NAME", help="Into another queue: pending:TAG, ...")
@@ -40,7 +40,7 @@ Queue = Annotated[
 
 
 def abort(jobs: Jobs, *, redis: RedisOption = None, prefix: PrefixOption = None) -> None:
-    """Abort jobs: one that waits leaves its queue at once, one that runs ends when it hears of it."""
+    """Abort jobs: a pending one leaves its queue at once, a running one stops within seconds."""
     with store_at(redis, prefix) as store:
         for job in jobs:
             ident = ident_in(job)
@@ -50,7 +50,7 @@ def abort(jobs: Jobs, *, redis: RedisOption = None, prefix: PrefixOption = None)
 def ignore(
     job: JobArgument, patterns: Patterns, *, redis: RedisOption = None, prefix: PrefixOption = None
 ) -> None:
-    """Add ignore expressions. URLs in which one is found are not fetched, queued ones included.
+    """Add ignore expressions. URLs that match one are not fetched, queued ones included.
 
     {primary_url} and {primary_netloc} stand for the start URL and its host. One that cannot be used
     refuses them all.
@@ -63,7 +63,7 @@ def ignore(
 def unignore(
     job: JobArgument, patterns: ExactPatterns, *, redis: RedisOption = None, prefix: PrefixOption = None
 ) -> None:
-    """Remove ignore expressions. What they have kept out until now stays out."""
+    """Remove ignore expressions. URLs that were already ignored stay ignored."""
     with job_at(redis, prefix, job) as (store, ident):
         removed = verbs.unignore(store, ident, patterns)
     if not removed:
@@ -117,21 +117,21 @@ def note(
 
 
 def expire(job: JobArgument, *, redis: RedisOption = None, prefix: PrefixOption = None) -> None:
-    """Forget a job that has ended, so that its URL can be submitted again. What it fetched is kept."""
+    """Delete the record of an ended job, so that its URL can be submitted again. Captures are kept."""
     with job_at(redis, prefix, job) as (store, ident):
         verbs.expire(store, ident)
     typer.echo(f"{ident} is forgotten.")
 
 
 def pause(job: JobArgument, *, redis: RedisOption = None, prefix: PrefixOption = None) -> None:
-    """Let a crawl ask for nothing new until it is resumed."""
+    """Stop requesting new URLs until the job is resumed."""
     with job_at(redis, prefix, job) as (store, ident):
         verbs.pause(store, ident)
     typer.echo(f"{ident} was told to pause.")
 
 
 def resume(job: JobArgument, *, redis: RedisOption = None, prefix: PrefixOption = None) -> None:
-    """Let a paused crawl go on."""
+    """Resume a paused job."""
     with job_at(redis, prefix, job) as (store, ident):
         was_paused = verbs.resume(store, ident)
     typer.echo(f"{ident} was told to go on." if was_paused else f"{ident} was not paused.")
@@ -140,7 +140,7 @@ def resume(job: JobArgument, *, redis: RedisOption = None, prefix: PrefixOption 
 def reports(
     job: JobArgument, to: OnOrOff, *, redis: RedisOption = None, prefix: PrefixOption = None
 ) -> None:
-    """Let the log tell of ignored URLs, or not."""
+    """Log ignored URLs, or do not."""
     with job_at(redis, prefix, job) as (store, ident):
         (verbs.show_ignores if to == "on" else verbs.hide_ignores)(store, ident)
     typer.echo(f"Ignored URLs are {'told' if to == 'on' else 'not told'} in the log.")
@@ -154,7 +154,7 @@ def move(
     redis: RedisOption = None,
     prefix: PrefixOption = None,
 ) -> None:
-    """Move a job that waits to another place, of its queue or of another one."""
+    """Move a pending job within its queue, or to another queue."""
     places = {"front": 1, "back": queues.LAST}
     if to not in places and not (to.isascii() and to.isdigit() and len(to) < 9):
         raise UsageError(f"{to!r} is no place: give a number (1 is the next), front or back.")

@@ -26,8 +26,8 @@ _URL_SHOWN = 60
 JobOrNone = Annotated[
     str | None, typer.Argument(metavar="[JOB]", help="An ident, or a URL; without one, totals.")
 ]
-Finished = Annotated[bool, typer.Option("--finished", help="Also the last thousand that have ended.")]
-Clear = Annotated[bool, typer.Option("--clear", help="Throw them away.")]
+Finished = Annotated[bool, typer.Option("--finished", help="Include the last thousand that have ended.")]
+Clear = Annotated[bool, typer.Option("--clear", help="Delete them.")]
 
 
 def status(
@@ -37,7 +37,7 @@ def status(
     redis: RedisOption = None,
     prefix: PrefixOption = None,
 ) -> None:
-    """Say in a line how a job stands, or how many there are."""
+    """Print the state of a job in a line, or the number of jobs."""
     with store_at(redis, prefix) as store:
         if job is not None:
             record = lookup.job(store, ident_in(job))
@@ -67,7 +67,7 @@ def ls(
     redis: RedisOption = None,
     prefix: PrefixOption = None,
 ) -> None:
-    """List the jobs that run and that wait."""
+    """List running and pending jobs."""
     with store_at(redis, prefix) as store:
         found = _listed(store, finished=finished)
     if as_json:
@@ -83,7 +83,7 @@ def ls(
 
 
 def pending(*, as_json: AsJson = False, redis: RedisOption = None, prefix: PrefixOption = None) -> None:
-    """List what waits in every queue; of each queue, the next first."""
+    """List the pending jobs of every queue, the next one first."""
     with store_at(redis, prefix) as store:
         waiting = queues.waiting(store)
         records = lookup.jobs(store, [entry.ident for entry in waiting])
@@ -109,7 +109,7 @@ def dead(
     redis: RedisOption = None,
     prefix: PrefixOption = None,
 ) -> None:
-    """List what lay in Redis and could not be read, the newest first: where, why, and how it begins."""
+    """List values in Redis that could not be parsed, newest first: key, reason, and first bytes."""
     with store_at(redis, prefix) as store:
         if clear:
             typer.echo(f"{counted(letters.clear(store), 'dead letter')} thrown away.")

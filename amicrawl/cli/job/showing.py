@@ -30,7 +30,7 @@ _LINE = 4_000
 def show(
     job: JobArgument, *, as_json: AsJson = False, redis: RedisOption = None, prefix: PrefixOption = None
 ) -> None:
-    """Print everything that is known of a job, its ignore expressions included."""
+    """Print all data of a job, including its ignore expressions."""
     with store_at(redis, prefix) as store:
         record = lookup.job(store, ident_in(job))
         ignores = lookup.ignores(store, record.ident)
@@ -79,7 +79,7 @@ def where(
 
 Lines = Annotated[int, typer.Option("-n", "--lines", min=0, help="Entries from the end.")]
 Follow = Annotated[
-    bool, typer.Option("-f", "--follow", help="Go on with what comes, until the job has ended.")
+    bool, typer.Option("-f", "--follow", help="Keep printing new entries until the job ends.")
 ]
 
 
@@ -92,7 +92,7 @@ def log(
     redis: RedisOption = None,
     prefix: PrefixOption = None,
 ) -> None:
-    """Print the last entries of a job's log, and with --follow those that come."""
+    """Print the last entries of a job's log; with --follow, new ones as well."""
     ident = ident_in(job)
     with store_at(redis, prefix) as store:
         record = lookup.job(store, ident)

@@ -29,15 +29,15 @@ _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 _DELAY = re.compile(r"([0-9]{1,7})(?:-([0-9]{1,7}))?")
 
 
-Url = Annotated[str | None, typer.Argument(metavar="[URL]", help="Where to begin.")]
+Url = Annotated[str | None, typer.Argument(metavar="[URL]", help="Start URL.")]
 Shallow = Annotated[
     bool, typer.Option("--shallow", help="Only the page, with what it needs to be shown.")
 ]
 UrlList = Annotated[
-    str | None, typer.Option("--list", metavar="FILE|URL", help="Begin at each URL of a list.")
+    str | None, typer.Option("--list", metavar="FILE|URL", help="Take the start URLs from a list.")
 ]
 Config = Annotated[
-    Path | None, typer.Option("--config", help="A crawl file to crawl by.", show_default=False)
+    Path | None, typer.Option("--config", help="A crawl file with further settings.", show_default=False)
 ]
 Note = Annotated[str, typer.Option("--note", help="Shown with the job.")]
 Tag = Annotated[
@@ -60,17 +60,22 @@ Ignores = Annotated[
     list[str] | None,
     typer.Option("--ignore", metavar="PATTERN", help="An ignore expression; may be repeated."),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Crawl a job that has ended again.")]
+Force = Annotated[bool, typer.Option("--force", help="Crawl again although an earlier job has ended.")]
 IfOlder = Annotated[
     str | None,
-    typer.Option("--if-older", metavar="AGE", help="The same if it ended that long ago: 90m, 12h, 2d."),
+    typer.Option(
+        "--if-older", metavar="AGE", help="The same, if it ended at least so long ago: 90m, 12h, 2d."
+    ),
 ]
-StartedBy = Annotated[str, typer.Option("--by", metavar="NAME", help="Who submits it.")]
+StartedBy = Annotated[str, typer.Option("--by", metavar="NAME", help="Submitter.")]
 StartedIn = Annotated[
-    str, typer.Option("--in", metavar="CHANNEL", help="Where ArchiveBot's bot tells of its end.")
+    str,
+    typer.Option(
+        "--in", metavar="CHANNEL", help="IRC channel in which ArchiveBot's bot announces the end."
+    ),
 ]
 Wait = Annotated[
-    bool, typer.Option("--wait", help="Wait until it ends; 0 where it completed, 6 where aborted.")
+    bool, typer.Option("--wait", help="Wait until it ends; exit code 0 if completed, 6 if aborted.")
 ]
 
 

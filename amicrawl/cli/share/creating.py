@@ -34,7 +34,12 @@ Seeds = Annotated[
 ]
 Partitions = Annotated[
     int,
-    typer.Option("--partitions", min=1, max=MOST_PARTITIONS, help="Parts of the hosts; fixed for good."),
+    typer.Option(
+        "--partitions",
+        min=1,
+        max=MOST_PARTITIONS,
+        help="Number of partitions of the hosts; cannot be changed.",
+    ),
 ]
 Config = Annotated[
     Path | None,
@@ -45,14 +50,17 @@ Depth = Annotated[
 ]
 PlaceOption = Annotated[
     str,
-    typer.Option("--place", help="Bucket that partitions travel through: s3://, gs:// or file:///."),
+    typer.Option(
+        "--place",
+        help="Bucket through which partitions move between machines: s3://, gs:// or file:///.",
+    ),
 ]
 AsList = Annotated[
-    bool, typer.Option("--list", help="Fetch the seeds alone, and follow their redirects, no links.")
+    bool, typer.Option("--list", help="Fetch only the seeds and their redirects; follow no links.")
 ]
-Inbox = Annotated[int, typer.Option("--inbox", min=1, help="Letters that one inbox holds at most.")]
+Inbox = Annotated[int, typer.Option("--inbox", min=1, help="Maximum number of messages per inbox.")]
 SeedFormat = Annotated[str | None, typer.Option("--format", help="Format of the seed list.")]
-Add = Annotated[bool, typer.Option("--add", help="Give more seeds to a crawl that is there.")]
+Add = Annotated[bool, typer.Option("--add", help="Add seeds to an existing crawl.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Exit code 7 for a line that cannot be used.")]
 
 
@@ -72,7 +80,7 @@ def create(
     redis: RedisOption = None,
     prefix: PrefixOption = None,
 ) -> None:
-    """Make the shared crawl NAME and give it its seeds.
+    """Create the shared crawl NAME and add its seeds.
 
     The seeds wait in Redis until workers take them: a long list is given as fast as they do. Example:
     amicrawl share create gov --seeds starts.txt --partitions 24 --config crawls/gov.toml

@@ -15,14 +15,14 @@ from amicrawl.jobs.sharing.share_record import checked_name
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The shared crawl.", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object.")]
 Resend = Annotated[
-    bool, typer.Option("--resend", help="Send all links once more: Redis may have lost some.")
+    bool, typer.Option("--resend", help="Send all links again, in case Redis has lost some.")
 ]
 
 
 def status(
     name: Name, as_json: AsJson = False, redis: RedisOption = None, prefix: PrefixOption = None
 ) -> None:
-    """Show how the shared crawl NAME stands, partition by partition."""
+    """Show the state of the shared crawl NAME, partition by partition."""
     store = job_store(redis, prefix)
     share = Share.open(store, checked_name(name))
     rows = [_shown(number, known) for number, known in enumerate(share.standings())]
@@ -43,24 +43,24 @@ def status(
 
 
 def stop(name: Name, redis: RedisOption = None, prefix: PrefixOption = None) -> None:
-    """Have every worker of NAME stop in order; `retry` takes it back."""
+    """Stop every worker of NAME in an orderly way; `retry` undoes it."""
     _flag(name, "stop", redis, prefix, on=True)
 
 
 def pause(name: Name, redis: RedisOption = None, prefix: PrefixOption = None) -> None:
-    """Have NAME fetch nothing more until `resume`."""
+    """Pause NAME until `resume`."""
     _flag(name, "pause", redis, prefix, on=True)
 
 
 def resume(name: Name, redis: RedisOption = None, prefix: PrefixOption = None) -> None:
-    """Have NAME go on after `pause`."""
+    """Resume NAME after `pause`."""
     _flag(name, "pause", redis, prefix, on=False)
 
 
 def retry(
     name: Name, *, resend: Resend = False, redis: RedisOption = None, prefix: PrefixOption = None
 ) -> None:
-    """Have NAME go on: after `stop`, and with partitions that were given up."""
+    """Resume NAME after `stop`, and retry partitions that were given up."""
     store = job_store(redis, prefix)
     again = Share.open(store, checked_name(name)).retry(resend=resend)
     store.close()
@@ -68,7 +68,7 @@ def retry(
 
 
 def remove(name: Name, redis: RedisOption = None, prefix: PrefixOption = None) -> None:
-    """Have Redis forget NAME. What was crawled stays where it is."""
+    """Delete NAME from Redis. What was crawled is kept."""
     store = job_store(redis, prefix)
     share = Share.open(store, checked_name(name))
     if any(known.get("lease") for known in share.standings()):

@@ -32,11 +32,13 @@ _END = {
 _LEASE = LEASE.total_seconds()
 
 Data = Annotated[Path, typer.Option("--data", help="Directory for what is crawled here.")]
-Slots = Annotated[int, typer.Option("--slots", min=1, help="Partitions that are crawled at a time.")]
-Lease = Annotated[float, typer.Option("--lease", min=1.0, help="Seconds that a lease lasts.")]
+Slots = Annotated[int, typer.Option("--slots", min=1, help="Partitions crawled at once.")]
+Lease = Annotated[float, typer.Option("--lease", min=1.0, help="Duration of a lease in seconds.")]
 Turn = Annotated[
     float,
-    typer.Option("--turn", min=0.0, help="Seconds that a partition is held while others wait; 0: all."),
+    typer.Option(
+        "--turn", min=0.0, help="Seconds after which a partition gives way to waiting ones; 0: never."
+    ),
 ]
 Settings = Annotated[
     list[str] | None,
