@@ -1,6 +1,8 @@
 """One crawl in several processes of one machine: `-a processes=N`, `amicrawl crawl --processes N`.
 
+    order       what is asked for, checked; the process becomes the parent
     parent      starts the children, carries links between them, ends them together, joins what they made
+    screen      one progress for all, and the log lines of the children
     child       an ordinary crawl of the hosts of one shard, in DIR/processes/NUMBER
     dealing     the directory: one frontier dealt to the children, and theirs made one again
 
@@ -52,7 +54,7 @@ def as_process(crawler: Crawler, arguments: Arguments, *, job: str = "") -> Argu
     directory = out / run_id if run_id else out
     # One process gathers what several have left before it begins.
     if arguments.count > 1 or (directory / FOLDER).exists():
-        from amicrawl.crawl.processes.parent import become_parent  # noqa: PLC0415
+        from amicrawl.crawl.processes.order import become_parent  # noqa: PLC0415
 
         become_parent(arguments, settings, directory=directory)
     return arguments

@@ -17,100 +17,31 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections import Counter
 from contextlib import suppress
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from pydantic import BaseModel
-
-from amicrawl.config import PREFIX, CrawlConfig
 from amicrawl.crawl.processes import FOLDER, SPECIFICATION
 from amicrawl.crawl.processes.dealing import Dealing, is_unfinished, links_are_delivered
+from amicrawl.crawl.processes.order import Order
+from amicrawl.crawl.processes.screen import Screen
 from amicrawl.crawl.processes.specification import LARGEST_MESSAGE, Specification
 from amicrawl.crawl.tally import CLASSES, Tally
-from amicrawl.crawl.watching.screen import Moment, live_lines, report, summary
 from amicrawl.disk import DirectoryLock, Disk
 from amicrawl.errors import AmicrawlError, ExitCode, UsageError
-from amicrawl.terminal import LiveLines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
-    from scrapy.settings import BaseSettings
-
-    from amicrawl.crawl.arguments import SeedArguments, SiteArguments
 
 _CRASHES = 5
 """Crashes of one child in a row after which the crawl is given up."""
 _DRAINS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_REFUSED = ("bucket", "webhooks", "metrics", "max_urls")
-"""Settings that hold for one process and have no meaning yet for several."""
 _GOOD = frozenset(
     {ExitCode.DONE, ExitCode.STOPPED, ExitCode.LIMIT, ExitCode.SEEDS_BAD, ExitCode.UNREACHED}
 )
-
-
-class Order(BaseModel, frozen=True):
-    """What the parent is to do."""
-
-    command: list[str]
-    """The command line of the crawl, from the interpreter on."""
-    directory: Path
-    processes: int
-    prefix: str
-    file: str = ""
-    """The seed list, where there is one."""
-    stop_pages: int = 0
-    stop_bytes: int = 0
-    stop_errors: int = 0
-    stop_time: float = 0.0
-    drain_time: float = 20.0
-    progress_every: float = 0.0
-    fresh: bool = False
-
-
-def become_parent(
-    arguments: SeedArguments | SiteArguments, settings: BaseSettings, *, directory: Path
-) -> NoReturn:
-    """Replace this process by the parent of a crawl into *directory*.
-
-    Raises UsageError where that cannot be.
-    """
-    config = CrawlConfig.from_settings(
-        {name: settings[name] for name in settings if name.startswith(PREFIX)}
-    )
-    for name in _REFUSED if arguments.count > 1 else ():
-        if getattr(config, name):
-            raise UsageError(
-                f"{PREFIX}{name.upper()} does not go with processes={arguments.processes}. Leave one of "
-                "the two away."
-            )
-    if "crawl" not in sys.orig_argv:
-        raise UsageError(
-            "Argument processes= is for the commands `scrapy crawl` and `amicrawl crawl`: a script that "
-            "runs a crawler has only its own process. Leave it away, or start the command."
-        )
-    order = Order(
-        command=sys.orig_argv,
-        directory=directory.absolute(),
-        processes=arguments.count,
-        prefix=config.warc_prefix,
-        file=arguments.file or "",
-        stop_pages=config.stop_pages,
-        stop_bytes=config.stop_bytes,
-        stop_errors=config.stop_errors,
-        stop_time=config.stop_time,
-        drain_time=config.drain_time,
-        progress_every=config.progress_every,
-        fresh=arguments.fresh,
-    )
-    line = [sys.executable, "-P", "-m", __name__, order.model_dump_json()]
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os.execve(line[0], line, os.environ)  # noqa: S606  # a list, and no shell
 
 
 class Child:
@@ -402,64 +333,6 @@ class Parent:
 
 
 _SUMMED = (*CLASSES, "bytes_received", "seeds_bad", "seeds_known")
-
-
-class Screen:
-    """One line of progress for all processes, and their log lines above it."""
-
-    def __init__(self, order: Order) -> None:
-        self._order = order
-        self._stream = sys.stderr
-        self._lines = LiveLines(self._stream)
-        self._on_terminal = self._lines.is_watched
-        self.every = order.progress_every or (1.0 if self._on_terminal else 10.0)
-        self._started = time.monotonic()
-        self._last = (self._started, 0, 0)
-
-    @property
-    def elapsed(self) -> float:
-        """Seconds since the start."""
-        return time.monotonic() - self._started
-
-    def say(self, line: str) -> None:
-        """Print *line* above the progress."""
-        self._lines.clear()
-        self._write(f"{line}\n")
-
-    def show(self, tally: Tally, facts: Sequence[dict[str, Any]], reason: str) -> None:
-        """Show how things stand."""
-        told = [each for each in facts if each]
-        if not told:
-            return
-        now, (then, rows, size) = time.monotonic(), self._last
-        self._last = (now, tally.rows, tally.bytes_received)
-        span = max(now - then, 0.001)
-        waiting = sum(each["waiting"] for each in told)
-        moment = Moment(
-            elapsed=now - self._started,
-            total=tally.rows + waiting if tally.seeds_ended else tally.seeds_announced,
-            in_flight=sum(each["in_flight"] for each in told),
-            inflight_limit=sum(each["inflight_limit"] for each in told),
-            pages_per_second=(tally.rows - rows) / span,
-            bytes_per_second=(tally.bytes_received - size) / span,
-            paused_by=tuple(sorted({name for each in told for name in each["paused"]})),
-            is_stopping=bool(reason) and reason != "finished",
-        )
-        if self._on_terminal:
-            self._lines.show(*live_lines(tally, moment, ascii_only=self._lines.is_ascii))
-        else:
-            self._write(json.dumps(report(tally, moment) | {"processes": len(facts)}) + "\n")
-
-    def end(self, tally: Tally, reason: str) -> None:
-        """Print the summary."""
-        stopped = "" if reason == "finished" else f"stopped ({reason}); the same command continues\n"
-        where = f"output in {self._order.directory}"
-        self.say(f"{stopped}{summary(tally, self.elapsed)}\n{where}")
-
-    def _write(self, text: str) -> None:
-        with suppress(OSError):
-            self._stream.write(text)
-            self._stream.flush()
 
 
 def _how(code: int) -> str:

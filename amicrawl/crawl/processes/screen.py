@@ -1,0 +1,76 @@
+"""What the parent of several processes prints: progress, summary, and the log lines of its children."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from amicrawl.crawl.watching.screen import Moment, live_lines, report, summary
+from amicrawl.terminal import LiveLines
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from amicrawl.crawl.processes.order import Order
+    from amicrawl.crawl.tally import Tally
+
+
+class Screen:
+    """One line of progress for all processes, and their log lines above it."""
+
+    def __init__(self, order: Order) -> None:
+        self._order = order
+        self._stream = sys.stderr
+        self._lines = LiveLines(self._stream)
+        self._on_terminal = self._lines.is_watched
+        self.every = order.progress_every or (1.0 if self._on_terminal else 10.0)
+        self._started = time.monotonic()
+        self._last = (self._started, 0, 0)
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the start."""
+        return time.monotonic() - self._started
+
+    def say(self, line: str) -> None:
+        """Print *line* above the progress."""
+        self._lines.clear()
+        self._write(f"{line}\n")
+
+    def show(self, tally: Tally, facts: Sequence[dict[str, Any]], reason: str) -> None:
+        """Show how things stand."""
+        told = [each for each in facts if each]
+        if not told:
+            return
+        now, (then, rows, size) = time.monotonic(), self._last
+        self._last = (now, tally.rows, tally.bytes_received)
+        span = max(now - then, 0.001)
+        waiting = sum(each["waiting"] for each in told)
+        moment = Moment(
+            elapsed=now - self._started,
+            total=tally.rows + waiting if tally.seeds_ended else tally.seeds_announced,
+            in_flight=sum(each["in_flight"] for each in told),
+            inflight_limit=sum(each["inflight_limit"] for each in told),
+            pages_per_second=(tally.rows - rows) / span,
+            bytes_per_second=(tally.bytes_received - size) / span,
+            paused_by=tuple(sorted({name for each in told for name in each["paused"]})),
+            is_stopping=bool(reason) and reason != "finished",
+        )
+        if self._on_terminal:
+            self._lines.show(*live_lines(tally, moment, ascii_only=self._lines.is_ascii))
+        else:
+            self._write(json.dumps(report(tally, moment) | {"processes": len(facts)}) + "\n")
+
+    def end(self, tally: Tally, reason: str) -> None:
+        """Print the summary."""
+        stopped = "" if reason == "finished" else f"stopped ({reason}); the same command continues\n"
+        where = f"output in {self._order.directory}"
+        self.say(f"{stopped}{summary(tally, self.elapsed)}\n{where}")
+
+    def _write(self, text: str) -> None:
+        with suppress(OSError):
+            self._stream.write(text)
+            self._stream.flush()
