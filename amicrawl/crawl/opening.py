@@ -14,6 +14,7 @@ from amicrawl.crawl.output import frontier_directory
 from amicrawl.crawl.policy import asked_again_at, changes, policy_of, read_policy, write_policy
 from amicrawl.crawl.rebuilding import complete, rebuild
 from amicrawl.crawl.resuming import UNREAD_LINKS, Resumed, read_again, reconcile, resumed
+from amicrawl.crawl.watching.control_files import DIRECTORY, ControlFile
 from amicrawl.disk import OutputFile, explained
 from amicrawl.errors import DamagedFileError, InputError, UsageError
 from amicrawl.frontier import Cause, DurableFrontier, LivePartition
@@ -62,6 +63,7 @@ def opened_frontier(run: Run) -> tuple[DurableFrontier, Resumed]:
         obeys=run.obeys,
         starts=None if following is None else following.starts,
         depth="" if following is None else following.depth,
+        patterns=_patterns_in(run.config.directory / DIRECTORY / "ignores"),
     )
     changed = changes(before, policy)
     mended = reconcile(
@@ -107,6 +109,14 @@ def opened_frontier(run: Run) -> tuple[DurableFrontier, Resumed]:
     found = resumed(frontier, mended, recrawls=run.spec.recrawl_before is not None)
     names = tuple(name for part in changed.values() for name in part)
     return frontier, replace(found, changed=names, let_in=let_in, read_again=pages)
+
+
+def _patterns_in(path: Path) -> list[str]:
+    """Return the patterns of the control file *path*; none where it cannot be read."""
+    try:
+        return [pattern for _, pattern in ControlFile(path).lines()]
+    except InputError:
+        return []
 
 
 def _longest_wait(run: Run) -> float:

@@ -4,7 +4,8 @@
     robots      whether robots.txt decides           rows excluded by robots.txt are due again
     selection   which links are taken                archived pages are read again for their links
 
-`frontier/policy.json` holds what was in force last. It is written once what a change asks for is in the
+`frontier/policy.json` holds what was in force last, patterns of the control file that came while the
+crawl ran among them. It is written once what a change asks for is in the
 journal of the frontier, and before the first request, so that a crawl that is killed neither forgets a
 change nor takes one for made.
 """
@@ -33,6 +34,7 @@ ASKED_AGAIN = "asked_again"
 """When rows were last made due before their time, in Unix milliseconds: what the index says of failures
 before that is out of date."""
 
+_CONTROL = "control/ignores"
 _ADDRESS = ("allow_private", "proxy")
 _SELECTION = (
     *(
@@ -53,11 +55,17 @@ Policy = dict[str, dict[str, Any]]
 
 
 def policy_of(
-    config: CrawlConfig, *, obeys: bool, starts: Iterable[str] | None = None, depth: str = ""
+    config: CrawlConfig,
+    *,
+    obeys: bool,
+    starts: Iterable[str] | None = None,
+    depth: str = "",
+    patterns: Iterable[str] = (),
 ) -> Policy:
     """Return what *config* keeps out; *obeys* tells whether robots.txt counts anywhere.
 
-    *starts* and *depth* are those of a crawl that follows links; None for any other.
+    *starts* and *depth* are those of a crawl that follows links, None for any other; *patterns* those of
+    its control file.
     """
     values = config.model_dump(mode="json", include={*_ADDRESS, *_SELECTION, "robots", "host_overrides"})
     overrides = {
@@ -70,7 +78,7 @@ def policy_of(
         "robots": {"robots": values["robots"], "host_overrides": overrides, "obey": obeys},
     }
     if starts is not None:
-        given = {"start URLs": sorted(starts), "depth": depth}
+        given = {"start URLs": sorted(starts), "depth": depth, _CONTROL: sorted(patterns)}
         policy["selection"] = {name: values[name] for name in _SELECTION} | given
     return policy
 
@@ -94,6 +102,16 @@ def read_policy(frontier: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return known if isinstance(known, dict) else {}
+
+
+def add_patterns(frontier: Path, patterns: Iterable[str], *, disk: Disk) -> None:
+    """Write down that *patterns* of the control file have kept URLs out since the crawl began."""
+    known = read_policy(frontier)
+    selection = known.get("selection")
+    if isinstance(selection, dict):
+        named = sorted({*selection.get(_CONTROL, ()), *patterns})
+        changed = {"selection": {**selection, _CONTROL: named}}
+        write_policy(frontier, known, changed, asked_again=False, disk=disk)
 
 
 def write_policy(
@@ -129,6 +147,6 @@ def _shown(name: str) -> str:
         "ROBOTSTXT_OBEY"
         if name == "obey"
         else name
-        if " " in name or name == "depth"
+        if " " in name or name in {"depth", _CONTROL}
         else (PREFIX + name.upper())
     )

@@ -5,6 +5,7 @@ Where nothing is due, a sentence says why and what to type.
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 import threading
@@ -32,7 +33,48 @@ from amicrawl.errors import ExitCode
 
 if TYPE_CHECKING:
     import subprocess
+    from collections.abc import Callable
     from pathlib import Path
+
+
+@pytest.mark.parametrize("taken_away", ["while it runs", "afterwards"])
+def test_what_a_control_file_kept_out_is_fetched_by_the_crawl_after_it_was_taken_away(
+    tmp_path: Path, taken_away: str
+) -> None:
+    control = tmp_path / "out" / "control"
+    pages = ["/hold", *(f"/drop/{n}" for n in range(3)), "/last"]
+    links = "".join(f'<a href="{path}">x</a>' for path in pages).encode()
+
+    def ignored() -> list[str] | None:
+        status = control / "status.json"
+        return json.loads(status.read_text())["ignores"] if status.exists() else None
+
+    def answer(head: bytes) -> bytes:
+        path = path_of(head)
+        # One request at a time: while this one is held, nothing else is asked for.
+        if path == "/hold":
+            (control / "ignores").write_text("/drop/\n")
+            wait_until(lambda: ignored() == ["/drop/"])
+        if path == "/last" and taken_away == "while it runs":
+            (control / "ignores").unlink()
+            wait_until(lambda: ignored() == [])
+        return page(links if path == "/" else b"ok", "Content-Type: text/html")
+
+    one = {"AMICRAWL_PER_HOST": "1", "AMICRAWL_TIMEOUT": "60", "AMICRAWL_TIMEOUT_FLOOR": "60"}
+    with RawServer(answer) as server:
+        crawl_site(f"{server.url}/", tmp_path / "out", settings=one)
+        assert fetched(server) == ["/", "/hold", "/last"]
+        refused = [row["url"] for row in rows(tmp_path / "out") if row["error"]]
+        assert len(refused) == 3
+        if taken_away == "afterwards":
+            again = crawl_site(f"{server.url}/", tmp_path / "out", settings=one)
+            assert fetched(server) == ["/", "/hold", "/last"], again.stderr
+            assert [row["url"] for row in rows(tmp_path / "out") if row["error"]] == refused
+            (control / "ignores").unlink()
+        last = crawl_site(f"{server.url}/", tmp_path / "out", settings=one)
+        assert fetched(server)[3:] == pages[1:4], last.stderr
+    assert "control/ignores" in last.stderr
+
 
 FAR = "before=2100-01-01"
 NO_PRIVATE = {"AMICRAWL_ALLOW_PRIVATE": ""}
@@ -44,6 +86,14 @@ def path_of(head: bytes) -> str:
 
 def fetched(server: RawServer) -> list[str]:
     return [path_of(head) for head in server.requests]
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Return when *condition* holds; fails after a minute."""
+    until = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.02)
 
 
 def frontier(*arguments: object) -> subprocess.CompletedProcess[str]:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+DIRECTORY = "control"
+"""Where they are, in the output directory."""
 SIZE_LIMIT = 1024**2
 """Bytes of the largest file that is read."""
 _LONGEST_DELAY = 24 * 3600

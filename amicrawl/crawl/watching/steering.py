@@ -12,8 +12,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from amicrawl.crawl.in_force import Source
+from amicrawl.crawl.policy import add_patterns
 from amicrawl.crawl.run import STOP_FILE, Run
-from amicrawl.crawl.watching.control_files import ControlFile, count_in, seconds_in
+from amicrawl.crawl.watching.control_files import DIRECTORY, ControlFile, count_in, seconds_in
 from amicrawl.crawl.watching.log_lines import visible
 from amicrawl.errors import AmicrawlError, InputError, UsageError
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-DIRECTORY = "control"
 BY_FILE = "file"
 """The reason for a pause by file."""
 STATUS = "status.json"
@@ -162,6 +162,9 @@ class Steering:
         except InputError:
             in_force.drop(Source.FILES, added, ignores)
             raise
+        if added and self._run.has_frontier:
+            # Before they keep a URL out: a later crawl without them lets it in.
+            add_patterns(self._run.frontier.partition.directory, added, disk=self._disk)
         in_force.drop(Source.FILES, before - {pattern for _, pattern in lines}, ignores)
         logger.info("control/ignores: %d patterns", len(self._layer.ignores))
 
