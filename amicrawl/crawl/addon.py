@@ -28,7 +28,7 @@ from amicrawl.crawl.arguments import JOB_ARGUMENT
 from amicrawl.crawl.closing import Closing
 from amicrawl.crawl.crawl_spec import CrawlSpec, reads_responses
 from amicrawl.crawl.credentials import read_credentials
-from amicrawl.crawl.keeping import Keeping
+from amicrawl.crawl.frontier_writer import FrontierWriter
 from amicrawl.crawl.looking import only_looks
 from amicrawl.crawl.pipelines import CapturesPipeline, WarcPipeline
 from amicrawl.crawl.politeness import PolitenessMiddleware
@@ -304,7 +304,7 @@ def _set_components(settings: BaseSettings, spider: Any, config: CrawlConfig) ->
     place("ITEM_PIPELINES", WarcPipeline, 900)
     place("ITEM_PIPELINES", CapturesPipeline, 910)
     # The frontier is closed by `Closing`, after which nothing of it may be written.
-    place("EXTENSIONS", Keeping, -1)
+    place("EXTENSIONS", FrontierWriter, -1)
     place("EXTENSIONS", Closing, 0)
     # Of several processes, the parent shows the progress of all.
     place("EXTENSIONS", Progress, None if is_child() else 0)
@@ -321,7 +321,7 @@ def _set_components(settings: BaseSettings, spider: Any, config: CrawlConfig) ->
         # Behind `Closing`, which has written down by then how the crawl ended.
         ("uploading.Uploading", 10, config.bucket),
         ("watching.metrics_endpoint.MetricsEndpoint", 10, config.metrics),
-        ("watching.telling.Telling", 20, config.webhooks),
+        ("watching.webhooks.Webhooks", 20, config.webhooks),
     ):
         if is_wanted:
             _place(settings, "EXTENSIONS", f"amicrawl.crawl.{path}", number)

@@ -19,7 +19,7 @@ from amicrawl.crawl.room import DiskRoom
 from amicrawl.crawl.uploading import Uploading
 from amicrawl.crawl.watching.metrics_endpoint import MetricsEndpoint
 from amicrawl.crawl.watching.stopping import StopConditions
-from amicrawl.crawl.watching.telling import Telling
+from amicrawl.crawl.watching.webhooks import Webhooks
 from amicrawl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def set_for_guest(settings: BaseSettings, config: CrawlConfig) -> None:
     place("ITEM_PIPELINES", CapturesPipeline, 910)
     for extension, number in (
         (Closing, 0), (DiskRoom, 0), (StopConditions, 0),
-        (Uploading, 10), (MetricsEndpoint, 10), (Telling, 20),
+        (Uploading, 10), (MetricsEndpoint, 10), (Webhooks, 20),
     ):  # fmt: skip
         place("EXTENSIONS", extension, number)
 

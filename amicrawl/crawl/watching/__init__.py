@@ -5,5 +5,5 @@ logs, log_lines      the log: one line a message, nothing of the web raw in it
 metrics              what Prometheus is told, and the endpoint that tells it
 stops, stopping      limits that end a crawl
 control, steering    files in the crawl's directory, and signals, that pause and change it
-notices, telling     who is told when it has ended
+notices, webhooks    who is told when it has ended
 """

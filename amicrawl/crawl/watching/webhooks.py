@@ -1,6 +1,7 @@
-"""Tells webhooks that the crawl has ended: once its files are sealed and copied, whatever it ended with.
+"""Webhooks: each is sent a notice when the crawl has ended and its files are sealed and copied.
 
-A notice that does not arrive is a line in the log. It changes neither the exit code nor the output.
+It is sent whatever the crawl ended with. A notice that does not arrive is a line in the log. It changes
+neither the exit code nor the output.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _IN_A_HURRY = 2.0
-"""Seconds that a second signal leaves for telling."""
+"""Seconds that a second signal leaves for that."""
 
 
-class Telling:
+class Webhooks:
     """Sends the notice of one crawl to every webhook at once; not there where none is named."""
 
     def __init__(self, crawler: Crawler, run: Run) -> None:

@@ -1,4 +1,4 @@
-"""Keeping: the frontier's changes written to disk while the crawl runs.
+"""FrontierWriter: the frontier's changes written to disk while the crawl runs.
 
 What was written outlives the process, what was forced to disk outlives the power. Writing is cheap and
 happens many times a second; forcing is for the disk to take its time over, and happens on a thread.
@@ -26,7 +26,7 @@ _NOTE_EVERY = 1.0
 _FORCE_EVERY = {Durability.NONE: float("inf"), Durability.NORMAL: 1.0, Durability.FULL: 0.0}
 
 
-class Keeping:
+class FrontierWriter:
     """Writes the journal of the frontier, and a snapshot when the journal has grown long."""
 
     def __init__(self, crawler: Crawler, run: Run) -> None:
