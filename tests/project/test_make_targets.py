@@ -86,6 +86,7 @@ def test_integration_runs_the_tests_and_tries_the_wheel() -> None:
     commands = [line for line in lines if line and not line.startswith(("#", "set ", "cd "))]
     assert commands == [
         "make test </dev/null",
+        "make test-scrapy </dev/null",
         "make test-spark </dev/null",
         ".ci/wheel-check </dev/null",
     ]

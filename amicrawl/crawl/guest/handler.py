@@ -137,8 +137,8 @@ class GuestHandler(BaseDownloadHandler):
 
     def _respond(self, request: Request, capture: Capture, receipt: Receipt) -> Response:
         """Return the response that the spider gets; raises what Scrapy has in place of one."""
-        if capture.ttfb_ms is not None:
-            request.meta["download_latency"] = capture.ttfb_ms / 1000
+        if receipt.latency is not None:
+            request.meta["download_latency"] = receipt.latency
         if receipt.cancelled is not None:
             raise receipt.cancelled
         flags = ["download_stopped"] if receipt.stopped else self._flags(request, capture)

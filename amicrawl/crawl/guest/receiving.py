@@ -6,6 +6,7 @@ What ended it is on the `Receipt`: a signal handler that raised StopDownload, or
 from __future__ import annotations
 
 import logging
+import time
 from typing import TYPE_CHECKING, Any
 
 from scrapy import signals
@@ -28,8 +29,8 @@ logger = logging.getLogger(__name__)
 class Receipt:
     """What has come of the response to one request; it is what a wire calls its watcher."""
 
-    __slots__ = ("_crawler", "_most", "_received", "_request", "_warn_above", "body_pieces", "cancelled",
-                 "headers", "stopped")  # fmt: skip
+    __slots__ = ("_began", "_crawler", "_most", "_received", "_request", "_warn_above", "body_pieces",
+                 "cancelled", "headers", "latency", "stopped")  # fmt: skip
 
     def __init__(self, crawler: Crawler, request: Request, *, max_size: int, warn_size: int) -> None:
         """Hold the response to sizes in bytes, 0 for none, unless `meta` has others."""
@@ -38,6 +39,9 @@ class Receipt:
         self._most: int = request.meta.get("download_maxsize", max_size)
         self._warn_above: int = request.meta.get("download_warnsize", warn_size)
         self._received = 0
+        self._began = time.monotonic()
+        self.latency: float | None = None
+        """Seconds until the header section was there, the connection included."""
         self.headers: Headers | None = None
         self.body_pieces: list[bytes] = []
         """The payload, chunked coding removed."""
@@ -48,6 +52,7 @@ class Receipt:
 
     def head(self, head: Head) -> bool:
         """Take the header section; return whether that ends the response."""
+        self.latency = time.monotonic() - self._began
         self.headers = headers_of(head.fields)
         announced = self.headers.get(b"Content-Length")
         size = int(announced) if announced is not None and announced.isdigit() else None
