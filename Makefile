@@ -12,6 +12,7 @@ ROUNDS ?=
 PAGES ?=
 AMI ?=
 CASES ?=
+ROOM ?=
 SECONDS ?=
 # Three are right for two cores: more than a third of the time of the tests is waiting.
 WORKERS ?= 3
@@ -89,6 +90,10 @@ crash-test: environment-dev ## Kill a crawl at random moments and check that not
 .PHONY: operators-day
 operators-day: environment-dev ## Run two pipelines through outages and kills, with leases as shipped: four minutes
 	AMICRAWL_WHOLE_DAY=1 $(BIN)/python -m pytest tests/jobs/test_operators_day.py
+
+.PHONY: mutants
+mutants: environment-dev ## Count the changes of code that no test notices [ROOM=politeness]
+	WORKERS=$(WORKERS) .ci/mutants $(or $(ROOM),politeness)
 
 .PHONY: fuzz
 fuzz: environment-dev ## Feed hostile input to every reader, by atheris where that is installed [SECONDS=60]

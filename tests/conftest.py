@@ -31,8 +31,13 @@ LONGEST = (
 """What takes longest, or waits longest, by path below `tests`: it is begun first."""
 
 _STARTS_PROCESSES = frozenset(
-    {"subprocess", "warm_processes", "RedisServer", "RawServer", "multiprocessing"}
+    {
+        *("subprocess", "multiprocessing", "warm_processes", "RedisServer", "RawServer"),
+        *("shared_redis", "redis_server", "browser", "confined"),
+    }
 )
+"""What a test module imports, or a test has as a fixture, that starts processes or crawls."""
+
 
 # A shell that starts the tests in the background has them, and all that they start, ignore Ctrl-C. Some
 # tests interrupt what they have started.
@@ -66,8 +71,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     others: list[pytest.Item] = []
     for item in items:
         place = _place_in_longest(item)
-        names = vars(item.module) if isinstance(item, pytest.Function) else {}
-        if place is not None or not _STARTS_PROCESSES.isdisjoint(names):
+        used = {*vars(item.module), *item.fixturenames} if isinstance(item, pytest.Function) else ()
+        if place is not None or not _STARTS_PROCESSES.isdisjoint(used):
             item.add_marker("slow")
         if place is None:
             others.append(item)
