@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import zstandard
-from hostile.bombs import parquet_bombs
+from hostile.bombs import frontier_bombs, parquet_bombs
 from hostile.bombs.archive_bombs import PAGE, RECORD, dictionary_of_gigabytes, record, zeros
 from isal import isal_zlib
 
@@ -291,9 +291,11 @@ YARD: dict[str, Format] = {
         {
             "zeros.meguri": lambda: bytes(MIB),
             "magic.meguri": lambda: b"MEGURI" * 100_000,
+            **frontier_bombs.BOMBS,
         },
         (
             "frontier inspect {}",
+            "frontier verify {}",
             "frontier stats {}",
             "frontier ls {}",
             "frontier schedule {}",
