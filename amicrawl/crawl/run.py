@@ -158,7 +158,12 @@ class Run:
     @cached_property
     def wire(self) -> Wire:
         """What requests go over; made when the first is sent."""
-        return make_wire(self.config, resolver=self.resolver, patience=self.pacing.answer_timeout)
+        return make_wire(
+            self.config,
+            resolver=self.resolver,
+            patience=self.pacing.answer_timeout,
+            on_lag=self.limit.lagged,
+        )
 
     @cached_property
     def site_links(self) -> SiteLinks | None:

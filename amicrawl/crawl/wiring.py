@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from amicrawl.fetch import Guard, Limits, Wire
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from amicrawl.config import CrawlConfig, TlsPolicy
     from amicrawl.fetch.resolver import Resolver
     from amicrawl.fetch.tls import TlsSettings
@@ -29,11 +31,16 @@ def make_resolver(config: CrawlConfig) -> Resolver:
 
 
 def make_wire(
-    config: CrawlConfig, *, resolver: Resolver, patience: AdaptiveTimeout | None = None
+    config: CrawlConfig,
+    *,
+    resolver: Resolver,
+    patience: AdaptiveTimeout | None = None,
+    on_lag: Callable[[float], None] | None = None,
 ) -> Wire:
     """Return a fetcher with the caps and the address guard that *config* asks for.
 
     *patience* says how soon an answer has to begin; None: at any time before the exchange must end.
+    *on_lag* is told by how many seconds the event loop is late.
     """
     keep = _kept_connections(config.inflight_max)
     limits = Limits(
@@ -53,6 +60,7 @@ def make_wire(
         resolver=resolver,
         patience=patience,
         keep=keep,
+        on_lag=on_lag,
     )
 
 

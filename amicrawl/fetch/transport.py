@@ -58,7 +58,7 @@ class Transport:
 
     def __init__(
         self, *, dialer: Dialer, pool: Pool, limits: Limits, clock: Callable[[], float],
-        patience: AdaptiveTimeout | None = None,
+        patience: AdaptiveTimeout | None = None, on_lag: Callable[[float], None] | None = None,
     ) -> None:  # fmt: skip
         self._loop = asyncio.get_running_loop()
         self._dialer = dialer
@@ -66,6 +66,7 @@ class Transport:
         self._limits = limits
         self._clock = clock
         self._patience = patience
+        self._on_lag = on_lag
         self._exchanges: set[Exchange] = set()
         self._timer: asyncio.TimerHandle | None = None
         self.lateness = Lateness()
@@ -150,6 +151,8 @@ class Transport:
         """Wake the exchanges whose time may be up, and come again as long as there are any."""
         now = time.monotonic()
         self.lateness.seconds = now - self.lateness.due
+        if self._on_lag is not None:
+            self._on_lag(self.lateness.seconds)
         for exchange in [each for each in self._exchanges if each.wake_at <= now]:
             exchange.wake(now)
         more = bool(self._exchanges) and self._closing is None

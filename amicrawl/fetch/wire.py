@@ -49,7 +49,8 @@ class Wire:
     is called in threads, and what it says holds for *keep_names* seconds; a *resolver* that is shared
     with others takes the place of both. With *patience*, the first byte has to come as soon as it says,
     and it is given how long answers take. Up to *keep* idle connections are kept, each for *max_idle*
-    seconds. *clock* gives the Unix time.
+    seconds. *clock* gives the Unix time. *on_lag* is told, many times a second while something is under
+    way, by how many seconds the event loop is late.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class Wire:
         ca_file: Path | None = None, tls_settings: TlsSettings | None = None,
         resolve: Lookup = system_lookup, keep_names: float = 60.0, resolver: Resolver | None = None,
         patience: AdaptiveTimeout | None = None, keep: int = 512, max_idle: float = 30.0,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] = time.time, on_lag: Callable[[float], None] | None = None,
     ) -> None:  # fmt: skip
         self._limits = limits
         self._guard = guard
@@ -71,6 +72,7 @@ class Wire:
         self._keep = keep
         self._max_idle = max_idle
         self._clock = clock
+        self._on_lag = on_lag
         self._transport: Transport | None = None
         self._closed = False
 
@@ -137,6 +139,7 @@ class Wire:
             limits=self._limits,
             patience=self._patience,
             clock=self._clock,
+            on_lag=self._on_lag,
         )
         return self._transport
 

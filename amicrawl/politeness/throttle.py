@@ -3,7 +3,9 @@
 It grows by one with every completed response and shrinks when requests to hosts that are known to
 answer are lost: additive increase, multiplicative decrease, as in congestion control (RFC 5681), with
 an average of losses in place of a single one. Slow answers never shrink it: a slow server is not a
-full uplink. Pure: it is told what happened, and when does not matter.
+full uplink. While the event loop is late it does not grow, and shrinks towards where it began: what is
+asked for beyond that waits here, and not at a server. Pure: it is told what happened, and when does not
+matter.
 """
 
 from __future__ import annotations
@@ -16,6 +18,10 @@ _CONGESTED_ABOVE = 0.10
 """Average of losses above which a failure may be ours."""
 _SHRINK_TO = 0.85
 """What a shrink leaves of the limit."""
+_LATE = 0.25
+"""Seconds by which the event loop may be late."""
+_SHRINK_LATE = 0.95
+"""What a look at a loop that is later leaves of the limit."""
 
 
 class InflightLimit:
@@ -28,13 +34,14 @@ class InflightLimit:
     the mark, until fourteen answers without a loss say otherwise.
     """
 
-    __slots__ = ("_average", "_given_minimum", "_maximum", "_minimum", "limit")
+    __slots__ = ("_average", "_given_minimum", "_late", "_maximum", "_minimum", "_start", "limit")
 
     limit: int
     """How many requests may be in flight now."""
 
     def __init__(self, start: int, minimum: int, maximum: int) -> None:
-        self.limit = start
+        self.limit = self._start = start
+        self._late = False
         self._minimum = self._given_minimum = minimum
         self._maximum = maximum
         self._average = 0.0
@@ -53,8 +60,14 @@ class InflightLimit:
     def answered(self) -> None:
         """Note a completed response."""
         self._average -= self._average * _WEIGHT
-        if self.limit < self._maximum:
+        if self.limit < self._maximum and not self._late:
             self.limit += 1
+
+    def lagged(self, seconds: float) -> None:
+        """Note that the event loop is late by *seconds*; to be told again and again."""
+        self._late = seconds > _LATE
+        if self._late and self.limit > self._start:
+            self.limit = max(self._start, int(self.limit * _SHRINK_LATE))
 
     def lost(self) -> None:
         """Note a timeout of a host that has answered before.

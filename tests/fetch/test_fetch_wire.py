@@ -490,6 +490,25 @@ def test_a_busy_loop_is_not_the_servers_latency(run: Run, make_wire: Callable[..
     assert capture.ttfb_ms < 600
 
 
+def test_how_late_the_loop_is_is_told_while_something_is_under_way(
+    run: Run, make_wire: Callable[..., Wire]
+) -> None:
+    late: list[float] = []
+    with LoopbackServer(always(OK + FIVE)) as server:
+
+        async def fetch() -> None:
+            async with make_wire(wire={"on_lag": late.append}) as wire:
+
+                def departs() -> None:
+                    asyncio.get_running_loop().call_soon(time.sleep, 0.8)
+
+                (await wire.fetch(WireRequest(url=server.url), departs=departs)).body.close()
+                await asyncio.sleep(0.1)
+
+        run(fetch())
+    assert max(late) > 0.5
+
+
 def test_a_fetch_leaves_nothing_for_the_collector(run: Run, make_wire: Callable[..., Wire]) -> None:
     """Cycles would be found by full collections only, which stop a crawl for as long as they take."""
     with LoopbackServer(always(OK + FIVE)) as server:

@@ -87,3 +87,22 @@ def test_it_never_leaves_its_bounds(outcomes: list[bool], bounds: tuple[int, int
         limit.answered() if answered else limit.lost()
         assert minimum <= limit.limit <= maximum
         assert isinstance(limit.limit, int)
+
+
+def test_while_the_loop_is_late_it_shrinks_towards_its_start_and_does_not_grow() -> None:
+    limit = InflightLimit(64, 32, 2000)
+    for _ in range(1000):
+        limit.answered()
+    limit.lagged(0.1)
+    assert limit.limit == 1064
+    for _ in range(10):
+        limit.lagged(1.0)
+        limit.answered()
+    assert 600 < limit.limit < 650
+    for _ in range(1000):
+        limit.lagged(1.0)
+        limit.answered()
+    assert limit.limit == 64
+    limit.lagged(0.0)
+    limit.answered()
+    assert limit.limit == 65
