@@ -30,6 +30,17 @@ LONGEST = (
 )
 """What takes longest, or waits longest, by path below `tests`: it is begun first."""
 
+SLOW = (
+    "discovery/test_coding.py",
+    "fetch/test_fetch_many.py",
+    "fetch/test_fetch_wire.py",
+    "frontier/format/test_golden_files.py",
+    "frontier/format/test_hostile_files.py",
+    "frontier/format/test_reading_little.py",
+    "frontier/format/test_streaming.py",
+)
+"""What starts no process and takes more than four seconds of CPU all the same."""
+
 _STARTS_PROCESSES = frozenset(
     {
         *("subprocess", "multiprocessing", "warm_processes", "RedisServer", "RawServer"),
@@ -54,10 +65,10 @@ def pytest_make_parametrize_id(val: object) -> str | None:
     return "gzip" if isinstance(val, bytes) and val.startswith(b"\x1f\x8b") else None
 
 
-def _place_in_longest(item: pytest.Item) -> int | None:
+def _place(item: pytest.Item, places: tuple[str, ...]) -> int | None:
     path = item.path.relative_to(TESTS).as_posix()
     return next(
-        (n for n, each in enumerate(LONGEST) if path == each or path.startswith(f"{each}/")), None
+        (n for n, each in enumerate(places) if path == each or path.startswith(f"{each}/")), None
     )
 
 
@@ -70,9 +81,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     longest: dict[tuple[int, str], list[pytest.Item]] = {}
     others: list[pytest.Item] = []
     for item in items:
-        place = _place_in_longest(item)
+        place = _place(item, LONGEST)
         used = {*vars(item.module), *item.fixturenames} if isinstance(item, pytest.Function) else ()
-        if place is not None or not _STARTS_PROCESSES.isdisjoint(used):
+        is_slow = place is not None or _place(item, SLOW) is not None
+        if is_slow or not _STARTS_PROCESSES.isdisjoint(used):
             item.add_marker("slow")
         if place is None:
             others.append(item)

@@ -133,7 +133,7 @@ def test_leading_zeros_of_a_port_do_not_count_however_many() -> None:
 
 
 @given(url=st.one_of(URLS, ANY_TEXT.map("http://h/".__add__), ANY_TEXT.map("http://".__add__)))
-@settings(max_examples=400)
+@settings(max_examples=120)
 def test_whatever_is_fetched_is_printable_ascii_without_spaces(url: str) -> None:
     found = fetchable(url)
     if isinstance(found, Fetchable):
@@ -147,7 +147,7 @@ def test_whatever_is_fetched_is_printable_ascii_without_spaces(url: str) -> None
 
 
 @given(url=URLS)
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_another_reader_finds_the_same_host_and_port_in_the_wire_url(url: str) -> None:
     """If readers could differ, a guard could be shown one host and the wire another."""
     found = fetchable(url)
@@ -161,7 +161,7 @@ def test_another_reader_finds_the_same_host_and_port_in_the_wire_url(url: str) -
 
 
 @given(url=URLS)
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_the_name_is_fetched_as_the_url_was(url: str) -> None:
     found = fetchable(url)
     if isinstance(found, Fetchable):
@@ -170,7 +170,7 @@ def test_the_name_is_fetched_as_the_url_was(url: str) -> None:
 
 
 @given(head=st.sampled_from(["http://h/", "http://h/?", "http://h/#", "http://u:p@h/"]), tail=ANY_TEXT)
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_only_what_must_be_is_encoded(head: str, tail: str) -> None:
     fit = "".join(character for character in tail if "!" <= character <= "~" and character not in UNFIT)
     assert fetched(head + fit).url == head + fit

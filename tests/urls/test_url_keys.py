@@ -112,7 +112,7 @@ def test_a_url_that_cannot_be_fetched_is_keyed_as_written() -> None:
 
 
 @given(url=URLS, grouping=st.sampled_from(Grouping))
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_both_identities_put_a_url_under_the_same_host(url: str, grouping: Grouping) -> None:
     """A partition's hosts must not depend on the identity that a crawl chose."""
     if not isinstance(fetchable(url), Fetchable):
