@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from hostile.bombs.readers import OUR_OWN, READERS, reading_modules
+from hostile.bombs.web_bombs import WEB
 from hostile.bombs.yard import COVERED_COMMANDS, NOT_OF_FILES, YARD, directories
 
 from amicrawl.cli.archive_files import ARCHIVE_ENDINGS
@@ -88,6 +90,15 @@ def test_every_format_that_a_reader_knows_has_bombs() -> None:
     covered = {name for format_ in YARD.values() for name in format_.covers} | {"zipnum"}
     assert known - covered == set()
     assert covered - known == set()
+
+
+def test_every_module_that_reads_has_bombs_or_reads_nothing_of_strangers() -> None:
+    listed = [module for modules in READERS.values() for module in modules]
+    assert reading_modules() == {*listed, *OUR_OWN}, "put a new one where its bombs are, or make some"
+    assert len(listed) == len(set(listed))
+    assert OUR_OWN.isdisjoint(listed)
+    tried = {name.partition(":")[0] for name, _, _ in DIRECTORIES}
+    assert READERS.keys() <= {*YARD, *WEB, *tried, "Redis", "a directory of a crawl"}
 
 
 def test_every_command_reads_bombs_or_says_where_what_it_reads_is_tried() -> None:

@@ -1,0 +1,96 @@
+"""Which modules read what others made, and by which bombs of the yard each is tried.
+
+A module counts as a reader if it calls what unpacks or parses; so one that is new is found, and has to
+be put here.
+"""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import amicrawl
+
+PACKAGE = Path(amicrawl.__file__).parent
+CALLS = frozenset({
+    *("loads", "parsed", "parsed_file", "parsed_toml", "literal_eval"),
+    *("decompress", "decompressobj", "decompressor", "stream_reader"),
+    *("read_bytes", "read_text", "ParquetFile", "feed", "fromstring", "XMLPullParser"),
+})  # fmt: skip
+"""What unpacks, parses, or reads a whole file."""
+
+READERS: dict[str, tuple[str, ...]] = {
+    "lines": ("seed/fields.py", "crawl/seedlist.py", "spiders/seeds.py"),
+    "gzip": ("seed/packing.py",),
+    "JSON Lines": ("seed/jsonl.py", "cli/url.py"),
+    "sitemap": ("seed/sitemap.py",),
+    "Parquet": ("parquet.py", "record/captures.py"),
+    "WARC": (
+        *("index/reading/unpacking.py", "index/lines/post_key.py", "index/sidecar/charset.py"),
+        *("index/sidecar/findings.py", "crawl/reconstruct.py"),
+    ),
+    "CDXJ": (
+        *("index/lines/cdxj.py", "index/lines/shapes.py", "index/lookup/row.py"),
+        *("index/merging/fields.py", "index/merging/join.py", "index/merging/sides.py"),
+        *("report/forms.py", "report/rows.py", "report/years.py"),
+        *("table/convert.py", "table/line_faults.py"),
+    ),
+    "zipnum": ("index/zipnum/cluster.py",),
+    "summary in JSON": ("report/counts_json.py", "report/sketch.py", "cli/summary.py"),
+    "frontier dump": ("frontier/format/dump.py", "cli/frontier/exchange.py"),
+    "meguri": (
+        *("frontier/format/codec.py", "frontier/format/page.py", "frontier/format/strings.py"),
+        *("frontier/annex.py", "frontier/store/generations.py", "cli/frontier/row_facts.py"),
+    ),
+    "crawl file": (
+        *("crawlfile/lines.py", "crawlfile/reading.py", "cli/crawl_target.py"),
+        *("cli/share/creating.py", "crawl/job/asking.py"),
+    ),
+    "a directory of a crawl": (
+        *("cli/crawl_facts.py", "cli/explain.py", "crawl/policy.py", "crawl/robots.py"),
+        *("crawl/startlist.py", "crawlfile/schedule.py", "record/crawl_json.py", "record/uploaded.py"),
+        *("record/rows.py", "record/members.py", "record/unsealed.py", "jsontext.py"),
+    ),
+    "bucket": ("jobs/checkpoint.py", "jobs/sharing/shipping.py"),
+    "Redis": (
+        *("dashboard/views.py", "jobs/entries.py", "jobs/letters.py", "jobs/link.py", "jobs/logs.py"),
+        *("jobs/seedqueue.py", "jobs/sharing/beginning.py", "jobs/sharing/letter.py"),
+        *("cli/share/steering.py", "crawl/sharing/exchange.py", "crawl/sharing/sharing.py"),
+        *("crawl/job/joblink.py", "spiders/queue.py"),
+    ),
+    "HTML": ("discovery/coding.py",),
+    "HTTP": ("fetch/exchange.py", "fetch/raw.py", "message.py"),
+}
+"""By the format of the yard, or what else its bombs are called."""
+
+OUR_OWN = frozenset({
+    # What the same user's program has written on this machine, beside what is checked above.
+    *("cli/collection_steps.py", "index/collection/marks.py", "jobs/job_copy.py", "jobs/place.py"),
+    *("jobs/sharing/outbox.py", "jobs/sharing/worker.py", "crawl/holding.py", "crawl/opening.py"),
+    *("crawl/guest/scheduler.py", "crawl/job/leased.py", "dashboard/users.py"),
+    # What one process of a command tells another.
+    *("crawl/processes/child.py", "crawl/processes/dealing.py", "crawl/processes/parent.py"),
+    *("index/spark.py", "table/spark.py", "table/statements.py"),
+    # Settings, and files of the package.
+    *("jobs/connection.py", "jobs/scripts.py", "crawlfile/keys.py", "crawlfile/schema.py"),
+    *("discovery/named.py", "index/sidecar/soft404.py", "index/sidecar/training/wordings.py"),
+    *("report/page/page.py", "table/questions.py"),
+})  # fmt: skip
+"""Modules that read nothing of strangers."""
+
+
+def reading_modules() -> set[str]:
+    """Return the paths, within the package, of all modules that call what unpacks or parses."""
+    return {
+        path.relative_to(PACKAGE).as_posix()
+        for path in PACKAGE.rglob("*.py")
+        if not CALLS.isdisjoint(_called(ast.parse(path.read_bytes())))
+    }
+
+
+def _called(tree: ast.Module) -> set[str]:
+    functions = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    return {
+        function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+        for function in functions
+    }
