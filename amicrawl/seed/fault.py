@@ -61,6 +61,9 @@ class FaultLog:
         """Faults that cost a line, an entry, a sitemap or the rest of a source."""
         self.flawed = 0
         """Faults that cost one field of a line; its URL was read."""
+        self.room: int | None = None
+        """How many lines may still be told as left out; None for a list of the operator, which
+        may have any number. A sitemap has few, and none of those that name nothing."""
 
     def skip(self, source: str, line: int, reason: str) -> None:
         """Report something that was passed over."""
@@ -69,6 +72,11 @@ class FaultLog:
 
     def leave_out(self, source: str, line: int, error: NotASeedError) -> None:
         """Report a line that should be a seed, and is none."""
+        if self.room is not None and not (error.url and self.room):
+            self.skip(source, line, str(error))
+            return
+        if self.room is not None:
+            self.room -= 1
         self.bad += 1
         seed = Seed(_escaped(_cut(error.url, LONGEST_LEFT_OUT)), meta_json=error.meta_json)
         self._on_fault(Fault(_escaped(source), line, _escaped(str(error)), left_out=seed))

@@ -82,6 +82,7 @@ class _Tree:
 
     def _document(self, source: Source, named: list[str], *, deepest: bool) -> Iterator[Seed]:
         """Yield the seeds of one document and put the sitemaps it names into *named*."""
+        self._faults.room = self._limits.urls
         blocks = _limited(source, self._limits.size)
         if starts_markup(source.head):
             seeds = self._markup(source, blocks, named, deepest=deepest)

@@ -66,6 +66,8 @@ def test_only_what_sitemaps_may_name_is_fetched(crawled: Crawled) -> None:
         ("good", 200, ""): 1,
         # One with a password in it is left out of the list before it becomes a row.
         ("refused", 0, "address-refused"): 3,
+        ("etc/passwd", 0, "unfetchable-url"): 1,
+        ("", 0, "unfetchable-url"): 1,  # `javascript:`
         ("%0D%0AX-Forged:%20yes", 200, ""): 1,
         ("%E2%80%AEgpj.exe", 200, ""): 1,
     }

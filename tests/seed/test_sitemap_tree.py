@@ -229,3 +229,19 @@ def test_a_document_that_gives_nothing_is_an_error(read: Read, content: bytes) -
 
 def test_an_empty_sitemap_is_one(read: Read) -> None:
     assert read(b"<urlset/>", "sitemap.xml") == ([], [])
+
+
+def test_a_document_tells_of_few_entries_that_are_left_out_and_of_none_without_address() -> None:
+    bad = "".join(f"<url><loc>file:///{n}</loc></url>" for n in range(5))
+    web = {TOP: f"<urlset>{bad}<url></url><url><loc>http://a.example/</loc></url></urlset>".encode()}
+    faults: list[Fault] = []
+    with open_seed(
+        TOP,
+        fetch=lambda url: io.BytesIO(web[url]),
+        on_fault=faults.append,
+        limits=SitemapLimits(urls=3),
+    ) as seeds:
+        assert [seed.url for seed in seeds] == ["http://a.example/"]
+        assert seeds.bad == len(faults) == 6
+    told = [fault.left_out.url for fault in faults if fault.left_out is not None]
+    assert told == ["file:///0", "file:///1", "file:///2"]
