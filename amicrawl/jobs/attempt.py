@@ -17,6 +17,7 @@ from amicrawl.errors import AmicrawlError, ExitCode
 from amicrawl.jobs.checkpoint import SLOTS, checkpoint_path
 from amicrawl.jobs.connection import RedisUnavailable
 from amicrawl.jobs.copying import Copying
+from amicrawl.jobs.held import LEASE_VARIABLE, TOKEN_VARIABLE, UNIT_VARIABLE
 from amicrawl.jobs.place import CONSOLE, is_base, new_base, raise_fence
 from amicrawl.jobs.shelf import fetch, path_of
 
@@ -34,11 +35,6 @@ logger = logging.getLogger(__name__)
 
 RESUMED = "resumed"
 RESTARTED = "restarted"
-
-UNIT_VARIABLE = "AMICRAWL_JOB_UNIT"
-TOKEN_VARIABLE = "AMICRAWL_JOB_TOKEN"  # noqa: S105  # no password
-LEASE_VARIABLE = "AMICRAWL_JOB_LEASE"
-"""In a crawl's environment: what it holds, by which token, for how many seconds a renewal is good."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +228,7 @@ def begun(
                 LEASE_VARIABLE: str(workshop.lease_seconds),
             },
             console=directory / CONSOLE,
-            inbox=attempt.inbox,
+            tell=attempt.inbox.tell,
             disk=workshop.disk,
         )
     except RedisUnavailable as error:

@@ -1,8 +1,8 @@
 """Child: one crawl as a process, and what it prints.
 
 It runs in its own process group, so that a signal for the pipeline does not reach it and all that it
-has started can be killed with it. Its output is kept in `console.log`, and told line by line in the log
-of the job: whole lines only, so many a second and no more. Both are bounded; a line that is dropped from
+has started can be killed with it. Its output is kept in a file, and told line by line, as in the log of
+the job: whole lines only, so many a second and no more. Both are bounded; a line that is dropped from
 the log is still in the file.
 """
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from amicrawl.disk import Disk
-    from amicrawl.jobs.inbox import Inbox
 
 logger = logging.getLogger(__name__)
 
@@ -50,13 +49,13 @@ class Child:
         *,
         environment: Mapping[str, str],
         console: Path,
-        inbox: Inbox,
+        tell: Callable[[str], object],
         disk: Disk,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Start the command *line*. Raises OSError where that fails."""
+        """Start the command *line*; *tell* is told what it prints. Raises OSError where that fails."""
         self._console = console
-        self._inbox = inbox
+        self._told = tell
         self._disk = disk
         self._clock = clock
         self.last_lines: deque[str] = deque(maxlen=_REMEMBERED)
@@ -117,7 +116,7 @@ class Child:
                 for line in lines:
                     self._tell(line, counted)
         self._tell(rest, counted)
-        counted.close(self._inbox)
+        counted.close(self._told)
         if file is not None:
             file.close()
 
@@ -128,8 +127,8 @@ class Child:
         if text.startswith(_FOR_PROGRAMS):
             return
         self.last_lines.append(text)
-        if counted.has_room(self._inbox):
-            self._inbox.tell(text)
+        if counted.has_room(self._told):
+            self._told(text)
 
     def _opened(self) -> IO[bytes] | None:
         try:
@@ -163,11 +162,11 @@ class _Second:
         self._lines = 0
         self._dropped = 0
 
-    def has_room(self, inbox: Inbox) -> bool:
+    def has_room(self, tell: Callable[[str], object]) -> bool:
         """Tell whether one more line may be told in this second."""
         second = int(self._clock())
         if second != self._second:
-            self.close(inbox)
+            self.close(tell)
             self._second, self._lines = second, 0
         self._lines += 1
         if self._lines <= LINES_A_SECOND:
@@ -175,8 +174,8 @@ class _Second:
         self._dropped += 1
         return False
 
-    def close(self, inbox: Inbox) -> None:
+    def close(self, tell: Callable[[str], object]) -> None:
         """Say what was dropped."""
         if self._dropped:
-            inbox.tell(f"{self._dropped} more lines are in console.log only.")
+            tell(f"{self._dropped} more lines are in console.log only.")
             self._dropped = 0

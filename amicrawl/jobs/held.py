@@ -14,6 +14,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+UNIT_VARIABLE = "AMICRAWL_JOB_UNIT"
+TOKEN_VARIABLE = "AMICRAWL_JOB_TOKEN"  # noqa: S105  # no password
+LEASE_VARIABLE = "AMICRAWL_JOB_LEASE"
+"""In a crawl's environment: what it holds, by which token, for how many seconds a renewal is good."""
+
 LONGEST_MARGIN = 5.0
 """Seconds before its end from which a lease does not count any more, at most; a fifth of a short one."""
 

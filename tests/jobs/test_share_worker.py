@@ -12,6 +12,7 @@ import pytest
 from amicrawl.disk import DirectoryLock, Disk
 from amicrawl.errors import ExitCode, InputError, UsageError
 from amicrawl.frontier import shard_of
+from amicrawl.jobs.child import CONSOLE_SIZE
 from amicrawl.jobs.connection import RedisSettings, connect
 from amicrawl.jobs.place import fenced
 from amicrawl.jobs.sharing.beginning import begin, keep_starts, seeds_given, starts_of
@@ -127,6 +128,14 @@ def test_a_child_is_told_what_it_holds(store: JobStore, tmp_path: Path) -> None:
     assert said["AMICRAWL_JOB_UNIT"] == "work.p0"
     assert fenced(directory) == int(said["AMICRAWL_JOB_TOKEN"])
     assert float(said["AMICRAWL_JOB_LEASE"]) == 30.0
+
+
+def test_what_a_crawl_prints_is_bounded_while_it_runs(store: JobStore, tmp_path: Path) -> None:
+    worked(shared(store), tmp_path, "yes 0123456789 | head -c 40000000", told=Told(stop_at="is ready"))
+    kept = sorted((tmp_path / "work" / "part-000").glob("worker.log*"))
+    assert [path.name for path in kept] == ["worker.log", "worker.log.1"]
+    assert all(path.stat().st_size < CONSOLE_SIZE + 2**20 for path in kept)
+    assert sum(path.stat().st_size for path in kept) > CONSOLE_SIZE
 
 
 def test_a_directory_that_is_written_to_is_waited_for(store: JobStore, tmp_path: Path) -> None:

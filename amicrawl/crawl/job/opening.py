@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from amicrawl.crawl.job.leased import LeaseLost
 from amicrawl.errors import AmicrawlError, InputError, UsageError
-from amicrawl.jobs.attempt import LEASE_VARIABLE, TOKEN_VARIABLE, UNIT_VARIABLE
 from amicrawl.jobs.connection import JobStore, RedisUnavailable
-from amicrawl.jobs.held import steady_clock
+from amicrawl.jobs.held import LEASE_VARIABLE, TOKEN_VARIABLE, UNIT_VARIABLE, steady_clock
 from amicrawl.jobs.ident import checked_ident
 from amicrawl.jobs.info import encoded, info_of
 from amicrawl.jobs.job_copy import JobCopy, fetched_copy, restore

@@ -29,6 +29,7 @@ from amicrawl.crawl.sharing.outgoing import Outgoing
 from amicrawl.disk import Disk, explained
 from amicrawl.errors import AmicrawlError, UsageError
 from amicrawl.jobs.connection import PREFIX_SETTING
+from amicrawl.jobs.held import LEASE_VARIABLE, TOKEN_VARIABLE, UNIT_VARIABLE
 from amicrawl.jobs.letters import put
 from amicrawl.jobs.scrapy_connection import connect
 from amicrawl.jobs.sharing.outbox import Outbox
@@ -46,9 +47,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-UNIT = "AMICRAWL_JOB_UNIT"
-TOKEN = "AMICRAWL_JOB_TOKEN"  # noqa: S105  # the name of a variable, and a fencing token is no secret
-LEASE_SECONDS = "AMICRAWL_JOB_LEASE"
 TURN_SECONDS = "AMICRAWL_JOB_TURN"
 BY_LEASE = "lease"
 """The reason for a pause while the lease may have run out."""
@@ -105,7 +103,7 @@ class Sharing:
             force=self._outgoing.force,
             tell=self._tell,
             fence=fence.newer,
-            ttl=_seconds(LEASE_SECONDS, LEASE),
+            ttl=_seconds(LEASE_VARIABLE, LEASE),
             turn=_seconds(TURN_SECONDS, timedelta(0)),
         )
         exchange.begin()
@@ -284,7 +282,7 @@ def _rows_in(table: Path) -> int:
 def _what_was_taken(crawler: Crawler) -> tuple[int, int, Share]:
     """Return the partition that this process was started for, its token, and the crawl it is of."""
     name = checked_name(str(getattr(crawler.spider, "share", "")))
-    unit, token = os.environ.get(UNIT, ""), os.environ.get(TOKEN, "")
+    unit, token = os.environ.get(UNIT_VARIABLE, ""), os.environ.get(TOKEN_VARIABLE, "")
     number = unit.removeprefix(unit_of(name, 0)[:-1])
     if not (token.isascii() and token.isdigit() and number.isascii() and number.isdigit()):
         raise UsageError(

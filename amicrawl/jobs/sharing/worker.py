@@ -12,8 +12,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import signal
-import subprocess
 import sys
 import threading
 import time
@@ -24,7 +22,9 @@ from typing import TYPE_CHECKING
 
 from amicrawl.disk import DirectoryLock, Disk, OutputFile, explained, rename_durably
 from amicrawl.errors import AmicrawlError, ExitCode, UsageError
+from amicrawl.jobs.child import Child
 from amicrawl.jobs.connection import RedisUnavailable
+from amicrawl.jobs.held import LEASE_VARIABLE, TOKEN_VARIABLE, UNIT_VARIABLE
 from amicrawl.jobs.place import opened_store, raise_fence, show_life
 from amicrawl.jobs.reaper import GRACE
 from amicrawl.jobs.sharing.share import LEASE, Ended, Held, Nothing, Taken
@@ -42,7 +42,6 @@ logger = logging.getLogger(__name__)
 
 LOG_NAME = "worker.log"
 _EVERY = 0.25
-_LARGEST_LOG = 16 << 20
 _DIRECTORY_PATIENCE = 20.0
 _PATIENCE_AT_THE_END = 60.0
 _AGREED = {ExitCode.DONE, ExitCode.STOPPED, ExitCode.SEEDS_BAD, ExitCode.UNREACHED}
@@ -50,12 +49,12 @@ _AGREED = {ExitCode.DONE, ExitCode.STOPPED, ExitCode.SEEDS_BAD, ExitCode.UNREACH
 
 @dataclass(slots=True)
 class _Slot:
-    """A partition that this worker holds, and the process that crawls it."""
+    """A partition that this worker holds, and the child that crawls it."""
 
     taken: Taken
     directory: Path
     since: float
-    process: subprocess.Popen[bytes] | None = None
+    child: Child | None = None
     held_at: float = 0.0
     lost: bool = False
     lapsed_at: float | None = None
@@ -101,8 +100,8 @@ class Worker:
         """Take nothing more and have the children stop in order; the second time, at once."""
         self._stopping += 1
         for slot in self._held:
-            if slot.process is not None and slot.process.poll() is None:
-                slot.process.send_signal(signal.SIGINT)
+            if slot.child is not None:
+                slot.child.interrupt()
 
     def run(self) -> ExitCode:
         """Work until the crawl has ended, or is stopped; return how it ended.
@@ -115,16 +114,14 @@ class Worker:
             self._leave_nobody_behind()
 
     def _leave_nobody_behind(self) -> None:
-        running = [slot.process for slot in self._held if slot.process is not None]
-        for process in running:
-            if process.poll() is None:
-                process.send_signal(signal.SIGINT)
-        for process in running:
-            try:
-                process.wait(_PATIENCE_AT_THE_END)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+        running = [slot.child for slot in self._held if slot.child is not None]
+        for child in running:
+            child.interrupt()
+        until = self.clock() + _PATIENCE_AT_THE_END
+        while self.clock() < until and any(child.poll() is None for child in running):
+            self.sleep(_EVERY)
+        for child in running:
+            child.kill()
 
     def _work(self) -> ExitCode:
         shown = float("-inf")
@@ -194,20 +191,19 @@ class Worker:
 
     def _look_after(self, slot: _Slot) -> None:
         """Do what is next for *slot*."""
-        process = slot.process
-        running = process is not None and process.poll() is None
+        code = slot.child.poll() if slot.child is not None else None
+        running = slot.child is not None and code is None
         self._hold(slot, running=running)
         if slot.lost:
-            if process is not None and running:
+            if slot.child is not None and running:
                 # It is nobody's child any more that it could obey: it hangs, or was cut off too long.
-                process.kill()
-                process.wait()
+                slot.child.kill()
             self.tell(f"Partition {slot.taken.number} was lost to another worker.")
             self._held.remove(slot)
-        elif process is None:
+        elif slot.child is None:
             self._start(slot)
-        elif not running:
-            self._give_back(slot, _ended_by(process.returncode))
+        elif code is not None:
+            self._give_back(slot, _ended_by(code))
 
     def _hold(self, slot: _Slot, *, running: bool) -> None:
         now = self.clock()
@@ -227,9 +223,9 @@ class Worker:
         elif slot.lapsed_at is None:
             # Redis may have been away for both of us: the crawl has time to say that it lives.
             slot.lapsed_at = now
-        elif now - slot.lapsed_at > self.ttl.total_seconds() and slot.process is not None:
+        elif now - slot.lapsed_at > self.ttl.total_seconds() and slot.child is not None:
             self.tell(f"The crawl of partition {slot.taken.number} hangs, and is ended.")
-            slot.process.kill()
+            slot.child.kill()
 
     def _start(self, slot: _Slot) -> None:
         """Start the crawl of *slot* once its directory is free, or give the partition back."""
@@ -255,32 +251,27 @@ class Worker:
                     slot.lost = True
                     return
                 self.tell(f"Partition {taken.number} was fetched from {self.shipper.url}.")
-            slot.process = self._child(slot)
+            slot.child = self._child(slot)
         except AmicrawlError as error:
             self.tell(f"Partition {taken.number} cannot be begun: {error}")
             self._give_back(slot, Ended.CRASHED)
 
-    def _child(self, slot: _Slot) -> subprocess.Popen[bytes]:
-        environment = {
-            **os.environ,
-            **self.environment,
-            "AMICRAWL_JOB_UNIT": unit_of(self.share.record.name, slot.taken.number),
-            "AMICRAWL_JOB_TOKEN": str(slot.taken.token),
-            "AMICRAWL_JOB_LEASE": str(self.ttl.total_seconds()),
-            "AMICRAWL_JOB_TURN": str(self.turn.total_seconds()),
-        }
+    def _child(self, slot: _Slot) -> Child:
         log = slot.directory / LOG_NAME
-        with explained(log, "written to"), log.open("ab") as output:
-            if output.tell() > _LARGEST_LOG:
-                output.truncate(0)
-            return subprocess.Popen(  # noqa: S603  # a list, and no shell
-                list(self.command(slot.taken.number, slot.directory)),
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                # A signal from the keyboard is for the worker, which passes it on.
-                start_new_session=True,
+        with explained(log, "written to"):
+            return Child(
+                self.command(slot.taken.number, slot.directory),
+                environment={
+                    **os.environ,
+                    **self.environment,
+                    UNIT_VARIABLE: unit_of(self.share.record.name, slot.taken.number),
+                    TOKEN_VARIABLE: str(slot.taken.token),
+                    LEASE_VARIABLE: str(self.ttl.total_seconds()),
+                    "AMICRAWL_JOB_TURN": str(self.turn.total_seconds()),
+                },
+                console=log,
+                tell=lambda _: None,
+                disk=self.disk,
             )
 
     def _give_back(self, slot: _Slot, ended: Ended) -> None:
@@ -288,7 +279,7 @@ class Worker:
         place = ""
         number = slot.taken.number
         try:
-            if self.shipper is not None and ended is Ended.ENDED and slot.process is not None:
+            if self.shipper is not None and ended is Ended.ENDED and slot.child is not None:
                 place = self._shipped(slot)
             standing = self.share.release(number, slot.taken.token, ended, place=place)
         except RedisUnavailable as error:
@@ -299,9 +290,9 @@ class Worker:
             standing = "lost"
         self._untroubled()
         self._held.remove(slot)
-        if ended is Ended.CRASHED and slot.process is not None:
+        if ended is Ended.CRASHED and slot.child is not None:
             self.tell(
-                f"The crawl of partition {number} ended with code {slot.process.returncode}, see "
+                f"The crawl of partition {number} ended with code {slot.child.poll()}, see "
                 f"{slot.directory / LOG_NAME}."
             )
         self.tell(f"Partition {number} is {standing}.")
