@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from amicrawl.cli.crawl_target import target_of
+from amicrawl.cli.engine import Engine, EngineOption, Master
 from amicrawl.cli.name_value import pairs, passed_on
 from amicrawl.cli.project import crawl_settings
 from amicrawl.config import PREFIX, CrawlConfig, Robots
@@ -57,6 +58,10 @@ Processes = Annotated[
         show_default="1",
     ),
 ]
+Partitions = Annotated[
+    int,
+    typer.Option(min=0, metavar="N", help="With Spark: parts of the hosts; 0: three for each core."),
+]
 Delay = Annotated[
     float | None,
     typer.Option(min=0, metavar="SECONDS", help="Delay between two requests to a host; 1 by default."),
@@ -101,6 +106,9 @@ def crawl(
     settings: Settings = None,
     arguments: Arguments = None,
     processes: Processes = "",
+    engine: EngineOption = Engine.LOCAL,
+    master: Master = "",
+    partitions: Partitions = 0,
     now: Now = False,
 ) -> None:
     """Crawl a site by its URL, the URLs of a seed list, or what a crawl file describes.
@@ -110,8 +118,8 @@ def crawl(
     Runs `scrapy crawl` with the spider `site`, `seeds`, or that of the crawl file. In a Scrapy project
     that archives, its settings apply, elsewhere amicrawl's own. A crawl file with a schedule that is not
     due yet is not crawled: the command prints when it is due, so a timer may call it every hour.
+    With --engine spark, a cluster crawls a seed list into a bucket.
     """
-    target = target_of(what)
     typed = {
         "DELAY": delay,
         "MAX_HOPS": depth,
@@ -121,15 +129,24 @@ def crawl(
         "STOP_TIME": max_time,
         "IGNORES": _patterns(ignore or []),
     }
-    if not isinstance(target, Path) and target.spider == "seeds" and (depth is not None or ignore):
-        raise UsageError("--depth and --ignore are about links, and a seed list follows none.")
     # What is typed as an option counts before -s.
     given_settings = [
         *(settings or []),
         *(f"{PREFIX}{name}={value}" for name, value in typed.items() if value is not None),
     ]
-    further = [*passed_on(given_settings), *loudness(quiet=quiet, verbose=verbose)]
     given = pairs(arguments or [], option="-a")
+    if engine is Engine.SPARK:
+        _begin_over_spark(
+            what, given, given_settings, out=out, master=master, partitions=partitions,
+            others={"--processes": processes, "--now": now, "--depth": depth, "--ignore": ignore},
+        )  # fmt: skip
+        return
+    if master or partitions:
+        raise UsageError("--master and --partitions are for --engine spark.")
+    target = target_of(what)
+    if not isinstance(target, Path) and target.spider == "seeds" and (depth is not None or ignore):
+        raise UsageError("--depth and --ignore are about links, and a seed list follows none.")
+    further = [*passed_on(given_settings), *loudness(quiet=quiet, verbose=verbose)]
     if out:
         given["out"] = out
     if processes:
@@ -139,6 +156,27 @@ def crawl(
         _begin_by_file(target, given, wanted, further, now=now)
     else:
         begin([target.spider], target.arguments | given, further)
+
+
+def _begin_over_spark(
+    what: list[str],
+    arguments: dict[str, str],
+    settings: list[str],
+    *,
+    out: str,
+    master: str,
+    partitions: int,
+    others: dict[str, object],
+) -> None:
+    """Crawl over Spark; *others* are options that are about other crawls."""
+    for option, value in others.items():
+        if value:
+            raise UsageError(f"{option} does not go with --engine spark. Leave it away.")
+    from amicrawl.cli.spark_crawl import crawl_over_spark  # noqa: PLC0415  # most crawls are none of it
+
+    crawl_over_spark(
+        what, out=out, master=master, partitions=partitions, settings=settings, arguments=arguments
+    )
 
 
 def _patterns(written: list[str]) -> str | None:

@@ -52,8 +52,10 @@ def checkpoint_path(base: str, slot: int) -> str:
     return f"{base}.checkpoint-{slot}"
 
 
-def save(directory: Path, url: str, *, disk: Disk, stopped: Callable[[], bool]) -> int:
+def save(directory: Path, url: str, *, disk: Disk, stopped: Callable[[], bool], serial: int = 0) -> int:
     """Copy the crawl in *directory*, which may run, to the path at *url*; return how many bytes.
+
+    *serial* tells, for those who keep it nowhere else, which of two checkpoints is the newer one.
 
     Raises AmicrawlError where that fails, or *stopped* says so; then what was there is no longer whole.
     """
@@ -69,10 +71,21 @@ def save(directory: Path, url: str, *, disk: Disk, stopped: Callable[[], bool]) 
                 ]
             except _Changed:
                 continue
-            content = orjson.dumps({"format": FORMAT, "files": files})
+            content = orjson.dumps({"format": FORMAT, "serial": serial, "files": files})
             bucket.write(LIST_NAME, iter([content]), size=len(content))
             return sum(file["size"] for file in files)
     raise OutputError(f"{directory} changes too fast to be copied.")
+
+
+def serial_of(url: str, *, disk: Disk) -> int:
+    """Return the serial of the whole checkpoint at *url*; -1 where there is none."""
+    bucket = open_bucket(url, disk=disk)
+    with _told(bucket):
+        try:
+            serial = _read(bucket).get("serial", 0)
+        except OutputError:
+            return -1
+    return serial if type(serial) is int and serial >= 0 else -1
 
 
 def restore_checkpoint(directory: Path, url: str, *, disk: Disk) -> None:
@@ -129,7 +142,8 @@ def _copied(
     return {"name": name, "part": part, "size": size, "sha256": sha256.hexdigest()}
 
 
-def _listed(bucket: Bucket) -> list[dict[str, Any]]:
+def _read(bucket: Bucket) -> dict[str, Any]:
+    """Return what the list says, its files checked."""
     content = small_object(bucket, LIST_NAME, largest=_LARGEST_LIST)
     if content is None:
         raise OutputError(f"{bucket.url} holds no checkpoint.")
@@ -138,6 +152,11 @@ def _listed(bucket: Bucket) -> list[dict[str, Any]]:
         files = [_checked(file) for file in read["files"]] if read["format"] == FORMAT else []
     except (ValueError, KeyError, TypeError) as error:
         raise OutputError(f"{bucket.url} holds no whole checkpoint.") from error
+    return {**read, "files": files}
+
+
+def _listed(bucket: Bucket) -> list[dict[str, Any]]:
+    files: list[dict[str, Any]] = _read(bucket)["files"]
     if not any(file["name"].startswith("frontier/") for file in files):
         raise OutputError(f"{bucket.url} holds no frontier.")
     return files

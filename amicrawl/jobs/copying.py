@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 from amicrawl.errors import AmicrawlError
@@ -26,8 +27,10 @@ logger = logging.getLogger(__name__)
 class Copying:
     """A thread that copies one directory to the bucket: as it is left, or as a checkpoint."""
 
-    def __init__(self, directory: Path, bucket: str, *, disk: Disk, slot: int | None = None) -> None:
-        """Begin to copy *directory* to the URL *bucket*, into a *slot* for a checkpoint."""
+    def __init__(
+        self, directory: Path, bucket: str, *, disk: Disk, slot: int | None = None, serial: int = 0
+    ) -> None:
+        """Begin to copy *directory* to the URL *bucket*; a checkpoint has a *slot* and a *serial*."""
         self.fault = "it has not come to its end"
         """Why it failed; empty once it has not."""
         self.slot = slot
@@ -35,6 +38,7 @@ class Copying:
         """Whether Redis knows of it."""
         self.seconds = 0.0
         """How long it took."""
+        self._serial = serial
         self._directory = directory
         self._bucket = bucket
         self._disk = disk
@@ -54,7 +58,8 @@ class Copying:
     def _copy(self) -> None:
         directory, began = self._directory, time.monotonic()
         name = directory.name if self.slot is None else checkpoint_path(directory.name, self.slot)
-        url, copy = path_of(self._bucket, name), ship if self.slot is None else save
+        url = path_of(self._bucket, name)
+        copy = ship if self.slot is None else partial(save, serial=self._serial)
         try:
             copy(directory, url, disk=self._disk, stopped=self._stop.is_set)
         except Exception as error:  # noqa: BLE001  # whatever the store does: the job must be given back

@@ -89,6 +89,22 @@ def fetch(directory: Path, url: str, *, checkpoints: Sequence[str], disk: Disk) 
     raise OutputError(" ".join(faults))
 
 
+def begin_anew(directory: Path, url: str, *, disk: Disk) -> None:
+    """Make *directory* for a crawl that begins although WARC files of an attempt before lie at *url*.
+
+    They stay, and no file of this crawl gets the name of one. Raises OutputError.
+    """
+    with explained(directory, "made"):
+        shutil.rmtree(directory, ignore_errors=True)
+        directory.mkdir()
+    bucket = open_bucket(url, disk=disk)
+    if bucket.size(MANIFEST_NAME) is not None:
+        manifest = _manifest(bucket)
+        manifest.bucket = url
+        manifest.write(directory, disk=disk)
+        _leave_room(directory, manifest, disk=disk)
+
+
 def _fetch_into(beginning: Path, url: str, source: str, *, disk: Disk) -> None:
     bucket = open_bucket(url, disk=disk)
     manifest = _manifest(bucket)

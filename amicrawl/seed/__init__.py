@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from amicrawl.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from amicrawl.seed.batches import BatchReader
     from amicrawl.seed.count import count_entries
     from amicrawl.seed.fault import Fault
     from amicrawl.seed.formats import SeedFormat
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 else:
     __getattr__ = lazy_exports(
         __name__,
+        BatchReader="batches",
         Fault="fault",
         Seed="seed",
         SeedFormat="formats",
@@ -36,4 +38,13 @@ else:
         open_seed="reader",
     )
 
-__all__ = ["Fault", "Seed", "SeedFormat", "SeedReader", "SitemapLimits", "count_entries", "open_seed"]
+__all__ = [
+    "BatchReader",
+    "Fault",
+    "Seed",
+    "SeedFormat",
+    "SeedReader",
+    "SitemapLimits",
+    "count_entries",
+    "open_seed",
+]

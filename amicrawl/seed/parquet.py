@@ -82,14 +82,14 @@ def read_parquet(source: Source, faults: FaultLog) -> Generator[Seed, None, None
 
     try:
         with _table(source) as table:
-            columns, seed_of = _chosen(source.name, table.schema)
+            columns, seed_of = chosen(source.name, table.schema)
             for name in [name for name in columns if pa.types.is_nested(table.schema.field(name).type)]:
                 if not table.nested_fits(name):
                     flaw(f"column {excerpt(name)} holds lists or records of too many bytes; left out")
                     columns.remove(name)
             for number, row in enumerate(_rows(table, columns), 1):
                 try:
-                    _check_size(row)
+                    check_size(row)
                     seed = seed_of(row, flaw)
                 except NotASeedError as reason:
                     faults.leave_out(source.name, number, reason)
@@ -106,7 +106,7 @@ def read_parquet(source: Source, faults: FaultLog) -> Generator[Seed, None, None
         faults.end_early(source.name, number + 1, error)
 
 
-def _chosen(name: str, schema: pa.Schema) -> tuple[list[str], Callable[[Row, Flaw], Seed | None]]:
+def chosen(name: str, schema: pa.Schema) -> tuple[list[str], Callable[[Row, Flaw], Seed | None]]:
     """Return which columns to read and what makes a seed of a row of them."""
     texts = [field.name for field in schema if _is_text(field.type)]
     if "url" not in texts:
@@ -119,7 +119,8 @@ def _chosen(name: str, schema: pa.Schema) -> tuple[list[str], Callable[[Row, Fla
     return [name for name in schema.names if name in {*carried, *_KNOWN}], _seed_of_row
 
 
-def _check_size(row: Row) -> None:
+def check_size(row: Row) -> None:
+    """Raise NotASeedError for a *row* with more characters than a line may have."""
     if sum(len(value) for value in row.values() if type(value) is str) > MAX_LINE:
         raise NotASeedError(f"the row has more than {MAX_LINE} characters")
 
@@ -176,10 +177,15 @@ def _is_text(kind: pa.DataType) -> bool:
 
 def _rows(table: ParquetTable, columns: Sequence[str]) -> Iterator[dict[str, object]]:
     for batch in table.batches(columns, rows=_ROWS, nested=True):
-        names = batch.schema.names
-        values = [_values(column) for column in batch.columns]
-        for row in zip(*values, strict=True):
-            yield dict(zip(names, row, strict=True))
+        yield from rows_of(batch)
+
+
+def rows_of(batch: pa.RecordBatch) -> Iterator[dict[str, object]]:
+    """Yield the rows of *batch*; bytes of a text column that are no text are marked as such."""
+    names = batch.schema.names
+    values = [_values(column) for column in batch.columns]
+    for row in zip(*values, strict=True):
+        yield dict(zip(names, row, strict=True))
 
 
 def _values(column: pa.Array[Any]) -> list[object]:

@@ -11,7 +11,8 @@ Messages are JSON objects, one a line.
                      {"t": "end", "reason": REASON}, {"t": "pause"}, {"t": "resume"}
 
 `idle` is sent behind every letter that was taken and before `kept`: so whatever the parent knows to be
-delivered, it knows to be at work. When the parent is gone, the crawl is stopped in order.
+delivered, it knows to be at work. When the parent is gone, the crawl is stopped in order; one that has
+an `Allowance` is ended at once, for another may be begun in its place.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from scrapy import signals
 from scrapy.exceptions import DontCloseSpider
 
 from amicrawl.config import PREFIX, CrawlConfig
+from amicrawl.crawl.processes.allowance import Allowance
 from amicrawl.crawl.processes.specification import LARGEST_MESSAGE, specification
 from amicrawl.crawl.run import Run, run_of
 from amicrawl.crawl.sharing.incoming import take_links
@@ -60,17 +62,16 @@ def as_child(arguments: Arguments, settings: BaseSettings) -> Arguments:
     given = specification()
     config = CrawlConfig.from_settings({n: settings[n] for n in settings if n.startswith(PREFIX)})
     each = given.processes
-    changed: dict[str, Any] = {
-        "out": given.out,
-        "run_id": "",
-        "warc_prefix": given.prefix,
-        "inflight_max": max(1, config.inflight_max // each),
-        "inflight_start": max(1, config.inflight_start // each),
-        "inflight_min": max(1, config.inflight_min // each),
-        "bandwidth": int(config.bandwidth) // each,
-        # The parent counts, over all processes.
-        **{f"stop_{what}": 0 for what in ("pages", "bytes", "time", "errors")},
-    }
+    changed: dict[str, Any] = {"out": given.out, "run_id": "", "warc_prefix": given.prefix}
+    if not given.is_alone:
+        changed |= {
+            "inflight_max": max(1, config.inflight_max // each),
+            "inflight_start": max(1, config.inflight_start // each),
+            "inflight_min": max(1, config.inflight_min // each),
+            "bandwidth": int(config.bandwidth) // each,
+            # The parent counts, over all processes.
+            **{f"stop_{what}": 0 for what in ("pages", "bytes", "time", "errors")},
+        }
     for name, value in changed.items():
         settings.set(PREFIX + name.upper(), value, "cmdline")
     return replace(
@@ -104,7 +105,9 @@ class Process:
         self._timer: asyncio.TimerHandle | None = None
         self._ending = False
         run.deals_seeds = given.deals and given.number == 0
-        run.gets_seeds = given.settles or (given.deals and given.number > 0)
+        run.gets_seeds = given.settles or given.is_alone or (given.deals and given.number > 0)
+        if given.is_alone:
+            run.may_write = Allowance(given.pipe, given.until).is_good
         if given.settles:
             run.pause(BY_PARENT)
         crawler.signals.connect(self._opened, signals.spider_opened)

@@ -30,6 +30,18 @@ class Specification(BaseModel, frozen=True, extra="forbid"):
     """Whether process 0 reads the seed list, and gives the others their part of it."""
     settles: bool = False
     """Whether nothing is fetched: what a killed crawl left is repaired and sealed."""
+    pipe: int = -1
+    """The descriptor from which an `Allowance` is read; -1 for a process that needs none.
+
+    With it, the others are on other machines: limits are not divided, and all seeds come by letter.
+    """
+    until: float = 0.0
+    """Until when it may crawl, to begin with."""
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether the others are on other machines."""
+        return self.pipe >= 0
 
 
 def specification() -> Specification:
