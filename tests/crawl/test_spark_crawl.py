@@ -186,6 +186,7 @@ def executors_that_crawl() -> list[psutil.Process]:
 
 
 @needs_spark
+@pytest.mark.timeout(900)  # two starts of a cluster, on a machine that may be busy
 def test_with_an_executor_killed_all_is_captured_and_each_host_asked_by_one_task(
     web: Web, tmp_path: Path
 ) -> None:
