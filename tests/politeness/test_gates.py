@@ -354,3 +354,35 @@ def test_single_hosts_can_have_a_delay_and_a_number_of_their_own() -> None:
     assert gates.opens_at(OTHER) == inf
     gates.set_delay(HOST, 1.0)
     assert gates.opens_at(HOST) == 11.0
+
+
+def test_a_host_that_is_held_stays_shut_until_it_is_let_go() -> None:
+    gates = Gates(1.0, 1)
+    heard: list[tuple[int, float]] = []
+    gates.watch(lambda host, now: heard.append((host, now)))
+    gates.hold(7)
+    assert not gates.may_start(7, 1000.0)
+    assert gates.may_start(8, 1000.0)
+    gates.let_go(7, 1000.0)
+    assert gates.may_start(7, 1000.0)
+    gates.let_go(9, 1001.0)
+    assert heard == [(7, 1000.0), (9, 1001.0)]
+
+
+def test_a_changed_delay_counts_from_the_next_start_and_robots_txt_still_lengthens_it() -> None:
+    gates = Gates(1.0, 1)
+    for host in (1, 2):
+        gates.start(host, 0.0)
+    gates.set_delay(2, 5.0)
+    gates.change(delay=3.0, per_host=2)
+    for host in (1, 2):
+        gates.end(host, 0.0)
+    assert gates.opens_at(1) == 1.0
+    gates.start(1, 1.0)
+    gates.start(2, 5.0)
+    assert (gates.opens_at(1), gates.opens_at(2)) == (4.0, 10.0)
+    assert gates.may_start(1, 4.0), "two at a time are allowed by now"
+    gates.change(delay=7.0, per_host=2)
+    gates.end(2, 9.0)
+    gates.start(2, 10.0)
+    assert gates.opens_at(2) == 17.0

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import time
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from amicrawl.politeness.retry_after import retry_after_seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 NOW = datetime(1994, 11, 6, 8, 49, 0, tzinfo=UTC).timestamp()
 """37 seconds before the date that the standard has as its example."""
@@ -102,3 +108,29 @@ def test_the_three_forms_of_a_date_agree(day: datetime, wait: int) -> None:
     forms = ("%a, %d %b %Y %H:%M:%S GMT", "%A, %d-%b-%y %H:%M:%S GMT", "%a %b %e %H:%M:%S %Y")
     for form in forms:
         assert retry_after_seconds(day.strftime(form), now=now, cap=CAP) == min(wait, CAP)
+
+
+@pytest.fixture
+def in_auckland() -> Iterator[None]:
+    before = os.environ.get("TZ")
+    os.environ["TZ"] = "NZST-12NZDT-13,M9.5.0,M4.1.0/3"
+    time.tzset()
+    yield
+    if before is None:
+        del os.environ["TZ"]
+    else:
+        os.environ["TZ"] = before
+    time.tzset()
+
+
+@pytest.mark.usefixtures("in_auckland")
+def test_a_date_is_that_of_greenwich_wherever_the_machine_is() -> None:
+    for form in (
+        b"Sun, 06 Nov 1994 08:49:37 GMT",
+        b"Sunday, 06-Nov-94 08:49:37 GMT",
+        b"Sun Nov  6 08:49:37 1994",
+    ):
+        assert retry_after_seconds(form, now=NOW, cap=CAP) == 37.0
+    # Of two figures the year is within fifty of now, which is still 1993 in Greenwich.
+    now = datetime(1993, 12, 31, 20, 0, 0, tzinfo=UTC).timestamp()
+    assert retry_after_seconds(b"Friday, 31-Dec-44 20:00:01 GMT", now=now, cap=CAP) == 0.0
