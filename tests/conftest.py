@@ -32,14 +32,27 @@ LONGEST = (
 
 SLOW = (
     "discovery/test_coding.py",
+    "discovery/test_links.py",
     "fetch/test_fetch_many.py",
+    "fetch/test_fetch_raw_reader.py",
     "fetch/test_fetch_wire.py",
+    "frontier/format/test_damaged_files.py",
     "frontier/format/test_golden_files.py",
     "frontier/format/test_hostile_files.py",
     "frontier/format/test_reading_little.py",
     "frontier/format/test_streaming.py",
+    "frontier/format/test_value_encodings.py",
+    "frontier/live/test_live_partition.py",
+    "frontier/seen/test_key_index.py",
+    "frontier/test_due_wheel.py",
+    "guests",
+    "hostile",
+    "index/test_archive_records.py",
+    "index/test_block_join.py",
+    "index/test_numerals.py",
+    "index/test_ordered_merge.py",
 )
-"""What starts no process and takes more than four seconds of CPU all the same."""
+"""What takes more than two seconds of CPU a file, by path below `tests`."""
 
 _STARTS_PROCESSES = frozenset(
     {
