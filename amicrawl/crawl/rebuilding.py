@@ -28,6 +28,7 @@ from amicrawl.errors import DamagedFileError, InputError
 from amicrawl.frontier import DurableFrontier, LivePartition, Offer, Source, Status
 from amicrawl.frontier.live import best_state
 from amicrawl.frontier.state import IDENTITY, INDEX_ROWS
+from amicrawl.frontier.states import WAITING
 from amicrawl.politeness import Gates, HostBreaker, InflightLimit
 from amicrawl.record.captures import row_of
 from amicrawl.record.members import Members
@@ -186,7 +187,9 @@ def _fill(
     partition.note_index(rows, all_known=True)
     counts = frontier.counts
     settled = sum(counts[status] for status in _SETTLED)
-    made = len(frontier), found, look.looked_at, settled, frontier.queued + frontier.later
+    # Not those that are queued: what was offered first and settled then stands there still.
+    waiting = sum(counts[status] for status in WAITING)
+    made = len(frontier), found, look.looked_at, settled, waiting
     frontier.close()
     return made
 

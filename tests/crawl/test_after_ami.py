@@ -146,6 +146,7 @@ def test_a_recrawl_goes_on_in_its_directory(tmp_path: Path, version: str) -> Non
         (out / "ami-00000.warc.gz").write_bytes(b"")
         early = recrawl(out)
         assert "nothing to fetch now" in early.stderr
+        assert "4 URLs (0 read from the old one, 4 settled by 6 captures, 0 to fetch)" in early.stderr
         assert server.requests == []
         done = recrawl(out, arguments=[FAR])
     assert done.returncode == ExitCode.DONE, done.stderr
