@@ -1,0 +1,74 @@
+"""The dispatcher: requests leave evenly, and each visit gets its turn."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import groupby
+from types import SimpleNamespace
+from typing import Any
+
+from amicrawl.crawl.dispatcher import Dispatcher
+
+ROWS = 1000
+BURST = 32
+
+
+class Rows:
+    """A frontier of which every host may be asked at once."""
+
+    def __init__(self, events: list[str]) -> None:
+        self._events = events
+        self.left = ROWS
+
+    def next(self, _: float) -> Any:
+        if not self.left:
+            return None
+        self.left -= 1
+        self._events.append("taken")
+        return SimpleNamespace(key=(self.left, 0))
+
+    def next_moment(self, _: float) -> None:
+        return None
+
+    def has_pending(self) -> bool:
+        return self.left > 0
+
+
+class Visits:
+    """Visits that note when they get their first turn."""
+
+    def __init__(self, events: list[str]) -> None:
+        self._events = events
+
+    async def visit(self, _: Any) -> Any:
+        self._events.append("visited")
+        await asyncio.sleep(0)
+
+
+async def events_of_a_crawl() -> list[str]:
+    events: list[str] = []
+    over = asyncio.Event()
+    rows: Any = Rows(events)
+    visits: Any = Visits(events)
+    pacing: Any = SimpleNamespace(addresses=None, opens_at=lambda: float("-inf"))
+    dispatcher = Dispatcher(
+        rows,
+        pacing,
+        visits,
+        clock=asyncio.get_running_loop().time,
+        may_start=lambda: True,
+        on_idle=over.set,
+        on_visited=lambda *_: None,
+    )
+    dispatcher.start()
+    await over.wait()
+    await dispatcher.drain()
+    return events
+
+
+def test_requests_do_not_leave_in_waves_however_many_may_start_at_once() -> None:
+    """A thousand at once would all be sent late, and their lateness be taken for the servers'."""
+    events = asyncio.run(events_of_a_crawl())
+    assert events.count("visited") == ROWS
+    longest = max(len(list(run)) for event, run in groupby(events) if event == "taken")
+    assert longest <= BURST
