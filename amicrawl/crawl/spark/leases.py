@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from amicrawl.jobs.held import HeldLease, steady_clock
+from amicrawl.jsontext import parsed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,7 +71,7 @@ class LeaseServer:
 
             def handle(self) -> None:
                 try:
-                    said = json.loads(self.rfile.readline(_LONGEST_LINE))
+                    said = parsed(self.rfile.readline(_LONGEST_LINE))
                     if hmac.compare_digest(str(said["secret"]), secret):
                         answer = outer.answer(said)
                         self.wfile.write(json.dumps(answer).encode("ascii") + b"\n")
@@ -172,7 +173,7 @@ class PartitionLease(HeldLease):
                 line = json.dumps({**said, "wants": wants, "facts": self._facts()})
                 connection.sendall(line.encode("ascii") + b"\n")
                 with connection.makefile("rb") as stream:
-                    answer = json.loads(stream.readline(_LONGEST_LINE))
+                    answer = parsed(stream.readline(_LONGEST_LINE))
             is_held = answer["held"] is True
         except (OSError, ValueError, KeyError, TypeError):
             return False

@@ -1,4 +1,4 @@
-"""Reads what lies in a bucket as a pipeline and a worker do that take over a crawl, without either."""
+"""Reads what lies in a bucket as who takes over a crawl does: a pipeline, a worker, a task of Spark."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from amicrawl.crawl.spark.places import read_json
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, ExitCode
 from amicrawl.jobs.checkpoint import restore_checkpoint
 from amicrawl.jobs.sharing.shipping import Shipper
 from amicrawl.jobs.shelf import fetch
+from amicrawl.record.bucket import open_bucket
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,6 +24,7 @@ def main() -> int:
     takers: dict[str, Callable[[Path], object]] = {
         "checkpoint": lambda to: restore_checkpoint(to, url, disk=Disk()),
         "shelf": lambda to: fetch(to, url, checkpoints=[], disk=Disk()),
+        "task": lambda _: read_json(open_bucket(url, disk=Disk()), "checkpoint.json"),
         "partition": lambda to: Shipper(url, "a", disk=Disk(), machine="m").fetch(0, to),
     }
     codes = [ExitCode.DONE]

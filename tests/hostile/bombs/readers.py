@@ -51,7 +51,7 @@ READERS: dict[str, tuple[str, ...]] = {
         *("crawl/startlist.py", "crawlfile/schedule.py", "record/crawl_json.py", "record/uploaded.py"),
         *("record/rows.py", "record/members.py", "record/unsealed.py", "jsontext.py"),
     ),
-    "bucket": ("jobs/checkpoint.py", "jobs/sharing/shipping.py"),
+    "bucket": ("crawl/spark/places.py", "jobs/checkpoint.py", "jobs/sharing/shipping.py"),
     "Redis": (
         *("dashboard/views.py", "jobs/entries.py", "jobs/letters.py", "jobs/link.py", "jobs/logs.py"),
         *("jobs/seedqueue.py", "jobs/sharing/beginning.py", "jobs/sharing/letter.py"),
@@ -70,6 +70,7 @@ OUR_OWN = frozenset({
     *("crawl/guest/scheduler.py", "crawl/job/leased.py", "dashboard/users.py"),
     # What one process of a command tells another.
     *("crawl/processes/child.py", "crawl/processes/dealing.py", "crawl/processes/parent.py"),
+    *("crawl/spark/driver.py", "crawl/spark/leases.py", "crawl/spark/partition.py"),
     *("index/spark.py", "table/spark.py", "table/statements.py"),
     # Settings, and files of the package.
     *("jobs/connection.py", "jobs/scripts.py", "crawlfile/keys.py", "crawlfile/schema.py"),
