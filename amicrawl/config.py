@@ -286,7 +286,7 @@ class CrawlConfig(BaseModel, frozen=True, extra="forbid"):
     metrics: str = ""
     """Address that serves Prometheus metrics, `host:port`; empty for none."""
     webhooks: Words = ()
-    """URLs that are told when the crawl has ended."""
+    """URLs that are called when the crawl has ended."""
     webhook_secret: str = ""
     """Where the key that signs such calls is taken from: `env:` and a name, `file:` and a path."""
     log_format: LogFormat = LogFormat.TEXT

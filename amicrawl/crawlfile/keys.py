@@ -87,7 +87,7 @@ TOP = (
     Key("", "extends", kind=kinds.text_or_texts("a path or a list of paths"),
         meaning="Files whose keys hold where this one says nothing; of several, the later one wins."),
     Key("", "public", kind=kinds.switch(),
-        meaning="false: the hosts are one's own, and nobody need be named to them as `operator`."),
+        meaning="false: the hosts are one's own, and `operator` may be left out."),
 )  # fmt: skip
 
 _BOTH = (SEEDS, SITE)
