@@ -351,12 +351,14 @@ def _bring_back_lost(
         row = partition.get(number)
         key = UrlKey(row.host, row.path)
         if row.status in _SETTLED and key not in captured:
-            lost += frontier.due_again(key)
+            lost += frontier.due_again(key, is_lost=True)
     for url in lost_urls:
         wanted = key_of(url)
         if isinstance(wanted, Refused) or wanted in captured:
             continue
-        lost += frontier.due_again(wanted) or frontier.offer(Offer(Seed(url), wanted, Source.MANUAL))
+        lost += frontier.due_again(wanted, is_lost=True) or frontier.offer(
+            Offer(Seed(url), wanted, Source.MANUAL)
+        )
     return lost
 
 
@@ -377,7 +379,7 @@ def _follow_stored(
     offer = offer_of(frontier.partition, frontier.partition.get(number), Revisits())
     item = stored(directory, row["warc_file"], row["warc_offset"])
     if item is None or (item.is_revisit and row["status"] not in REDIRECTS):
-        frontier.due_again(key)
+        frontier.due_again(key, is_lost=True)
         return
     item.digest = row["digest"]
     following.hand_over(frontier, following.read_now(item, offer), ours=ours)

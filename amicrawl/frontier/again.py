@@ -124,8 +124,11 @@ class Again:
         reference = self._partition.intern(offered_entries(offer._replace(seed=new)))
         self._partition.put(number, row.with_reference(reference))
 
-    def due(self, key: UrlKey, *, hour: int) -> bool:
-        """Have the settled row at *key* handed out, now that it is *hour*; False if there is none."""
+    def due(self, key: UrlKey, *, hour: int, is_lost: bool = False) -> bool:
+        """Have the settled row at *key* handed out, now that it is *hour*; False if there is none.
+
+        With *is_lost*, its last capture is forgotten, with its validators.
+        """
         number = self._partition.find(*key)
         if number is None or key in self._flights:
             return False
@@ -136,6 +139,8 @@ class Again:
         if was == Status.TRAPPED and self._admission is not None:
             self._admission.released(key.host)
         row = row._replace(status=Status.SCHEDULED, next_due=0)
+        if is_lost:
+            row = row._replace(etag_ref=0, last_modified=0, content_fp=0)
         self._status_counts.put(number, row, was=was)
         self._queue.push(key.host, place_of(row, number))
         return True

@@ -325,13 +325,15 @@ class DurableFrontier:
         self._settling.settle(number, row, known, outcome, hour=hour)
         return True
 
-    def due_again(self, key: UrlKey) -> bool:
+    def due_again(self, key: UrlKey, *, is_lost: bool) -> bool:
         """Have the settled row at *key* handed out once more, and at once; False if there is none.
 
-        For a row whose capture turned out to be lost. A frontier that would hand the row out anyway, now
-        or later, may do so twice; the next one over the same partition does not: mend first, then crawl.
+        With *is_lost*, its last capture is not in the archive, and is forgotten: a response equal to it
+        must be stored and not refer to it, and a server must not be asked whether it has changed. A
+        frontier that would hand the row out anyway, now or later, may do so twice; the next one over the
+        same partition does not: mend first, then crawl.
         """
-        return self._again.due(key, hour=self._hour)
+        return self._again.due(key, hour=self._hour, is_lost=is_lost)
 
     def _opens_at(self, host: int, now: float) -> int:
         """Return the Unix second from which *host* may be asked; 0 where it may be asked at *now*."""

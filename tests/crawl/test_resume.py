@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING
 
 import warm_processes
-from archive_reading import check_sealed, rows
+from archive_reading import check_sealed, record, rows
 from loopback import PROJECT, RawServer, command, crawl, environment, page, write_lines
 
 from amicrawl.config import Identity
@@ -97,6 +97,35 @@ def test_after_a_kill_only_what_was_in_flight_is_asked_for_twice(tmp_path: Path)
     assert asked <= 308
     for file in out.glob("*.warc.gz"):
         check_sealed(file)
+
+
+def test_a_page_whose_record_is_lost_is_fetched_whole_and_stored_whole(tmp_path: Path) -> None:
+    """As after a power cut, or on a machine that has the frontier of another and not its files."""
+    out = tmp_path / "out"
+
+    def answer(head: bytes) -> bytes:
+        if b"If-None-Match" in head:
+            return b'HTTP/1.1 304 Not Modified\r\nETag: "one"\r\n\r\n'
+        return page(b"of " + head.split(b" ")[1], 'ETag: "one"', "Content-Type: text/plain")
+
+    with RawServer(answer, pause=0.02) as server:
+        seeds = write_lines(tmp_path / "s.txt", [f"{server.url}/{n}" for n in range(40)])
+        child = _start(command(seeds, out, settings=ONE_BY_ONE))
+        while len(server.requests) < 20:
+            time.sleep(0.01)
+        child.kill()
+        child.wait(30)
+        for file in [*out.glob("*.warc.gz*"), *out.glob("captures*")]:
+            file.unlink()
+        done = crawl(seeds, out)
+    assert done.returncode == ExitCode.DONE, done.stderr
+    found = rows(out)
+    assert len(found) == 40
+    assert {(row["status"], row["unchanged"]) for row in found} == {(200, False)}
+    for row in found:
+        head, body = record(out, row)
+        assert head["WARC-Type"] == "response"
+        assert body.endswith(b"of /" + row["url"].rpartition("/")[2].encode())
 
 
 def test_a_killed_shard_leaves_the_hosts_of_others_to_them_when_it_goes_on(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def test_a_host_gets_what_its_budget_allows_and_a_restart_keeps_who_is_parked(op
     crawl = open_crawl(admission=Admission())
     assert crawl.frontier.counts[Status.TRAPPED] == 12
     assert not crawl.frontier.offer(link(UrlKey(7, 500)))
-    assert crawl.frontier.due_again(farm[19])
+    assert crawl.frontier.due_again(farm[19], is_lost=False)
     handed_out = set(crawl.fetch_all())
     assert handed_out == {*farm[:8], farm[19], *(UrlKey(7, path) for path in (100, 200, 201, 202))}
 

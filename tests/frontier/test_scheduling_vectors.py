@@ -329,7 +329,7 @@ def estimates(line: Line, open_world: Worlds) -> None:
             key = key_in(step["key"])
             if key not in world.flying:
                 # The reference asks again because it was restarted; ours because it is told to.
-                world.frontier.due_again(key)
+                world.frontier.due_again(key, is_lost=False)
                 while world.next() is not None:
                     pass
             (said,) = step["urls_changed"]

@@ -363,13 +363,23 @@ def test_a_lost_capture_is_due_again_at_once_and_once(crawl: Crawl, clean: bool)
         crawl.frontier.offer(offer_of(1, path))
         fetched(crawl.frontier, outcome)
     for path in range(len(outcomes)):
-        assert crawl.frontier.due_again(UrlKey(1, path))
-        assert not crawl.frontier.due_again(UrlKey(1, path))
-    assert not crawl.frontier.due_again(UrlKey(1, 7))
+        assert crawl.frontier.due_again(UrlKey(1, path), is_lost=True)
+        assert not crawl.frontier.due_again(UrlKey(1, path), is_lost=True)
+    assert not crawl.frontier.due_again(UrlKey(1, 7), is_lost=True)
     frontier = crawl.recrawl(clean=clean)
     assert (frontier.queued, frontier.later) == (3, 0)
     assert len(taken(frontier)) == 3
-    assert not frontier.due_again(UrlKey(1, 0))
+    assert not frontier.due_again(UrlKey(1, 0), is_lost=True)
+
+
+def test_nothing_is_known_of_a_page_whose_capture_is_lost(crawl: Crawl) -> None:
+    """A response equal to the lost one would become a revisit of a record that is not there."""
+    crawl.frontier.offer(offer_of(1, 1))
+    fetched(crawl.frontier, OK._replace(found=FOUND))
+    assert crawl.frontier.due_again(UrlKey(1, 1), is_lost=True)
+    [dispatch] = taken(crawl.frontier).values()
+    seed = dispatch.offer.seed
+    assert (seed.digest, seed.etag, seed.last_modified, seed.captured_at) == ("", "", "", 0)
 
 
 def test_what_the_index_says_is_settled_once(crawl: Crawl) -> None:
