@@ -90,6 +90,13 @@ class Wire:
                 each.close()
 
 
+def is_still(directory: Path) -> bool:
+    """Tell whether nothing is written into *directory*, for half a second."""
+    before = state_of(directory)
+    time.sleep(0.5)
+    return state_of(directory) == before
+
+
 def answer(head: bytes) -> bytes:
     number = int(head.split(b" ")[1][1:] or 0)
     children = [child for child in (2 * number + 1, 2 * number + 2) if child < PAGES]
@@ -142,8 +149,15 @@ def test_a_worker_cut_off_pauses_and_a_frozen_one_writes_nothing_when_it_wakes(
 ) -> None:
     data = tmp_path / "data"
     directory = data / "one" / "part-000"
+    flows = threading.Event()
+    flows.set()
+
+    def held(head: bytes) -> bytes:
+        flows.wait(PATIENCE)
+        return answer(head)
+
     with (
-        RawServer(answer, keep_open=True, pause=0.045) as server,
+        RawServer(held, keep_open=True, pause=0.045) as server,
         Wire(redis_server.port) as wire,
         contextlib.ExitStack() as started,
     ):
@@ -172,6 +186,9 @@ def test_a_worker_cut_off_pauses_and_a_frozen_one_writes_nothing_when_it_wakes(
         wire.mend()
         until(lambda: len(server.requests) > paused + 20)
 
+        # It is not frozen between its look at the fence and a write: what is in flight is held back.
+        flows.clear()
+        until(lambda: is_still(directory))
         crawl = psutil.Process(first.pid).children()[0]
         for process in (psutil.Process(first.pid), crawl):
             process.suspend()
@@ -182,6 +199,7 @@ def test_a_worker_cut_off_pauses_and_a_frozen_one_writes_nothing_when_it_wakes(
             asked = len(server.requests)
             # The worker around it would kill it: by itself, too, it has to find out.
             crawl.resume()
+            flows.set()
             until(lambda: crawl.status() == psutil.STATUS_ZOMBIE)
             assert state_of(directory) == frozen
             psutil.Process(first.pid).resume()
