@@ -1,6 +1,6 @@
 """Lines of a seed list for which nothing is asked: each has its row in the index, once.
 
-A line that is no URL is one, and so is a line whose URL was asked for with other metadata: the capture
+A line that is not a URL is one, so is a line whose URL was asked for with other metadata: the capture
 has its row, and this one keeps what else was said. A list is read again by the next crawl into the same
 directory, so those that are in the index already are found there first; from then on 24 bytes a line are
 kept in memory.

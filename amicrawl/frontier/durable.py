@@ -310,7 +310,7 @@ class DurableFrontier:
 
         False, and nothing changes, where the frontier knows of it: the row was settled at that hour or
         later. The row may still be handed out by this frontier, but not by the next one over the same
-        partition: mend first, then crawl. Raises AmicrawlError for an unknown key.
+        partition: repair first, then crawl. Raises AmicrawlError for an unknown key.
         """
         number = self.partition.find(*key)
         if number is None:
@@ -331,7 +331,7 @@ class DurableFrontier:
         With *is_lost*, its last capture is not in the archive, and is forgotten: a response equal to it
         must be stored and not refer to it, and a server must not be asked whether it has changed. A
         frontier that would hand the row out anyway, now or later, may do so twice; the next one over the
-        same partition does not: mend first, then crawl.
+        same partition does not: repair first, then crawl.
         """
         return self._again.due(key, hour=self._hour, is_lost=is_lost)
 

@@ -1,5 +1,5 @@
 -- What scripts that read have in common; put in front of those that begin with `--!include _cut`.
--- Nothing that somebody wrote is handed over but cut to a length, and no answer is larger than its room.
+-- Values of other writers are handed over cut to a length, and no answer is larger than its room.
 local SHORTEST = 64
 
 -- Returns *text*, cut to *longest* and to what is left of *room* (`{left = bytes}`), but not below a few bytes.
