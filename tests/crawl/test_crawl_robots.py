@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, ClassVar
 import warm_processes
 from archive_reading import rows
 from loopback import PROJECT, RawServer, command, crawl, environment, page, write_lines
+from typer.testing import CliRunner
 
+from amicrawl.cli import app
 from amicrawl.errors import ExitCode
 from amicrawl.frontier.live import load
 
@@ -166,3 +168,24 @@ def test_what_a_killed_crawl_learnt_of_robots_txt_is_known_in_the_next(tmp_path:
         assert sum(b"/robots.txt" in head for head in server.requests) == asked
         assert not [head for head in server.requests if b"/private" in head]
     assert not (out / "frontier" / "robots.jsonl").exists()
+
+
+def test_explain_tells_what_the_rules_say_from_what_happened_and_when(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with RawServer(serving(lambda: page(b"User-agent: *\nDisallow: /no"))) as web:
+        seeds = write_lines(tmp_path / "s.txt", [f"{web.url}/yes", f"{web.url}/no"])
+        assert crawl(seeds, out, settings=OBEY).returncode == ExitCode.DONE
+
+    def explained(*words: str) -> str:
+        return CliRunner().invoke(app, [*words]).output
+
+    for path in ("yes", "no"):
+        said = explained("frontier", "explain", str(out), f"{web.url}/{path}")
+        assert "Its robots.txt was fetched 2" in said
+        assert "not recorded" not in said
+    denied = explained("explain", f"{web.url}/no", "--dir", str(out))
+    assert "now: a link to it is kept out by robots" in denied
+    assert "not captured; robots.txt forbade it when its turn came; due 2" in denied
+    unknown = explained("explain", f"{web.url}/unknown", "--dir", str(out))
+    assert "it was never linked to" in unknown
+    assert "it was not fetched" in unknown
