@@ -113,6 +113,8 @@ def test_pages_are_read_without_scripts(browser: Browser, store: JobStore, addre
         row = page.locator(f'tr[data-ident="{job.ident}"]')
         assert row.locator('[data-f="downloaded"]').inner_text() == "120"
         row.locator("th a").click()
+        # A style sheet that is on its way may show what a later one hides.
+        page.wait_for_load_state("load")
         assert page.locator("#log li").count() == 5
         assert page.locator("#job-verbs button, [data-verb]:visible").count() == 0
 

@@ -20,10 +20,58 @@ RIDDLES = {
     "by whose": "whose",
     "apart by blanks": "space-separated",
     "not promised": "limitations",
-    "is no (url|json|text|number|seed|job|ident|letter|admin|html)": "is not a",
+    "(?<!there )(is|are|was|were) no (?!longer|more|other|need|such)": "is not a, are not",
+    "errand|keepsake": "job specification, shared callback state",
+    "(lies|stands) (in|beside|there)": "is in, is beside",
+    "heard of": "known, received",
+    "must be a text": "must be a string",
     "in the making": "what it is",
 }
 """What a reader would have to guess, as a regular expression, and what to write."""
+ROOMS = sorted(path for path in (PROJECT / "amicrawl").iterdir() if list(path.glob("*.py")))
+NOT_YET = {
+    "architecture.md",
+    "buckets.md",
+    "cdxj.md",
+    "dashboard.md",
+    "frontier-commands.md",
+    "frontier.md",
+    "jobs.md",
+    "output.md",
+    "own-projects.md",
+    "replay.md",
+    "scale.md",
+    "settings.md",
+    "shared-crawls.md",
+    "sidecar.md",
+    "sites.md",
+    "summaries.md",
+    "watching.md",
+    "cli",
+    "crawl",
+    "crawlfile",
+    "dashboard",
+    "discovery",
+    "fetch",
+    "frontier",
+    "index",
+    "jobs",
+    "politeness",
+    "record",
+    "report",
+    "seed",
+    "spiders",
+    "table",
+    "urls",
+}
+"""Pages, and rooms by their docstrings, comments and messages, that still have such words."""
+
+
+def expect_none(name: str, found: list[str]) -> None:
+    if name in NOT_YET:
+        assert found, f"{name} is clean: take it out of NOT_YET"
+    else:
+        assert not found, "\n".join(found)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -34,7 +82,19 @@ def test_a_page_says_it_in_the_fields_words(page: Path) -> None:
         for word, instead in RIDDLES.items()
         for match in re.finditer(rf"\b{word}\b", text, re.IGNORECASE)
     ]
-    assert not found, found
+    expect_none(page.name, found)
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.name)
+def test_a_room_says_it_in_the_fields_words(room: Path) -> None:
+    found = [
+        f"{path.relative_to(PROJECT)}:{number}: {match[0]!r}; write: {instead}"
+        for path in sorted(room.rglob("*.py"))
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        for word, instead in RIDDLES.items()
+        for match in re.finditer(rf"\b{word}\b", line, re.IGNORECASE)
+    ]
+    expect_none(room.name, found)
 
 
 def test_the_places_that_the_glossary_names_are_there() -> None:
