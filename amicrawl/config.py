@@ -293,7 +293,7 @@ class CrawlConfig(BaseModel, frozen=True, extra="forbid"):
     """How the log is written."""
 
     redis_prefix: str = ""
-    """Stands in front of every key and channel in Redis; empty to share a database with ArchiveBot."""
+    """Prefix of every key and channel in Redis; empty to share a database with ArchiveBot."""
 
     drain_time: float = Field(default=20.0, ge=0)
     """How long requests in flight may still take when the crawl is asked to stop."""

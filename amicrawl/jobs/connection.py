@@ -65,7 +65,7 @@ class RedisSettings:
     port: int = 6379
     db: int = 0
     prefix: str = ""
-    """Stands in front of every key and channel; empty to share a database with ArchiveBot."""
+    """Prefix of every key and channel; empty to share a database with ArchiveBot."""
     params: Mapping[str, Any] = field(default_factory=dict)
     """Further keywords of `redis.Redis`."""
 

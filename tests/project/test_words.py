@@ -30,23 +30,6 @@ RIDDLES = {
 """What a reader would have to guess, as a regular expression, and what to write."""
 ROOMS = sorted(path for path in (PROJECT / "amicrawl").iterdir() if list(path.glob("*.py")))
 NOT_YET = {
-    "architecture.md",
-    "buckets.md",
-    "cdxj.md",
-    "dashboard.md",
-    "frontier-commands.md",
-    "frontier.md",
-    "jobs.md",
-    "output.md",
-    "own-projects.md",
-    "replay.md",
-    "scale.md",
-    "settings.md",
-    "shared-crawls.md",
-    "sidecar.md",
-    "sites.md",
-    "summaries.md",
-    "watching.md",
     "cli",
     "crawl",
     "crawlfile",
