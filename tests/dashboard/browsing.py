@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import shutil
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from playwright.sync_api import Browser, Dialog, Page
+    from playwright.sync_api import Browser, Dialog, Locator, Page
+
+PATIENCE = 60_000
+"""Milliseconds in which a page has to show what it is to show."""
 
 ARGUMENTS = [
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
@@ -74,7 +77,7 @@ def open_page(
         color_scheme="dark" if scheme == "dark" else "light",
         java_script_enabled=scripts,
     )
-    context.set_default_timeout(60_000)
+    context.set_default_timeout(PATIENCE)
     faults = Faults()
     try:
         yield faults.watch(context.new_page())
@@ -87,6 +90,13 @@ def visit(page: Page, url: str) -> None:
     """Have *page* show the page of the dashboard at *url*, and wait until its script listens."""
     page.goto(url)
     page.locator("html[data-ready]").wait_for()
+
+
+def expect(shown: Locator) -> Any:
+    """Return what can be asserted of *shown*: each waits for what the page is still to draw."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    playwright.expect.set_options(timeout=PATIENCE)
+    return playwright.expect(shown)
 
 
 def sideways(page: Page) -> int:

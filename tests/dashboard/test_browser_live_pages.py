@@ -6,7 +6,7 @@ import re
 import time
 from typing import TYPE_CHECKING
 
-from dashboard.browsing import open_page, visit
+from dashboard.browsing import expect, open_page, visit
 from dashboard.made_up_jobs import MadeUpJob, made_up_pipeline, pages, running_job
 
 from amicrawl.jobs.entries import Download, Entry, Ignore, Stdout
@@ -27,12 +27,12 @@ def test_the_figures_of_a_job_move_while_it_runs(
         visit(page, address)
         row = page.locator(f'tr[data-ident="{job.ident}"]')
         row.get_by_text("closing in December").wait_for()
-        assert row.locator('[data-f="downloaded"]').inner_text() == "120"
+        expect(row.locator('[data-f="downloaded"]')).to_have_text("120")
         job.count(items_downloaded=1500, items_queued=2000, r2xx=1400)
         row.locator('[data-f="downloaded"]', has_text="1,500").wait_for()
-        assert row.locator('[data-f="todo"]').inner_text() == "500"
-        assert row.locator('[data-f="r2"]').inner_text() == "1.4k"
-        assert page.locator("#link").inner_text() == "live"
+        expect(row.locator('[data-f="todo"]')).to_have_text("500")
+        expect(row.locator('[data-f="r2"]')).to_have_text("1.4k")
+        expect(page.locator("#link")).to_have_text("live")
         job.end()
         row.wait_for(state="detached")
         page.get_by_text("Nothing is running").wait_for()
@@ -61,7 +61,8 @@ def test_markup_from_the_web_stays_text_on_every_page(
         for path in paths:
             visit(page, address + path)
             page.locator("main", has_text="<img src=x").first.wait_for()
-            assert page.locator("main img, main script:not([type='application/json'])").count() == 0
+            markup = page.locator("main img, main script:not([type='application/json'])")
+            expect(markup).to_have_count(0)
             for link in page.locator("a[href]").evaluate_all("all => all.map(one => one.href)"):
                 assert link.startswith(("http://", "https://"))
 
@@ -86,12 +87,12 @@ def test_the_log_is_filtered_by_expression_by_kind_and_by_job(
         page.keyboard.press("f")
         page.keyboard.type("PEAR|plum$")
         page.locator("#log li", has_text="apple").wait_for(state="detached")
-        assert shown.count() == 2
+        expect(shown).to_have_count(2)
         page.get_by_role("button", name="ignored").click()
         page.locator("#log li", has_text="plum").wait_for(state="detached")
         page.locator("#log-filter").fill("(")
         page.locator("#log-fault").wait_for()
-        assert page.locator("#log-filter").get_attribute("aria-invalid") == "true"
+        expect(page.locator("#log-filter")).to_have_attribute("aria-invalid", "true")
         page.locator("#log-filter").fill("")
         page.select_option("#log-job", first.ident)
         page.locator("#log li", has_text="pear").wait_for(state="detached")
@@ -131,11 +132,11 @@ def test_a_click_chooses_a_job_and_a_second_lets_it_go(
         verbs = page.locator("#job-verbs")
         row.locator('[data-f="todo"]').click()
         verbs.get_by_role("button", name="Abort").wait_for()
-        assert row.get_attribute("aria-selected") == "true"
-        assert page.locator("#log-title").inner_text() == "Log of example.org"
+        expect(row).to_have_attribute("aria-selected", "true")
+        expect(page.locator("#log-title")).to_have_text("Log of example.org")
         row.locator('[data-f="todo"]').click()
         verbs.wait_for(state="hidden")
-        assert row.get_attribute("aria-selected") == "false"
+        expect(row).to_have_attribute("aria-selected", "false")
 
 
 def test_everything_is_reached_by_keys(browser: Browser, store: JobStore, address: str) -> None:
@@ -144,15 +145,15 @@ def test_everything_is_reached_by_keys(browser: Browser, store: JobStore, addres
         visit(page, address)
         page.locator('#jobs tr[aria-selected="false"]').nth(1).wait_for()
         page.keyboard.press("Tab")
-        assert page.evaluate("document.activeElement.className") == "skip"
+        expect(page.locator(".skip")).to_be_focused()
         page.keyboard.press("Enter")
         page.keyboard.press("j")
         page.keyboard.press("j")
         chosen = page.locator('tr[aria-selected="true"]')
-        assert chosen.get_attribute("data-ident") == jobs[1].ident
+        expect(chosen).to_have_attribute("data-ident", jobs[1].ident)
         page.keyboard.press("k")
-        assert chosen.get_attribute("data-ident") == jobs[0].ident
-        assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+        expect(chosen).to_have_attribute("data-ident", jobs[0].ident)
+        expect(page.locator(":focus")).to_have_css("outline-style", "solid")
         page.keyboard.press("?")
         page.locator("dialog[open]", has_text="filter the log").wait_for()
         page.keyboard.press("Escape")
@@ -163,7 +164,7 @@ def test_everything_is_reached_by_keys(browser: Browser, store: JobStore, addres
         page.locator("dialog").wait_for(state="detached")
         assert store.client.hget(store.keys.job(jobs[0].ident), "abort_requested") is None
         page.keyboard.press("a")
-        assert chosen.count() == 0
+        expect(chosen).to_have_count(0)
         page.keyboard.press("j")
         page.keyboard.press("Enter")
         page.wait_for_url(re.compile("/jobs/"))
@@ -218,7 +219,7 @@ def test_a_pattern_is_tried_against_the_log_before_it_is_added(
         page.locator("#link", has_text="live").wait_for()
         page.locator("#pattern").fill("/calendar/")
         page.locator("#tested", has_text="Found in 5 of the last 10 URLs").wait_for()
-        assert page.locator("#matches li").count() == 5
+        expect(page.locator("#matches li")).to_have_count(5)
         page.locator("#pattern").fill("(")
         page.locator("#tested", has_text="Not a pattern").wait_for()
 

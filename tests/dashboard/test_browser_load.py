@@ -6,15 +6,12 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-import pytest
-from dashboard.browsing import chromium, open_page, visit
+from dashboard.browsing import open_page, visit
 from dashboard.made_up_jobs import MadeUpJob, pages, store_of
 
 from amicrawl.dashboard.serving import serve_in_thread
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from playwright.sync_api import Browser, Page
     from redis_server import RedisServer
 
@@ -26,12 +23,6 @@ MOST_LINES = 400
 """On the page while the log is held."""
 MOST_NODES = 20_000
 MOST_HEAP = 40_000_000
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as running:
-        yield running
 
 
 def measured(page: Page) -> dict[str, float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from dashboard.browsing import open_page, sideways, visit
+from dashboard.browsing import expect, open_page, sideways, visit
 from dashboard.made_up_jobs import MadeUpJob, made_up_pipeline, pages, running_job
 from redis_server import end, started_server
 
@@ -45,7 +45,7 @@ def test_a_dashboard_or_redis_that_goes_is_told_and_found_again(browser: Browser
                 server.start()
                 page.locator("#away").wait_for(state="hidden")
             page.locator("#link", has_text="not connected").wait_for()
-            assert page.locator("#spoken").inner_text() == "The connection is lost; trying again."
+            expect(page.locator("#spoken")).to_have_text("The connection is lost; trying again.")
     finally:
         end(server)
 
@@ -111,12 +111,11 @@ def test_pages_are_read_without_scripts(browser: Browser, store: JobStore, addre
     with open_page(browser, scripts=False) as page:
         page.goto(address)
         row = page.locator(f'tr[data-ident="{job.ident}"]')
-        assert row.locator('[data-f="downloaded"]').inner_text() == "120"
+        expect(row.locator('[data-f="downloaded"]')).to_have_text("120")
         row.locator("th a").click()
-        # A style sheet that is on its way may show what a later one hides.
-        page.wait_for_load_state("load")
-        assert page.locator("#log li").count() == 5
-        assert page.locator("#job-verbs button, [data-verb]:visible").count() == 0
+        page.wait_for_url(re.compile(f"/jobs/{job.ident}"))
+        expect(page.locator("#log li")).to_have_count(5)
+        expect(page.locator("#job-verbs button, [data-verb]:visible")).to_have_count(0)
 
 
 def test_the_scheme_follows_the_system_until_it_is_chosen(

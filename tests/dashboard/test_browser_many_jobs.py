@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from dashboard.browsing import open_page, visit
+from dashboard.browsing import expect, open_page, visit
 from dashboard.made_up_jobs import MadeUpJob, made_up_pipeline, pages
 
 from amicrawl.dashboard.job_choice import ROWS
 from amicrawl.dashboard.serving import serve_in_thread
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from playwright.sync_api import Browser, Page
     from redis_server import RedisServer
@@ -52,10 +53,10 @@ def page(browser: Browser, redis_server: RedisServer, jobs: list[MadeUpJob]) -> 
         yield page
 
 
-def shown(page: Page) -> list[str]:
-    """Return the numbers of the sites on the page, in order."""
-    texts = page.locator("#jobs tr .name a").all_inner_texts()
-    return [text.removeprefix("https://site-").partition(".")[0] for text in texts]
+def wait_for_sites(page: Page, numbers: Iterable[int]) -> None:
+    """Wait until the page lists the sites of these *numbers*, in this order, and no other."""
+    sites = [re.compile(rf"site-{number:03d}\.") for number in numbers]
+    expect(page.locator("#jobs tr .name a")).to_have_text(sites)
 
 
 def wait_for_range(page: Page, text: str) -> None:
@@ -63,11 +64,12 @@ def wait_for_range(page: Page, text: str) -> None:
 
 
 def test_jobs_are_found_by_words_state_submitter_and_pipeline(page: Page) -> None:
-    assert shown(page) == [f"{number:03d}" for number in range(ROWS)]
+    wait_for_sites(page, range(ROWS))
     page.keyboard.press("/")
     page.keyboard.type("site-42")
     wait_for_range(page, "10 chosen of 500 jobs")
-    assert sorted(shown(page)) == [f"42{number}" for number in range(10)]
+    expect(page.locator("#jobs tr")).to_have_count(10)
+    expect(page.locator("#jobs tr", has_text="site-42")).to_have_count(10)
     page.locator("#job-by").select_option("anna")
     wait_for_range(page, "4 chosen of 500 jobs")
     page.locator("#job-search").fill("LEAP org")
@@ -76,12 +78,12 @@ def test_jobs_are_found_by_words_state_submitter_and_pipeline(page: Page) -> Non
     page.locator("#job-state").select_option("running")
     wait_for_range(page, "4 chosen of 500 jobs")
     page.locator("#job-pipeline").select_option("ams-1")
-    assert shown(page) == ["000", "050", "100", "150"]
+    wait_for_sites(page, (0, 50, 100, 150))
     assert "state=running" in page.url
     page.reload()
     page.locator("html[data-ready]").wait_for()
     wait_for_range(page, "4 chosen of 500 jobs")
-    assert shown(page) == ["000", "050", "100", "150"]
+    wait_for_sites(page, (0, 50, 100, 150))
     page.locator("#job-search").fill("nothing like that")
     page.locator("#show-all").click()
     wait_for_range(page, "1–100 of 500 jobs")
@@ -91,21 +93,18 @@ def test_jobs_are_sorted_and_turned_over_with_the_keyboard(page: Page) -> None:
     column = page.locator('[data-sort="fetched"]')
     column.focus()
     page.keyboard.press("Enter")
-    page.locator("#jobs tr").first.get_by_text("site-199.").wait_for()
-    assert shown(page)[:3] == ["199", "198", "197"]
-    assert page.locator("th[aria-sort]").get_attribute("aria-sort") == "ascending"
+    wait_for_sites(page, range(199, 99, -1))
+    expect(page.locator("th[aria-sort]")).to_have_attribute("aria-sort", "ascending")
     page.keyboard.press("Enter")
-    assert page.locator("th[aria-sort]").get_attribute("aria-sort") == "descending"
-    assert "199" not in shown(page)
+    expect(page.locator("th[aria-sort]")).to_have_attribute("aria-sort", "descending")
+    expect(page.locator("#jobs tr", has_text="site-199.")).to_have_count(0)
     page.locator('[data-sort="url"]').click()
     page.keyboard.press("]")
     wait_for_range(page, "101–200 of 500 jobs")
-    assert shown(page) == [f"{number:03d}" for number in range(100, 200)]
+    wait_for_sites(page, range(100, 200))
     page.keyboard.press("j")
     page.keyboard.press("j")
-    assert page.evaluate("document.activeElement.dataset.ident") == page.evaluate(
-        "document.querySelectorAll('#jobs tr')[1].dataset.ident"
-    )
+    expect(page.locator("#jobs tr").nth(1)).to_be_focused()
     page.keyboard.press("[")
     wait_for_range(page, "1–100 of 500 jobs")
 
@@ -119,9 +118,9 @@ def test_the_page_is_chosen_without_scripts_too(
         open_page(browser, width=1440, scripts=False) as page,
     ):
         page.goto(f"{dashboard.url}/?search=leap&sort=-url&by=ben")
-        assert shown(page) == ["400", "250", "100"]
+        wait_for_sites(page, (400, 250, 100))
         page.goto(f"{dashboard.url}/?page=5&sort=url")
-        assert shown(page) == [f"{number:03d}" for number in range(400, 500)]
+        wait_for_sites(page, range(400, 500))
 
 
 def test_no_task_of_the_page_is_long_while_two_hundred_jobs_run(

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-import pytest
-from dashboard.browsing import chromium, open_page, visit
+from dashboard.browsing import expect, open_page, visit
 from dashboard.made_up_jobs import MadeUpJob, store_of
 
 from amicrawl.dashboard.serving import serve_in_thread
@@ -14,19 +13,12 @@ from amicrawl.dashboard.users import Role, Users
 from amicrawl.disk import Disk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from playwright.sync_api import Browser, Page
     from redis_server import RedisServer
 
 PASSWORD = "correct horse battery staple"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as running:
-        yield running
 
 
 def sign_in(page: Page, name: str, password: str = PASSWORD) -> None:
@@ -52,8 +44,8 @@ def test_a_viewer_sees_jobs_and_no_buttons_and_an_admin_adds_users(
             sign_in(page, "vic")
             page.wait_for_url(re.compile(f"//[^/]+/jobs/{job.ident}"))
             page.locator("#link", has_text="live").wait_for()
-            assert page.locator("[data-verb]:visible, #job-verbs button").count() == 0
-            assert page.get_by_role("link", name="Users").count() == 0
+            expect(page.locator("[data-verb]:visible, #job-verbs button")).to_have_count(0)
+            expect(page.get_by_role("link", name="Users")).to_have_count(0)
         with open_page(browser) as page:
             visit(page, f"{dashboard.url}/users")
             sign_in(page, "ada")
@@ -65,7 +57,7 @@ def test_a_viewer_sees_jobs_and_no_buttons_and_an_admin_adds_users(
             page.locator('#users tr[data-name="opal"]', has_text="operate").wait_for()
             page.locator('tr[data-name="opal"]').get_by_role("button", name="New token").click()
             page.get_by_role("button", name="Make it").click()
-            assert len(page.get_by_role("textbox", name="Token").input_value()) > 20
+            expect(page.get_by_role("textbox", name="Token")).to_have_value(re.compile(".{20}"))
             page.get_by_role("button", name="Close").click()
             page.locator('tr[data-name="opal"]', has_text="1 token").wait_for()
             page.get_by_role("button", name="Sign out").click()
