@@ -28,11 +28,12 @@ from amicrawl.crawl.arguments import JOB_ARGUMENT
 from amicrawl.crawl.closing import Closing
 from amicrawl.crawl.crawl_spec import CrawlSpec, reads_responses
 from amicrawl.crawl.credentials import read_credentials
+from amicrawl.crawl.engine import ScrapyEngine
 from amicrawl.crawl.frontier_writer import FrontierWriter
 from amicrawl.crawl.looking import only_looks
 from amicrawl.crawl.pipelines import CapturesPipeline, WarcPipeline
 from amicrawl.crawl.politeness import PolitenessMiddleware
-from amicrawl.crawl.processes import is_child
+from amicrawl.crawl.processes.specification import is_child
 from amicrawl.crawl.redirects import AsFoundRedirectMiddleware
 from amicrawl.crawl.room import DiskRoom
 from amicrawl.crawl.run import Run, RunHolder
@@ -151,7 +152,8 @@ class ArchiveAddon(RunHolder):
         spider = self._crawler.spider or self._crawler.spidercls
         # What shard it is, is known before the frontier is opened, which may have links to give back.
         spec = CrawlSpec.of(spider, job_directory=str(settings.get("JOBDIR") or ""))
-        run = Run(config, config.identity or Identity.CANONICAL, spec)
+        engine = ScrapyEngine(self._crawler, pauses=spec.is_guest)
+        run = Run(config, config.identity or Identity.CANONICAL, spec, engine=engine)
         run.user_agent = _agent_in_force(settings, spider)
         run.part_of = _part_of(config, spider)
         run.credentials = read_credentials(config)

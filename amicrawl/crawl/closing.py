@@ -27,9 +27,7 @@ class Closing:
         self._run = run
         self._timer: asyncio.TimerHandle | None = None
         self._stopping_since: float | None = None
-        self._closing: asyncio.Future[None] | None = None
         self._ended = False
-        run.on_end = self.end_early
         crawler.signals.connect(self._opened, signals.spider_opened)
         crawler.signals.connect(self._closed, signals.spider_closed)
 
@@ -41,36 +39,23 @@ class Closing:
     def _opened(self) -> None:
         # Scrapy's second signal stops the reactor without closing the spider. This is the last place
         # that is reached then; after an ordinary end it finds everything done.
-        if self._run.spec.is_guest:
-            self._run.on_pause = self._crawler.engine.pause
-            self._run.on_wake = self._go_on
         if is_reactor_installed():
             from twisted.internet import reactor  # noqa: PLC0415  # importing it earlier would install one
 
             cast("Any", reactor).addSystemEventTrigger("before", "shutdown", self._seal_at_once)
+        for reason in self._run.paused:
+            # The engine could not be paused before it was there.
+            self._run.pause(reason)
         _heed_hangup()
         self._watch()
-
-    def _go_on(self) -> None:
-        """Have Scrapy's own scheduler asked again."""
-        self._crawler.engine.unpause()
-        internals.wake(self._crawler)
 
     def _watch(self) -> None:
         """Look whether the crawl was asked to stop (Scrapy sends no signal for it), or must."""
         self._timer = asyncio.get_running_loop().call_later(_LOOK_EVERY, self._watch)
         if self._run.recorder.fault is not None and not self._run.stopping:
-            self.end_early("output_failed")
+            self._run.end("output_failed")
         elif not self._run.spec.is_guest and self._is_closing():
             self._bound_the_drain()
-
-    def end_early(self, reason: str) -> None:
-        """Close the crawl for *reason*: what is in flight is drained, the rest stays in the frontier."""
-        if self._closing is not None or self._is_closing():
-            return
-        self._run.stopping = True
-        closing = self._crawler.engine.close_spider_async(reason=reason)
-        self._closing = asyncio.ensure_future(closing)
 
     def _is_closing(self) -> bool:
         return internals.is_closing(self._crawler)

@@ -31,6 +31,12 @@ class CrawlSpec:
     """Whether a directory that holds a frontier is to be refused."""
     rebuilds: bool = False
     """Whether a frontier that cannot be opened is to be made anew from what was archived."""
+    strict: bool = False
+    """Whether a seed that could not be read makes the exit code 7."""
+    deals_seeds: bool = False
+    """Whether this process alone reads the seed list, and gives others their part of it."""
+    gets_seeds: bool = False
+    """Whether another process reads the seed list, and sends what is ours."""
     recrawl_before: int | None = None
     """The hour since 1970 up to which settled rows are due again; None for a crawl of new ones."""
     shard: int = 0
@@ -49,6 +55,7 @@ class CrawlSpec:
             job_directory=job_directory,
             fresh=bool(getattr(spider, "fresh", False)),
             rebuilds=bool(getattr(arguments, "rebuild", False)),
+            strict=bool(getattr(arguments, "strict", False)),
             recrawl_before=getattr(spider, "recrawl_before", None),
             shard=getattr(arguments, "shard", 0),
             shards=getattr(arguments, "shards", 1),

@@ -17,6 +17,7 @@ from amicrawl.config import Direct
 from amicrawl.crawl.answering import bare_response
 from amicrawl.crawl.asking import RowRequests, default_fields
 from amicrawl.crawl.crawl_spec import reads_responses
+from amicrawl.crawl.decision import DONE, NO_TURN, Course
 from amicrawl.crawl.downloader import ArchiveDownloader
 from amicrawl.crawl.handler import WireHandler
 from amicrawl.crawl.links import RedirectLinks
@@ -25,7 +26,6 @@ from amicrawl.crawl.politeness import PolitenessMiddleware
 from amicrawl.crawl.redirects import AsFoundRedirectMiddleware
 from amicrawl.crawl.robots import RobotsMiddleware
 from amicrawl.crawl.signalling import Signaller
-from amicrawl.crawl.visit import DONE, NO_TURN, Course
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -34,8 +34,9 @@ if TYPE_CHECKING:
     from scrapy.http import Response
 
     from amicrawl.capture import Capture
+    from amicrawl.crawl.decision import Decision, Ticket
     from amicrawl.crawl.run import Run
-    from amicrawl.crawl.visit import Decision, Exchanger, Links, Rule, Ticket, Visit
+    from amicrawl.crawl.visit import Exchanger, Links, Rule, Visit
     from amicrawl.fetch import WireRequest
 
 logger = logging.getLogger(__name__)
@@ -90,7 +91,7 @@ def direct_visit(crawler: Crawler, run: Run) -> Visit:
             count=crawler.stats.inc_value,
             most=redirects.max_redirect_times,
             priority=redirects.priority_adjust,
-            elsewhere=lambda: run.elsewhere,
+            elsewhere=run.elsewhere,
         )
     return run.make_visit(
         links=links,

@@ -13,13 +13,14 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from amicrawl.crawl.visit import Ticket
+from amicrawl.crawl.decision import Ticket
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from amicrawl.crawl.decision import Decision
     from amicrawl.crawl.pacing import Pacing
-    from amicrawl.crawl.visit import Decision, Visit
+    from amicrawl.crawl.visit import Visit
     from amicrawl.frontier import Dispatch, DurableFrontier
 
 logger = logging.getLogger(__name__)

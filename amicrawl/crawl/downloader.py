@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from twisted.internet.defer import Deferred
 
-    from amicrawl.crawl.visit import Ticket
+    from amicrawl.crawl.decision import Ticket
 
 
 class ArchiveDownloader:

@@ -65,8 +65,8 @@ async def on_a_thread(read: Callable[[], T]) -> T:
     return await future
 
 
-async def feed(run: Run, seeds: Iterable[Seed], *, wake: Callable[[], None]) -> None:
-    """Offer all of *seeds* to the frontier of *run*; *wake* is called when there is something new.
+async def feed(run: Run, seeds: Iterable[Seed]) -> None:
+    """Offer all of *seeds* to the frontier of *run*.
 
     A crawl that is about to end leaves the rest unread; the next one into the directory reads it.
     """
@@ -82,7 +82,7 @@ async def feed(run: Run, seeds: Iterable[Seed], *, wake: Callable[[], None]) -> 
             await run.left_out.record(left_out)
         if not run.takes_offers:
             return
-        wake()
+        run.wake()
         # Looked at now and then, not told: a frontier that had to tell would do so for every row.
         while run.takes_offers and run.frontier.queued > _ROOM:  # noqa: ASYNC110
             await asyncio.sleep(_LOOK_AGAIN)
@@ -101,7 +101,7 @@ async def _offered(run: Run, seed: Seed) -> Line | None:
     run.tally.seeds_read += 1
     key = run.key_of(seed.url)
     if isinstance(key, Refused):
-        if run.spec.shard and not run.deals_seeds:
+        if run.spec.shard and not run.spec.deals_seeds:
             # It has no host: of all that read the list, the first accounts for it.
             run.tally.seeds_elsewhere += 1
             return None
@@ -109,9 +109,9 @@ async def _offered(run: Run, seed: Seed) -> Line | None:
         return Line(seed, Failure.UNFETCHABLE_URL, key.reason)
     if not run.is_ours(key.host):
         run.tally.seeds_elsewhere += 1
-        if run.deals_seeds and run.elsewhere is not None:
-            await run.elsewhere([Offer(seed=seed, key=key, source=Source.SEED)])
-    elif not run.offer(seed, key, source=Source.SEED):
+        if run.spec.deals_seeds and run.elsewhere is not None:
+            await run.elsewhere.keep([Offer(seed=seed, key=key, source=Source.SEED)])
+    elif not run.offer_seed(seed, key):
         run.tally.seeds_known += 1
         if seed.meta_json and seed.meta_json != run.frontier.meta_json(key):
             return repeated(seed)

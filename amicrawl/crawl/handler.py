@@ -16,9 +16,9 @@ from amicrawl.crawl.answering import bare_response, failure_of, response_of
 from amicrawl.crawl.asking import Fields, default_fields, wire_request
 from amicrawl.crawl.carried import META_JSON
 from amicrawl.crawl.crawl_spec import reads_responses
+from amicrawl.crawl.decision import Course, Ticket
 from amicrawl.crawl.run import run_of
 from amicrawl.crawl.ticket import exception_of, ticket_of
-from amicrawl.crawl.visit import Course, Ticket
 from amicrawl.seed import Seed
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from scrapy.http import Response
 
     from amicrawl.capture import Capture
-    from amicrawl.crawl.visit import Decision
+    from amicrawl.crawl.decision import Decision
 
 
 class WireHandler(BaseDownloadHandler):

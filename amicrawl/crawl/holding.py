@@ -18,7 +18,7 @@ from amicrawl.crawl.ticket import TICKET
 if TYPE_CHECKING:
     from scrapy import Spider
 
-    from amicrawl.crawl.visit import Ticket
+    from amicrawl.crawl.decision import Ticket
     from amicrawl.frontier import Dispatch
 
 _WORDS = CARRIED_NUMBERS | {

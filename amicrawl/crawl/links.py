@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from amicrawl.crawl.carried import CHAIN
 from amicrawl.crawl.findings import REDIRECTS
@@ -11,14 +11,22 @@ from amicrawl.seed import Seed
 from amicrawl.urls import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Callable, Sequence
 
     from amicrawl.crawl.following import Following
     from amicrawl.frontier import DurableFrontier
     from amicrawl.record import CaptureItem
     from amicrawl.urls import UrlKey
 
-    Elsewhere = Callable[[list[Offer]], Awaitable[list[Offer]]]
+
+class OtherPartitions(Protocol):
+    """What takes the offers that belong to other partitions of the crawl."""
+
+    async def keep(self, offers: list[Offer]) -> list[Offer]:
+        """Return those of *offers* that are ours, when the others are on disk; raises OutputError."""
+
+    def keep_at_once(self, offers: list[Offer]) -> None:
+        """Do the same where no event loop can be waited for."""
 
 
 class SiteLinks:
@@ -30,9 +38,9 @@ class SiteLinks:
         frontier: DurableFrontier,
         *,
         ours: Callable[[int], bool],
-        elsewhere: Callable[[], Elsewhere | None],
+        elsewhere: OtherPartitions | None,
     ) -> None:
-        """*ours* tells which host keys belong to this partition; *elsewhere* what keeps other offers."""
+        """*ours* tells which host keys belong to this partition; *elsewhere* takes the other offers."""
         self._following = following
         self._frontier = frontier
         self._ours = ours
@@ -45,8 +53,8 @@ class SiteLinks:
         to. Raises OutputError where that fails.
         """
         offers = await self._following.read(item, offer)
-        elsewhere = self._elsewhere() if offers else None
-        return offers if elsewhere is None else await elsewhere(offers)
+        elsewhere = self._elsewhere if offers else None
+        return offers if elsewhere is None else await elsewhere.keep(offers)
 
     def hand_over(self, offers: Sequence[Offer]) -> None:
         """Offer what a page leads to, within the limits of the crawl."""
@@ -65,12 +73,11 @@ class RedirectLinks:
         count: Callable[[str], None],
         most: int,
         priority: int,
-        elsewhere: Callable[[], Elsewhere | None],
+        elsewhere: OtherPartitions | None,
     ) -> None:
         """Follow *most* redirects in a row, each *priority* ahead of what led to it.
 
-        *count* is given the name of a statistic; *elsewhere* says what keeps targets that belong to
-        other partitions.
+        *count* is given the name of a statistic; *elsewhere* takes the targets of other partitions.
         """
         self._elsewhere = elsewhere
         self._frontier = frontier
@@ -101,8 +108,8 @@ class RedirectLinks:
             hops=chain,
             extra={CHAIN: chain},
         )
-        elsewhere = self._elsewhere()
-        return [target] if elsewhere is None else await elsewhere([target])
+        elsewhere = self._elsewhere
+        return [target] if elsewhere is None else await elsewhere.keep([target])
 
     def hand_over(self, offers: Sequence[Offer]) -> None:
         """Offer the target."""

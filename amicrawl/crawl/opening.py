@@ -1,11 +1,11 @@
-"""Opening: the frontier of a run, in its output directory, made to agree with the index there."""
+"""Opening: the frontier of a crawl, in its output directory, made to agree with the index there."""
 
 from __future__ import annotations
 
 import logging
 import os
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,8 @@ from amicrawl.config import Identity
 from amicrawl.crawl.output import frontier_directory
 from amicrawl.crawl.policy import asked_again_at, changes, policy_of, read_policy, write_policy
 from amicrawl.crawl.rebuilding import complete, rebuild
-from amicrawl.crawl.resuming import UNREAD_LINKS, Resumed, read_again, reconcile, resumed
+from amicrawl.crawl.resumed import Resumed, resumed
+from amicrawl.crawl.resuming import UNREAD_LINKS, read_again, reconcile
 from amicrawl.crawl.watching.control_files import DIRECTORY, ControlFile
 from amicrawl.disk import OutputFile, explained
 from amicrawl.errors import DamagedFileError, InputError, UsageError
@@ -26,9 +27,16 @@ from amicrawl.politeness.robots_policy import LONGEST_UNREACHED
 from amicrawl.seed.source import earlier_indexes
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
-    from amicrawl.crawl.run import Run
+    from amicrawl.config import CrawlConfig
+    from amicrawl.crawl.crawl_spec import CrawlSpec
+    from amicrawl.crawl.following import Following
+    from amicrawl.crawl.pacing import Pacing
+    from amicrawl.crawl.policy import Policy
+    from amicrawl.disk import Disk
+    from amicrawl.politeness import HostBreaker, InflightLimit
+    from amicrawl.urls import Refused, UrlKey
 
 logger = logging.getLogger(__name__)
 
@@ -36,79 +44,137 @@ _NOTE = "amicrawl-out"
 """The file in `JOBDIR` that names the output directory of its crawl."""
 
 
-def check_directory(run: Run) -> None:
-    """Raise UsageError where a frontier is there that should not be, InputError the other way round."""
-    directory = frontier_directory(run.config)
-    if run.spec.fresh and directory.exists():
+def check_directory(config: CrawlConfig, spec: CrawlSpec) -> None:
+    """Raise UsageError where there is a frontier and must be none, InputError where one is missing."""
+    directory = frontier_directory(config)
+    if spec.fresh and directory.exists():
         raise UsageError(
-            f"{run.config.directory} holds the frontier of a crawl, and fresh=1 asks for none. "
+            f"{config.directory} holds the frontier of a crawl, and fresh=1 asks for none. "
             "Name another directory with -a out= or -a run_id=, or leave fresh=1 away to resume."
         )
-    if run.spec.continues and not (directory.exists() or earlier_indexes(run.config.directory)):
-        raise InputError(f"{run.config.directory} holds no frontier: nothing was crawled into it.")
+    if spec.continues and not (directory.exists() or earlier_indexes(config.directory)):
+        raise InputError(f"{config.directory} holds no frontier: nothing was crawled into it.")
 
 
-def opened_frontier(run: Run) -> tuple[DurableFrontier, Resumed]:
-    """Return the frontier of *run*, and how it was found. The identity of what is there is the run's.
+def opened_partition(
+    config: CrawlConfig, spec: CrawlSpec, identity: Identity, *, disk: Disk
+) -> LivePartition:
+    """Return the partition of a crawl; made anew where it cannot be opened, if *spec* asks for that.
 
-    Raises as `Output` and `LivePartition` do.
+    *identity* is that of a new one. Raises as `LivePartition` does.
     """
-    output = run.output
-    partition = _opened_partition(run)
-    run.identity = Identity(partition.state.meta[IDENTITY].decode("ascii"))
-    following = run.following
-    before = read_policy(partition.directory)
-    policy = policy_of(
-        run.config,
-        obeys=run.obeys,
-        starts=None if following is None else following.starts,
-        depth="" if following is None else following.depth,
-        patterns=_patterns_in(run.config.directory / DIRECTORY / "ignores"),
-    )
-    changed = changes(before, policy)
-    mended = reconcile(
-        partition,
-        run.config.directory,
-        lost_urls=output.archive.repaired.lost_urls,
-        key_of=run.key_of,
-        ours=run.is_ours,
-        following=following,
-        reads=run.reads,
-        asked_again=asked_again_at(before),
-    )
-    let_in = _let_in(partition, changed)
-    frontier = DurableFrontier(
-        partition,
-        run.gates,
-        run.breaker,
-        run.limit,
-        wall=time.time,
-        now=run.clock(),
-        recrawl_before=run.spec.recrawl_before,
-        renews=not run.spec.resumes and not _goes_on(run),
-        pace=run.pace,
-        longest_wait=_longest_wait(run),
-        # A callback that reads pages has no use for the news that there is none.
-        revisits=Revisits(conditional=run.spec.resumes),
-        admission=None if following is None else Admission(depth_cap=following.deepest_page),
-        soft404=None if following is None else following.detector,
-    )
-    if frontier.disbelieved:
-        logger.warning(
-            "%d hosts were to be left alone for longer than any setting says: the clock was wrong when "
-            "that was noted, or is now. They are asked again.",
-            frontier.disbelieved,
+    directory = frontier_directory(config)
+    complete(config.directory, disk=disk)
+
+    def open_it() -> LivePartition:
+        return LivePartition(
+            directory,
+            disk=disk,
+            hour=int(time.time() // 3600),
+            meta={} if spec.continues else {IDENTITY: identity.value.encode("ascii")},
         )
-    pages = 0
-    if following is not None:
-        following.recall(partition)
-        if "selection" in changed or partition.state.meta.pop(UNREAD_LINKS, b""):
-            pages = read_again(frontier, run.config.directory, following, ours=run.is_ours)
-    frontier.flush()
-    write_policy(partition.directory, before, policy, asked_again=let_in > 0, disk=run.disk)
-    found = resumed(frontier, mended, recrawls=run.spec.recrawl_before is not None)
-    names = tuple(name for part in changed.values() for name in part)
-    return frontier, replace(found, changed=names, let_in=let_in, read_again=pages)
+
+    is_foreign = spec.continues and not directory.exists()
+    if not (spec.rebuilds or is_foreign):
+        return open_it()
+    if directory.exists():
+        try:
+            return open_it()
+        except DamagedFileError as error:
+            logger.warning("%s", error)
+    # A list was crawled into the directory of ami: each line of it is a row.
+    if is_foreign:
+        identity = Identity.EXACT
+    made = rebuild(config.directory, disk=disk, identity=identity, ours=spec.takes)
+    logger.warning("%s", made.sentence())
+    return open_it()
+
+
+@dataclass(frozen=True)
+class Opening:
+    """What the frontier of a crawl is opened with: the *partition*, and what the crawl asks of it."""
+
+    partition: LivePartition
+    config: CrawlConfig
+    spec: CrawlSpec
+    pacing: Pacing
+    breaker: HostBreaker
+    limit: InflightLimit
+    disk: Disk
+    key_of: Callable[[str], UrlKey | Refused]
+    following: Following | None
+    obeys: bool
+    """Whether robots.txt counts, at whatever host."""
+    lost_urls: list[str]
+    """URLs whose rows were dropped from the index when it was repaired."""
+
+    def frontier(self, *, now: float) -> tuple[DurableFrontier, Resumed]:
+        """Return the frontier, opened at *now* on the clock of the gates, and how it was found."""
+        partition, following = self.partition, self.following
+        before, policy = read_policy(partition.directory), self._policy()
+        changed = changes(before, policy)
+        repaired = reconcile(
+            partition,
+            self.config.directory,
+            lost_urls=self.lost_urls,
+            key_of=self.key_of,
+            ours=self.spec.takes,
+            following=following,
+            reads=self.spec.reads and following is None,
+            asked_again=asked_again_at(before),
+        )
+        let_in = _let_in(partition, changed)
+        frontier = self._frontier(now)
+        pages = 0 if following is None else self._recall(following, frontier, changed)
+        frontier.flush()
+        write_policy(partition.directory, before, policy, asked_again=let_in > 0, disk=self.disk)
+        found = resumed(frontier, repaired, recrawls=self.spec.continues)
+        names = tuple(name for part in changed.values() for name in part)
+        return frontier, replace(found, changed=names, let_in=let_in, read_again=pages)
+
+    def _policy(self) -> Policy:
+        following = self.following
+        return policy_of(
+            self.config,
+            obeys=self.obeys,
+            starts=None if following is None else following.starts,
+            depth="" if following is None else following.depth,
+            patterns=_patterns_in(self.config.directory / DIRECTORY / "ignores"),
+        )
+
+    def _frontier(self, now: float) -> DurableFrontier:
+        spec, following = self.spec, self.following
+        frontier = DurableFrontier(
+            self.partition,
+            self.pacing.gates,
+            self.breaker,
+            self.limit,
+            wall=time.time,
+            now=now,
+            recrawl_before=spec.recrawl_before,
+            renews=not spec.resumes and not _is_next_of_jobdir(self.config, spec, disk=self.disk),
+            pace=self.pacing.pace,
+            longest_wait=_longest_wait(self.config),
+            # A callback that reads pages has no use for the news that there is none.
+            revisits=Revisits(conditional=spec.resumes),
+            admission=None if following is None else Admission(depth_cap=following.deepest_page),
+            soft404=None if following is None else following.detector,
+        )
+        if frontier.disbelieved:
+            logger.warning(
+                "%d hosts were to be left alone for longer than any setting says: the clock was wrong "
+                "when that was noted, or is now. They are asked again.",
+                frontier.disbelieved,
+            )
+        return frontier
+
+    def _recall(self, following: Following, frontier: DurableFrontier, changed: Collection[str]) -> int:
+        """Read archived pages again where other links of them are taken now; return how many."""
+        following.recall(self.partition)
+        is_unread = self.partition.state.meta.pop(UNREAD_LINKS, b"")
+        if not is_unread and "selection" not in changed:
+            return 0
+        return read_again(frontier, self.config.directory, following, ours=self.spec.takes)
 
 
 def _patterns_in(path: Path) -> list[str]:
@@ -119,9 +185,8 @@ def _patterns_in(path: Path) -> list[str]:
         return []
 
 
-def _longest_wait(run: Run) -> float:
+def _longest_wait(config: CrawlConfig) -> float:
     """Return the seconds for which a rule may keep a host from being asked at the most."""
-    config = run.config
     caps = (config.retry_after_max, config.backoff_max, config.max_crawl_delay, LONGEST_UNREACHED)
     return max(config.delay, *caps)
 
@@ -143,49 +208,21 @@ def _let_in(partition: LivePartition, changed: Collection[str]) -> int:
     return len(rows)
 
 
-def _opened_partition(run: Run) -> LivePartition:
-    """Return the partition of *run*; made anew where it cannot be opened, if the crawl asks for that."""
-    directory, spec = frontier_directory(run.config), run.spec
-    complete(run.config.directory, disk=run.disk)
-
-    def open_it() -> LivePartition:
-        return LivePartition(
-            directory,
-            disk=run.disk,
-            hour=int(time.time() // 3600),
-            meta={} if spec.continues else {IDENTITY: run.identity.value.encode("ascii")},
-        )
-
-    is_foreign = spec.continues and not directory.exists()
-    if not (spec.rebuilds or is_foreign):
-        return open_it()
-    if directory.exists():
-        try:
-            return open_it()
-        except DamagedFileError as error:
-            logger.warning("%s", error)
-    # A list was crawled into the directory of ami: each line of it is a row.
-    identity = Identity.EXACT if is_foreign else run.identity
-    made = rebuild(run.config.directory, disk=run.disk, identity=identity, ours=run.is_ours)
-    logger.warning("%s", made.sentence())
-    return open_it()
-
-
-def _goes_on(run: Run) -> bool:
-    """Tell whether *run* is the next one with its `JOBDIR`, and leave a note there for the one after.
+def _is_next_of_jobdir(config: CrawlConfig, spec: CrawlSpec, *, disk: Disk) -> bool:
+    """Tell whether the crawl is the next one with its `JOBDIR`, and leave a note for the one after.
 
     Such a directory stands for one crawl, however often that is interrupted: what is done is done. A new
     one over an old frontier is a new crawl.
     """
-    if not run.spec.job_directory:
+    if not spec.job_directory:
         return False
-    note = Path(run.spec.job_directory) / _NOTE
-    said = os.fsencode(run.config.directory.resolve())
+    note = Path(spec.job_directory) / _NOTE
+    directory = os.fsencode(config.directory.resolve())
     with explained(note, "read"):
         note.parent.mkdir(parents=True, exist_ok=True)
-        if note.is_file() and note.read_bytes() == said:
+        if note.is_file() and note.read_bytes() == directory:
             return True
-    file = OutputFile.replacing(note, disk=run.disk)
-    file.write(said)
+    file = OutputFile.replacing(note, disk=disk)
+    file.write(directory)
     file.seal()
     return False

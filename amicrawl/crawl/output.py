@@ -20,10 +20,11 @@ from amicrawl.record import Archive, CrawlJson
 from amicrawl.record.naming import expanded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
     from amicrawl.config import CrawlConfig
+    from amicrawl.crawl.recorder import Recorder
     from amicrawl.record import SealedFile
     from amicrawl.record.repair import Repaired
 
@@ -53,12 +54,12 @@ class Output:
         asked: Mapping[str, Any],
         user_agent: str = "",
         part_of: str = "",
-        on_sealed: Callable[[SealedFile], None] | None = None,
+        on_sealed: Iterable[Callable[[SealedFile], None]] = (),
         disk: Disk | None = None,
     ) -> None:
         """*user_agent* is what servers are told, and *part_of* what the crawl is called, where it is.
 
-        *on_sealed* is told of every file that was finished and listed; on the writer thread.
+        *on_sealed* are called with every file that was finished and listed; on the writer thread.
         """
         directory, started, host = config.directory, datetime.now(UTC), socket.gethostname()
         disk = disk or Disk()
@@ -130,8 +131,8 @@ class Output:
         if self._crawl_json is not None:
             self._crawl_json.add_file(file)
             self.sealed.append(file)
-            if self._on_sealed is not None:
-                self._on_sealed(file)
+            for act in self._on_sealed:
+                act(file)
 
 
 def names_nobody(config: CrawlConfig, user_agent: str) -> bool:
@@ -164,3 +165,51 @@ def _tell_of_repair(repaired: Repaired) -> None:
     logger.warning("The last crawl into this directory was killed. %s", repaired.sentence())
     for url in repaired.lost_urls[:_URLS_TOLD]:
         logger.warning("Its capture never arrived, fetch it again: %s", ascii(url))
+
+
+class HeldArchive:
+    """The archive in one directory, with the crawls of this process that write into it.
+
+    A script that starts two spiders of a project gives both the same directory: the first opens its
+    archive, the others join it, and the last one seals it. Another process finds the directory taken.
+    """
+
+    def __init__(self, directory: Path, output: Output, recorder: Recorder) -> None:
+        self.output = output
+        self.recorder = recorder
+        self._directory = directory
+        self._writing: set[int] = set()
+        self._unfinished: set[int] = set()
+        self._counts: dict[str, int] = {}
+
+    @classmethod
+    def join(
+        cls, directory: Path, crawl: object, *, recorder: Recorder, opened: Callable[[], Output]
+    ) -> HeldArchive:
+        """Return the archive in *directory* for one more *crawl*; the first one has it *opened*."""
+        held = _HELD.get(directory.absolute())
+        if held is None:
+            held = _HELD[directory.absolute()] = cls(directory.absolute(), opened(), recorder)
+        held._writing.add(id(crawl))
+        held._unfinished.add(id(crawl))
+        return held
+
+    def leave(self, crawl: object) -> bool:
+        """Note that *crawl* writes nothing more; return whether none does, so that it may be sealed."""
+        self._writing.discard(id(crawl))
+        if not self._writing and _HELD.get(self._directory) is self:
+            del _HELD[self._directory]
+        return not self._writing
+
+    def finish(self, crawl: object, reason: str, counts: dict[str, int]) -> None:
+        """Add up the *counts* of *crawl*; write down how it ended if it was the last."""
+        self.leave(crawl)
+        self._unfinished.discard(id(crawl))
+        for name, count in counts.items():
+            self._counts[name] = self._counts.get(name, 0) + count
+        if not self._unfinished:
+            # What waits in Scrapy's queues is not counted: one that was not stopped leaves nothing.
+            self.output.finish(reason, self._counts, unfinished=reason != "finished")
+
+
+_HELD: dict[Path, HeldArchive] = {}

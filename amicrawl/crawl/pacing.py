@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from amicrawl.capture import Capture
     from amicrawl.config import CrawlConfig
-    from amicrawl.crawl.visit import Ticket
+    from amicrawl.crawl.decision import Ticket
     from amicrawl.politeness import HostBreaker
     from amicrawl.urls import Refused, UrlKey
 

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Self
 
 from scrapy.exceptions import IgnoreRequest
 
+from amicrawl.crawl.decision import NO_TURN, Ticket
 from amicrawl.crawl.run import Run, run_of
 from amicrawl.crawl.ticket import TICKET, exception_of, ticket_of
-from amicrawl.crawl.visit import NO_TURN, Ticket
 from amicrawl.fetch.resolver import Unresolved
 from amicrawl.urls import Refused, fetchable
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
 
-    from amicrawl.crawl.visit import Decision
+    from amicrawl.crawl.decision import Decision
 
 TAKES_TURN = "amicrawl_takes_turn"
 """The `Request.meta` key of a request whose sender knows what to do when it is too early (`NotYet`)."""

@@ -19,17 +19,15 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from amicrawl.capture import Failure
 from amicrawl.crawl.findings import REDIRECTS
 from amicrawl.crawl.index_rows import index_rows, of_captures, rows_from
-from amicrawl.frontier import Cause, DurableFrontier, Found, Offer, Outcome, Source, Status
+from amicrawl.crawl.resumed import Resumed
+from amicrawl.frontier import DurableFrontier, Found, Offer, Outcome, Source, Status
 from amicrawl.frontier.revisits import Revisits
-from amicrawl.frontier.states import RESTING, WAITING
+from amicrawl.frontier.states import WAITING
 from amicrawl.frontier.stock import is_settled_since
 from amicrawl.frontier.texts import offer_of
 from amicrawl.politeness import Gates, HostBreaker, InflightLimit
@@ -39,7 +37,7 @@ from amicrawl.seed import Seed
 from amicrawl.urls import Refused, UrlKey, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from amicrawl.crawl.following import Following
@@ -53,70 +51,11 @@ logger = logging.getLogger(__name__)
 UNREAD_LINKS = b"amicrawl.unread_links"
 """The metadata key of a frontier made from the archive: no crawl has read the links of its pages yet."""
 _MS_PER_HOUR = 3_600_000
-CAPTURED = "captured"
-DENIED = "denied by robots.txt"
-WITHHELD_ADDRESS = "withheld for the address"
-"""Words for where URLs are, of which the end of a crawl has more to say."""
 _MANY = 10_000
 """Rows of the index from which on it is worth a line that they are looked up."""
 _SAY_EVERY = 5.0
 """Seconds between two lines of progress."""
 _SETTLED = frozenset({Status.CRAWLED, Status.GONE})
-_DONE = _SETTLED | {Status.EXCLUDED, Status.TRAPPED, Status.WITHHELD}
-
-
-@dataclass(frozen=True, slots=True)
-class Resumed:
-    """How a crawl found its frontier."""
-
-    found: bool = False
-    """Whether there was one before."""
-    done: int = 0
-    """URLs that are settled."""
-    in_flight: int = 0
-    """URLs that had been handed out when the crawl before died; they are pending now."""
-    pending: int = 0
-    """URLs that are due."""
-    later: int = 0
-    """URLs to be tried again that are not due yet."""
-    settled_by_index: int = 0
-    """URLs whose captures the frontier had not heard of."""
-    lost: int = 0
-    """URLs whose captures never arrived; they are pending again."""
-    changed: tuple[str, ...] = ()
-    """Settings that differ from those of the last crawl, as far as they keep URLs out."""
-    let_in: int = 0
-    """URLs that those had kept out, and that are pending now."""
-    standing: Mapping[str, int] = field(default_factory=dict)
-    """How many URLs are where, by words for the operator, where none is due; empty where some are."""
-    next_due: int = 0
-    """The hour since 1970 at which the first of those to be tried again is due; 0 for none."""
-    read_again: int = 0
-    """Archived pages that were read again for their links, since the crawl takes others now."""
-    index_rows: int = 0
-    """Rows that the index had when the crawl began."""
-
-    def sentence(self) -> str:
-        """Say what was found, for the operator."""
-        parts = [
-            f"{self.done:,} URLs done",
-            f"{self.in_flight:,} in flight",
-            f"{self.pending:,} pending",
-        ]
-        if self.later:
-            parts.append(f"{self.later:,} to be tried again later")
-        text = "resuming: " + ", ".join(parts)
-        if self.settled_by_index:
-            text += f"; {self.settled_by_index:,} were captured without the frontier knowing"
-        if self.lost:
-            text += f"; the captures of {self.lost:,} never arrived, they are fetched again"
-        if self.changed:
-            text += f"\nchanged since the last crawl here: {', '.join(self.changed)}"
-        if self.let_in:
-            text += f"; {self.let_in:,} URLs that had been kept out are pending"
-        if self.read_again:
-            text += f"; {self.read_again:,} archived pages were read again for their links"
-        return text
 
 
 def reconcile(
@@ -254,28 +193,6 @@ class Look:
             _offer_target(frontier, outcome.redirect, 1, self._key_of, self._ours)
 
 
-def resumed(frontier: DurableFrontier, mended: Resumed, *, recrawls: bool) -> Resumed:
-    """Return how *frontier* was found, given what was *mended* in it before.
-
-    *recrawls* tells whether settled URLs are fetched again, too, once due.
-    """
-    if frontier.partition.opened.is_new:
-        return mended
-    counts = frontier.counts
-    standing = _standing(frontier) if not frontier.queued else {}
-    taken = WAITING | RESTING if recrawls else WAITING
-    return replace(
-        mended,
-        standing=standing,
-        next_due=_first_due(frontier, taken) if standing else 0,
-        found=True,
-        done=sum(counts[status] for status in _DONE),
-        in_flight=mended.in_flight or frontier.lapsed,
-        pending=frontier.queued,
-        later=frontier.later,
-    )
-
-
 def read_again(frontier: DurableFrontier, directory: Path, following: Following, *, ours: Ours) -> int:
     """Offer what the archived pages of *frontier* lead to by the rules that hold now; return how many.
 
@@ -302,32 +219,6 @@ def read_again(frontier: DurableFrontier, directory: Path, following: Following,
         following.hand_over(frontier, following.read_now(item, offer), ours=ours)
         pages += 1
     return pages
-
-
-def _standing(frontier: DurableFrontier) -> dict[str, int]:
-    """Return how many rows are where, in the words of the end of a crawl."""
-    counts = frontier.counts
-    rows = frontier.partition.state.rows.view()
-    causes = rows["http_status"][rows["status"] == Status.WITHHELD]
-    found = {
-        CAPTURED: counts[Status.CRAWLED],
-        "gone": counts[Status.GONE],
-        "to be tried again": sum(counts[status] for status in WAITING),
-        DENIED: counts[Status.EXCLUDED],
-        WITHHELD_ADDRESS: int((causes == Cause.ADDRESS).sum()),
-        "withheld by a rule": int((causes == Cause.RULE).sum()),
-        "not fetchable": int((causes == Cause.UNFETCHABLE).sum()),
-        "taken for traps": counts[Status.TRAPPED],
-    }
-    return {words: number for words, number in found.items() if number}
-
-
-def _first_due(frontier: DurableFrontier, statuses: Collection[Status]) -> int:
-    """Return the earliest hour at which a row in one of *statuses* is due; 0 where there is none."""
-    rows = frontier.partition.state.rows.view()
-    dues = rows["next_due"][np.isin(rows["status"], [int(status) for status in statuses])]
-    dues = dues[dues > 0]
-    return int(dues.min()) if len(dues) else 0
 
 
 def _settle(frontier: DurableFrontier, key: UrlKey, seed: Seed, outcome: Outcome, hour: int) -> bool:

@@ -39,11 +39,11 @@ from scrapy.settings import SETTINGS_PRIORITIES
 from amicrawl.capture import Failure
 from amicrawl.config import Robots
 from amicrawl.crawl.carried import MAX_BODY, REQUISITE
+from amicrawl.crawl.decision import Course, Decision, Ticket
 from amicrawl.crawl.output import frontier_directory
 from amicrawl.crawl.politeness import TAKES_TURN
 from amicrawl.crawl.run import Run, run_of
 from amicrawl.crawl.ticket import NotYet, Stopped, exception_of, ticket_of
-from amicrawl.crawl.visit import Course, Decision, Ticket
 from amicrawl.disk import OutputFile
 from amicrawl.errors import AmicrawlError
 from amicrawl.jsontext import parsed, parsed_file
@@ -178,9 +178,9 @@ class RobotsMiddleware:
         if len(self._met) > _MOST_MET:
             del self._met[next(iter(self._met))]
         self._slow_down(verdict, url)
-        told = self._run.on_sitemaps
-        if is_first and told is not None and verdict.rules is not None and verdict.rules.sitemaps:
-            told(list(verdict.rules.sitemaps))
+        if is_first and verdict.rules is not None and verdict.rules.sitemaps:
+            for act in self._run.on_sitemaps:
+                act(list(verdict.rules.sitemaps))
 
     def _spaces_requests(self, ticket: Ticket | None) -> bool:
         host = None if ticket is None else ticket.host

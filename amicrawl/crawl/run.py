@@ -12,86 +12,71 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from amicrawl.capture import Capture, Failure
+from amicrawl.config import Identity
 from amicrawl.crawl.crawl_spec import CrawlSpec
 from amicrawl.crawl.credentials import Credentials
-from amicrawl.crawl.held import HeldArchive
+from amicrawl.crawl.engine import NoEngine
 from amicrawl.crawl.in_force import InForce
 from amicrawl.crawl.left_out import LeftOut
 from amicrawl.crawl.links import SiteLinks
-from amicrawl.crawl.opening import check_directory, opened_frontier
-from amicrawl.crawl.output import Output
+from amicrawl.crawl.opening import Opening, check_directory, opened_partition
+from amicrawl.crawl.output import HeldArchive, Output
 from amicrawl.crawl.pacing import Pacing
-from amicrawl.crawl.reading import Reading
-from amicrawl.crawl.recorder import Recorder
-from amicrawl.crawl.resuming import Resumed
-from amicrawl.crawl.tally import Tally
+from amicrawl.crawl.resumed import Resumed
+from amicrawl.crawl.state import CrawlState
+from amicrawl.crawl.ticket import Reading
 from amicrawl.crawl.visit import Underway, Visit
-from amicrawl.crawl.watching.stops import LIMITS
 from amicrawl.crawl.wiring import make_resolver, make_wire
 from amicrawl.disk import Disk
-from amicrawl.errors import AmicrawlError, ExitCode, UsageError
-from amicrawl.frontier import DurableFrontier, Offer, Source
+from amicrawl.errors import AmicrawlError, UsageError
+from amicrawl.frontier import Offer, Source
+from amicrawl.frontier.state import IDENTITY
 from amicrawl.politeness import HostBreaker, InflightLimit
 from amicrawl.record import CaptureItem
 from amicrawl.urls import Refused, UrlKey, fetchable, url_key
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from scrapy import Request
     from scrapy.crawler import Crawler
 
-    from amicrawl.config import CrawlConfig, Identity
+    from amicrawl.config import CrawlConfig
+    from amicrawl.crawl.decision import Ticket
     from amicrawl.crawl.dispatcher import Dispatcher
+    from amicrawl.crawl.engine import Engine
     from amicrawl.crawl.following import Following
-    from amicrawl.crawl.visit import Exchanger, Links, Rule, Ticket
+    from amicrawl.crawl.links import OtherPartitions
+    from amicrawl.crawl.visit import Exchanger, Links, Rule
     from amicrawl.fetch import Wire, WireRequest
     from amicrawl.fetch.resolver import Resolver
-    from amicrawl.frontier import Dispatch
+    from amicrawl.frontier import Dispatch, DurableFrontier
     from amicrawl.record import SealedFile
     from amicrawl.seed import Seed
 
-STOP_FILE = "stop-file"
-ABORTED = "aborted"
-STOPPED_ON_REQUEST = frozenset({"shutdown", "stopped at once", STOP_FILE, ABORTED})
-"""The finish reasons of a crawl that was asked to end: by one signal, by a second one, by a file, as a
-job."""
-
 _NOTHING_ASKED = CrawlSpec()
+_NO_ENGINE = NoEngine()
 
 
-class Run:
+class Run(CrawlState):
     """The frontier, the politeness rules, the recorder and the counts of one crawl."""
 
     metrics_url = ""
     """Where the metrics are served; empty where they are not."""
     user_agent = ""
-    """What servers are told of who asks; empty where it is not known."""
+    """The `User-Agent` of requests; empty where it is not known."""
     part_of = ""
     """What the crawl is called: its run, its job, or the crawl that several machines share."""
     obeys = True
     """Whether robots.txt counts, at whatever host."""
-    strict = False
-    """Whether a seed that could not be read makes the exit code 7."""
-    opening_fault: AmicrawlError | None = None
-    """What kept the crawl from beginning, where its output was to be opened."""
-    disk = Disk()
-    """What the output is written with; to be replaced before the output is opened."""
-    status_disk = Disk()
-    """The same for what may be left out; it keeps nobody waiting."""
-    may_write: Callable[[], bool] = staticmethod(lambda: True)
-    """Tells whether the directory is this crawl's to write to at the moment."""
-    on_pause: Callable[[], None] | None = None
-    """What has Scrapy's own scheduler asked for nothing more; None where ours pauses by itself."""
-    on_end: Callable[[str], None] | None = None
-    """What closes the crawl for a reason; `Closing` puts itself here."""
-
-    deals_seeds = False
-    """Whether this process alone reads the seed list, and gives others their part of it."""
-    gets_seeds = False
-    """Whether another process reads the seed list, and sends what is ours."""
-    elsewhere_at_once: Callable[[list[Offer]], None] | None = None
-    """What keeps what belongs to other partitions, where no event loop can be waited for."""
+    following: Following | None = None
+    """What is taken of the pages; None for a crawl that follows no links."""
+    credentials = Credentials({})
+    """The secrets that single hosts are given, and the proxy."""
+    dispatcher: Dispatcher | None = None
+    """What visits rows directly; None where they go by Scrapy's engine."""
+    elsewhere: OtherPartitions | None = None
+    """What takes the offers of other partitions; None where there are none."""
 
     def __init__(
         self,
@@ -99,56 +84,50 @@ class Run:
         identity: Identity,
         spec: CrawlSpec = _NOTHING_ASKED,
         *,
+        engine: Engine = _NO_ENGINE,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.config = config
-        self.identity = identity
-        self.spec = spec
-        self.clock = clock
+        """Steer *engine*; *clock* gives monotonic seconds."""
+        super().__init__(engine, strict=spec.strict)
+        self.config, self.identity, self.spec, self.clock = config, identity, spec, clock
         self.in_force = InForce(config)
         """What paces the crawl and what it ignores, by who says so."""
         self.limit = InflightLimit(config.inflight_start, config.inflight_min, config.inflight_max)
         self.breaker = HostBreaker(config.host_fail_threshold, max_retries=config.max_retries)
         self.pacing = Pacing(config, self.breaker, key_of=self.key_of)
         self.gates, self.pace = self.pacing.gates, self.pacing.pace
-        self.recorder = Recorder()
         self.left_out = LeftOut(config.directory, record=self.record_unasked)
         """The lines of the seed list for which nothing is asked."""
-        self.held: HeldArchive | None = None
-        """The archive of a guest, which other crawls of this process may write into, too."""
-        self.tally = Tally()
-        self.resumed = Resumed()
-        """What was found in the directory when the frontier was opened."""
-        self._frontier_closed = False
-        self._paused: frozenset[str] = frozenset()
-        self.stopping = False
-        """Whether the crawl was asked to end; what is in flight is being waited for."""
-        self.finish_reason = ""
-        """Scrapy's word for how the crawl ended; empty while it runs."""
-        self.credentials = Credentials({})
-        """What is said to hosts that is secret, and the proxy."""
-        self.following: Following | None = None
-        """What is taken of the pages; None for a crawl that follows no links."""
-        self.reading = Reading(self._settle)
-        """The rows whose answers callbacks are reading."""
-        self.on_sitemaps: Callable[[list[str]], None] | None = None
-        """Who is told of the sitemaps that a robots.txt names, once for each origin; None for nobody."""
+        # Late: the visit opens the frontier.
+        self.reading = Reading(lambda ticket: self.visit.settle(ticket))  # noqa: PLW0108
+        """The rows whose responses callbacks are reading."""
         self.underway = Underway()
         """The exchanges on the wire."""
-        self.dispatcher: Dispatcher | None = None
-        """What visits rows directly; None where they go by Scrapy's engine."""
-        self.elsewhere: Callable[[list[Offer]], Awaitable[list[Offer]]] | None = None
-        """Who keeps what belongs to other partitions, and returns the rest; None: nobody does."""
-        self.on_wake: Callable[[], None] | None = None
-        """What has the scheduler look again for something to start; the scheduler puts itself here."""
+        self.held: HeldArchive | None = None
+        """The archive of a guest, which other crawls of this process may write into, too."""
+        self.resumed = Resumed()
+        """What was found in the directory when the frontier was opened."""
         self.on_count: list[Callable[[CaptureItem], None]] = []
-        """What hears of every row of the index once it is counted; each costs time per fetch."""
-        self.seed_fault: AmicrawlError | None = None
-        """What ended the reading of the seed list early, if anything did."""
-        self.on_sealed: Callable[[SealedFile], None] | None = None
-        """What hears of every file that was finished and listed; on the writer thread."""
-        self.upload_fault: AmicrawlError | None = None
-        """Why files were not uploaded to the bucket, if any were not."""
+        """Called with every row of the index once it is counted; each costs time per fetch."""
+        self.on_sealed: list[Callable[[SealedFile], None]] = []
+        """Called with every file that was finished and listed; on the writer thread."""
+        self.on_sitemaps: list[Callable[[list[str]], None]] = [self._take_sitemaps]
+        """Called with the sitemaps that a robots.txt names, once for each origin."""
+        self.disk, self.status_disk = Disk(), Disk()
+        """What the output is written with, and what may be left out: the latter never waits."""
+        self.may_write: Callable[[], bool] = lambda: True
+        """Tells whether the directory is this crawl's to write to at the moment."""
+        self._frontier_closed = False
+
+    def lease_output(self, may_write: Callable[[], bool], *, disk: Disk, status_disk: Disk) -> None:
+        """Write while *may_write*, with these disks; to be called before the output is opened."""
+        self.may_write, self.disk, self.status_disk = may_write, disk, status_disk
+
+    def share_with(self, others: OtherPartitions) -> None:
+        """Give *others* the offers of hosts that are not ours; to be called before any is made."""
+        self.elsewhere = others
+        if self.following is not None:
+            self.following.on_elsewhere = others.keep_at_once
 
     @cached_property
     def resolver(self) -> Resolver:
@@ -170,8 +149,7 @@ class Run:
         """What takes the links of pages; None in a crawl that follows none."""
         if self.following is None:
             return None
-        elsewhere = lambda: self.elsewhere  # noqa: E731
-        return SiteLinks(self.following, self.frontier, ours=self.is_ours, elsewhere=elsewhere)
+        return SiteLinks(self.following, self.frontier, ours=self.is_ours, elsewhere=self.elsewhere)
 
     @cached_property
     def visit(self) -> Visit:
@@ -209,12 +187,12 @@ class Run:
 
     @cached_property
     def output(self) -> Output:
-        """The output directory, taken over when it is first asked for.
+        """The output directory, taken over when it is first used.
 
         Late, since a crawl that cannot start must leave nothing behind. Raises OutputError, UsageError
         or DamagedFileError as `Output` does.
         """
-        check_directory(self)
+        check_directory(self.config, self.spec)
         if not self.spec.is_guest:
             return self._opened_output()
         self.held = HeldArchive.join(
@@ -239,9 +217,26 @@ class Run:
     def frontier(self) -> DurableFrontier:
         """The frontier in the output directory, opened and made to agree with the index when first used.
 
-        Raises as `output` and `LivePartition` do.
+        The identity of what is there is the run's from then on. Raises as `output` and `LivePartition`
+        do.
         """
-        frontier, self.resumed = opened_frontier(self)
+        repaired = self.output.archive.repaired
+        partition = opened_partition(self.config, self.spec, self.identity, disk=self.disk)
+        self.identity = Identity(partition.state.meta[IDENTITY].decode("ascii"))
+        opening = Opening(
+            partition,
+            self.config,
+            self.spec,
+            pacing=self.pacing,
+            breaker=self.breaker,
+            limit=self.limit,
+            disk=self.disk,
+            key_of=self.key_of,
+            following=self.following,
+            obeys=self.obeys,
+            lost_urls=repaired.lost_urls,
+        )
+        frontier, self.resumed = opening.frontier(now=self.clock())
         return frontier
 
     @property
@@ -269,7 +264,7 @@ class Run:
     @property
     def later(self) -> int:
         """How many URLs were busy or did not answer, and are to be tried again when they are due."""
-        if "frontier" not in vars(self) or self.spec.recrawl_before is not None:
+        if "frontier" not in vars(self) or self.spec.continues:
             return 0
         return self.frontier.later
 
@@ -279,37 +274,15 @@ class Run:
         return self.spec.reads and self.following is None
 
     @property
-    def paused(self) -> frozenset[str]:
-        """The reasons for which nothing new is started; empty while the crawl goes on."""
-        return self._paused
-
-    @property
     def sealed(self) -> Sequence[SealedFile]:
         """The files that this crawl has finished so far, oldest first."""
         return tuple(self.output.sealed) if "output" in vars(self) else ()
 
-    @property
-    def state(self) -> str:
-        """One word for how the crawl stands: `running`, `paused`, `stopping` or `finished`."""
-        if self.finish_reason:
-            return "finished"
-        if self.stopping:
-            return "stopping"
-        return "paused" if self._paused else "running"
-
-    def pause(self, reason: str) -> None:
-        """Start nothing new until every reason is gone; what is in flight comes to its end."""
-        self._paused |= {reason}
-        if self.on_pause is not None:
-            self.on_pause()
-
-    def resume(self, reason: str) -> None:
-        """Take *reason* back; where it was the last, the crawl goes on at once."""
-        if reason not in self._paused:
-            return
-        self._paused -= {reason}
-        if not self._paused:
-            self.wake()
+    def wake(self) -> None:
+        """Have dispatcher and scheduler look whether something may start by now."""
+        if self.dispatcher is not None:
+            self.dispatcher.wake()
+        super().wake()
 
     def follow_in_force(self) -> None:
         """Have gates, pace and in-flight limit follow what is in force, which has changed."""
@@ -318,33 +291,6 @@ class Run:
         self.pacing.follow(config, per_host=said.per_host, further=said.further)
         self.limit.change_maximum(said.concurrency)
         self.wake()
-
-    def wake(self) -> None:
-        """Have the scheduler look whether something may start by now."""
-        if self.on_wake is not None:
-            self.on_wake()
-
-    def end(self, reason: str) -> None:
-        """Have the crawl drained and sealed; *reason* is its finish reason unless it ends already."""
-        if self.on_end is not None:
-            self.on_end(reason)
-
-    @property
-    def fault(self) -> AmicrawlError | None:
-        """What made the crawl fail, if anything did: the output, then the seed list, then the bucket."""
-        return self.recorder.fault or self.opening_fault or self.seed_fault or self.upload_fault
-
-    def exit_code(self) -> ExitCode:
-        """Return what the process ends with, as the manual's table says."""
-        if self.fault is not None:
-            return self.fault.exit_code
-        if self.finish_reason in STOPPED_ON_REQUEST:
-            return ExitCode.STOPPED
-        if self.finish_reason in LIMITS:
-            return ExitCode.LIMIT
-        if self.strict and self.tally.seeds_bad:
-            return ExitCode.SEEDS_BAD
-        return ExitCode.UNREACHED if self.tally.reached_nothing else ExitCode.DONE
 
     def key_of(self, url: str) -> UrlKey | Refused:
         """Return the key of *url* under this crawl's identity, or why it cannot be fetched."""
@@ -357,20 +303,17 @@ class Run:
         """Tell whether the host key *host* belongs to this crawl's shard."""
         return self.spec.takes(host)
 
-    def offer(
-        self,
-        seed: Seed,
-        key: UrlKey,
-        *,
-        source: Source,
-        priority: int = 0,
-        hops: int = 0,
-        extra: Mapping[str, object] | None = None,
-    ) -> bool:
+    def _take_sitemaps(self, urls: list[str]) -> None:
+        """Offer the sitemaps that a robots.txt names, where the crawl reads such."""
+        if self.following is None or not self.config.sitemaps:
+            return
+        for offer in self.following.sitemaps(urls):
+            self.frontier.offer(offer)
+        self.wake()
+
+    def offer_seed(self, seed: Seed, key: UrlKey) -> bool:
         """Offer *seed* to the frontier; False where it is known already."""
-        return self.frontier.offer(
-            Offer(seed=seed, key=key, source=source, priority=priority, hops=hops, extra=extra)
-        )
+        return self.frontier.offer(Offer(seed=seed, key=key, source=Source.SEED))
 
     async def record(self, item: CaptureItem) -> None:
         """Keep *item*, then count it. Raises OutputError where the disk fails."""
@@ -394,10 +337,6 @@ class Run:
     def refusal_of(self, dispatch: Dispatch) -> str:
         """Return why the crawl does not take a row that waited any more; empty where it does."""
         return "" if self.following is None else self.following.refusal_of(dispatch.offer)
-
-    def fail(self, fault: AmicrawlError) -> None:
-        """Have the crawl end for *fault*, unless it fails already."""
-        self.recorder.fault = self.recorder.fault or fault
 
     def abort(self) -> None:
         """End every exchange that is still under way; their rows go back to the frontier."""
@@ -444,9 +383,6 @@ class Run:
             self.reading.begin(read_as, ticket)
             return
         self.visit.leave(ticket)
-
-    def _settle(self, ticket: Ticket) -> None:
-        self.visit.settle(ticket)
 
 
 class RunHolder:

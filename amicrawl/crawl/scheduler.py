@@ -17,13 +17,13 @@ from scrapy.utils.misc import build_from_crawler
 
 from amicrawl.crawl import internals
 from amicrawl.crawl.carried import META_JSON
+from amicrawl.crawl.decision import Ticket
 from amicrawl.crawl.direct import Announcements, direct_visit, obstacle
 from amicrawl.crawl.dispatcher import Dispatcher
 from amicrawl.crawl.holding import request_of, words_of
 from amicrawl.crawl.parking import Parking
 from amicrawl.crawl.run import Run, run_of
 from amicrawl.crawl.ticket import NOTHING_MORE, TICKET, ticket_of
-from amicrawl.crawl.visit import Ticket
 from amicrawl.frontier import Offer, Source
 from amicrawl.seed import Seed
 from amicrawl.urls import Refused
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from scrapy.spiders import Spider
     from twisted.internet.defer import Deferred
 
-    from amicrawl.crawl.visit import Decision
+    from amicrawl.crawl.decision import Decision
     from amicrawl.frontier import Dispatch
     from amicrawl.urls import UrlKey
 
@@ -60,7 +60,6 @@ class FrontierScheduler(BaseScheduler):
         self._passing_over: set[asyncio.Task[Decision]] = set()
         self._is_asked = False
         """Whether the engine has come for a request: all of Scrapy's components are there by then."""
-        run.on_wake = self.wake
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -110,10 +109,10 @@ class FrontierScheduler(BaseScheduler):
     def _enqueue_row(self, request: Request, key: UrlKey, words: Mapping[str, object]) -> bool:
         """Offer *request*, which *words* hold; False where it is known or another shard's."""
         if "redirect_times" in request.meta and not self._run.is_ours(key.host):
-            if self._run.elsewhere_at_once is None:
+            if self._run.elsewhere is None:
                 self._crawler.stats.inc_value("amicrawl/redirects/other_shard")
             else:
-                self._run.elsewhere_at_once([self._offer_of(request, key, words)])
+                self._run.elsewhere.keep_at_once([self._offer_of(request, key, words)])
             return False
         if self._run.frontier.offer(self._offer_of(request, key, words)):
             self._count("enqueued")
@@ -228,7 +227,7 @@ class FrontierScheduler(BaseScheduler):
     def _passed_over(self, task: asyncio.Task[Decision]) -> None:
         self._passing_over.discard(task)
         if not task.cancelled() and task.exception() is None:
-            self.wake()
+            self._run.wake()
 
     def _wait_for_turn(self, ticket: Ticket) -> None:
         """Take back what was let go of for a host that has to wait for its address."""
@@ -285,18 +284,12 @@ class FrontierScheduler(BaseScheduler):
         self._disarm()
         if moments:
             delay = max(0.0, min(moments) - now, run.pacing.opens_at() - now)
-            self._timer = asyncio.get_running_loop().call_later(delay, self.wake)
+            self._timer = asyncio.get_running_loop().call_later(delay, self._run.wake)
 
     def _disarm(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-
-    def wake(self) -> None:
-        """Look again for what may start; something has changed."""
-        if self._run.dispatcher is not None:
-            self._run.dispatcher.wake()
-        internals.wake(self._crawler)
 
     @staticmethod
     def _ticket_of(request: Request) -> Ticket:

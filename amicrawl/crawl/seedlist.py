@@ -14,9 +14,8 @@ from scrapy.http.request import NO_CALLBACK
 from amicrawl.capture import Failure
 from amicrawl.crawl.feeding import feed, on_a_thread
 from amicrawl.crawl.left_out import Line
-from amicrawl.crawl.processes import is_child
+from amicrawl.crawl.processes.specification import is_child
 from amicrawl.crawl.run import run_of
-from amicrawl.crawl.scheduler import FrontierScheduler
 from amicrawl.errors import AmicrawlError, InputError
 from amicrawl.seed import count_entries, open_seed
 
@@ -60,17 +59,14 @@ class SeedList:
         is crawled.
         """
         run = run_of(self._crawler)
-        run.strict = self._arguments.strict
-        if run.gets_seeds:
+        if run.spec.gets_seeds:
             run.tally.seeds_ended = True
             return
         self._loop = asyncio.get_running_loop()
-        scheduler = self._crawler.engine.scheduler
-        assert isinstance(scheduler, FrontierScheduler)
         try:
             reader = self._reader if self._reader is not None else await on_a_thread(self._open)
             self._count_ahead(run.tally, reader.format)
-            await feed(run, reader, wake=scheduler.wake)
+            await feed(run, reader)
             await self._record_left_out()
         except AmicrawlError as error:
             run.seed_fault = error
@@ -128,7 +124,7 @@ class SeedList:
         lines, self._left_out = self._left_out, []
         run = run_of(self._crawler)
         # Of all that read the same list, the first accounts for what has no host.
-        if lines and run.takes_offers and (run.deals_seeds or not run.spec.shard):
+        if lines and run.takes_offers and (run.spec.deals_seeds or not run.spec.shard):
             await run.left_out.record(lines)
 
     def _fetch(self, url: str) -> BinaryIO:

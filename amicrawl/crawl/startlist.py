@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from scrapy.crawler import Crawler
 
-    from amicrawl.crawl.run import Run
     from amicrawl.seed import Fault
 
 logger = logging.getLogger(__name__)
@@ -58,27 +57,12 @@ def site_crawled_in(directory: Path) -> SiteArguments | None:
 async def offer_starts(crawler: Crawler, arguments: SiteArguments, starts: tuple[Seed, ...]) -> None:
     """Offer *starts* to the frontier of *crawler*."""
     run = run_of(crawler)
-    take_sitemaps(run)
     if arguments.share is None:
         run.tally.seeds_announced = len(starts)
         for start in starts:
             await offer_seed(run, start)
     run.tally.seeds_ended = True
     run.wake()
-
-
-def take_sitemaps(run: Run) -> None:
-    """Have *run*, which follows links, take the sitemaps that a robots.txt names, if it is asked to."""
-    following = run.following
-    if following is None or not run.config.sitemaps:
-        return
-
-    def offer_sitemaps(urls: list[str]) -> None:
-        for offer in following.sitemaps(urls):
-            run.frontier.offer(offer)
-        run.wake()
-
-    run.on_sitemaps = offer_sitemaps
 
 
 def _with_scheme(url: str) -> str:

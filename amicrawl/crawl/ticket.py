@@ -7,11 +7,16 @@ when the request has left.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from scrapy import Request
 from scrapy.exceptions import IgnoreRequest
 
 from amicrawl.capture import Failure
-from amicrawl.crawl.visit import OUTPUT_FAILED, STOPPED, Course, Decision, Ticket
+from amicrawl.crawl.decision import OUTPUT_FAILED, STOPPED, Course, Decision, Ticket
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Container
 
 TICKET = "amicrawl_ticket"
 """The `Request.meta` key that holds the ticket."""
@@ -55,3 +60,27 @@ def exception_of(decision: Decision) -> IgnoreRequest:
         if decision.course is Course.AGAIN_NOW
         else IgnoreRequest(decision.reason)
     )
+
+
+class Reading:
+    """Rows whose responses callbacks are reading; *settle* is called once that is over.
+
+    A response opens the gate of its host at once, but its row stays in flight until what the callback
+    asked for is in the frontier: a crawl that dies in between has the page read again, as the links that
+    the callback had not yielded yet would be lost with a settled row.
+    """
+
+    def __init__(self, settle: Callable[[Ticket], object]) -> None:
+        self._settle = settle
+        self._unread: dict[Request, Ticket] = {}
+
+    def begin(self, request: Request, ticket: Ticket) -> None:
+        """Note that the response to *request* is being read."""
+        self._unread[request] = ticket
+
+    def end(self, unfinished: Container[Request] = ()) -> None:
+        """Settle the rows of all that were read: those whose requests are not *unfinished*."""
+        if not self._unread:
+            return
+        for request in [each for each in self._unread if each not in unfinished]:
+            self._settle(self._unread.pop(request))

@@ -56,7 +56,7 @@ class Uploading:
         # Written before anything is fetched, to find out whether that is permitted.
         self._uploads.publish()
         self._uploader = Uploader(self._uploads, stop=self._stop)
-        run.on_sealed = self._sealed
+        run.on_sealed.append(self._sealed)
         crawler.signals.connect(self._opened, signals.spider_opened)
         crawler.signals.connect(self._closed, signals.spider_closed)
 

@@ -11,7 +11,7 @@ from scrapy import Spider
 from amicrawl.crawl.arguments import RecrawlArguments
 from amicrawl.crawl.configured import configured
 from amicrawl.crawl.run import run_of
-from amicrawl.crawl.startlist import read_starts, site_crawled_in, take_sitemaps
+from amicrawl.crawl.startlist import read_starts, site_crawled_in
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -73,7 +73,6 @@ class RecrawlSpider(Spider):
         """Offer nothing: the frontier knows what is due."""
         run = run_of(self.crawler)
         run.tally.seeds_ended = True
-        take_sitemaps(run)
         # An empty loop makes this the asynchronous generator that Scrapy asks for.
         nothing: tuple[Any, ...] = ()
         for item in nothing:

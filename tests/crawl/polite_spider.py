@@ -34,7 +34,7 @@ class PoliteSpider(Spider):
 
     async def start(self) -> AsyncIterator[Request]:
         """Ask for a page and a requisite of three hosts, and four pages of a fourth one."""
-        run_of(self.crawler).on_sitemaps = self._note
+        run_of(self.crawler).on_sitemaps.append(self._note)
         for host in (2, 3, 4):
             yield Request(f"http://127.0.0.{host}:{self.port}/page")
             yield Request(

@@ -8,6 +8,7 @@ import signal
 from typing import TYPE_CHECKING
 
 import pytest
+from crawl.stand_in_engine import StandInEngine
 from crawl_watching import RunningCrawl
 from loopback import RawServer, page
 
@@ -25,9 +26,15 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Run:
+def ended() -> list[str]:
+    """Reasons for which the crawl was to end."""
+    return []
+
+
+@pytest.fixture
+def run(tmp_path: Path, ended: list[str]) -> Run:
     config = CrawlConfig(out=tmp_path, delay=2.0, per_host=1, inflight_max=500, ignores=("/mine",))
-    made = Run(config, Identity.CANONICAL)
+    made = Run(config, Identity.CANONICAL, engine=StandInEngine(ended.append))
     starts = ["http://a.example/"]
     selection = make_selection(config, starts, depth="inf")
     made.following = Following(selection, key_of=made.key_of, starts=starts, widens=True)
@@ -40,8 +47,6 @@ class Steered:
 
     def __init__(self, run: Run) -> None:
         self.run = run
-        self.ended: list[str] = []
-        run.on_end = self.ended.append
         self._steering = Steering(run, disk=Disk())
         self._directory = self._steering.directory
         self._writes = 0
@@ -195,10 +200,10 @@ def test_a_pause_lasts_until_every_reason_is_gone(steered: Steered) -> None:
     assert steered.run.state == "running"
 
 
-def test_stop_ends_the_crawl_once_and_is_taken_away(steered: Steered) -> None:
+def test_stop_ends_the_crawl_once_and_is_taken_away(steered: Steered, ended: list[str]) -> None:
     steered.write("stop", "")
     steered.look()
-    assert steered.ended == ["stop-file"]
+    assert ended == ["stop-file"]
     assert not (steered.run.config.directory / "control" / "stop").exists()
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 import warm_processes
 from archive_reading import rows
+from crawl.stand_in_engine import StandInEngine
 from loopback import PROJECT, QUICK, RawServer, command, crawl, environment, page, write_lines
 from scrapy.exceptions import NotConfigured
 from scrapy.signalmanager import SignalManager
@@ -145,10 +146,10 @@ def test_a_crawl_without_room_on_the_disk_asks_for_nothing_and_can_be_stopped(tm
 
 
 def room(
-    tmp_path: Path, measured: list[int | None], *, pause_free: int
+    tmp_path: Path, measured: list[int | None], woken: list[bool], *, pause_free: int
 ) -> tuple[Run, DiskRoom, SimpleNamespace]:
     config = CrawlConfig(out=tmp_path, pause_free=pause_free)
-    run = Run(config, Identity.EXACT)
+    run = Run(config, Identity.EXACT, engine=StandInEngine(woken=woken))
     crawler = SimpleNamespace(signals=SignalManager(), settings={"STATS_DUMP": False})
     crawler.stats = MemoryStatsCollector(_with_settings())  # type: ignore[arg-type]
     free: Callable[[Run], int | None] = lambda _: measured.pop(0)  # noqa: E731
@@ -165,8 +166,7 @@ def test_the_crawl_pauses_below_the_threshold_and_goes_on_a_tenth_above_it(
     caplog.set_level("INFO", "amicrawl.crawl.room")
     woken: list[bool] = []
     measured: list[int | None] = [1000, 999, None, 1050, 1100, 5000, 999]
-    run, guard, crawler = room(tmp_path, measured, pause_free=1000)
-    run.on_wake = lambda: woken.append(True)
+    run, guard, crawler = room(tmp_path, measured, woken, pause_free=1000)
     paused = []
     for _ in range(7):
         guard.look()
@@ -178,7 +178,7 @@ def test_the_crawl_pauses_below_the_threshold_and_goes_on_a_tenth_above_it(
 
 
 def test_a_crawl_that_is_paused_for_two_reasons_goes_on_when_both_are_gone(tmp_path: Path) -> None:
-    run, guard, _ = room(tmp_path, [10, 5000], pause_free=1000)
+    run, guard, _ = room(tmp_path, [10, 5000], [], pause_free=1000)
     run.pause("file")
     guard.look()
     assert run.paused == {"file", "disk"}
@@ -190,4 +190,4 @@ def test_a_crawl_that_is_paused_for_two_reasons_goes_on_when_both_are_gone(tmp_p
 
 def test_without_a_threshold_nobody_looks(tmp_path: Path) -> None:
     with pytest.raises(NotConfigured):
-        room(tmp_path, [], pause_free=0)
+        room(tmp_path, [], [], pause_free=0)

@@ -9,9 +9,9 @@ import pytest
 from scrapy import FormRequest, Request, Spider
 
 from amicrawl.crawl.carried import META_JSON
+from amicrawl.crawl.decision import Ticket
 from amicrawl.crawl.holding import request_of, words_of
 from amicrawl.crawl.ticket import TICKET
-from amicrawl.crawl.visit import Ticket
 from amicrawl.frontier import Dispatch, Offer, Source
 from amicrawl.seed import Seed
 from amicrawl.urls import UrlKey

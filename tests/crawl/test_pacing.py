@@ -9,9 +9,9 @@ import pytest
 
 from amicrawl.config import CrawlConfig, Identity, Robots
 from amicrawl.crawl.addresses import AddressPace
+from amicrawl.crawl.decision import Ticket
 from amicrawl.crawl.overrides import Overrides
 from amicrawl.crawl.pacing import Pacing
-from amicrawl.crawl.visit import Ticket
 from amicrawl.errors import UsageError
 from amicrawl.frontier import Outcome
 from amicrawl.politeness import Gates, HostBreaker

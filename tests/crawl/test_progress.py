@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from amicrawl.capture import Failure
-from amicrawl.crawl.resuming import CAPTURED, WITHHELD_ADDRESS, Resumed
+from amicrawl.crawl.resumed import CAPTURED, WITHHELD_ADDRESS, Resumed
 from amicrawl.crawl.tally import Tally
 from amicrawl.crawl.watching.progress import Progress
 

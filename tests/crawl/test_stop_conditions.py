@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from archive_reading import rows
+from crawl.stand_in_engine import StandInEngine
 from loopback import PROJECT, RawServer, crawl, page, write_lines
 from scrapy import signals
 
@@ -76,12 +77,11 @@ def test_a_limit_has_an_exit_code_of_its_own(tmp_path: Path, reason: str) -> Non
 def test_clock_and_disk_are_looked_at_while_nothing_is_counted(
     tmp_path: Path, limits: dict[str, Any], reason: str
 ) -> None:
-    run = Run(config(out=tmp_path, **limits), Identity.EXACT)
     connected: dict[object, Callable[[], None]] = {}
 
     async def opened() -> str:
         ended = asyncio.get_running_loop().create_future()
-        run.on_end = ended.set_result
+        run = Run(config(out=tmp_path, **limits), Identity.EXACT, engine=StandInEngine(ended.set_result))
         crawler: Any = SimpleNamespace(
             signals=SimpleNamespace(connect=lambda act, signal: connected.update({signal: act}))
         )

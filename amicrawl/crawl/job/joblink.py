@@ -24,7 +24,8 @@ from amicrawl.crawl.job.leased import Fence, LeasedDisk, LeaseLost
 from amicrawl.crawl.job.log import JobLog
 from amicrawl.crawl.job.opening import end_by_hand
 from amicrawl.crawl.job.orders import Orders
-from amicrawl.crawl.run import ABORTED, Run, run_of
+from amicrawl.crawl.run import Run, run_of
+from amicrawl.crawl.state import ABORTED
 from amicrawl.errors import AmicrawlError, ExitCode
 from amicrawl.jobs import letters
 from amicrawl.jobs.job_copy import write_copy
@@ -115,9 +116,11 @@ class JobLink:
         directory = run.config.directory
         directory.mkdir(parents=True, exist_ok=True)
         fence = Fence(directory, job.copy.unit, job.copy.token)
-        run.disk = LeasedDisk(self._link, fence, patient=True)
-        run.status_disk = LeasedDisk(self._link, fence, patient=False)
-        run.may_write = lambda: self._link.may_begin
+        run.lease_output(
+            lambda: self._link.may_begin,
+            disk=LeasedDisk(self._link, fence, patient=True),
+            status_disk=LeasedDisk(self._link, fence, patient=False),
+        )
         fence.put_up(disk=run.disk)
         job.copy.write(directory, disk=run.disk)
 

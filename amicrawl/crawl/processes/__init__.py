@@ -13,16 +13,11 @@ frontier. Only the carrier differs: a socket to the parent instead of Redis.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from amicrawl.config import CrawlConfig
-
-SPECIFICATION = "AMICRAWL_PROCESS"
-"""The environment variable in which the parent says which process this is."""
-FOLDER = "processes"
-"""The directory of the children, in that of the crawl."""
+from amicrawl.crawl.processes.specification import FOLDER, is_child
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -30,11 +25,6 @@ if TYPE_CHECKING:
     from amicrawl.crawl.arguments import SeedArguments, SiteArguments
 
     Arguments = TypeVar("Arguments", SeedArguments, SiteArguments)
-
-
-def is_child() -> bool:
-    """Tell whether this process is one of several of a crawl."""
-    return bool(os.environ.get(SPECIFICATION))
 
 
 def as_process(crawler: Crawler, arguments: Arguments, *, job: str = "") -> Arguments:

@@ -104,10 +104,14 @@ class Process:
         self._reading: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._ending = False
-        run.deals_seeds = given.deals and given.number == 0
-        run.gets_seeds = given.settles or given.is_alone or (given.deals and given.number > 0)
+        run.spec = replace(
+            run.spec,
+            deals_seeds=given.deals and given.number == 0,
+            gets_seeds=given.settles or given.is_alone or (given.deals and given.number > 0),
+        )
         if given.is_alone:
-            run.may_write = Allowance(given.pipe, given.until).is_good
+            allowed = Allowance(given.pipe, given.until).is_good
+            run.lease_output(allowed, disk=run.disk, status_disk=run.status_disk)
         if given.settles:
             run.pause(BY_PARENT)
         crawler.signals.connect(self._opened, signals.spider_opened)

@@ -22,7 +22,7 @@ import orjson
 import pyarrow as pa
 
 from amicrawl.capture import Failure
-from amicrawl.crawl.processes import FOLDER
+from amicrawl.crawl.processes.specification import FOLDER
 from amicrawl.crawl.tally import CLASSES, Tally
 from amicrawl.disk import OPEN_SUFFIX, OutputFile, explained
 from amicrawl.errors import InputError

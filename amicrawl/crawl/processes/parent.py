@@ -22,11 +22,10 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from amicrawl.crawl.processes import FOLDER, SPECIFICATION
 from amicrawl.crawl.processes.dealing import Dealing, is_unfinished, links_are_delivered
 from amicrawl.crawl.processes.order import Order
 from amicrawl.crawl.processes.screen import Screen
-from amicrawl.crawl.processes.specification import LARGEST_MESSAGE, Specification
+from amicrawl.crawl.processes.specification import FOLDER, LARGEST_MESSAGE, SPECIFICATION, Specification
 from amicrawl.crawl.tally import CLASSES, Tally
 from amicrawl.disk import DirectoryLock, Disk
 from amicrawl.errors import AmicrawlError, ExitCode, UsageError

@@ -6,9 +6,12 @@ import os
 
 from pydantic import BaseModel, ValidationError
 
-from amicrawl.crawl.processes import SPECIFICATION
 from amicrawl.errors import AmicrawlError
 
+SPECIFICATION = "AMICRAWL_PROCESS"
+"""The environment variable in which the parent says which process this is."""
+FOLDER = "processes"
+"""The directory of the children, in that of the crawl."""
 LARGEST_MESSAGE = 16 << 20
 """Bytes of one message between parent and child."""
 
@@ -42,6 +45,11 @@ class Specification(BaseModel, frozen=True, extra="forbid"):
     def is_alone(self) -> bool:
         """Whether the others are on other machines."""
         return self.pipe >= 0
+
+
+def is_child() -> bool:
+    """Tell whether this process is one of several of a crawl."""
+    return bool(os.environ.get(SPECIFICATION))
 
 
 def specification() -> Specification:

@@ -32,10 +32,7 @@ class Outgoing:
         self._outbox = outbox
         self._forcing = ThreadPoolExecutor(1, "amicrawl-outbox")
         self._met: set[UrlKey] = set()
-        run.elsewhere = self.keep
-        run.elsewhere_at_once = self.keep_at_once
-        if run.following is not None:
-            run.following.on_elsewhere = self.keep_at_once
+        run.share_with(self)
 
     async def keep(self, offers: list[Offer]) -> list[Offer]:
         """Return those of *offers* that are ours, when the others are in the outbox, on disk.

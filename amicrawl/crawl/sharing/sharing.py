@@ -107,9 +107,11 @@ class Sharing:
             turn=_seconds(TURN_SECONDS, timedelta(0)),
         )
         exchange.begin()
-        run.may_write = lambda: exchange.may_begin
-        run.disk = LeasedDisk(exchange, fence, patient=True)
-        run.status_disk = LeasedDisk(exchange, fence, patient=False)
+        run.lease_output(
+            lambda: exchange.may_begin,
+            disk=LeasedDisk(exchange, fence, patient=True),
+            status_disk=LeasedDisk(exchange, fence, patient=False),
+        )
         return exchange
 
     @property

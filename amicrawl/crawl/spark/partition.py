@@ -27,9 +27,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from amicrawl.crawl.processes import SPECIFICATION
 from amicrawl.crawl.processes.allowance import allow
-from amicrawl.crawl.processes.specification import Specification
+from amicrawl.crawl.processes.specification import SPECIFICATION, Specification
 from amicrawl.crawl.spark.leases import Address, PartitionLease
 from amicrawl.crawl.spark.places import (
     ANSWER,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from amicrawl.crawl.in_force import Source
 from amicrawl.crawl.policy import add_patterns
-from amicrawl.crawl.run import STOP_FILE, Run
+from amicrawl.crawl.state import STOP_FILE
 from amicrawl.crawl.watching.control_files import DIRECTORY, ControlFile, count_in, seconds_in
 from amicrawl.crawl.watching.log_lines import visible
 from amicrawl.errors import AmicrawlError, InputError, UsageError
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from amicrawl.crawl.in_force import InForce
+    from amicrawl.crawl.run import Run
     from amicrawl.discovery import IgnoreSet
     from amicrawl.disk import Disk
 

@@ -1,0 +1,124 @@
+"""Resumed: what a crawl found in the directory that it resumes, for the operator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from amicrawl.frontier import Cause, Status
+from amicrawl.frontier.states import RESTING, WAITING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from amicrawl.frontier import DurableFrontier
+
+CAPTURED = "captured"
+DENIED = "denied by robots.txt"
+WITHHELD_ADDRESS = "withheld for the address"
+"""Words for where URLs are, of which the end of a crawl has more to say."""
+_DONE = (Status.CRAWLED, Status.GONE, Status.EXCLUDED, Status.TRAPPED, Status.WITHHELD)
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """How a crawl found its frontier."""
+
+    found: bool = False
+    """Whether there was one before."""
+    done: int = 0
+    """URLs that are settled."""
+    in_flight: int = 0
+    """URLs that had been handed out when the crawl before died; they are pending now."""
+    pending: int = 0
+    """URLs that are due."""
+    later: int = 0
+    """URLs to be tried again that are not due yet."""
+    settled_by_index: int = 0
+    """URLs whose captures the frontier had not heard of."""
+    lost: int = 0
+    """URLs whose captures never arrived; they are pending again."""
+    changed: tuple[str, ...] = ()
+    """Settings that differ from those of the last crawl, as far as they keep URLs out."""
+    let_in: int = 0
+    """URLs that those had kept out, and that are pending now."""
+    standing: Mapping[str, int] = field(default_factory=dict)
+    """How many URLs are where, by words for the operator, where none is due; empty where some are."""
+    next_due: int = 0
+    """The hour since 1970 at which the first of those to be tried again is due; 0 for none."""
+    read_again: int = 0
+    """Archived pages that were read again for their links, since the crawl takes others now."""
+    index_rows: int = 0
+    """Rows that the index had when the crawl began."""
+
+    def sentence(self) -> str:
+        """Say what was found, for the operator."""
+        parts = [
+            f"{self.done:,} URLs done",
+            f"{self.in_flight:,} in flight",
+            f"{self.pending:,} pending",
+        ]
+        if self.later:
+            parts.append(f"{self.later:,} to be tried again later")
+        text = "resuming: " + ", ".join(parts)
+        if self.settled_by_index:
+            text += f"; {self.settled_by_index:,} were captured without the frontier knowing"
+        if self.lost:
+            text += f"; the captures of {self.lost:,} never arrived, they are fetched again"
+        if self.changed:
+            text += f"\nchanged since the last crawl here: {', '.join(self.changed)}"
+        if self.let_in:
+            text += f"; {self.let_in:,} URLs that had been kept out are pending"
+        if self.read_again:
+            text += f"; {self.read_again:,} archived pages were read again for their links"
+        return text
+
+
+def resumed(frontier: DurableFrontier, repaired: Resumed, *, recrawls: bool) -> Resumed:
+    """Return how *frontier* was found, given what had to be *repaired* in it.
+
+    *recrawls* tells whether settled URLs are fetched again, too, once due.
+    """
+    if frontier.partition.opened.is_new:
+        return repaired
+    counts = frontier.counts
+    standing = _standing(frontier) if not frontier.queued else {}
+    taken = WAITING | RESTING if recrawls else WAITING
+    return replace(
+        repaired,
+        standing=standing,
+        next_due=_first_due(frontier, taken) if standing else 0,
+        found=True,
+        done=sum(counts[status] for status in _DONE),
+        in_flight=repaired.in_flight or frontier.lapsed,
+        pending=frontier.queued,
+        later=frontier.later,
+    )
+
+
+def _standing(frontier: DurableFrontier) -> dict[str, int]:
+    """Return how many rows are where, in the words of the end of a crawl."""
+    counts = frontier.counts
+    rows = frontier.partition.state.rows.view()
+    causes = rows["http_status"][rows["status"] == Status.WITHHELD]
+    found = {
+        CAPTURED: counts[Status.CRAWLED],
+        "gone": counts[Status.GONE],
+        "to be tried again": sum(counts[status] for status in WAITING),
+        DENIED: counts[Status.EXCLUDED],
+        WITHHELD_ADDRESS: int((causes == Cause.ADDRESS).sum()),
+        "withheld by a rule": int((causes == Cause.RULE).sum()),
+        "not fetchable": int((causes == Cause.UNFETCHABLE).sum()),
+        "taken for traps": counts[Status.TRAPPED],
+    }
+    return {words: number for words, number in found.items() if number}
+
+
+def _first_due(frontier: DurableFrontier, statuses: Collection[Status]) -> int:
+    """Return the earliest hour at which a row in one of *statuses* is due; 0 where there is none."""
+    rows = frontier.partition.state.rows.view()
+    dues = rows["next_due"][np.isin(rows["status"], [int(status) for status in statuses])]
+    dues = dues[dues > 0]
+    return int(dues.min()) if len(dues) else 0
