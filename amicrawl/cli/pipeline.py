@@ -23,12 +23,13 @@ from amicrawl.disk import Disk
 from amicrawl.errors import UsageError
 from amicrawl.jobs.attempt import Workshop
 from amicrawl.jobs.connection import connect
+from amicrawl.jobs.pipeline import Pipeline, PipelineOptions
 from amicrawl.jobs.pipeline_record import PipelineIdentity, tell_to_drain
 from amicrawl.jobs.place import opened_store
 from amicrawl.jobs.queue_order import queue_order
 from amicrawl.jobs.reaper import GRACE
 from amicrawl.jobs.shelf import path_of
-from amicrawl.jobs.supervisor import Mode, PipelineOptions, Supervisor
+from amicrawl.jobs.supervisor import Mode
 from amicrawl.record.bucket import open_bucket
 
 if TYPE_CHECKING:
@@ -163,15 +164,13 @@ def _run(nickname: str, where: RedisSettings, workshop: Workshop, options: Pipel
     """Run the pipeline *nickname* until it is told to stop."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
     store = connect(where)
-    supervisor = Supervisor(
-        store, workshop, options, identity=PipelineIdentity.of_this_process(nickname)
-    )
+    pipeline = Pipeline(store, workshop, options, identity=PipelineIdentity.of_this_process(nickname))
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: supervisor.signalled())
+        signal.signal(number, lambda *_: pipeline.signalled())
     logging.getLogger(__name__).info(
         "Pipeline %s takes jobs from Redis at %s into %s", nickname, where.shown, workshop.data
     )
-    supervisor.run()
+    pipeline.run()
     store.close()
 
 

@@ -4,7 +4,7 @@ The only room that knows Redis. Whoever uses it is handed a `JobStore` (`connect
 
 * Asked for: `submission.py`, `verbs.py`, `queues.py`; `ident.py` and `limits.py` say what is allowed.
 * Looked at: `lookup.py`, `logs.py`, `watching.py`; `record.py` and `entries.py` parse what is found.
-* Run: `supervisor.py`, the pipeline, with `lease.py`, `attempt.py`, `ending.py` and `reaper.py`.
+* Run: `pipeline.py`, a `supervisor.py`, with `lease.py`, `attempt.py`, `ending.py` and `reaper.py`.
 * In the crawl: `link.py`, with `inbox.py`, `live.py` and `job_copy.py`.
 * Beside jobs: `sharing` (one crawl on many machines), `seedqueue.py` (seeds as they come).
 

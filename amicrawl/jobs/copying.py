@@ -1,71 +1,61 @@
-"""Copying: a thread that copies a job's directory to the bucket, as it was left or as a checkpoint.
-
-The pipeline goes on meanwhile. What fails is said, and tried again with the next checkpoint; a job that
-was stopped is given back in any case.
-"""
+"""Copying: files on their way to or from a bucket, on a thread of their own."""
 
 from __future__ import annotations
 
 import logging
 import threading
 import time
-from functools import partial
 from typing import TYPE_CHECKING
 
 from amicrawl.errors import AmicrawlError
-from amicrawl.jobs.checkpoint import checkpoint_path, save
-from amicrawl.jobs.shelf import path_of, ship
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from amicrawl.disk import Disk
+    from collections.abc import Callable
 
 logger = logging.getLogger(__name__)
 
 
 class Copying:
-    """A thread that copies one directory to the bucket: as it is left, or as a checkpoint."""
+    """A thread that runs one function, and knows how that ended."""
 
     def __init__(
-        self, directory: Path, bucket: str, *, disk: Disk, slot: int | None = None, serial: int = 0
+        self, copy: Callable[[Callable[[], bool]], object], *, what: str = "", slot: int | None = None
     ) -> None:
-        """Begin to copy *directory* to the URL *bucket*; a checkpoint has a *slot* and a *serial*."""
+        """Start to run *copy*, which gets a function that returns whether to stop.
+
+        *what* begins the sentence that logs a failure; empty where the caller reports it. A checkpoint
+        has a *slot*.
+        """
         self.fault = "it has not come to its end"
-        """Why it failed; empty once it has not."""
+        """Why it failed; empty once it has succeeded."""
         self.slot = slot
         self.is_told = False
         """Whether Redis knows of it."""
         self.seconds = 0.0
         """How long it took."""
-        self._serial = serial
-        self._directory = directory
-        self._bucket = bucket
-        self._disk = disk
+        self._copy = copy
+        self._what = what
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._copy, name="copying", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="copying", daemon=True)
         self._thread.start()
 
     @property
     def is_over(self) -> bool:
-        """Whether it has ended, well or not."""
+        """Whether it has ended, successfully or not."""
         return not self._thread.is_alive()
 
     def stop(self) -> None:
-        """Leave it at what has arrived."""
+        """Have it stop; what was copied until then stays."""
         self._stop.set()
 
-    def _copy(self) -> None:
-        directory, began = self._directory, time.monotonic()
-        name = directory.name if self.slot is None else checkpoint_path(directory.name, self.slot)
-        url = path_of(self._bucket, name)
-        copy = ship if self.slot is None else partial(save, serial=self._serial)
+    def _run(self) -> None:
+        began = time.monotonic()
         try:
-            copy(directory, url, disk=self._disk, stopped=self._stop.is_set)
-        except Exception as error:  # noqa: BLE001  # whatever the store does: the job must be given back
+            self._copy(self._stop.is_set)
+        except Exception as error:  # noqa: BLE001  # whatever a store or its contents do: the unit goes on
             self.fault = str(error) if isinstance(error, AmicrawlError) else repr(error)
-            if not self._stop.is_set():
-                logger.warning("%s cannot be gone on with elsewhere: %s", directory.name, self.fault)
+            if self._what and not self._stop.is_set():
+                logger.warning("%s: %s", self._what, self.fault)
         else:
             self.seconds = time.monotonic() - began
             self.fault = ""

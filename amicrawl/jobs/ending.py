@@ -20,7 +20,7 @@ from amicrawl.jobs.reading import hash_at, text_at
 from amicrawl.jobs.verdict import Verdict, sentence, verdict
 
 if TYPE_CHECKING:
-    from amicrawl.jobs.attempt import Attempt, Workshop
+    from amicrawl.jobs.attempt import JobAttempt, Workshop
     from amicrawl.jobs.connection import JobStore
     from amicrawl.jobs.lease import Claims
 
@@ -45,7 +45,7 @@ class Ending:
         self._claims = claims
         self._workshop = workshop
 
-    def say(self, attempt: Attempt) -> None:
+    def say(self, attempt: JobAttempt) -> None:
         """Put the lines that wait into the log of the job."""
         entries = attempt.inbox.peek(_MOST_ENTRIES, size=_MOST_TEXT)
         if not entries:
@@ -59,7 +59,7 @@ class Ending:
             )
         attempt.inbox.taken()
 
-    def told(self, attempt: Attempt) -> Verdict | None:
+    def told(self, attempt: JobAttempt) -> Verdict | None:
         """Tell how *attempt* ended; return how that is judged, or None where the job is another's."""
         [(claim, _)] = self._claims.look([attempt.ident])
         if claim is not None and claim.token != attempt.claim.token:
@@ -77,7 +77,7 @@ class Ending:
             self._give_back(attempt, judged)
         return judged
 
-    def _finish(self, attempt: Attempt, judged: Verdict) -> None:
+    def _finish(self, attempt: JobAttempt, judged: Verdict) -> None:
         ident, claim = attempt.ident, attempt.claim
         if judged is Verdict.ABORTED:
             self._claims.mark_aborted(ident)
@@ -98,7 +98,7 @@ class Ending:
             self._claims.give_back(ident, claim.token, Happened.DRAINED)
         logger.info("Job %s: %s", ident, answer)
 
-    def _last_words(self, attempt: Attempt, words: str) -> None:
+    def _last_words(self, attempt: JobAttempt, words: str) -> None:
         """Put *words*, and what waits before them, into the log of the job."""
         if not attempt.has_last_words:
             attempt.has_last_words = True
@@ -106,14 +106,14 @@ class Ending:
         while len(attempt.inbox):
             self.say(attempt)
 
-    def _give_back(self, attempt: Attempt, judged: Verdict) -> None:
+    def _give_back(self, attempt: JobAttempt, judged: Verdict) -> None:
         ident, claim = attempt.ident, attempt.claim
         why = attempt.fault or sentence(attempt.exit_code or 0)
         last, released = attempt.last_line, judged is Verdict.RELEASED
         verb = "failed" if judged is Verdict.CRASHED else "could not go on here"
         failed = f"Attempt {claim.attempt} {verb}: {why}"
         self._last_words(attempt, "The pipeline stops; another may go on" if released else failed)
-        if attempt.shipping is not None and not attempt.shipping.fault:
+        if attempt.exit_code is not None and attempt.copying is not None and not attempt.copying.fault:
             self._claims.settle(ident, claim.token, shipped="1", checkpoint="")
         kept = f"{why}: {last}" if last else why
         answer = self._claims.give_back(ident, claim.token, _HAPPENED[judged], why=kept)
@@ -126,7 +126,7 @@ class Ending:
             )
         logger.warning("Job %s: %s; %s", ident, "given back" if released else why, answer)
 
-    def _restored(self, attempt: Attempt) -> bool:
+    def _restored(self, attempt: JobAttempt) -> bool:
         """Write the job again into a Redis that was emptied, from what its crawl remembers."""
         if not attempt.claim.directory:
             return False
@@ -144,7 +144,7 @@ class Ending:
         return restore(self._store, copy, lease_ms=lease_ms, epoch=uuid.uuid4().hex)
 
 
-def _judged(attempt: Attempt, *, asked: bool) -> Verdict:
+def _judged(attempt: JobAttempt, *, asked: bool) -> Verdict:
     """Say what follows from how *attempt* ended; *asked* whether the job was asked to end."""
     if attempt.exit_code is not None:
         return verdict(attempt.exit_code, was_stopped=attempt.was_stopped, abort_requested=asked)

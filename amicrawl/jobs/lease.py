@@ -216,22 +216,23 @@ class Claims:
         with self._store.answering():
             answer = self._store.scripts(
                 "renew",
-                keys=[keys.claim(unit), keys.lease(unit), keys.job(ident_of_unit(unit))],
+                keys=[keys.claim(unit), keys.lease(unit), self._record_of(unit)],
                 args=[token, _ms(ttl), beats],
             )
         return Renewal(answer)
 
     def settle(self, unit: str, token: int, *, started_at: str = "", **fields: str) -> bool:
-        """Write *fields* into the claim; False where it is somebody else's.
+        """Write *fields* into the claim, empty ones removed; False where it is another owner's.
 
-        The record gets *started_at*, unless it is empty, and `amicrawl_attempt`, `amicrawl_resumed`.
+        The record of a job gets *started_at*, unless it is empty, `amicrawl_attempt` and
+        `amicrawl_resumed`.
         """
         keys = self._store.keys
         with self._store.answering():
             return bool(
                 self._store.scripts(
                     "settle",
-                    keys=[keys.claim(unit), keys.job(ident_of_unit(unit))],
+                    keys=[keys.claim(unit), self._record_of(unit)],
                     args=[token, started_at, *(text for pair in fields.items() for text in pair)],
                 )
             )
@@ -314,6 +315,11 @@ class Claims:
             ms = left if isinstance(left, int) and left > 0 else 0
             found.append((Claim.read(unit, fields) if fields else None, timedelta(milliseconds=ms)))
         return found
+
+    def _record_of(self, unit: str) -> str:
+        """Return the key of the record that the unit is; a partition has none beside its claim."""
+        keys = self._store.keys
+        return keys.claim(unit) if "." in unit else keys.job(unit)
 
     def _of(self, ident: str) -> list[str]:
         """Return the keys that say who has a job, and what ends with it."""

@@ -41,7 +41,7 @@ class Pulse:
         renewal begins anew: the crawl may have been cut off, too, and tries again with pauses.
         """
         if self._left is None or now - self._at > self._ttl * PATIENCE:
-            self._begin_anew(now)
+            self.begin_anew(now)
         elif left > max(self._left - (now - self._at), 0.0) + _TOLERANCE:
             self.has_begun = True
             self.heard = now
@@ -50,9 +50,10 @@ class Pulse:
     def could_not_look(self, now: float) -> None:
         """Take in that Redis did not answer: so the crawl may not have reached it either."""
         self._left = None
-        self._begin_anew(now)
+        self.begin_anew(now)
 
-    def _begin_anew(self, now: float) -> None:
+    def begin_anew(self, now: float) -> None:
+        """Count the time until the next renewal from *now*: the crawl starts, or was cut off."""
         self.heard = max(self.heard, now)
         if not self.has_begun:
             self._started = now

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from amicrawl.jobs.connection import RedisSettings, connect
+from amicrawl.jobs.lease import Claims, Renewal
 from amicrawl.jobs.sharing.beginning import begin, seeds_given
 from amicrawl.jobs.sharing.share import (
     ATTEMPTS,
     NEXT,
     DisturbedError,
     Ended,
-    Held,
     Nothing,
     Share,
     Taken,
@@ -282,7 +282,8 @@ def test_without_its_lease_a_worker_can_do_nothing(store: JobStore) -> None:
     assert share.send(number, token, [(0, "x")]) is None
     assert share.receive(number, token, most=1, after=NEXT) is None
     assert not share.acknowledge(number, token, ["0-1"])
-    assert share.hold(number, token, running=False) is Held.LOST
+    assert Claims(store).renew(f"model.p{number}", token) is Renewal.LOST
+    assert not Claims(store).settle(f"model.p{number}", token, store="elsewhere")
     assert share.release(number, token, Ended.ENDED) == "lost"
     assert share.tick(number, other.token, idle=False).lease == "renewed"
 
@@ -311,23 +312,15 @@ def test_a_lease_that_ran_out_is_left_to_its_owner_for_a_while(store: JobStore) 
     assert share.tick(0, one.token, idle=False).lease == "regained"
     assert "lapsed_at" not in store.client.hgetall(share.keys.claim(0))
     store.client.delete(share.keys.lease(0))
+    assert share.take("other", data=HERE, grace=long) == Nothing("none", held=1)
+    assert Claims(store).renew("model.p0", one.token) is Renewal.REGAINED
+    assert "lapsed_at" not in store.client.hgetall(share.keys.claim(0))
+    store.client.delete(share.keys.lease(0))
     share.take("other", data=HERE, grace=long)
     store.client.hincrby(share.keys.claim(0), "lapsed_at", -3_600_000)
     two = share.take("other", data=HERE, grace=long)
     assert isinstance(two, Taken)
     assert two.lapsed
-
-
-def test_a_crawl_that_hangs_is_not_held_by_the_worker_around_it(store: JobStore) -> None:
-    share = shared(store, partitions=1)
-    one = taken(share)
-    assert share.hold(0, one.token, running=True) is Held.HELD
-    share.tick(0, one.token, idle=False)
-    assert share.hold(0, one.token, running=True) is Held.ITS_OWN
-    store.client.delete(share.keys.lease(0))
-    assert share.hold(0, one.token, running=True) is Held.LAPSED
-    assert store.client.get(share.keys.lease(0)) is None
-    assert share.hold(0, one.token, running=False) is Held.HELD
 
 
 def test_a_partition_that_crashes_again_and_again_is_given_up_and_can_be_tried_again(
@@ -390,8 +383,8 @@ def test_what_was_shipped_goes_to_whoever_can_fetch_it(store: JobStore) -> None:
     store.client.delete(share.keys.lease(0))
     three = taken(share, "c", data="machine c", place="file:///x")
     assert three.fetch
-    assert share.fetched(0, three.token, data="machine c")
-    assert not share.fetched(0, two.token, data="machine b")
+    assert Claims(store).settle("model.p0", three.token, store="machine c", place="")
+    assert not Claims(store).settle("model.p0", two.token, store="machine b", place="")
     store.client.delete(share.keys.lease(0))
     # From here on what lies there is behind the truth.
     assert share.take("b", data="machine b", place="file:///x") == Nothing("none", away=1)

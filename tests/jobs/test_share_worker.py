@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -59,7 +60,7 @@ class Told:
     def __call__(self, sentence: str) -> None:
         self.sentences.append(sentence)
         if self._stop_at in sentence and self.worker is not None:
-            self.worker.stop()
+            self.worker.signalled()
 
 
 def worked(
@@ -77,7 +78,8 @@ def worked(
         shipper=Shipper(place, "work", disk=Disk(), machine="here") if place else None,
         tell=told,
     )
-    return worker.run(), told.sentences
+    worker.run()
+    return worker.code, told.sentences
 
 
 def test_a_partition_travels_to_another_machine_with_its_frontier_and_its_outbox(
@@ -174,6 +176,26 @@ def test_a_crawl_whose_partition_was_lost_is_killed(store: JobStore, tmp_path: P
     thread.join()
     assert code is ExitCode.STOPPED
     assert "Partition 0 was lost to another worker." in sentences
+
+
+HANGS = """
+import os, signal, sys, time, redis
+client = redis.Redis.from_url(sys.argv[1])
+for _ in range(12):
+    client.set("amicrawl:lease:work.p0", os.environ["AMICRAWL_JOB_TOKEN"], px=2000)
+    time.sleep(0.25)
+os.kill(os.getpid(), signal.SIGSTOP)
+"""
+
+
+def test_a_crawl_that_hangs_is_killed_though_the_worker_around_it_lives(
+    store: JobStore, redis_server: RedisServer, tmp_path: Path
+) -> None:
+    (tmp_path / "hangs.py").write_text(HANGS)
+    program = f"exec '{sys.executable}' '{tmp_path / 'hangs.py'}' {redis_server.url}"
+    told = Told(stop_at="Partition 0 is ready")
+    _, sentences = worked(shared(store), tmp_path, program, told=told, ttl=2.0)
+    assert any("ended with code -9" in sentence for sentence in sentences)
 
 
 def test_a_crawl_that_was_removed_ends_its_workers(store: JobStore, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Supervisor: jobs run as children, their ends told, with a stand-in for the crawl and a real Redis."""
+"""Pipelines: jobs run as children, their ends told, with a stand-in for the crawl and a real Redis."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ from amicrawl.jobs.attempt import Workshop
 from amicrawl.jobs.connection import JobStore, RedisSettings, connect
 from amicrawl.jobs.lease import Claims
 from amicrawl.jobs.letters import letters
+from amicrawl.jobs.pipeline import Pipeline, PipelineOptions
 from amicrawl.jobs.pipeline_record import PipelineIdentity, pipelines, tell_to_drain
 from amicrawl.jobs.place import fenced, opened_store
 from amicrawl.jobs.queue_order import queue_order
-from amicrawl.jobs.supervisor import Mode, PipelineOptions, Supervisor
+from amicrawl.jobs.supervisor import Mode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -52,7 +53,7 @@ class Pipelines:
         self.settings = RedisSettings.from_mapping({"REDIS_URL": url})
         self.store = connect(self.settings, socket_timeout=1.0)
         self.directory = directory
-        self.all: list[Supervisor] = []
+        self.all: list[Pipeline] = []
 
     def start(
         self,
@@ -62,7 +63,7 @@ class Pipelines:
         options: PipelineOptions | None = None,
         command: Callable[[str, Path], Sequence[str]] = stand_in,
         wait: Callable[[float], object] = time.sleep,
-    ) -> Supervisor:
+    ) -> Pipeline:
         path = self.directory / data
         workshop = Workshop(
             data=path,
@@ -80,7 +81,7 @@ class Pipelines:
             grace=0.5,
         )
         identity = PipelineIdentity(socket.gethostname(), "fq.example", 1000 + len(self.all), name)
-        self.all.append(Supervisor(self.store, workshop, options, identity=identity, wait=wait))
+        self.all.append(Pipeline(self.store, workshop, options, identity=identity, wait=wait))
         return self.all[-1]
 
     def turn(self, until: Callable[[], object], *, seconds: float = 90.0) -> None:

@@ -17,8 +17,9 @@ from amicrawl.cli.redis_options import PrefixOption, RedisOption, job_store, red
 from amicrawl.cli.share.steering import Name
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode
+from amicrawl.jobs.lease import LEASE
 from amicrawl.jobs.sharing.beginning import starts_of
-from amicrawl.jobs.sharing.share import LEASE, Share
+from amicrawl.jobs.sharing.share import Share
 from amicrawl.jobs.sharing.share_record import checked_name
 from amicrawl.jobs.sharing.shipping import Shipper
 from amicrawl.jobs.sharing.worker import Worker, child_command, written_once
@@ -85,13 +86,13 @@ def work(
         tell=lambda sentence: typer.echo(sentence, err=True),
     )
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: worker.stop())
+        signal.signal(number, lambda *_: worker.signalled())
     try:
-        code = worker.run()
+        worker.run()
     finally:
         store.close()
-    typer.echo(_END.get(code, f"Ended with code {code}."), err=True)
-    sys.exit(code)
+    typer.echo(_END.get(worker.code, f"Ended with code {worker.code}."), err=True)
+    sys.exit(worker.code)
 
 
 def _arguments_of(share: Share, directory: Path, *, disk: Disk) -> list[str]:

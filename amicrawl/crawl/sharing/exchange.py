@@ -24,9 +24,11 @@ from typing import TYPE_CHECKING
 
 from amicrawl.errors import AmicrawlError, OutputError
 from amicrawl.jobs.held import HeldLease, steady_clock
+from amicrawl.jobs.lease import Claims, Renewal
 from amicrawl.jobs.letters import put
 from amicrawl.jobs.sharing.letter import Link, links_in
-from amicrawl.jobs.sharing.share import NEXT, Held, Told
+from amicrawl.jobs.sharing.share import NEXT, Told
+from amicrawl.jobs.sharing.share_record import unit_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -303,10 +305,12 @@ class Exchange(HeldLease):
     def _hold(self) -> None:
         """Renew the lease without a word on how the partition stands."""
         started = self._clock()
-        if self._share.hold(self._number, self._token, ttl=self._lease, running=False) is Held.LOST:
-            self.lose("the lease was lost")
-        else:
+        unit = unit_of(self._share.record.name, self._number)
+        renewal = Claims(self._share.store).renew(unit, self._token, self._lease)
+        if renewal in {Renewal.RENEWED, Renewal.REGAINED}:
             self._renewed(started)
+        else:
+            self.lose("the lease was lost")
 
     def _renew(self, standing: Standing) -> Told | None:
         outbox = self._box

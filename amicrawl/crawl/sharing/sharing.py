@@ -30,10 +30,11 @@ from amicrawl.disk import Disk, explained
 from amicrawl.errors import AmicrawlError, UsageError
 from amicrawl.jobs.connection import PREFIX_SETTING
 from amicrawl.jobs.held import LEASE_VARIABLE, TOKEN_VARIABLE, UNIT_VARIABLE
+from amicrawl.jobs.lease import LEASE
 from amicrawl.jobs.letters import put
 from amicrawl.jobs.scrapy_connection import connect
 from amicrawl.jobs.sharing.outbox import Outbox
-from amicrawl.jobs.sharing.share import LEASE, Share
+from amicrawl.jobs.sharing.share import Share
 from amicrawl.jobs.sharing.share_record import checked_name, unit_of
 from amicrawl.record import TABLE_NAME
 

@@ -43,7 +43,7 @@ from amicrawl.crawl.spark.places import (
 )
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, ExitCode
-from amicrawl.jobs.checkpoint import SLOTS, checkpoint_path, serial_of
+from amicrawl.jobs.checkpoint import SLOTS, checkpoint_path, save, serial_of
 from amicrawl.jobs.copying import Copying
 from amicrawl.jobs.held import steady_clock
 from amicrawl.jobs.shelf import begin_anew, fetch, path_of, ship
@@ -312,8 +312,12 @@ class Partition:
         if slot is None:
             slot = 0 if last is None or last.slot is None else (last.slot + 1) % SLOTS
         self._check()
+        url = path_of(self._order.bucket, checkpoint_path(self._directory.name, slot))
+        serial = self._serial
         self._checkpoint = Copying(
-            self._directory, self._order.bucket, disk=self._disk, slot=slot, serial=self._serial
+            lambda stopped: save(self._directory, url, disk=self._disk, stopped=stopped, serial=serial),
+            what=f"The checkpoint of {self._directory.name} failed",
+            slot=slot,
         )
 
     def _answer(self, code: int, digest: str) -> dict[str, Any]:

@@ -20,6 +20,8 @@ if current ~= token then
   answer = 'REGAINED'
 end
 redis.call('SET', lease, token, 'PX', lease_ms)
+-- Since when another worker has seen that it had run out (`share_take.lua`).
+redis.call('HDEL', claim, 'lapsed_at')
 -- A record that is gone is not begun anew by its heartbeat.
 if beats > 0 and redis.call('TYPE', record)['ok'] == 'hash' and redis.call('HEXISTS', record, 'url') == 1 then
   if not tonumber(redis.pcall('HINCRBY', record, 'heartbeat', beats)) then

@@ -13,7 +13,11 @@ if held[1] ~= ARGV[1] or held[2] ~= 'held' then
   return 0
 end
 for number = 3, #ARGV, 2 do
-  redis.call('HSET', claim, ARGV[number], ARGV[number + 1])
+  if ARGV[number + 1] == '' then
+    redis.call('HDEL', claim, ARGV[number])
+  else
+    redis.call('HSET', claim, ARGV[number], ARGV[number + 1])
+  end
 end
 if redis.call('TYPE', record)['ok'] == 'hash' and redis.call('HEXISTS', record, 'url') == 1 then
   if ARGV[2] ~= '' then

@@ -21,7 +21,6 @@ redis.call('HSET', KEYS[2], 'state', standing, 'failures', failures,
 redis.call('HDEL', KEYS[2], 'token', 'owner', 'idle', 'giving', 'ticked')
 if ARGV[3] ~= '' then
   redis.call('HSET', KEYS[2], 'place', ARGV[3])
-  redis.call('HINCRBY', KEYS[2], 'version', 1)
 end
 redis.call('DEL', KEYS[3])
 return standing

@@ -31,6 +31,7 @@ import redis
 from redis.exceptions import NoPermissionError
 
 from amicrawl.errors import AmicrawlError, InputError
+from amicrawl.jobs.lease import LEASE
 from amicrawl.jobs.sharing.share_record import ShareKeys, ShareRecord
 
 if TYPE_CHECKING:
@@ -45,8 +46,6 @@ _RECORD_BOUNDS = (100, 4 << 20, 16 << 20)
 """Fields of a hash, bytes of each and of all that are read; a record has a whole crawl file."""
 NEXT = ">"
 """Stands for the letters of an inbox that nobody has been handed yet."""
-LEASE = timedelta(seconds=30)
-"""How long a lease is good for, unless somebody says otherwise."""
 
 
 class DisturbedError(AmicrawlError):
@@ -64,17 +63,6 @@ class Ended(StrEnum):
     """It never began: another process still writes there."""
 
 
-class Held(StrEnum):
-    """What became of holding a lease for a crawl that starts or has ended."""
-
-    HELD = "held"
-    ITS_OWN = "its own"
-    """The crawl renews it itself."""
-    LAPSED = "lapsed"
-    """The crawl did not renew it in time."""
-    LOST = "lost"
-
-
 @dataclass(frozen=True, slots=True)
 class Taken:
     """A partition, held with a token."""
@@ -83,14 +71,10 @@ class Taken:
     token: int
     failures: int
     """Crashes of it in a row so far."""
-    store_before: str
-    """The data directory that it was crawled in last; empty for none."""
     fetch: bool
     """Whether it has to be fetched from where it was shipped to."""
     lapsed: bool
     """Whether the worker before died with it."""
-    version: int
-    """How often it was shipped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,16 +153,8 @@ class Share:
         answer = self._run("share_take", owner, _ms(ttl), data, place, ATTEMPTS, grace_ms)
         if answer[0] != "taken":
             return Nothing(answer[0], *map(int, answer[1:]))
-        _, number, token, failures, before, fetch, lapsed, version = answer
-        return Taken(
-            int(number),
-            int(token),
-            _number(failures),
-            str(before),
-            fetch == "1",
-            lapsed == "1",
-            _number(version),
-        )
+        _, number, token, failures, fetch, lapsed = answer
+        return Taken(int(number), int(token), _number(failures), fetch == "1", lapsed == "1")
 
     def tick(
         self,
@@ -256,19 +232,6 @@ class Share:
             "share_acknowledge", [self.keys.claim(number), self.keys.links(number)], [token, *letters]
         )
         return bool(answer[0] == "done")
-
-    def hold(self, number: int, token: int, *, ttl: timedelta = LEASE, running: bool) -> Held:
-        """Keep the lease for a crawl that starts, or has ended; *running*: its process is there."""
-        answer = self._script(
-            "share_hold",
-            [self.keys.claim(number), self.keys.lease(number)],
-            [token, _ms(ttl), int(running)],
-        )
-        return Held(answer)
-
-    def fetched(self, number: int, token: int, *, data: str) -> bool:
-        """Note that partition *number* lies in the data directory *data*; False without the claim."""
-        return bool(self._script("share_fetched", [self.keys.claim(number)], [token, data]))
 
     def release(self, number: int, token: int, ended: Ended, *, place: str = "") -> str:
         """Give partition *number* back; return how it stands: `parked`, `ready`, `failed`, or `lost`."""

@@ -1,345 +1,272 @@
-"""A worker: takes partitions of a shared crawl, as many at a time as it has slots, until none is left.
+"""A worker: crawls partitions of a shared crawl, as many at a time as it has slots, until none is left.
 
-    take --> fence, wait for the directory --> child: scrapy crawl site -a share=NAME --> release
+    take --> fence, directory --> child: scrapy crawl site -a share=NAME --> release
 
-Each partition has its directory, DATA/NAME/part-NNN, and a child process that crawls it. Until the child
-keeps the lease itself, and after its end, the worker keeps it. A child that hangs loses its lease, and
-is killed. On the first signal the worker takes nothing more and has its children stop in order.
+Each partition has its directory, DATA/NAME/part-NNN, and a child process that crawls it. Where the crawl
+has a place for it, the state of a partition is copied there when it is released, and fetched by the
+machine that takes it next.
 """
 
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import sys
-import threading
 import time
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from amicrawl.disk import DirectoryLock, Disk, OutputFile, explained, rename_durably
-from amicrawl.errors import AmicrawlError, ExitCode, UsageError
+from amicrawl.disk import Disk, OutputFile, explained, rename_durably
+from amicrawl.errors import AmicrawlError, ExitCode, OutputError, UsageError
+from amicrawl.jobs.attempt import Attempt, crawl_environment, take_directory
 from amicrawl.jobs.child import Child
 from amicrawl.jobs.connection import RedisUnavailable
-from amicrawl.jobs.held import LEASE_VARIABLE, TOKEN_VARIABLE, UNIT_VARIABLE
-from amicrawl.jobs.place import opened_store, raise_fence, show_life
+from amicrawl.jobs.copying import Copying
+from amicrawl.jobs.lease import LEASE, Claim, Claims
+from amicrawl.jobs.place import opened_store
+from amicrawl.jobs.pulse import Pulse
 from amicrawl.jobs.reaper import GRACE
-from amicrawl.jobs.sharing.share import LEASE, Ended, Held, Nothing, Taken
+from amicrawl.jobs.sharing.share import Ended, Nothing
 from amicrawl.jobs.sharing.share_record import directory_of, unit_of
+from amicrawl.jobs.supervisor import Supervisor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from amicrawl.jobs.sharing.share import Share
     from amicrawl.jobs.sharing.share_record import ShareRecord
     from amicrawl.jobs.sharing.shipping import Shipper
 
-logger = logging.getLogger(__name__)
-
 LOG_NAME = "worker.log"
-_EVERY = 0.25
 _DIRECTORY_PATIENCE = 20.0
-_PATIENCE_AT_THE_END = 60.0
+"""Seconds for which a partition waits for a directory that another process has."""
+_END_PATIENCE = 60.0
 _AGREED = {ExitCode.DONE, ExitCode.STOPPED, ExitCode.SEEDS_BAD, ExitCode.UNREACHED}
 
 
-@dataclass(slots=True)
-class _Slot:
-    """A partition that this worker holds, and the child that crawls it."""
+@dataclass(slots=True, kw_only=True)
+class PartitionAttempt(Attempt):
+    """A partition in a slot of a worker."""
 
-    taken: Taken
+    number: int
     directory: Path
+    must_fetch: bool
+    """Whether its state is in the bucket, and not here."""
     since: float
-    child: Child | None = None
-    held_at: float = 0.0
-    lost: bool = False
-    lapsed_at: float | None = None
-    """Since when its crawl has not renewed the lease in time."""
+    """When it was taken."""
 
 
-@dataclass
-class Worker:
+class Worker(Supervisor[PartitionAttempt]):
     """Crawls partitions of *share* below the directory *data*."""
 
-    share: Share
-    data: Path
-    command: Callable[[int, Path], Sequence[str]]
-    """Makes the command line of the crawl of a partition, by its number and its directory."""
-    environment: Mapping[str, str]
-    """What the child's environment has beside this process's."""
-    slots: int = 1
-    ttl: timedelta = LEASE
-    turn: timedelta = timedelta(0)
-    shipper: Shipper | None = None
-    """What brings partitions to other machines, and from there; None for nothing."""
-    disk: Disk = field(default_factory=Disk)
-    clock: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], None] = time.sleep
-    tell: Callable[[str], None] = lambda _: None
-    """Who is told, in sentences, what becomes of partitions."""
-    owner: str = field(
-        default_factory=lambda: f"{os.uname().nodename}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
-    )
+    def __init__(
+        self,
+        share: Share,
+        data: Path,
+        *,
+        command: Callable[[int, Path], Sequence[str]],
+        environment: Mapping[str, str],
+        slots: int = 1,
+        ttl: timedelta = LEASE,
+        turn: timedelta = timedelta(0),
+        shipper: Shipper | None = None,
+        disk: Disk | None = None,
+        tell: Callable[[str], None] = lambda _: None,
+        clock: Callable[[], float] = time.monotonic,
+        wait: Callable[[float], object] = time.sleep,
+    ) -> None:
+        """*command* makes the command line of the crawl of a partition, by its number and directory.
 
-    def __post_init__(self) -> None:
-        self._grace = min(timedelta(seconds=GRACE), self.ttl / 2)
-        self._held: list[_Slot] = []
-        self._stopping = 0
-        self._trouble = ""
-        self._store = opened_store(self.data, disk=self.disk)
-        self._failed = 0
-        self._told_waiting = False
-        with explained(self.data, "used"):
-            (self.data / self.share.record.name).mkdir(exist_ok=True)
-
-    def stop(self) -> None:
-        """Take nothing more and have the children stop in order; the second time, at once."""
-        self._stopping += 1
-        for slot in self._held:
-            if slot.child is not None:
-                slot.child.interrupt()
-
-    def run(self) -> ExitCode:
-        """Work until the crawl has ended, or is stopped; return how it ended.
-
-        Raises UsageError where Redis does not let us in; crawls that run here are stopped first.
+        *environment* is added to that of this process. *shipper* carries partitions between machines;
+        None where there is no place for that. *tell* is called with sentences for the operator.
         """
-        try:
-            return self._work()
-        finally:
-            self._leave_nobody_behind()
+        super().__init__(
+            Claims(share.store),
+            data,
+            slots=slots,
+            lease=ttl,
+            report=tell,
+            end_patience=_END_PATIENCE,
+            clock=clock,
+            wait=wait,
+        )
+        self._share = share
+        self._command = command
+        self._environment = environment
+        self._turn = turn
+        self._shipper = shipper
+        self._disk = disk or Disk()
+        self._grace = min(timedelta(seconds=GRACE), ttl / 2)
+        self._owner = f"{os.uname().nodename}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+        self._store_id = opened_store(data, disk=self._disk)
+        self._has_ended = False
+        self._has_reported_waiting = False
+        self.code = ExitCode.STOPPED
+        """How the crawl ended, once `run` has returned."""
+        with explained(data, "used"):
+            (data / share.record.name).mkdir(exist_ok=True)
 
-    def _leave_nobody_behind(self) -> None:
-        running = [slot.child for slot in self._held if slot.child is not None]
-        for child in running:
-            child.interrupt()
-        until = self.clock() + _PATIENCE_AT_THE_END
-        while self.clock() < until and any(child.poll() is None for child in running):
-            self.sleep(_EVERY)
-        for child in running:
-            child.kill()
+    @property
+    def is_over(self) -> bool:
+        """Whether the crawl has ended, or this worker was stopped."""
+        return super().is_over or (self._has_ended and not self.attempts)
 
-    def _work(self) -> ExitCode:
-        shown = float("-inf")
-        while True:
-            if self.clock() - shown >= 1:
-                shown = self.clock()
-                show_life(self.data)
-            for slot in list(self._held):
-                self._look_after(slot)
-            if self._stopping and not self._held:
-                return ExitCode.STOPPED
-            end = None if self._stopping else self._take_what_there_is()
-            if end is not None and not self._held:
-                return end
-            self.sleep(_EVERY)
-
-    def _take_what_there_is(self) -> ExitCode | None:
-        """Fill the slots; return how the crawl ended, if it has."""
-        while len(self._held) < self.slots:
-            try:
-                place = self.share.record.place if self.shipper is not None else ""
-                taken = self.share.take(
-                    self.owner, ttl=self.ttl, data=self._store, place=place, grace=self._grace
-                )
-            except AmicrawlError as error:
-                self._troubled(error)
-                return None
-            self._untroubled()
-            if isinstance(taken, Nothing):
-                return self._end_of(taken)
-            self._told_waiting = False
-            self._begin(taken)
-        return None
-
-    def _end_of(self, nothing: Nothing) -> ExitCode | None:
-        if nothing.why == "gone":
-            self.tell(
-                f"There is no shared crawl {self.share.record.name} in Redis any more. If nobody "
-                "removed it, make it again as it was: the directories here go on from where they are."
-            )
-            return ExitCode.INPUT
-        if nothing.why == "stopped":
-            return ExitCode.STOPPED
-        if nothing.why == "ended":
-            failed = [
-                number
-                for number, known in enumerate(self.share.standings())
-                if known.get("state") in {"failed", "limit"}
-            ]
-            for number in failed:
-                self.tell(f"Partition {number} was given up: see `amicrawl share status`.")
-            return ExitCode.OUR_ERROR if failed else ExitCode.DONE
-        if nothing.away and not nothing.held and not self._held and not self._told_waiting:
-            self._told_waiting = True
-            self.tell(
-                f"{nothing.away} partitions wait for the machine that has their directories: start a "
-                "worker there."
-            )
-        return None
-
-    def _begin(self, taken: Taken) -> None:
-        directory = self.data / self.share.record.name / directory_of(taken.number)
-        slot = _Slot(taken, directory, self.clock(), held_at=self.clock())
-        self._held.append(slot)
+    def _take(self) -> PartitionAttempt | None:
+        record, now = self._share.record, self._clock()
+        taken = self._share.take(
+            self._owner,
+            ttl=self._lease,
+            data=self._store_id,
+            place=record.place if self._shipper is not None else "",
+            grace=self._grace,
+        )
+        if isinstance(taken, Nothing):
+            self._note_end(taken)
+            return None
+        self._has_reported_waiting = False
         what = "taken over" if taken.lapsed else "taken"
-        self.tell(f"Partition {taken.number} {what} (token {taken.token}).")
+        self._report(f"Partition {taken.number} {what} (token {taken.token}).")
+        return PartitionAttempt(
+            Claim(unit_of(record.name, taken.number), taken.token),
+            Pulse(self._lease.total_seconds(), now),
+            number=taken.number,
+            directory=self._data / record.name / directory_of(taken.number),
+            must_fetch=taken.fetch and self._shipper is not None,
+            since=now,
+        )
 
-    def _look_after(self, slot: _Slot) -> None:
-        """Do what is next for *slot*."""
-        code = slot.child.poll() if slot.child is not None else None
-        running = slot.child is not None and code is None
-        self._hold(slot, running=running)
-        if slot.lost:
-            if slot.child is not None and running:
-                # It is nobody's child any more that it could obey: it hangs, or was cut off too long.
-                slot.child.kill()
-            self.tell(f"Partition {slot.taken.number} was lost to another worker.")
-            self._held.remove(slot)
-        elif slot.child is None:
-            self._start(slot)
-        elif code is not None:
-            self._give_back(slot, _ended_by(code))
-
-    def _hold(self, slot: _Slot, *, running: bool) -> None:
-        now = self.clock()
-        if now - slot.held_at < self.ttl.total_seconds() / 4:
+    def _note_end(self, nothing: Nothing) -> None:
+        """Note whether the crawl has ended, and how, from why there is *nothing* to take."""
+        code = None
+        if nothing.why == "gone":
+            code = ExitCode.INPUT
+        elif nothing.why == "stopped":
+            code = ExitCode.STOPPED
+        elif nothing.why == "ended":
+            code = ExitCode.OUR_ERROR if self._failed() else ExitCode.DONE
+        self._has_ended = code is not None
+        if code is None:
+            waits = nothing.away and not nothing.held and not self.attempts
+            if waits and not self._has_reported_waiting:
+                self._has_reported_waiting = True
+                self._report(
+                    f"{nothing.away} partitions wait for the machine that has their directories: start "
+                    "a worker there."
+                )
             return
+        self.code = code
+        if self.attempts:
+            return
+        if code is ExitCode.INPUT:
+            self._report(
+                f"There is no shared crawl {self._share.record.name} in Redis any more. If it was not "
+                "removed on purpose, create it again as it was: the directories here are resumed."
+            )
+        elif code is ExitCode.OUR_ERROR:
+            for number in self._failed():
+                self._report(f"Partition {number} was given up: see `amicrawl share status`.")
+
+    def _failed(self) -> list[int]:
+        standings = enumerate(self._share.standings())
+        return [number for number, known in standings if known.get("state") in {"failed", "limit"}]
+
+    def _begin(self, attempt: PartitionAttempt) -> None:
+        attempt.is_waiting = True
         try:
-            held = self.share.hold(slot.taken.number, slot.taken.token, ttl=self.ttl, running=running)
+            if self._is_in_place(attempt):
+                self._start(attempt)
+        except RedisUnavailable:
+            raise
         except AmicrawlError as error:
-            slot.lapsed_at = None
-            self._troubled(error)
-            return
-        slot.held_at = now
-        if held is Held.LOST:
-            slot.lost = True
-        elif held is not Held.LAPSED:
-            slot.lapsed_at = None
-        elif slot.lapsed_at is None:
-            # Redis may have been away for both of us: the crawl has time to say that it lives.
-            slot.lapsed_at = now
-        elif now - slot.lapsed_at > self.ttl.total_seconds() and slot.child is not None:
-            self.tell(f"The crawl of partition {slot.taken.number} hangs, and is ended.")
-            slot.child.kill()
+            attempt.is_waiting, attempt.fault = False, str(error)
+            self._report(f"Partition {attempt.number} cannot begin: {error}")
 
-    def _start(self, slot: _Slot) -> None:
-        """Start the crawl of *slot* once its directory is free, or give the partition back."""
-        taken, directory = slot.taken, slot.directory
-        if self._stopping:
-            self._give_back(slot, Ended.BUSY)
-            return
-        try:
+    def _is_in_place(self, attempt: PartitionAttempt) -> bool:
+        """Bring the partition into its directory; return whether its crawl may start there now."""
+        number, directory, shipper = attempt.number, attempt.directory, self._shipper
+        if attempt.copying is None:
             with explained(directory, "made"):
                 directory.mkdir(exist_ok=True)
-            raise_fence(
-                directory, unit_of(self.share.record.name, taken.number), taken.token, disk=self.disk
-            )
-            if not _is_free(directory):
-                if self.clock() - slot.since > _DIRECTORY_PATIENCE:
-                    self.tell(f"{directory} is still written to by another process; trying again later.")
-                    self._give_back(slot, Ended.BUSY)
-                return
-            if taken.fetch and self.shipper is not None:
-                with self._keeping(slot):
-                    self.shipper.fetch(taken.number, directory)
-                if not self.share.fetched(taken.number, taken.token, data=self._store):
-                    slot.lost = True
-                    return
-                self.tell(f"Partition {taken.number} was fetched from {self.shipper.url}.")
-            slot.child = self._child(slot)
-        except AmicrawlError as error:
-            self.tell(f"Partition {taken.number} cannot be begun: {error}")
-            self._give_back(slot, Ended.CRASHED)
+            try:
+                take_directory(directory, attempt.claim, disk=self._disk)
+            except UsageError:
+                if self._clock() - attempt.since > _DIRECTORY_PATIENCE:
+                    attempt.is_waiting = False
+                    self._report(f"{directory} is still written to by another process; trying later.")
+                return False
+            if not attempt.must_fetch or shipper is None:
+                return True
+            attempt.copying = Copying(lambda _: shipper.fetch(number, directory))
+        if not attempt.copying.is_over or shipper is None:
+            return False
+        if attempt.copying.fault:
+            raise OutputError(attempt.copying.fault)
+        # From here on what was shipped is behind what is here.
+        unit, token = attempt.claim.unit, attempt.claim.token
+        if not self._claims.settle(unit, token, store=self._store_id, place=""):
+            attempt.is_waiting, attempt.is_lost = False, True
+            return False
+        attempt.copying, attempt.must_fetch = None, False
+        self._report(f"Partition {number} was fetched from {shipper.url}.")
+        return True
 
-    def _child(self, slot: _Slot) -> Child:
-        log = slot.directory / LOG_NAME
+    def _start(self, attempt: PartitionAttempt) -> None:
+        log = attempt.directory / LOG_NAME
+        attempt.pulse.begin_anew(self._clock())
         with explained(log, "written to"):
-            return Child(
-                self.command(slot.taken.number, slot.directory),
+            attempt.child = Child(
+                self._command(attempt.number, attempt.directory),
                 environment={
                     **os.environ,
-                    **self.environment,
-                    UNIT_VARIABLE: unit_of(self.share.record.name, slot.taken.number),
-                    TOKEN_VARIABLE: str(slot.taken.token),
-                    LEASE_VARIABLE: str(self.ttl.total_seconds()),
-                    "AMICRAWL_JOB_TURN": str(self.turn.total_seconds()),
+                    **self._environment,
+                    **crawl_environment(attempt.claim, self._lease.total_seconds()),
+                    "AMICRAWL_JOB_TURN": str(self._turn.total_seconds()),
                 },
                 console=log,
                 tell=lambda _: None,
-                disk=self.disk,
+                disk=self._disk,
             )
+        attempt.is_waiting = False
 
-    def _give_back(self, slot: _Slot, ended: Ended) -> None:
-        """Release *slot*, shipped where others are to fetch it; again later where Redis is away."""
-        place = ""
-        number = slot.taken.number
-        try:
-            if self.shipper is not None and ended is Ended.ENDED and slot.child is not None:
-                place = self._shipped(slot)
-            standing = self.share.release(number, slot.taken.token, ended, place=place)
-        except RedisUnavailable as error:
-            self._troubled(error)
+    def _exited(self, attempt: PartitionAttempt) -> None:
+        shipper, number, directory = self._shipper, attempt.number, attempt.directory
+        if shipper is not None and _how_ended(attempt) is Ended.ENDED:
+            attempt.copying = Copying(lambda _: shipper.ship(number, directory))
+
+    def _end(self, attempt: PartitionAttempt) -> None:
+        """Release the partition; again later where Redis is unavailable."""
+        number, ended, place = attempt.number, _how_ended(attempt), ""
+        if attempt.is_lost:
+            self.attempts.remove(attempt)
+            self._report(f"Partition {number} was lost to another worker.")
             return
+        shipped = attempt.copying if attempt.exit_code is not None else None
+        if shipped is not None and not shipped.fault:
+            place = self._share.record.place
+        try:
+            standing = self._share.release(number, attempt.claim.token, ended, place=place)
+        except RedisUnavailable:
+            raise
         except AmicrawlError as error:
-            self.tell(f"Partition {number} cannot be given back in order: {error}")
+            self._report(f"Partition {number} cannot be released: {error}")
             standing = "lost"
-        self._untroubled()
-        self._held.remove(slot)
-        if ended is Ended.CRASHED and slot.child is not None:
-            self.tell(
-                f"The crawl of partition {number} ended with code {slot.child.poll()}, see "
-                f"{slot.directory / LOG_NAME}."
+        self.attempts.remove(attempt)
+        if shipped is not None and shipped.fault:
+            self._report(f"Partition {number} stays on this machine: {shipped.fault}")
+        if ended is Ended.CRASHED and attempt.child is not None:
+            log = attempt.directory / LOG_NAME
+            self._report(
+                f"The crawl of partition {number} ended with code {attempt.exit_code}, see {log}."
             )
-        self.tell(f"Partition {number} is {standing}.")
+        self._report(f"Partition {number} is {standing}.")
 
-    def _shipped(self, slot: _Slot) -> str:
-        """Ship the partition of *slot*; return where to, or nothing where that failed."""
-        assert self.shipper is not None
-        try:
-            with self._keeping(slot):
-                self.shipper.ship(slot.taken.number, slot.directory)
-        except AmicrawlError as error:
-            self.tell(f"Partition {slot.taken.number} stays on this machine: {error}")
-            return ""
-        return self.share.record.place
-
-    @contextlib.contextmanager
-    def _keeping(self, slot: _Slot) -> Iterator[None]:
-        """Keep the lease of *slot* while the block takes its time."""
-        done = threading.Event()
-
-        def hold() -> None:
-            while not done.wait(self.ttl.total_seconds() / 4):
-                with contextlib.suppress(AmicrawlError):
-                    self.share.hold(slot.taken.number, slot.taken.token, ttl=self.ttl, running=False)
-
-        thread = threading.Thread(target=hold, name="amicrawl-hold", daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            done.set()
-            thread.join()
-
-    def _troubled(self, error: AmicrawlError) -> None:
-        if not isinstance(error, RedisUnavailable):
-            self.tell(str(error))
-            if isinstance(error, UsageError):
-                raise error
-        elif not self._trouble:
-            self.tell(f"{error} Trying again.")
-        self._trouble = str(error)
-        self.sleep(1.0)
-
-    def _untroubled(self) -> None:
-        if self._trouble:
-            self.tell("Redis answers again.")
-        self._trouble = ""
+    def _could_not(self, error: Exception, now: float) -> None:
+        if isinstance(error, UsageError):
+            raise error
+        super()._could_not(error, now)
 
 
 def child_command(
@@ -369,18 +296,10 @@ def written_once(path: Path, content: bytes, *, disk: Disk) -> Path:
     return path
 
 
-def _is_free(directory: Path) -> bool:
-    """Tell whether no process writes to *directory*."""
-    try:
-        for place in (directory, directory / "frontier"):
-            if place.exists():
-                DirectoryLock(place).release()
-    except UsageError:
-        return False
-    return True
-
-
-def _ended_by(code: int) -> Ended:
+def _how_ended(attempt: PartitionAttempt) -> Ended:
+    code = attempt.exit_code
+    if code is None:
+        return Ended.CRASHED if attempt.fault else Ended.BUSY
     if code == ExitCode.LIMIT:
         return Ended.LIMIT
     return Ended.ENDED if code in _AGREED else Ended.CRASHED
