@@ -74,8 +74,13 @@ bench: environment-dev ## Measure pages per CPU second beside other crawlers [AM
 	$(BIN)/python -m benchmarks $(if $(PAGES),--pages $(PAGES)) $(if $(ROUNDS),--rounds $(ROUNDS)) \
 		$(if $(AMI),--ami "$(AMI)") $(if $(CASES),--cases $(CASES))
 
+.PHONY: reference
+reference: environment-dev ## Write the tables of settings and keys in docs, and the schema of crawl files, from the code
+	$(BIN)/python .ci/reference.py
+
 .PHONY: docs
 docs: environment-dev ## Build the documentation as a site in build/site, and check its links
+	$(BIN)/python .ci/reference.py --check
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
 .PHONY: screenshots

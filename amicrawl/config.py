@@ -1,7 +1,8 @@
 """Crawl configuration: read once from the `AMICRAWL_*` settings, checked, frozen.
 
-This is the sole reader of those settings. Every field of `CrawlConfig` is the setting of the same name
-in capitals behind `AMICRAWL_`; `docs/settings.md` lists them, and a test holds it against this module.
+This is the only reader of those settings. A field of `CrawlConfig` is the setting of the same name in
+capitals, after `AMICRAWL_`. The docstrings of the fields are the source of the tables in
+`docs/settings.md` and `docs/crawl-files.md` and of the JSON Schema of crawl files: `make reference`.
 """
 
 from __future__ import annotations
@@ -31,16 +32,16 @@ if TYPE_CHECKING:
 PREFIX = "AMICRAWL_"
 
 UNTOLD = frozenset({"webhooks", "webhook_secret"})
-"""Fields that the output of a crawl says nothing of: the address of a webhook is often its password."""
+"""Fields left out of a crawl's output: the address of a webhook is often its password."""
 
 WARC_PREFIX = r"^(?=.{1,100}$)([A-Za-z0-9]|\{(run|time|host)\})([A-Za-z0-9._-]|\{(run|time|host)\})*$"
-"""What a prefix of WARC files is made of."""
+"""The form of `warc_prefix`, as a regular expression."""
 
 Network = IPv4Network | IPv6Network
 
 
 class Identity(StrEnum):
-    """What makes two URLs the same row of the frontier."""
+    """When two URLs are the same row of the frontier."""
 
     EXACT = "exact"
     """The URL as written."""
@@ -49,36 +50,36 @@ class Identity(StrEnum):
 
 
 class Durability(StrEnum):
-    """When captures and rows are forced to disk."""
+    """When captures and rows are synced to disk."""
 
     NONE = "none"
     """When a file is sealed."""
     NORMAL = "normal"
-    """In groups, at most a second old; a power cut may cost the last group, which is fetched again."""
+    """In groups, at most a second old; after a power failure the last group is fetched again."""
     FULL = "full"
     """Before a URL counts as done."""
 
 
 class Robots(StrEnum):
-    """What robots.txt decides."""
+    """Use of robots.txt."""
 
     OBEY = "obey"
     REQUISITES = "obey-but-fetch-requisites"
-    """What a page needs to be shown is fetched all the same."""
+    """Requisites of a page are fetched even if they are disallowed."""
     IGNORE = "ignore"
 
 
 class Headers(StrEnum):
-    """Which fields a request carries besides `Host` and `User-Agent`, where the project says nothing."""
+    """Header fields of a request besides `Host` and `User-Agent`, unless the project sets them."""
 
     FAST = "fast"
-    """`Accept: */*` and the content codings that replay tools can undo."""
+    """`Accept: */*` and the content codings that replay tools can decode."""
     BROWSER = "browser"
-    """`Accept` and `Accept-Language` as browsers send them, for servers that answer by them."""
+    """`Accept` and `Accept-Language` as browsers send them, for servers that negotiate."""
 
 
 class TlsPolicy(StrEnum):
-    """What becomes of a server whose certificate is not trusted."""
+    """What to do if the certificate of a server is not trusted."""
 
     VERIFY = "verify"
     """The fetch fails, `tls-certificate`."""
@@ -87,27 +88,27 @@ class TlsPolicy(StrEnum):
 
 
 class LogFormat(StrEnum):
-    """How the log is written."""
+    """Format of the log."""
 
     TEXT = "text"
     JSON = "json"
-    """One object a line."""
+    """One object per line."""
 
 
 class Dedup(StrEnum):
-    """Which earlier captures a payload is compared with before it is stored again."""
+    """Earlier payloads that a payload is compared with before it is stored again."""
 
     SEED = "seed"
-    """The one that the seed names by its digest."""
+    """The one whose digest is in the seed."""
     CRAWL = "crawl"
-    """That one, and those of this crawl."""
+    """That one, and all payloads of this crawl."""
 
 
 class Direct(StrEnum):
-    """Whether rows that no callback reads are visited without Scrapy's engine."""
+    """Whether rows that no callback reads are fetched without Scrapy's engine."""
 
     AUTO = "auto"
-    """Where nothing but the crawl's own components is in the way."""
+    """If only the crawl's own middlewares, handlers and item pipelines are configured."""
     NEVER = "never"
 
 
@@ -121,17 +122,17 @@ def _networks(value: object) -> object:
 
 
 def _words(value: object) -> object:
-    """Read words apart by white space, as a command line gives them, or a sequence."""
+    """Read whitespace-separated words, as a command line gives them, or a sequence."""
     return tuple(value.split()) if isinstance(value, str) else value
 
 
 def _names(value: object) -> object:
-    """Read words apart by white space or commas."""
+    """Read words separated by whitespace or commas."""
     return tuple(value.replace(",", " ").split()) if isinstance(value, str) else value
 
 
 def _warc_prefix(value: str) -> str:
-    """Refuse what would lead elsewhere as the beginning of a file's name, or be hidden there."""
+    """Refuse a prefix that would name another directory or a hidden file."""
     if re.fullmatch(WARC_PREFIX, value) is None:
         raise ValueError(
             "it must be letters, digits, `.`, `_`, `-`, {run}, {time} and {host}, 1 to 100 characters "
@@ -145,165 +146,193 @@ Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
 
 
 class CrawlConfig(BaseModel, frozen=True, extra="forbid"):
-    """How one crawl behaves. Times are seconds and sizes bytes, unless a field says otherwise."""
+    """The configuration of one crawl. Times are in seconds and sizes in bytes."""
 
     out: Path = Path("ami-out")
-    """Directory the crawl is written to; made where it is missing."""
+    """Output directory. It is created if it is missing."""
     run_id: str = Field(default="", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$|^$")
-    """Sub-directory of `out` for this run; empty for none."""
+    """Sub-directory of `out` for this run. A scrapyd job without `out` and `run_id` uses its job
+    identifier."""
     warc_size: ByteSize = Field(default=ByteSize(1024**3), ge=1024)
-    """Size at which a WARC file is sealed and the next one begun. A record is never split."""
+    """Size at which a WARC file is sealed and the next one is started. A record is never split."""
     warc_prefix: Annotated[str, AfterValidator(_warc_prefix)] = "ami"
-    """What names of WARC files begin with; in it `{run}` is the run or else the directory, `{time}` when
-    the crawl began (14 digits, UTC), and `{host}` this machine."""
+    """First part of WARC file names; a hyphen, five digits and `.warc.gz` follow. Letters, digits,
+    `.`, `_` and `-`, 1 to 100 characters, the first a letter or a digit. `{run}` is replaced by the
+    run (or the name of the directory), `{time}` by the time at which the crawl started (14 digits,
+    UTC), `{host}` by the name of this machine: `example-{time}-{host}` is unique to a crawl."""
     store_unchanged: bool = False
-    """Store the payload again even where it equals an earlier capture's."""
+    """Store a payload again even if it is equal to an earlier capture's; otherwise a revisit record is
+    written."""
     dedup: Dedup = Dedup.SEED
-    """Which earlier captures a payload is compared with."""
+    """Earlier payloads that a payload is compared with: `seed` (the digest in its seed) or `crawl`
+    (also every payload of this crawl). The spider `site` and jobs use `crawl` by default."""
     durability: Durability = Durability.NORMAL
-    """When what is written is forced to disk."""
+    """When captures, rows and the frontier's journal are synced to disk (fsync): `none` (when a file
+    is sealed), `normal` (in groups, at most one second old), `full` (before a URL counts as done). A
+    killed process loses nothing that it has written with any of them; the setting matters when the
+    power fails."""
     operator: str = ""
-    """Who crawls, with a way to reach them; goes into every warcinfo record."""
+    """Who runs the crawl: a name with an e-mail address or a URL. It is part of the `User-Agent` and
+    of every warcinfo record. Without it a crawl prints a warning, unless the `User-Agent` contains an
+    address or `allow_private` permits loopback."""
     robots: Robots = Robots.OBEY
-    """Whether robots.txt decides what may be fetched."""
+    """Use of robots.txt: `obey`, `obey-but-fetch-requisites` (images, style sheets and scripts of a
+    page are fetched even if they are disallowed) or `ignore`."""
     max_crawl_delay: float = Field(default=60.0, ge=0)
-    """Longest `Crawl-delay` of a robots.txt that is honoured; one that is longer is logged."""
+    """Longest `Crawl-delay` in a robots.txt that is honoured. A longer one is logged, and this one is
+    used."""
     headers: Headers = Headers.FAST
-    """Which fields a request of a list crawl carries."""
+    """Header fields of a request besides `Host` and `User-Agent`: `fast` (`Accept: */*`, and the
+    content codings that replay tools can decode) or `browser` (`Accept` and `Accept-Language` as
+    browsers send them). Scrapy's `DEFAULT_REQUEST_HEADERS` overrides it."""
     identity: Identity | None = None
-    """What makes two URLs one; None: the spider's own choice (`seeds`: exact, others: canonical)."""
+    """When two URLs are the same: `exact` (equal strings) or `canonical` (equal canonical forms).
+    Default: `exact` for the spider `seeds`, `canonical` for all others."""
 
     direct: Direct = Direct.AUTO
-    """Whether rows that no callback reads are visited without Scrapy's engine between them."""
+    """Fetch rows that no callback reads without Scrapy's engine: `auto` (if no other downloader
+    middleware, handler or item pipeline is configured) or `never`. The archive is the same; `never` is
+    slower."""
 
     delay: float = Field(default=1.0, ge=0)
-    """Least time between the starts of two requests to a host key."""
+    """Minimum time between the starts of two requests to a host key."""
     per_host: int = Field(default=1, ge=1)
-    """Requests to a host key that may be in flight at once."""
+    """Maximum number of requests in flight to a host key."""
     latency_factor: float = Field(default=2.0, ge=0)
-    """Times its own answer took that a slow host is left alone for; 0: as fast as `delay` allows."""
+    """After a response, wait at least this many times its response time before the next request to the
+    host key; 0: off."""
     backoff_max: float = Field(default=300.0, ge=0)
-    """Longest delay that a host's 429 and 5xx answers lead to; 0: none for that."""
+    """Maximum delay after 429 and 5xx responses. The delay doubles with each of them and shrinks with
+    other responses; 0: no back-off."""
     retry_after_max: float = Field(default=3600.0, ge=0)
-    """Longest Retry-After that keeps a host from being asked; 0: it does not."""
+    """Longest `Retry-After` that is honoured; 0: `Retry-After` is ignored."""
     address_delay: float = Field(default=0.05, ge=0)
-    """Least time between the starts of two requests to one address, of whatever hosts; 0: none."""
+    """Minimum time between the starts of two requests to one IP address, whatever their hosts, if
+    `delay` is not 0; 0: off."""
     bandwidth: ByteSize = Field(default=ByteSize(0), ge=0)
-    """Bytes per second that are received on average, over all hosts; 0: as many as come."""
+    """Maximum average download rate over all hosts, in bytes per second; 0: unlimited."""
     host_bandwidth: ByteSize = Field(default=ByteSize(0), ge=0)
-    """Bytes per second that are received on average from one host key; 0: as many as come."""
+    """Maximum average download rate of one host key, in bytes per second; 0: unlimited."""
     inflight_start: int = Field(default=64, ge=1)
-    """Requests that may be in flight at the start, over all hosts."""
+    """Limit of requests in flight over all hosts at the start; it then adapts to the load."""
     inflight_min: int = Field(default=32, ge=1)
-    """Least number the in-flight limit shrinks to."""
+    """Lower bound of the adaptive limit of requests in flight."""
     inflight_max: int = Field(default=2000, ge=1)
-    """Greatest number the in-flight limit grows to."""
+    """Upper bound of the adaptive limit of requests in flight."""
     host_fail_threshold: int = Field(default=3, ge=1)
-    """Counted failures after which a silent host is skipped for the rest of the crawl."""
+    """Number of failures after which a host that never responded is skipped for the rest of the
+    crawl."""
     max_retries: int = Field(default=4, ge=0)
-    """How often a fetch that failed before a response is tried again."""
+    """How often a fetch that ended without a response is retried."""
 
     timeout: float = Field(default=120.0, gt=0)
-    """Time for one exchange, first byte to last; what came by then is kept and marked `time`."""
+    """Maximum time of one exchange, from connecting to the last byte. What was received by then is
+    kept, with `truncated` set to `time`."""
     connect_timeout: float = Field(default=20.0, gt=0)
-    """Time for name look-up, connection and TLS handshake."""
+    """Maximum time for name lookup, connection and TLS handshake."""
     timeout_floor: float = Field(default=10.0, ge=0)
-    """Shortest wait for an answer to begin, where most hosts are quick; 0: always `timeout`."""
+    """The first byte must arrive within twice the 95th percentile of recent response times, but this
+    setting is the minimum of that limit; 0: only `timeout` applies."""
     min_rate: int = Field(default=64, ge=0)
-    """Bytes per second, averaged over `min_rate_time`, below which an exchange is ended; 0: never."""
+    """Minimum download rate in bytes per second, averaged over `min_rate_time`. A slower exchange is
+    ended; 0: off."""
     min_rate_time: float = Field(default=30.0, gt=0)
-    """How long the rate may stay below `min_rate`."""
+    """Period over which `min_rate` is averaged."""
     max_header: ByteSize = Field(default=ByteSize(256 * 1024), ge=1024)
-    """Bytes of response head that are kept; the rest is cut and marked `length`."""
+    """Maximum size of a response header. The rest is cut off, with `truncated` set to `length`."""
     max_body: ByteSize = Field(default=ByteSize(64 * 1024**2), ge=0)
-    """Bytes of response body that are kept; the rest is cut and marked `length`."""
+    """Maximum size of a response body. The rest is cut off, with `truncated` set to `length`."""
     spool_above: ByteSize = Field(default=ByteSize(1024**2), ge=0)
-    """Size above which a body being received moves from memory to a temporary file."""
+    """Size above which a body is received into a temporary file instead of memory."""
     tls: TlsPolicy = TlsPolicy.VERIFY
-    """What becomes of a server whose certificate is not trusted."""
+    """What to do if the certificate of a server is not trusted: `verify` (the fetch fails) or `record`
+    (it is archived, with the result of the check)."""
     allow_private: Annotated[tuple[Network, ...], BeforeValidator(_networks)] = ()
-    """Networks (CIDR) that may be dialled although they are private, loopback or otherwise special."""
+    """Networks in CIDR notation that may be connected to although they are private, loopback or
+    otherwise reserved."""
 
     dns_servers: Names = ()
-    """Name servers that are asked for addresses, `192.0.2.53` or `192.0.2.53:5353`; none: those of the
-    system's resolv.conf; `system`: the system's own resolver instead."""
+    """Name servers, as `192.0.2.53` or `192.0.2.53:5353`. Default: those in `/etc/resolv.conf`.
+    `system`: the resolver of the system (`getaddrinfo`), which is slower, for names from sources other
+    than DNS and the hosts file."""
 
     proxy: str = ""
-    """Proxy for every request, `http://host:port` or `socks5h://host:port`; one with a password is given
-    as `env:` and a name, or `file:` and a path; empty for none."""
+    """Proxy for all requests: `http://host:port` or `socks5h://host:port`. One with a password is
+    given as a reference: `env:NAME` or `file:PATH`."""
     cookies: str = ""
-    """Where cookies are taken from, `file:` and a path (cookies.txt) or `env:` and a name."""
+    """Cookies to send, in the format of cookies.txt: `file:PATH` or `env:NAME`."""
     host_overrides: dict[str, dict[str, Any]] = {}
-    """What is different for single hosts, by host name: `delay`, `per_host`, `robots`, `auth`, ..."""
+    """Settings of single hosts, by host name: `delay`, `per_host`, `robots`, `auth` and others. Best
+    written in a crawl file."""
 
     surts: Words = ()
-    """SURT prefixes of what is on site, where links are followed."""
+    """SURT prefixes of URLs that are in scope."""
     hosts: Names = ()
-    """Hosts that are on site, each for itself."""
+    """Hosts that are in scope, without their subdomains."""
     domains: Names = ()
-    """Hosts that are on site with all that lie under them."""
+    """Hosts that are in scope, with their subdomains."""
     include: Words = ()
-    """Regular expressions of what is on site."""
+    """Regular expressions of URLs that are in scope."""
     exclude: Words = ()
-    """Regular expressions of what is not taken, wherever it is."""
+    """Regular expressions of URLs that are never fetched."""
     max_hops: int | None = Field(default=None, ge=0)
-    """Links that may lie between a seed and a page; None: any number."""
+    """Maximum number of links between a seed and a page. Default: unlimited."""
     requisites: bool = True
-    """Whether images, style sheets and the like are fetched with a page."""
+    """Fetch page requisites: images, style sheets, scripts and other resources that a page needs."""
     requisites_off_site: bool = True
-    """Whether requisites are taken from anywhere."""
+    """Fetch page requisites from hosts that are not in scope, too."""
     links_off_site: bool = False
-    """Whether pages that are linked to off site are fetched, and none of theirs."""
+    """Fetch pages out of scope that a page in scope links to, but do not follow their links."""
     sitemaps: bool = False
-    """Whether the sitemaps that robots.txt names are read for URLs."""
+    """Read the sitemaps that robots.txt names, and fetch their URLs."""
     ignore_sets: Names = ("global",)
     """Named sets of ignore patterns."""
     ignores: Words = ()
-    """Ignore patterns of one's own, besides the sets."""
+    """Additional ignore patterns."""
     max_urls: int = Field(default=0, ge=0)
-    """URLs that are taken at most; 0: any number."""
+    """Maximum number of URLs; 0: unlimited."""
     max_host_urls: int = Field(default=0, ge=0)
-    """URLs that are taken of one host key at most; 0: any number."""
+    """Maximum number of URLs of one host key; 0: unlimited."""
 
     stop_pages: int = Field(default=0, ge=0)
-    """Rows of the index after which the crawl ends; 0: never."""
+    """End the crawl after this many rows of the index; 0: off."""
     stop_bytes: ByteSize = Field(default=ByteSize(0), ge=0)
-    """Bytes received after which the crawl ends; 0: never."""
+    """End the crawl after this many bytes were received; 0: off."""
     stop_time: float = Field(default=0.0, ge=0)
-    """Time after which the crawl ends; 0: never."""
+    """End the crawl after this time; 0: off."""
     stop_errors: int = Field(default=0, ge=0)
-    """Fetches without an answer after which the crawl ends; 0: never."""
+    """End the crawl after this many fetches without a response; 0: off."""
     stop_free: ByteSize = Field(default=ByteSize(0), ge=0)
-    """Free bytes on the disk of the output below which the crawl ends; 0: never."""
+    """End the crawl when less disk space than this is free; 0: off."""
     pause_free: ByteSize = Field(default=ByteSize(512 * 1024**2), ge=0)
-    """Free bytes below which nothing new is fetched until there is room again; 0: never."""
+    """Pause fetching while less disk space than this is free; 0: off."""
 
     bucket: str = ""
-    """Where sealed files are copied to: `s3://bucket/path`, `gs://bucket/path` or `file:///path`."""
+    """Where sealed files are uploaded to: `s3://bucket/path`, `gs://bucket/path` or `file:///path`."""
     remove_uploaded: bool = False
-    """Whether a WARC file is removed here once its copy was verified."""
+    """Delete a local WARC file once its copy in the bucket is verified."""
 
     metrics: str = ""
-    """Address that serves Prometheus metrics, `host:port`; empty for none."""
+    """Address at which Prometheus metrics are served, as `host:port`."""
     webhooks: Words = ()
-    """URLs that are called when the crawl has ended."""
+    """URLs that receive a request when the crawl has ended."""
     webhook_secret: str = ""
-    """Where the key that signs such calls is taken from: `env:` and a name, `file:` and a path."""
+    """Key that signs webhook requests, as a reference: `env:NAME` or `file:PATH`."""
     log_format: LogFormat = LogFormat.TEXT
-    """How the log is written."""
+    """Log format: `text` or `json` (one object per line)."""
 
     redis_prefix: str = ""
-    """Prefix of every key and channel in Redis; empty to share a database with ArchiveBot."""
+    """Prefix of all keys and channels in Redis. Leave it empty to share a database with ArchiveBot."""
 
     drain_time: float = Field(default=20.0, ge=0)
-    """How long requests in flight may still take when the crawl is asked to stop."""
+    """Maximum time for requests in flight to finish when the crawl is stopped."""
     progress_every: float = Field(default=0.0, ge=0)
-    """Time between two progress reports; 0: 1 on a terminal, 10 elsewhere."""
+    """Time between two progress reports; 0: 1 second on a terminal, 10 elsewhere."""
 
     @model_validator(mode="before")
     @classmethod
     def _one_limit_moves_the_others(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Let somebody who sets only the greatest in-flight number not trip over the two defaults."""
+        """Lower the defaults of the other two limits if only a low `inflight_max` is set."""
         ceiling = given.get("inflight_max")
         if ceiling is not None and str(ceiling).isdigit():
             start = given.get("inflight_start", min(64, int(ceiling)))
@@ -329,9 +358,9 @@ class CrawlConfig(BaseModel, frozen=True, extra="forbid"):
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Self:
-        """Read the `AMICRAWL_*` keys of *settings*; the others are not looked at.
+        """Read the `AMICRAWL_*` keys of *settings*; other keys are ignored.
 
-        Raises UsageError, naming the setting, for an unknown name or a value that cannot be followed.
+        Raises UsageError, naming the setting, for an unknown name or an invalid value.
         """
         given = {name: value for name, value in settings.items() if name.startswith(PREFIX)}
         known = {PREFIX + field.upper(): field for field in cls.model_fields}
@@ -345,10 +374,10 @@ class CrawlConfig(BaseModel, frozen=True, extra="forbid"):
 
 
 def refuse_near_names(names: Iterable[str], *, known: Container[str]) -> None:
-    """Raise UsageError for one of *names* that is nearly, but not quite, the name of a setting here.
+    """Raise UsageError for one of *names* that is a misspelt name of a setting here.
 
-    *names* are those that a command line gives, and *known* those of settings that others read. A
-    setting under a name that no component reads would be accepted and do nothing.
+    *names* are from a command line; *known* are settings of other components. Scrapy accepts a setting
+    that no component reads, so a misspelt one would have no effect.
     """
     ours = [PREFIX + field.upper() for field in CrawlConfig.model_fields]
     for name in names:
@@ -362,11 +391,11 @@ def refuse_near_names(names: Iterable[str], *, known: Container[str]) -> None:
 
 def _suggestion(name: str, known: list[str]) -> str:
     nearest = difflib.get_close_matches(name, known, n=1)
-    return f" Did you mean {nearest[0]}?" if nearest else " See docs/settings.md for those there are."
+    return f" Did you mean {nearest[0]}?" if nearest else " See docs/settings.md for the list."
 
 
 def _sentence(error: ValidationError) -> str:
-    """Say in one line which settings are wrong and why."""
+    """Return one line that names the invalid settings and the reasons."""
     faults = []
     for fault in error.errors():
         reason = fault["msg"].removeprefix("Value error, ")

@@ -1,4 +1,4 @@
-"""The keys of a crawl file: which table each stands in, what it holds and what it becomes. Pure.
+"""The keys of a crawl file: their tables, values and settings. Pure.
 
 Every key bears the name of the setting or the spider argument that it stands for; tables only group
 them. Kinds follow from the fields of `CrawlConfig`, so that a file and a setting cannot disagree.
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 SEEDS, SITE = "seeds", "site"
 HOST = "host"
-"""The table of what is different for single hosts."""
+"""The table with the settings of single hosts."""
 
 _SETTINGS: dict[str, tuple[str, ...]] = {
     "seeds": ("identity",),
@@ -71,81 +71,83 @@ class Key:
         spiders: tuple[str, ...] = (),
     ) -> None:  # fmt: skip
         self.table = table
-        """The table it stands in; empty for the top of the file."""
+        """The table; empty for the top of the file."""
         self.name = name
         self.kind = kind
         self.meaning = meaning
-        """A sentence; empty for a setting, whose field says it."""
+        """One sentence; empty for a setting, whose field has it as its docstring."""
         self.setting = setting
-        """The setting that it becomes; empty for none."""
+        """The setting that it sets; empty for none."""
         self.spiders = spiders
-        """The spiders that take it as an argument; empty where it is none."""
+        """The spiders that have it as an argument; empty if it is not an argument."""
 
 
 TOP = (
-    Key("", "spider", kind=kinds.choice((SEEDS, SITE)), meaning="What crawls: the list, or the site."),
+    Key("", "spider", kind=kinds.choice((SEEDS, SITE)),
+        meaning="Spider: `seeds` fetches the list, `site` follows links."),
     Key("", "extends", kind=kinds.text_or_texts("a path or a list of paths"),
-        meaning="Files whose keys hold where this one says nothing; of several, the later one wins."),
+        meaning="Files whose keys apply unless this file sets them; later files override earlier ones."),
     Key("", "public", kind=kinds.switch(),
-        meaning="false: the hosts are one's own, and `operator` may be left out."),
+        meaning="`false`: all hosts are your own, and `operator` is optional."),
 )  # fmt: skip
 
 _BOTH = (SEEDS, SITE)
 _ARGUMENTS = (
     Key("seeds", "url", kind=kinds.text_or_texts("an http(s) URL or a list of them"),
-        meaning="Where the site begins; links are followed from there.", spiders=(SITE,)),
+        meaning="Start URLs of the site, from which links are followed.", spiders=(SITE,)),
     Key("seeds", "file", kind=kinds.text("a path or an http(s) address", is_path=True, pattern=r"."),
-        meaning="The seed list; for the spider `site` further URLs to begin with.", spiders=_BOTH),
+        meaning="The seed list; additional start URLs for the spider `site`.", spiders=_BOTH),
     Key("seeds", "format", kind=kinds.choice(("lines", "jsonl", "parquet", "sitemap")),
-        meaning="How the list is written, where its name does not tell.", spiders=_BOTH),
+        meaning="Format of the list, if its name does not show it.", spiders=_BOTH),
     Key("seeds", "strict", kind=kinds.switch(),
-        meaning="End with exit code 7 where a line of the list cannot be used.", spiders=(SEEDS,)),
+        meaning="End with exit code 7 if a line of the list is invalid.", spiders=(SEEDS,)),
     Key("seeds", "depth", kind=kinds.choice(("inf", "shallow")),
-        meaning="All below the directory of each URL, or the page with what it needs alone.",
+        meaning="`inf`: all below the directory of each URL; `shallow`: the page and its requisites.",
         spiders=(SITE,)),
     Key("seeds", "shards", kind=kinds.integer(least=1),
-        meaning="Into how many parts the hosts are divided.", spiders=_BOTH),
+        meaning="Number of parts that the hosts are divided into.", spiders=_BOTH),
     Key("seeds", "shard", kind=kinds.integer(least=0),
-        meaning="Which of them is fetched, from 0.", spiders=_BOTH),
+        meaning="Number of the part to fetch, from 0.", spiders=_BOTH),
     Key("seeds", "processes",
         kind=kinds.text('a number such as "4", or "auto"', pattern=r"^([1-9][0-9]{0,2}|auto)$"),
-        meaning="How many processes crawl, each some of the hosts; auto: one a core.", spiders=_BOTH),
+        meaning="Number of processes, each with a part of the hosts; `auto`: one per core.",
+        spiders=_BOTH),
 )  # fmt: skip
 
 _OTHER_SETTINGS = (
-    Key("request", "user_agent", kind=kinds.text("a text"), setting="USER_AGENT",
-        meaning="The `User-Agent` field, in place of `amicrawl/VERSION (+OPERATOR)`."),
+    Key("request", "user_agent", kind=kinds.text("a string"), setting="USER_AGENT",
+        meaning="`User-Agent`. Default: `amicrawl/VERSION (+OPERATOR)`."),
     Key("request", "fields", kind=kinds.fields(), setting="DEFAULT_REQUEST_HEADERS",
-        meaning="Fields that every request carries, besides and before those of `headers`."),
+        meaning="Header fields of every request; they override those of `headers`."),
 )  # fmt: skip
 
 _SCHEDULE = (
     Key("schedule", "every", kind=kinds.duration(),
-        meaning="How long after its end a finished crawl is due again, for `amicrawl crawl`."),
+        meaning="Time after the end of a finished crawl at which it is due again."),
     Key("schedule", "recrawl", kind=kinds.switch(),
-        meaning="When it is due, ask again in place for what is expected to have changed."),
+        meaning="When the crawl is due, fetch again what has probably changed, in the same directory."),
 )  # fmt: skip
 
 HOST_KEYS: Mapping[str, Key] = {
     key.name: key
     for key in (
         Key(HOST, "delay", kind=kinds.number(least=0),
-            meaning="Least time between the starts of two requests."),
+            meaning="Minimum time between the starts of two requests."),
         Key(HOST, "per_host", kind=kinds.integer(least=1),
-            meaning="Requests that may be in flight at once."),
+            meaning="Maximum number of requests in flight."),
         Key(HOST, "robots", kind=kinds.choice([word.value for word in Robots]),
-            meaning="What its robots.txt decides."),
+            meaning="Use of its robots.txt."),
         Key(HOST, "auth", kind=kinds.reference(),
-            meaning="Where `user:password` is kept, for Basic authentication (RFC 7617)."),
+            meaning="Reference to `user:password`, for Basic authentication (RFC 7617)."),
         Key(HOST, "auth_port", kind=kinds.integer(least=1, most=65535),
-            meaning="The port that `auth` is for; without it, the one of the scheme."),
+            meaning="Port that `auth` is sent to. Default: the port of the scheme."),
         Key(HOST, "allow_plain", kind=kinds.switch(),
-            meaning="true: `auth` is sent over http too, readable by anybody on the way."),
+            meaning="`true`: send `auth` over unencrypted http, too."),
     )
 }  # fmt: skip
-"""What may be said of one host."""
+"""The keys of a table `[host."name"]`."""
 
-# A text of the setting that a crawl file gives a closer look than the field does.
+# Strings that a crawl file checks more closely than the field does.
 _SPECIAL: Mapping[str, Kind] = {
     "cookies": kinds.reference(),
     "webhook_secret": kinds.reference(),
@@ -169,7 +171,7 @@ _SPECIAL: Mapping[str, Kind] = {
 
 
 def _kind_of(name: str, field: FieldInfo) -> Kind:
-    """Return what a file must give for the field *name* of the configuration."""
+    """Return the kind of value of the field *name* of the configuration."""
     if name in _SPECIAL:
         return _SPECIAL[name]
     annotation: Any = field.annotation
@@ -218,23 +220,28 @@ CONFIG_TABLES: Mapping[str, str] = {name: table for table, names in _SETTINGS.it
 
 
 def tables_of(name: str) -> list[str]:
-    """Return the tables that have a key *name*; the empty text is the top of the file."""
+    """Return the tables that have a key *name*; the empty string is the top of the file."""
     return [table for table, key in KEYS if key == name] + ([HOST] if name in HOST_KEYS else [])
 
 
-def meaning_of(key: Key) -> str:
-    """Return the sentence that says what *key* is for."""
-    return key.meaning or _field_sentences()[key.name]
+def description_of(key: Key) -> str:
+    """Return the sentence that describes *key*, on one line."""
+    return key.meaning or setting_description(key.name)
+
+
+def setting_description(field: str) -> str:
+    """Return the docstring of *field* of `CrawlConfig`, on one line."""
+    return _field_docstrings()[field]
 
 
 @cache
-def _field_sentences() -> dict[str, str]:
-    """Return what stands below each field of `CrawlConfig`; read when it is asked for, which is rare."""
+def _field_docstrings() -> dict[str, str]:
+    """Return the docstring of each field of `CrawlConfig`; parsed on first use, which is rare."""
     tree = ast.parse(inspect.getsource(config))
     body = next(n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "CrawlConfig").body
-    sentences = {}
+    docstrings = {}
     for field, below in pairwise(body):
         if isinstance(field, ast.AnnAssign) and isinstance(below, ast.Expr):
             assert isinstance(field.target, ast.Name)
-            sentences[field.target.id] = inspect.cleandoc(ast.literal_eval(below.value))
-    return sentences
+            docstrings[field.target.id] = " ".join(ast.literal_eval(below.value).split())
+    return docstrings

@@ -46,10 +46,10 @@ def number(*, least: float | None = None, above: float | None = None) -> Kind:
 
 def integer(*, least: int | None = None, most: int | None = None) -> Kind:
     """Return the kind of whole numbers from *least* to *most*."""
-    wanted = f"a whole number{_bounds(least, None)}"
+    wanted = f"an integer{_bounds(least, None)}"
     schema = {"type": "integer", **_limits(least, None)}
     if most is not None:
-        wanted = f"a whole number from {least} to {most}"
+        wanted = f"an integer from {least} to {most}"
         schema["maximum"] = most
     return Kind(
         wanted,
@@ -92,7 +92,7 @@ def choice(words: Sequence[str]) -> Kind:
     return Kind(wanted, {"enum": list(words)}, lambda value: isinstance(value, str) and value in words)
 
 
-def text(wanted: str = "a text", *, pattern: str | None = None, is_path: bool = False) -> Kind:
+def text(wanted: str = "a string", *, pattern: str | None = None, is_path: bool = False) -> Kind:
     """Return the kind of texts that *pattern*, if there is one, is found in."""
     schema: dict[str, Any] = {"type": "string"}
     if pattern is not None:
@@ -105,7 +105,7 @@ def text(wanted: str = "a text", *, pattern: str | None = None, is_path: bool = 
     )
 
 
-def texts(wanted: str = "a list of texts", *, is_path: bool = False) -> Kind:
+def texts(wanted: str = "a list of strings", *, is_path: bool = False) -> Kind:
     """Return the kind of lists of texts."""
     return Kind(
         wanted,
@@ -141,7 +141,7 @@ def duration() -> Kind:
 def fields() -> Kind:
     """Return the kind of a table of texts."""
     return Kind(
-        "a table of texts",
+        "a table of strings",
         {"type": "object", "additionalProperties": {"type": "string"}},
         lambda value: (
             isinstance(value, dict) and all(isinstance(entry, str) for entry in value.values())

@@ -10,7 +10,7 @@ import json
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from amicrawl.crawlfile.keys import HOST, HOST_KEYS, KEYS, TABLES, meaning_of
+from amicrawl.crawlfile.keys import HOST, HOST_KEYS, KEYS, TABLES, description_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,7 +29,7 @@ def crawl_file_schema() -> dict[str, Any]:
     }
     hosts = {
         "type": "object",
-        "description": "What is different for single hosts, by host name in quotes.",
+        "description": "Settings of single hosts, by host name in quotes.",
         "additionalProperties": _table(HOST_KEYS.values()),
     }
     top = {key.name: _property(key) for key in KEYS.values() if not key.table}
@@ -61,4 +61,4 @@ def _table(keys: Iterable[Key]) -> dict[str, Any]:
 
 
 def _property(key: Key) -> dict[str, Any]:
-    return {**key.kind.schema, "description": meaning_of(key)}
+    return {**key.kind.schema, "description": description_of(key)}

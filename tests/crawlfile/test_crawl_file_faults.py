@@ -46,7 +46,7 @@ WRONG = [
     ("[politeness]\ndelay = 'fast'", 3, 'delay is "fast", and must be a number, 0 or more.'),
     ("[politeness]\ndelay = -1", 3, "delay is -1, and must be a number, 0 or more."),
     ("[politeness]\ndelay = inf", 3, "delay is inf, and must be a number, 0 or more."),
-    ("[politeness]\nper_host = true", 3, "per_host is true, and must be a whole number, 1 or more."),
+    ("[politeness]\nper_host = true", 3, "per_host is true, and must be an integer, 1 or more."),
     (
         "[politeness]\nrobots = 'obay'",
         3,
@@ -63,7 +63,7 @@ WRONG = [
         3,
         'warc_size is "1KB", and must be bytes, 1024 or more, or a size such as "64MiB".',
     ),
-    ("[scope]\ninclude = 'x'", 3, 'include is "x", and must be a list of texts.'),
+    ("[scope]\ninclude = 'x'", 3, 'include is "x", and must be a list of strings.'),
     ("[scope]\nrequisites = 'no'", 3, 'requisites is "no", and must be true or false.'),
     (
         "[scope]\ninclude = [\n  'a',\n  '(b',\n]",

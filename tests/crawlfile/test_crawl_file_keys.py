@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from hypothesis import strategies as st
 from amicrawl.config import PREFIX, CrawlConfig
 from amicrawl.crawl.arguments import SeedArguments, SiteArguments
 from amicrawl.crawlfile import examine
-from amicrawl.crawlfile.keys import CONFIG_TABLES, HOST, HOST_KEYS, KEYS, Key, meaning_of
+from amicrawl.crawlfile.keys import CONFIG_TABLES, HOST, HOST_KEYS, KEYS, Key
 from amicrawl.crawlfile.schema import crawl_file_schema, schema_text, shipped_schema
 
 PROJECT = Path(__file__).parents[2]
@@ -112,15 +111,3 @@ def test_a_value_fits_a_key_where_it_fits_the_schema(key: Key, value: object) ->
     # JSON has one kind of number, and cannot compare sizes; TOML and the check are stricter there.
     if not whole and not (isinstance(value, str) and least):
         assert key.kind.fits(value) == jsonschema.Draft202012Validator(key.kind.schema).is_valid(value)
-
-
-def test_the_manual_lists_every_key_with_its_table() -> None:
-    """To renew the tables: print what this test compares with."""
-    page = (PROJECT / "docs" / "crawl-files.md").read_text()
-    told = re.findall(r"^\| `([a-z_]+)` \| (.*?) \| (.*?) \|$", page, re.MULTILINE)
-    assert told == [row_of(key) for key in [*KEYS.values(), *HOST_KEYS.values()]]
-
-
-def row_of(key: Key) -> tuple[str, str, str]:
-    """Return the cells of a key's row in the manual."""
-    return key.name, key.kind.wanted, meaning_of(key).replace("\n", " ")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from amicrawl.capture import Failure
-from amicrawl.config import PREFIX, CrawlConfig
 from amicrawl.crawl.tally import STATS
 from amicrawl.errors import ExitCode
 from amicrawl.record import CAPTURES
@@ -28,13 +30,25 @@ def table(page: str, first_heading: str) -> list[list[str]]:
     return rows
 
 
-def test_every_setting_is_documented_with_its_default() -> None:
-    told = {name.strip("`"): default.strip("`") for name, default, _ in table("settings.md", "Setting")}
-    real = {}
-    for name, field in CrawlConfig.model_fields.items():
-        default = field.default
-        real[PREFIX + name.upper()] = repr(default) if default == "" else str(default)
-    assert told == real
+def test_the_tables_of_settings_and_keys_and_the_schema_are_those_of_the_code() -> None:
+    script = PROJECT / ".ci" / "reference.py"
+    done = subprocess.run(
+        [sys.executable, script, "--check"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")
+
+
+def test_a_reference_that_differs_from_the_code_is_named(tmp_path: Path) -> None:
+    for name in (".ci", "docs", "amicrawl"):
+        shutil.copytree(PROJECT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    page = tmp_path / "docs" / "settings.md"
+    page.write_text(
+        page.read_text().replace("| `AMICRAWL_DELAY` | `1.0` |", "| `AMICRAWL_DELAY` | `2.0` |")
+    )
+    command = [sys.executable, str(tmp_path / ".ci" / "reference.py"), "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stdout == "docs/settings.md differs from the code: run `make reference`.\n"
 
 
 def test_every_column_is_documented_in_its_place_with_its_type() -> None:

@@ -1,0 +1,78 @@
+"""Write the reference from the code: tables of settings and of keys of crawl files, and their schema.
+
+    python .ci/reference.py [--check]
+
+With `--check` nothing is written, and the files that differ are named; exit code 1 if there are any.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+from amicrawl.config import PREFIX, CrawlConfig
+from amicrawl.crawlfile.keys import HOST_KEYS, KEYS, Key, description_of, setting_description
+from amicrawl.crawlfile.schema import FILE_NAME, schema_text
+
+ROOT = Path(__file__).resolve().parent.parent
+SETTINGS, CRAWL_FILES = ROOT / "docs" / "settings.md", ROOT / "docs" / "crawl-files.md"
+SCHEMA = ROOT / "amicrawl" / "crawlfile" / FILE_NAME
+
+
+def reference() -> dict[Path, str]:
+    """Return the content that each file of the reference should have."""
+    keys = [*KEYS.values(), *HOST_KEYS.values()]
+    return {
+        SETTINGS: _with_rows(SETTINGS, "Setting", [_setting_rows()]),
+        CRAWL_FILES: _with_rows(CRAWL_FILES, "Key", _by_table(keys)),
+        SCHEMA: schema_text(),
+    }
+
+
+def _with_rows(page: Path, heading: str, tables: list[list[str]]) -> str:
+    """Return *page* with new rows in its first tables whose first heading is *heading*, in order."""
+    left = iter(tables)
+
+    def replaced(head: re.Match[str]) -> str:
+        return head[1] + "".join(f"{row}\n" for row in next(left))
+
+    pattern = re.compile(rf"(^\| {heading} \|.*\n\|[-|]+\n)(?:\|.*\n)*", re.MULTILINE)
+    return pattern.sub(replaced, page.read_text(), count=len(tables))
+
+
+def _setting_rows() -> list[str]:
+    rows = []
+    for name, field in CrawlConfig.model_fields.items():
+        default = repr(field.default) if field.default == "" else str(field.default)
+        text = re.sub(r"`([a-z_]+)`", _setting_for_field, setting_description(name))
+        rows.append(f"| `{PREFIX}{name.upper()}` | `{default}` | {text} |")
+    return rows
+
+
+def _setting_for_field(name: re.Match[str]) -> str:
+    return f"`{PREFIX}{name[1].upper()}`" if name[1] in CrawlConfig.model_fields else name[0]
+
+
+def _by_table(keys: list[Key]) -> list[list[str]]:
+    rows: dict[str, list[str]] = {}
+    for key in keys:
+        row = f"| `{key.name}` | {key.kind.wanted} | {description_of(key)} |"
+        rows.setdefault(key.table, []).append(row)
+    return list(rows.values())
+
+
+def main() -> int:
+    """Write or check the files; return the exit code."""
+    differing = [path for path, text in reference().items() if path.read_text() != text]
+    if "--check" in sys.argv[1:]:
+        for path in differing:
+            print(f"{path.relative_to(ROOT)} differs from the code: run `make reference`.")
+        return int(bool(differing))
+    for path, text in reference().items():
+        path.write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
