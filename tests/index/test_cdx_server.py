@@ -185,16 +185,22 @@ def test_filters_contain_equal_match_and_turn_round(
 
 
 @pytest.mark.parametrize(
-    "expression", ["(a+)+$", "(?:a|aa)+$", "^(([a-z])+.)+[A-Z]([a-z])+$", "(.*)*x", "(a{0,50}){0,50}x"]
+    ("expression", "is_kept"),
+    [("(a+)+$", False), ("(?:a|aa)+$", False), ("^(([a-z])+.)+[A-Z]([a-z])+$", False), ("(.*)*x", True)],
 )
-def test_no_expression_keeps_the_server_busy(expression: str) -> None:
-    """Each of these takes a backtracking engine longer than the test may last."""
-    with contextlib.suppress(UsageError):
-        filter_of(f"~url:{expression}").keeps([Row(line(f"com,example)/{'a' * 5000}!", "2020"))] * 50)
+def test_an_expression_that_backtracking_would_never_end_gets_its_answer(
+    expression: str, is_kept: bool
+) -> None:
+    row = Row(line(f"com,example)/{'a' * 5000}!", "2020"))
+    assert filter_of(f"~url:{expression}").keeps([row] * 50) == [is_kept] * 50
 
 
 @pytest.mark.parametrize(
-    "written", ["", "=", "~url:(", r"~url:(a)\1", "~url:(?=a)", "x" * 1001, "~url:\ud800"]
+    "written",
+    [
+        *("", "=", "~url:(", r"~url:(a)\1", "~url:(?=a)", "~url:(a{0,50}){0,50}x"),
+        *("x" * 1001, "~url:\ud800"),
+    ],
 )
 def test_what_is_no_filter_is_refused(written: str) -> None:
     with pytest.raises(UsageError):
