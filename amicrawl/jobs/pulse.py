@@ -4,7 +4,9 @@ A crawl renews its lease once a second, as long as its event loop turns; a proce
 The pipeline looks at how long the lease is good yet, and so sees the renewals. Until the first one,
 while the crawl starts, the pipeline renews in its place.
 
-Moments are of one monotonic clock, in seconds; the two clocks here and in Redis may differ a little.
+Moments are of one monotonic clock, in seconds. The lease runs by the clock of Redis, which is read at a
+moment between a question and its answer: a renewal is seen where the lease lasts longer than it could
+if the last answer had been given at the last moment, and this one at the first.
 """
 
 from __future__ import annotations
@@ -34,18 +36,20 @@ class Pulse:
         self.heard = now
         """When it was last known to have done so."""
 
-    def looked(self, left: float, now: float) -> None:
-        """Take in that the lease is good for *left* seconds more, or that there is none (0).
+    def looked(self, left: float, asked: float, answered: float) -> None:
+        """Take in that the lease was good for *left* seconds more, or that there was none (0).
+
+        That was so at a moment from *asked* to *answered*.
 
         After a time without a look, because Redis was away or this process stood still, the wait for a
         renewal begins anew: the crawl may have been cut off, too, and tries again with pauses.
         """
-        if self._left is None or now - self._at > self._ttl * PATIENCE:
-            self.begin_anew(now)
-        elif left > max(self._left - (now - self._at), 0.0) + _TOLERANCE:
+        if self._left is None or asked - self._at > self._ttl * PATIENCE:
+            self.begin_anew(answered)
+        elif left > max(self._left - (asked - self._at), 0.0) + _TOLERANCE:
             self.has_begun = True
-            self.heard = now
-        self._left, self._at = left, now
+            self.heard = answered
+        self._left, self._at = left, answered
 
     def could_not_look(self, now: float) -> None:
         """Take in that Redis did not answer: so the crawl may not have reached it either."""
@@ -59,7 +63,7 @@ class Pulse:
             self._started = now
 
     def renewed(self, now: float) -> None:
-        """Take in that the pipeline has renewed the lease in the place of the crawl."""
+        """Take in that the pipeline has renewed the lease in the place of the crawl, by *now*."""
         self._left, self._at, self._own = self._ttl, now, now
 
     def is_our_turn(self, now: float) -> bool:

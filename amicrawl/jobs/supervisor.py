@@ -190,22 +190,24 @@ class Supervisor(ABC, Generic[Unit]):
     def _watch(self, now: float) -> None:
         """See whether the crawls renew their leases, and whether their units are still ours."""
         watched = [attempt for attempt in self.attempts if not attempt.has_ended]
+        asked = self._clock()
         looks = self._claims.look([attempt.claim.unit for attempt in watched])
+        answered = self._clock()
         for attempt, (claim, left) in zip(watched, looks, strict=True):
             if claim is not None and not _is_same(claim, attempt.claim):
                 attempt.is_lost, attempt.is_waiting = True, False
                 attempt.kill("its claim is another owner's now")
                 continue
             # Without a claim, Redis was emptied: the crawl of a job has as long to write it again.
-            attempt.pulse.looked(left.total_seconds(), now)
+            attempt.pulse.looked(left.total_seconds(), asked, answered)
             if claim is not None:
                 self._held(attempt, now)
                 if attempt.is_busy or attempt.pulse.is_our_turn(now):
                     self._claims.renew(claim.unit, claim.token, self._lease, beats=1)
-                    attempt.pulse.renewed(now)
+                    attempt.pulse.renewed(self._clock())
             if attempt.is_waiting:
                 self._begin(attempt)
-            if attempt.is_running and attempt.pulse.is_hung(now):
+            if attempt.is_running and attempt.pulse.is_hung(answered):
                 attempt.kill("it has not renewed its lease: it hangs, or does not reach Redis")
 
     def _act_on_signals(self) -> None:

@@ -62,7 +62,7 @@ def test_a_day_of_outages_counts_no_crash_and_has_every_page_once(
     redis_server: RedisServer, tmp_path: Path
 ) -> None:
     store, data, log = connect({"REDIS_URL": redis_server.url}), tmp_path / "data", tmp_path / "log"
-    site = Site(PAGES, pause=1.0)
+    site = Site(PAGES, quickly=0)
     with RawServer(site.answer) as web:
         hosts = [f"http://127.0.0.{n}:{web.port}" for n in range(1, JOBS + 1)]
         idents = [submit(store, f"{host}/") for host in hosts]
@@ -110,7 +110,7 @@ def test_a_day_of_outages_counts_no_crash_and_has_every_page_once(
                 time.sleep(STANDS_STILL)
                 for process in frozen:
                     process.resume()
-                site.pause = 0.2
+                site.hurry()
                 done = lambda: all(raw(store).hget(ident, "finished_at") for ident in idents)  # noqa: E731
                 until(done, seconds=300, log=log)
                 for each in (second, third):

@@ -59,13 +59,13 @@ def raw(store: JobStore) -> Any:
 def test_a_crawl_that_renews_is_alive_and_one_that_stops_to_is_hung() -> None:
     pulse = Pulse(30, 0)
     for second in range(1, 20):
-        pulse.looked(29.9, second)
+        pulse.looked(29.9, second, second)
     assert pulse.has_begun
     assert not pulse.is_our_turn(19)
     for second in range(20, 41):
-        pulse.looked(29.9 - (second - 19), second)
+        pulse.looked(29.9 - (second - 19), second, second)
         assert not pulse.is_hung(second)
-    pulse.looked(29.9 - 23, 42)
+    pulse.looked(29.9 - 23, 42, 42)
     assert pulse.is_hung(42)
 
 
@@ -74,36 +74,58 @@ def test_until_a_crawl_renews_itself_the_pipeline_does_for_a_while() -> None:
     now = 0.0
     while not pulse.is_hung(now):
         now += 1
-        pulse.looked(30 - (now - pulse._own), now)
+        pulse.looked(30 - (now - pulse._own), now, now)
         if pulse.is_our_turn(now):
             pulse.renewed(now)
         assert not pulse.has_begun, "our own renewals are not taken for the crawl's"
     assert 60 < now <= 62
 
 
+@pytest.mark.parametrize("slow", [0.0, 0.4, 3.0])
+def test_our_own_renewals_are_not_taken_for_the_crawls_however_slowly_redis_answers(slow: float) -> None:
+    """Of every few calls one takes long, in which the machine does something else."""
+    now, renewed_at = 0.0, 0.0
+    pulse = Pulse(8, now)
+    for turn in range(40):
+        now += 1
+        asked = now
+        now += slow * (turn % 3 == 0)
+        left = max(8 - (now - renewed_at), 0.0)
+        now += slow * (turn % 5 == 0)
+        pulse.looked(left, asked, now)
+        if pulse.is_our_turn(now):
+            now += slow * (turn % 2)
+            renewed_at = now
+            now += slow * (turn % 4 == 0)
+            pulse.renewed(now)
+        assert not pulse.has_begun
+    pulse.looked(7.9, now + 1.5, now + 1.5)
+    assert pulse.has_begun
+
+
 @pytest.mark.parametrize("pause", [1, 5, 30])
 def test_no_crawl_is_taken_for_hung_because_redis_did_not_answer(pause: int) -> None:
     """However long the last pause was between two tries to look."""
     pulse = Pulse(30, 0)
-    pulse.looked(29.9, 2)
+    pulse.looked(29.9, 2, 2)
     assert pulse.has_begun
     for second in range(3, 200, pause):
         pulse.could_not_look(second)
-    pulse.looked(0, 230)
+    pulse.looked(0, 230, 230)
     assert not pulse.is_hung(230)
-    pulse.looked(0, 250)
+    pulse.looked(0, 250, 250)
     assert not pulse.is_hung(250)
-    pulse.looked(0, 253)
+    pulse.looked(0, 253, 253)
     assert pulse.is_hung(253)
 
 
 def test_no_crawl_is_taken_for_hung_because_its_pipeline_stood_still() -> None:
     pulse = Pulse(30, 0)
-    pulse.looked(29.9, 2)
-    pulse.looked(0, 90)
+    pulse.looked(29.9, 2, 2)
+    pulse.looked(0, 90, 90)
     assert not pulse.is_hung(90)
     starting = Pulse(30, 0, startup=60)
-    starting.looked(0, 90)
+    starting.looked(0, 90, 90)
     assert not starting.is_hung(90)
 
 
