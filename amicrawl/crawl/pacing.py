@@ -1,25 +1,39 @@
 """Pacing: everything that decides when a host may be asked, put together for one crawl.
 
-    released    turn at the address, share of the bandwidth     `admit`
+    released    the gate starts                                 `enter`, or the frontier's `next`
+    admitted    turn at the address, share of the bandwidth     `admit`
     dialled     the delays begin                                `departs`
     sent        the delays begin again                          `departs`
-    answered    what came is told to address and bandwidth      `arrived`
-    over        pace of the host, and its gate                  `left`
+    received    address and bandwidth learn from the capture    `arrived`
+    over        pace of the host, and its gate                  `left`, `end`
 
-The rules are those of the politeness room; here they are told what happened.
+The rules are those of the politeness room. No other module of this room changes a gate.
+
+Addresses have lines of their own, since a crawl knows hosts by their names:
+
+    row handed out -> address known? -- no --> looked up by the politeness middleware
+                          | yes
+                          '-- open --> sent; else it goes back to the frontier, and its host's gate is
+                                       held until it is called
+
+A name has the address that was dialled for it last. A literal is its own. Behind a proxy no address is
+known, and none is gated.
 """
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from math import inf
 from typing import TYPE_CHECKING
 
-from amicrawl.crawl.addresses import AddressPace
 from amicrawl.crawl.overrides import Overrides
+from amicrawl.fetch.guard import literal
 from amicrawl.politeness import Gates, HostPace, PaceRules
+from amicrawl.politeness.addresses import AddressGates
 from amicrawl.politeness.bandwidth import Bandwidth
 from amicrawl.politeness.pace import is_busy
 from amicrawl.politeness.timeouts import AdaptiveTimeout
+from amicrawl.urls import Refused, fetchable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,9 +42,11 @@ if TYPE_CHECKING:
     from amicrawl.config import CrawlConfig
     from amicrawl.crawl.decision import Ticket
     from amicrawl.politeness import HostBreaker
-    from amicrawl.urls import Refused, UrlKey
+    from amicrawl.urls import UrlKey
 
 
+_MOST_NAMES = 100_000
+_LEAST_PATIENCE = 0.25
 _JITTER = 1.0
 """Seconds by which a delay may be longer than it says without another reason."""
 
@@ -66,8 +82,12 @@ class Pacing:
         """Return the moment from which anything may be released; it may be long past."""
         return -inf if self.bandwidth is None else self.bandwidth.total_opens_at()
 
+    def may_start(self, host: int, now: float) -> bool:
+        """Tell whether the gate of *host* is open at *now*."""
+        return self.gates.may_start(host, now)
+
     def enter(self, ticket: Ticket, now: float) -> None:
-        """Enter the gate of the host of *ticket*; it is not asked, as some requests must go ahead."""
+        """Start a request at the gate of the host of *ticket*, open or not: some must go ahead."""
         assert ticket.host is not None
         self.gates.start(ticket.host, now)
         ticket.started = now
@@ -196,3 +216,75 @@ def pace_rules(config: CrawlConfig) -> PaceRules:
         back_off_ceiling=config.backoff_max,
         retry_after_cap=config.retry_after_max,
     )
+
+
+class AddressPace:
+    """The pace of addresses: what is known of names, and the hosts that stand in line.
+
+    Memory follows the names that were asked last, at most 100,000 of them, and the hosts in line.
+    """
+
+    def __init__(self, delay: float, gates: Gates, breaker: HostBreaker) -> None:
+        """Ask an address every *delay* seconds at most; the hosts in line are held in *gates*."""
+        # A host that is called comes with its next row, as soon as the frontier has got to it.
+        self._lines = AddressGates(delay, patience=max(2 * delay, _LEAST_PATIENCE))
+        self._gates = gates
+        self._breaker = breaker
+        self._known: OrderedDict[str, str] = OrderedDict()
+        self._stands: dict[int, str] = {}
+        """The address in whose line a host stands, one for each host."""
+
+    def address_of(self, url: str) -> str | None:
+        """Return the address that *url* leads to, as far as that is known."""
+        authority = _authority(url)
+        address = self._known.get(authority)
+        if address is None:
+            target = fetchable(url)
+            if not isinstance(target, Refused) and (address := literal(target.host)) is not None:
+                self._know(authority, address)
+        return address
+
+    def learn(self, url: str, address: str) -> None:
+        """Note that *url* led to *address*."""
+        authority = _authority(url)
+        if self._known.get(authority) != address:
+            self._know(authority, address)
+
+    def enter(self, address: str, host: int, now: float) -> bool:
+        """Start a request of *host* at *address*; or return False and hold it until it is called."""
+        if self._lines.enter(address, host, now):
+            return True
+        stands = self._stands.setdefault(host, address)
+        if stands != address:
+            # One line is enough: when it is called there, all of its rows come again.
+            self._lines.leave(address, host, now)
+        self._gates.hold(host)
+        return False
+
+    def start(self, address: str, now: float) -> None:
+        """Note a request to *address* at *now* that cannot wait for a turn."""
+        self._lines.start(address, now)
+
+    def call(self, now: float) -> None:
+        """Let go of the hosts whose turn it is at *now*."""
+        while hosts := self._lines.called(now):
+            for host in hosts:
+                address = self._stands.pop(host, "")
+                self._gates.let_go(host, now)
+                if self._breaker.is_open(host) or now < self._gates.opens_at(host) < inf:
+                    self._lines.leave(address, host, now)
+
+    def next_moment(self) -> float | None:
+        """Return the moment at which `call` may let a host go; None while no host is in line."""
+        return self._lines.next_moment()
+
+    def _know(self, authority: str, address: str) -> None:
+        self._known[authority] = address
+        if len(self._known) > _MOST_NAMES:
+            self._known.popitem(last=False)
+
+
+def _authority(url: str) -> str:
+    # A crawl does this for every page; the urls room knows more than that, and takes ten times as long.
+    parts = url.split("/", 3)
+    return parts[2] if len(parts) > 2 else ""

@@ -46,7 +46,7 @@ class Parking:
         self._count += 1
 
     def next(self, now: float) -> Request | None:
-        """Enter a gate that is open at *now* (monotonic seconds) and return the first in its queue."""
+        """Return the first in the queue of a host whose gate is open at *now* (monotonic seconds)."""
         # A scan over at most as many hosts as there are places: a heap would hold moments that the
         # gates have moved since.
         host = next((host for host in self._queues if self._gates.may_start(host, now)), None)
@@ -58,7 +58,6 @@ class Parking:
         if queue:
             # Back at the end, so that hosts take turns.
             self._queues[host] = queue
-        self._gates.start(host, now)
         return request
 
     def next_moment(self) -> float | None:

@@ -248,9 +248,8 @@ class FrontierScheduler(BaseScheduler):
             key = self._run.key_of(request.url)
             if isinstance(key, Refused):
                 return request
-            ticket = request.meta[TICKET] = Ticket(key.host)
-            if self._run.gates.may_start(key.host, now):
-                self._run.pacing.enter(ticket, now)
+            request.meta[TICKET] = Ticket(key.host)
+            if self._run.pacing.may_start(key.host, now):
                 if self._admit_beside(request, now):
                     return request
             else:
@@ -258,9 +257,9 @@ class FrontierScheduler(BaseScheduler):
         return None
 
     def _admit_beside(self, request: Request, now: float) -> bool:
-        """Let *request*, whose host's gate was entered, go; or have it wait for its address."""
+        """Let *request*, whose host's gate is open, go; or have it wait for its address."""
         ticket = self._ticket_of(request)
-        ticket.started = now
+        self._run.pacing.enter(ticket, now)
         if self._run.pacing.admit(ticket, request.url, now):
             return True
         assert ticket.host is not None

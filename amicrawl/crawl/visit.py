@@ -188,7 +188,7 @@ class Visit:
             return STOPPED
         if dispatch is not None and capture.failure is not None:
             outcome = evidence(capture)
-            if self._frontier.will_retry(dispatch, outcome):
+            if self._frontier.decide(dispatch, outcome) is Settled.AGAIN:
                 ticket.outcome = outcome
                 return Decision(Course.AGAIN_LATER, str(capture.failure))
         item = CaptureItem(
@@ -273,11 +273,12 @@ class Visit:
         Where no further attempt follows, that is; else False, and nothing changes.
         """
         assert ticket.dispatch is not None
-        if ticket.outcome is None or self._frontier.will_retry(ticket.dispatch, ticket.outcome):
+        dispatch, outcome = ticket.dispatch, ticket.outcome
+        if outcome is None or self._frontier.decide(dispatch, outcome) is Settled.AGAIN:
             return False
         now = self._clock()
         self._pacing.left(ticket, now)
-        self._frontier.land(ticket.dispatch.key, now)
+        self._frontier.land(dispatch.key, now)
         return True
 
     def settle(self, ticket: Ticket) -> Settled:

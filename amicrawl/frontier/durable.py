@@ -220,9 +220,10 @@ class DurableFrontier:
         taken = self._queue.take(now)
         return None if taken is None else self._hand_out(taken.number, skip=taken.skip)
 
-    def will_retry(self, dispatch: Dispatch, outcome: Outcome) -> bool:
-        """Tell, and thereby decide, whether *dispatch* is to be handed out again after *outcome*."""
-        return self._decide(self._flights.at(dispatch.key), outcome)
+    def decide(self, dispatch: Dispatch, outcome: Outcome) -> Settled:
+        """Decide whether *dispatch* is handed out again after *outcome*."""
+        again = self._decide(self._flights.at(dispatch.key), outcome)
+        return Settled.AGAIN if again else Settled.DONE
 
     def settle(self, key: UrlKey, outcome: Outcome, now: float) -> Settled:
         """Note what came of the row in flight at *key*.

@@ -38,12 +38,12 @@ class Frontier(Protocol):
     def next(self, now: float) -> Dispatch | None:
         """Hand out the row that comes next, or None where nothing may start at *now*."""
 
-    def will_retry(self, dispatch: Dispatch, outcome: Outcome) -> bool:
-        """Tell whether *dispatch* is to be handed out again after *outcome*.
+    def decide(self, dispatch: Dispatch, outcome: Outcome) -> Settled:
+        """Decide whether *dispatch*, which is in flight, is handed out again after *outcome*.
 
-        This decides it: `settle` with an outcome of the same status, failure and `answered` keeps to
-        it, whatever happens between. So the crawl can ask first and leave out of the index what is not
-        the last attempt. The row must be in flight.
+        The evidence for its host counts here, once. `settle` with an outcome of the same status, failure
+        and `answered` keeps to the decision, whatever happens between: the crawl leaves an attempt that
+        is not the last out of the index.
         """
 
     def settle(self, key: UrlKey, outcome: Outcome, now: float) -> Settled:

@@ -357,20 +357,20 @@ def test_the_decision_to_try_again_is_kept_whatever_happens_before_it_is_settled
     dispatch = take(world, 0.0)
     for _ in range(6):
         world.limit.lost()
-    assert world.frontier.will_retry(dispatch, silence)
+    assert world.frontier.decide(dispatch, silence) is Settled.AGAIN
     for _ in range(100):
         world.limit.answered()
     assert not world.limit.congested
-    assert world.frontier.will_retry(dispatch, silence)
+    assert world.frontier.decide(dispatch, silence) is Settled.AGAIN
     assert world.frontier.settle(dispatch.key, silence, 0.0) is Settled.AGAIN
 
 
-def test_asking_whether_to_try_again_counts_the_failure_once(make: Make) -> None:
+def test_deciding_again_counts_the_failure_once(make: Make) -> None:
     world = make(threshold=2)
     world.frontier.offer(offer(1, 1))
     dispatch = take(world, 0.0)
     for _ in range(3):
-        assert not world.frontier.will_retry(dispatch, NO_NAME)
+        assert world.frontier.decide(dispatch, NO_NAME) is Settled.DONE
     assert world.frontier.settle(dispatch.key, NO_NAME, 0.0) is Settled.DONE
     assert not world.breaker.is_open(1)
 
@@ -387,7 +387,7 @@ def test_a_row_is_settled_or_released_once_and_only_when_in_flight(make: Make) -
     with pytest.raises(AmicrawlError, match="is not in flight"):
         world.frontier.release(dispatch.key, 0.0)
     with pytest.raises(AmicrawlError, match="is not in flight"):
-        world.frontier.will_retry(dispatch, RESET)
+        world.frontier.decide(dispatch, RESET)
 
 
 def test_the_counts_say_where_every_row_stands(make: Make) -> None:

@@ -137,14 +137,14 @@ class History(RuleBasedStateMachine):
         return [row for row in self.rows.values() if row.flight is not None]
 
     @precondition(lambda self: self.flights())
-    @rule(choice=st.integers(0, 10), outcome=st.sampled_from(OUTCOMES), ask_first=st.booleans())
-    def settle(self, choice: int, outcome: Outcome, ask_first: bool) -> None:
+    @rule(choice=st.integers(0, 10), outcome=st.sampled_from(OUTCOMES), decides_first=st.booleans())
+    def settle(self, choice: int, outcome: Outcome, decides_first: bool) -> None:
         row = self.flights()[choice % len(self.flights())]
         assert row.flight is not None
         host = row.offer.key.host
-        again = self.frontier.will_retry(row.flight, outcome) if ask_first else None
+        decided = self.frontier.decide(row.flight, outcome) if decides_first else None
         settled = self.frontier.settle(row.offer.key, outcome, self.now)
-        assert again is None or again is (settled is Settled.AGAIN)
+        assert decided in {None, settled}
         self.lifted[host] |= self.world.breaker.is_open(host)
         if settled is Settled.DONE:
             del self.rows[row.offer.key]

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import ast
 from math import inf
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from loopback import PROJECT
 
 from amicrawl.config import CrawlConfig, Identity, Robots
-from amicrawl.crawl.addresses import AddressPace
 from amicrawl.crawl.decision import Ticket
 from amicrawl.crawl.overrides import Overrides
-from amicrawl.crawl.pacing import Pacing
+from amicrawl.crawl.pacing import AddressPace, Pacing
 from amicrawl.errors import UsageError
 from amicrawl.frontier import Outcome
 from amicrawl.politeness import Gates, HostBreaker
 from amicrawl.urls import Refused, url_key
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from amicrawl.urls import UrlKey
 
 A, B, C = 1, 2, 3
@@ -211,3 +214,22 @@ def test_the_address_of_a_name_is_what_was_dialled_last_and_a_literal_is_its_own
     assert addresses.address_of("https://[::1]:8443/") == "::1"
     for odd in ("", "http:", "about:blank", "http:///"):
         assert addresses.address_of(odd) is None
+
+
+CHANGES = {"start", "end", "hold", "let_go", "withdraw", "put_off", "keep_shut", "set_delay", "change"}
+
+
+def changers_of_gates(room: Path) -> set[str]:
+    """Return the modules of *room* with a call such as `self._gates.start(...)`."""
+    found = set()
+    for path in room.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                gates = ast.unparse(node.func.value).rpartition(".")[2]
+                if gates.lstrip("_") == "gates" and node.func.attr in CHANGES | {"probe"}:
+                    found.add(path.name)
+    return found
+
+
+def test_one_module_of_the_crawl_changes_gates() -> None:
+    assert changers_of_gates(PROJECT / "amicrawl" / "crawl") == {"pacing.py"}

@@ -14,11 +14,12 @@ def request(name: str) -> Request:
     return Request(f"http://example.com/{name}")
 
 
-def names(parking: Parking, now: float) -> list[str]:
-    """Take everything that may start at *now*."""
+def names(parking: Parking, gates: Gates, now: float) -> list[str]:
+    """Take and start everything that may start at *now*."""
     taken = []
     while (found := parking.next(now)) is not None:
         taken.append(found.url.rpartition("/")[2])
+        gates.start(A if taken[-1].startswith("a") else B, now)
     return taken
 
 
@@ -28,9 +29,9 @@ def test_a_request_waits_for_the_gate_of_its_host() -> None:
     gates.end(A, 1.0)
     parking = Parking(gates)
     parking.add(A, request("a"))
-    assert names(parking, 9.9) == []
+    assert names(parking, gates, 9.9) == []
     assert parking.next_moment() == 10.0
-    assert names(parking, 10.0) == ["a"]
+    assert names(parking, gates, 10.0) == ["a"]
 
 
 def test_hosts_take_turns_and_keep_their_order() -> None:
@@ -38,7 +39,7 @@ def test_hosts_take_turns_and_keep_their_order() -> None:
     parking = Parking(gates)
     for host, name in ((A, "a1"), (A, "a2"), (B, "b1"), (B, "b2")):
         parking.add(host, request(name))
-    assert names(parking, 0.0) == ["a1", "b1", "a2", "b2"]
+    assert names(parking, gates, 0.0) == ["a1", "b1", "a2", "b2"]
     assert len(parking) == 0
 
 
@@ -47,10 +48,10 @@ def test_only_an_end_opens_a_gate_with_a_request_in_flight() -> None:
     parking = Parking(gates)
     parking.add(A, request("a1"))
     parking.add(A, request("a2"))
-    assert names(parking, 0.0) == ["a1"]
+    assert names(parking, gates, 0.0) == ["a1"]
     assert parking.next_moment() is None
     gates.end(A, 1.0)
-    assert names(parking, 1.0) == ["a2"]
+    assert names(parking, gates, 1.0) == ["a2"]
 
 
 def test_it_is_full_at_its_number_of_places_and_gives_everything_back() -> None:

@@ -22,7 +22,7 @@ from contract.frontiers import durable as durable_frontier
 from contract.frontiers import make_world, offer
 
 from amicrawl.capture import Failure
-from amicrawl.crawl.addresses import AddressPace
+from amicrawl.crawl.pacing import AddressPace
 from amicrawl.frontier import Outcome, Settled
 from amicrawl.politeness.pace import HostPace, PaceRules
 
