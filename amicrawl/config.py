@@ -88,7 +88,7 @@ class TlsPolicy(StrEnum):
 
 
 class LogFormat(StrEnum):
-    """Format of the log."""
+    """Format of the log and of progress reports."""
 
     TEXT = "text"
     JSON = "json"
@@ -319,7 +319,7 @@ class CrawlConfig(BaseModel, frozen=True, extra="forbid"):
     webhook_secret: str = ""
     """Key that signs webhook requests, as a reference: `env:NAME` or `file:PATH`."""
     log_format: LogFormat = LogFormat.TEXT
-    """Log format: `text` or `json` (one object per line)."""
+    """Format of the log and of progress reports: `text` or `json` (one object per line)."""
 
     redis_prefix: str = ""
     """Prefix of all keys and channels in Redis. Leave it empty to share a database with ArchiveBot."""

@@ -5,11 +5,14 @@ with `-s NAME=VALUE`.
 """
 
 import gc
+import os
 
 # Scrapy, its commands and the spiders are imported next: half a million objects that stay. Python's
 # collector would look through them again and again.
 gc.set_threshold(100_000, 20, 20)
 
+# Without a terminal, programs read what is written: the log and the reports of progress as JSON lines.
+AMICRAWL_LOG_FORMAT = "text" if os.isatty(2) else "json"
 ADDONS = {"amicrawl.crawl.addon.ArchiveAddon": 300}
 BOT_NAME = "amicrawl"
 COMMANDS_MODULE = "amicrawl.crawl.commands"

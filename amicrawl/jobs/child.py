@@ -9,6 +9,7 @@ the log is still in the file.
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import os
 import signal
@@ -35,8 +36,6 @@ LONGEST_LINE = 8192
 
 _BLOCK = 65536
 _LAST_WAIT = 2.0
-_FOR_PROGRAMS = '{"event": '
-"""How lines begin that a crawl prints for programs; the record has their figures."""
 _REMEMBERED = 5
 
 
@@ -122,13 +121,10 @@ class Child:
 
     def _tell(self, line: bytes, counted: _Second) -> None:
         text = line[:LONGEST_LINE].decode("utf-8", "replace").rstrip()
-        if not text:
-            return
-        if text.startswith(_FOR_PROGRAMS):
-            return
-        self.last_lines.append(text)
-        if counted.has_room(self._told):
-            self._told(text)
+        for sentence in messages(text):
+            self.last_lines.append(sentence)
+            if counted.has_room(self._told):
+                self._told(sentence)
 
     def _opened(self) -> IO[bytes] | None:
         try:
@@ -151,6 +147,26 @@ class Child:
             logger.warning("%s cannot be written: %s", self._console, error)
             return None
         return self._opened()
+
+
+def messages(line: str) -> list[str]:
+    """Return what *line*, as a crawl prints it, says to people; none for a report of figures.
+
+    Of JSON lines that is the message with its level, or the notes at the end; any other line is itself.
+    """
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return [line] if line else []
+    if not isinstance(found, dict):
+        return [line]
+    if "message" in found:
+        level = f"{found['level']}: " if "level" in found else ""
+        return f"{level}{found['message']}".splitlines()
+    if "event" not in found:
+        return [line]
+    notes = found.get("notes")
+    return [str(note) for note in notes] if isinstance(notes, list) else []
 
 
 class _Second:

@@ -333,7 +333,7 @@ def test_two_crawls_cannot_have_one_directory(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("every", ["0.2"])
-def test_away_from_a_terminal_progress_is_a_json_line(tmp_path: Path, every: str) -> None:
+def test_away_from_a_terminal_every_line_is_json(tmp_path: Path, every: str) -> None:
     with RawServer(lambda _: page(b"ok"), pause=0.3) as server:
         seeds = write_lines(tmp_path / "s.txt", [f"{server.url}/{n}" for n in range(6)])
         done = crawl(
@@ -341,7 +341,7 @@ def test_away_from_a_terminal_progress_is_a_json_line(tmp_path: Path, every: str
             tmp_path / "out",
             settings={"AMICRAWL_PROGRESS_EVERY": every, "AMICRAWL_PER_HOST": "1"},
         )
-    told = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
+    told = [json.loads(line) for line in done.stderr.splitlines()]
     assert len(told) >= 3
     assert told[-1]["event"] == "finished"
     assert told[-1]["rows"] == 6

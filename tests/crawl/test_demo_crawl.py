@@ -45,10 +45,9 @@ def index(out: Path) -> list[dict[str, Any]]:
 def test_the_crawl_ends_well_and_says_what_came(crawled: Crawled) -> None:
     _, done = crawled
     assert done.returncode == 0, done.stderr
-    lines = done.stderr.strip().splitlines()
-    assert "pages/s" in lines[-2]
-    assert lines[-2].startswith("done in ")
-    assert lines[-1].endswith("ami-out")
+    lines = [json.loads(line) for line in done.stderr.splitlines()]
+    assert (lines[-1]["event"], lines[-1]["reason"]) == ("finished", "finished")
+    assert lines[-1]["directory"].endswith("ami-out")
     assert "Traceback" not in done.stderr
 
 

@@ -135,7 +135,7 @@ def test_a_port_that_is_taken_is_a_sentence_before_anything_is_fetched(tmp_path:
         )
         assert not server.requests
     assert done.returncode == ExitCode.USAGE
-    assert f"amicrawl: Metrics cannot be served on 127.0.0.1 port {server.port}: " in done.stderr
+    assert f"Metrics cannot be served on 127.0.0.1 port {server.port}: " in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "out").exists()
 

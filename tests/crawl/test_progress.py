@@ -1,4 +1,4 @@
-"""Progress: when the screen speaks, and what it says of what is left to do."""
+"""Reports of a crawl: in which format, when, and what they say of what is left to do."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from amicrawl.capture import Failure
+from amicrawl.config import CrawlConfig, LogFormat
 from amicrawl.crawl.resumed import CAPTURED, WITHHELD_ADDRESS, Resumed
 from amicrawl.crawl.tally import Tally
 from amicrawl.crawl.watching.progress import Progress
@@ -20,18 +21,24 @@ if TYPE_CHECKING:
 class Screen:
     """A `Progress` over a crawl of which only what it looks at is there."""
 
-    def __init__(self, *, settings: dict[str, str] | None = None, **run: Any) -> None:
+    def __init__(
+        self,
+        *,
+        settings: dict[str, str] | None = None,
+        log_format: LogFormat = LogFormat.TEXT,
+        **run: Any,
+    ) -> None:
         self._heard: list[Callable[..., None]] = []
         self._at_shutdown: list[Callable[[], None]] = []
         self.stream = io.StringIO()
         self.counts: dict[str, int] = {}
         self.run = SimpleNamespace(
             **{
-                "config": SimpleNamespace(progress_every=60.0, directory="out"),
+                "config": CrawlConfig(progress_every=60.0, out="out", log_format=log_format),
                 "clock": lambda: 5.0,
                 "tally": Tally(seeds_ended=True),
                 "resumed": Resumed(),
-                "spec": SimpleNamespace(recrawl_before=None, resumes=False),
+                "spec": SimpleNamespace(recrawl_before=None, resumes=False, asked={"file": "seeds.txt"}),
                 "limit": SimpleNamespace(limit=64),
                 "waiting": 0,
                 "later": 0,
@@ -78,7 +85,8 @@ def test_a_crawl_that_never_opened_leaves_the_word_to_its_error() -> None:
 
 
 def test_a_finished_crawl_ends_with_its_summary_and_its_place() -> None:
-    _, summary, place = Screen().close("finished")
+    begin, summary, place = Screen().close("finished")
+    assert begin == "crawling seeds.txt: a request every 1 s to a host, robots.txt is obeyed, into out"
     assert summary.startswith("done in 0s | 0 ok, ")
     assert place == "output in out"
 
@@ -86,10 +94,22 @@ def test_a_finished_crawl_ends_with_its_summary_and_its_place() -> None:
 def test_a_process_that_ends_before_its_crawl_has_closed_says_what_was_left() -> None:
     """So it is after a second signal."""
     said = Screen(waiting=2).close("")
-    assert [json.loads(said[0])["reason"], *said[1:2]] == [
-        "shutdown",
-        "stopped (shutdown) with 2 URLs not fetched",
-    ]
+    assert said[1] == "stopped (shutdown) with 2 URLs not fetched"
+
+
+def test_every_line_is_json_where_the_log_is() -> None:
+    (line,) = Screen(log_format=LogFormat.JSON, waiting=2).close("shutdown")
+    ended = json.loads(line)
+    assert (ended["event"], ended["reason"], ended["directory"]) == ("finished", "shutdown", "out")
+    assert ended["notes"] == ["stopped (shutdown) with 2 URLs not fetched"]
+
+
+def test_a_resumed_crawl_says_so_in_the_format_of_the_log() -> None:
+    found = Resumed(found=True, done=3, pending=1)
+    first, last = Screen(log_format=LogFormat.JSON, resumed=found).close("finished")
+    assert (json.loads(first)["event"], json.loads(first)["done"]) == ("resumed", 3)
+    assert json.loads(last)["event"] == "finished"
+    assert Screen(resumed=found).close("finished")[1].startswith("resuming: 3 URLs done")
 
 
 def test_a_stopped_crawl_counts_what_waits_in_the_frontier_and_beside_it() -> None:
@@ -109,10 +129,13 @@ def test_where_the_queue_beside_is_kept_nothing_is_said_to_be_lost() -> None:
 
 
 def test_a_crawl_whose_hosts_all_have_to_wait_says_for_how_long() -> None:
-    assert json.loads(Screen(waiting=1).close("shutdown")[0])["next_in"] == 60.0
-    soon = SimpleNamespace(next_moment=lambda now: now + 1)
-    assert json.loads(Screen(waiting=1, frontier=soon).close("shutdown")[0])["next_in"] is None
-    assert json.loads(Screen().close("finished")[0])["next_in"] is None
+    def next_in(**run: Any) -> object:
+        (line,) = Screen(log_format=LogFormat.JSON, **run).close("shutdown")
+        return json.loads(line)["next_in"]
+
+    assert next_in(waiting=1) == 60.0
+    assert next_in(waiting=1, frontier=SimpleNamespace(next_moment=lambda now: now + 1)) is None
+    assert next_in() is None
 
 
 def test_of_a_list_that_was_not_read_to_its_end_the_rest_is_told() -> None:
@@ -140,7 +163,7 @@ def test_a_crawl_with_nothing_due_says_why_and_what_to_type() -> None:
         "to fetch what is captured again: `amicrawl recrawl out`",
         "to have the others asked for again: `amicrawl frontier retry out`",
     ]
-    early = Screen(resumed=found, spec=SimpleNamespace(recrawl_before=0, resumes=False)).close(
+    early = Screen(resumed=found, spec=SimpleNamespace(recrawl_before=0, resumes=False, asked={})).close(
         "finished"
     )
     assert "`amicrawl recrawl out --before 2100-01-01`" in early[4]
@@ -149,10 +172,14 @@ def test_a_crawl_with_nothing_due_says_why_and_what_to_type() -> None:
 
 
 def test_why_no_answers_came_is_told_to_people_and_programs() -> None:
-    screen = Screen()
-    for why in (Failure.ROBOTS_DENIED, Failure.ADDRESS_REFUSED, Failure.ADDRESS_REFUSED):
-        screen.fail(why)
-    said = screen.close("finished")
-    assert json.loads(said[0])["failures"] == {"address-refused": 2, "robots-denied": 1}
+    def closed(log_format: LogFormat) -> list[str]:
+        screen = Screen(log_format=log_format)
+        for why in (Failure.ROBOTS_DENIED, Failure.ADDRESS_REFUSED, Failure.ADDRESS_REFUSED):
+            screen.fail(why)
+        return screen.close("finished")
+
+    (line,) = closed(LogFormat.JSON)
+    assert json.loads(line)["failures"] == {"address-refused": 2, "robots-denied": 1}
+    said = closed(LogFormat.TEXT)
     assert said[1] == "no answer: 2 address-refused, 1 robots-denied"
     assert "AMICRAWL_ALLOW_PRIVATE" in said[2]

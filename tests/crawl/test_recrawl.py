@@ -149,7 +149,7 @@ def test_a_directory_without_a_frontier_is_refused(tmp_path: Path) -> None:
     done = recrawl(tmp_path / "nothing")
     assert done.returncode == ExitCode.INPUT
     assert "holds no frontier" in done.stderr
-    assert "done in" not in done.stderr
+    assert "finished" not in done.stderr
     assert not (tmp_path / "nothing").exists()
 
 

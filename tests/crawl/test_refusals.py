@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 from typing import TYPE_CHECKING
@@ -21,8 +22,9 @@ if TYPE_CHECKING:
 def one_line(stderr: str) -> str:
     """Return what amicrawl said of its end; there must be one such line and no traceback."""
     assert "Traceback" not in stderr, stderr
-    (line,) = [line for line in stderr.splitlines() if line.startswith("amicrawl: ")]
-    return line
+    (line,) = [line for line in map(json.loads, stderr.splitlines()) if line.get("event") == "failed"]
+    message: str = line["message"]
+    return message
 
 
 def test_a_missing_seed_file(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.timeout(600)
 """A dozen processes one after the other, each of which takes seconds to start on a busy machine."""
 
 HERE = ("-s", "AMICRAWL_ALLOW_PRIVATE=127.0.0.0/8")
-QUICK = ("--delay", "0", *HERE)
+QUICK = ("--delay", "0", "-s", "AMICRAWL_LOG_FORMAT=text", *HERE)
 
 
 class Site:

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, cast
 from scrapy.commands import crawl
 from scrapy.exceptions import UsageError as ScrapyUsageError
 
+from amicrawl.config import PREFIX
 from amicrawl.crawl.run import RunHolder
+from amicrawl.crawl.watching.screen import fault_line
 from amicrawl.errors import AmicrawlError, ExitCode
 
 if TYPE_CHECKING:
@@ -57,7 +59,8 @@ def _conclude(crawler: Crawler, task: asyncio.Task[None]) -> int:
     run = holder.run if holder is not None else None
     fault = error if isinstance(error, AmicrawlError) else (run.fault if run is not None else None)
     if fault is not None:
-        sys.stderr.write(f"amicrawl: {fault}\n")
+        log_format = crawler.settings.get(f"{PREFIX}LOG_FORMAT")
+        sys.stderr.write(fault_line(str(fault), exit_code=fault.exit_code, log_format=log_format))
         return fault.exit_code
     if error is not None:
         raise error

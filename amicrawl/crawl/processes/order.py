@@ -1,4 +1,4 @@
-"""The order of a crawl by several processes: made of its arguments, carried out by the parent."""
+"""The order of a crawl by several processes: made of its arguments, executed by the parent."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from pydantic import BaseModel
 
-from amicrawl.config import PREFIX, CrawlConfig
+from amicrawl.config import PREFIX, CrawlConfig, LogFormat
 from amicrawl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ class Order(BaseModel, frozen=True):
     stop_time: float = 0.0
     drain_time: float = 20.0
     progress_every: float = 0.0
+    log_format: LogFormat = LogFormat.TEXT
     fresh: bool = False
 
 
@@ -63,7 +64,8 @@ def become_parent(
             "runs a crawler has only its own process. Leave it away, or start the command."
         )
     order = Order(
-        command=sys.orig_argv,
+        # The standard error of a process is a pipe: only the parent knows whether there is a terminal.
+        command=[*sys.orig_argv, "-s", f"{PREFIX}LOG_FORMAT={config.log_format}"],
         directory=directory.absolute(),
         processes=arguments.count,
         prefix=config.warc_prefix,
@@ -74,6 +76,7 @@ def become_parent(
         stop_time=config.stop_time,
         drain_time=config.drain_time,
         progress_every=config.progress_every,
+        log_format=config.log_format,
         fresh=arguments.fresh,
     )
     line = [sys.executable, "-P", "-m", _PARENT, order.model_dump_json()]

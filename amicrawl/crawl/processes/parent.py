@@ -27,6 +27,7 @@ from amicrawl.crawl.processes.order import Order
 from amicrawl.crawl.processes.screen import Screen
 from amicrawl.crawl.processes.specification import FOLDER, LARGEST_MESSAGE, SPECIFICATION, Specification
 from amicrawl.crawl.tally import CLASSES, Tally
+from amicrawl.crawl.watching.screen import fault_line
 from amicrawl.disk import DirectoryLock, Disk
 from amicrawl.errors import AmicrawlError, ExitCode, UsageError
 
@@ -208,7 +209,7 @@ class Parent:
         stream = child.process.stderr
         with suppress(ValueError):
             while line := await stream.readline():
-                self._screen.say(line.decode("utf-8", "replace").rstrip("\n"))
+                self._screen.pass_on(line.decode("utf-8", "replace").rstrip("\n"))
 
     def _hear(self, child: Child, said: dict[str, Any]) -> None:
         kind = said["t"]
@@ -345,11 +346,12 @@ def main(arguments: Sequence[str]) -> int:
         order.directory.mkdir(parents=True, exist_ok=True)
         return asyncio.run(Parent(_spooled(order)).run())
     except AmicrawlError as error:
-        sys.stderr.write(f"amicrawl: {error}\n")
-        return error.exit_code
+        fault, code = str(error), error.exit_code
     except OSError as error:
-        sys.stderr.write(f"amicrawl: {error}. Make room, or check the directory, and start again.\n")
-        return ExitCode.OUTPUT
+        fault = f"{error}. Make room, or check the directory, and start again."
+        code = ExitCode.OUTPUT
+    sys.stderr.write(fault_line(fault, exit_code=code, log_format=order.log_format))
+    return code
 
 
 def _spooled(order: Order) -> Order:

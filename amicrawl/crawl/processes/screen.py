@@ -8,7 +8,8 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from amicrawl.crawl.watching.screen import Moment, live_lines, report, summary
+from amicrawl.config import LogFormat
+from amicrawl.crawl.watching.screen import Moment, live_lines, report, status_line, summary
 from amicrawl.terminal import LiveLines
 
 if TYPE_CHECKING:
@@ -25,7 +26,8 @@ class Screen:
         self._order = order
         self._stream = sys.stderr
         self._lines = LiveLines(self._stream)
-        self._on_terminal = self._lines.is_watched
+        self._as_json = order.log_format is LogFormat.JSON
+        self._on_terminal = self._lines.is_watched and not self._as_json
         self.every = order.progress_every or (1.0 if self._on_terminal else 10.0)
         self._started = time.monotonic()
         self._last = (self._started, 0, 0)
@@ -35,8 +37,12 @@ class Screen:
         """Seconds since the start."""
         return time.monotonic() - self._started
 
-    def say(self, line: str) -> None:
-        """Print *line* above the progress."""
+    def say(self, sentence: str) -> None:
+        """Print *sentence*, one of the parent's own."""
+        self.pass_on(json.dumps({"event": "note", "message": sentence}) if self._as_json else sentence)
+
+    def pass_on(self, line: str) -> None:
+        """Print *line*, of a log, above the progress."""
         self._lines.clear()
         self._write(f"{line}\n")
 
@@ -59,16 +65,29 @@ class Screen:
             paused_by=tuple(sorted({name for each in told for name in each["paused"]})),
             is_stopping=bool(reason) and reason != "finished",
         )
-        if self._on_terminal:
+        if self._as_json:
+            self._write(json.dumps(report(tally, moment) | {"processes": len(facts)}) + "\n")
+        elif self._on_terminal:
             self._lines.show(*live_lines(tally, moment, ascii_only=self._lines.is_ascii))
         else:
-            self._write(json.dumps(report(tally, moment) | {"processes": len(facts)}) + "\n")
+            self._write(status_line(tally, moment) + "\n")
 
     def end(self, tally: Tally, reason: str) -> None:
         """Print the summary."""
-        stopped = "" if reason == "finished" else f"stopped ({reason}); the same command continues\n"
-        where = f"output in {self._order.directory}"
-        self.say(f"{stopped}{summary(tally, self.elapsed)}\n{where}")
+        where = self._order.directory
+        notes = [] if reason == "finished" else [f"stopped ({reason}); the same command continues"]
+        if not self._as_json:
+            self.pass_on("\n".join([*notes, summary(tally, self.elapsed), f"output in {where}"]))
+            return
+        ended = {
+            "event": "finished",
+            "elapsed": round(self.elapsed, 1),
+            "reason": reason,
+            "directory": str(where),
+            "notes": notes,
+            **tally.as_dict(),
+        }
+        self._write(json.dumps(ended) + "\n")
 
     def _write(self, text: str) -> None:
         with suppress(OSError):

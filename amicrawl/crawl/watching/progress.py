@@ -1,4 +1,7 @@
-"""The screen: lines written over on a terminal, else a JSON line every 10 s; a summary at the end."""
+"""Reports on a crawl that runs: rewritten lines on a terminal, else prose or JSON lines; then a summary.
+
+`AMICRAWL_LOG_FORMAT` decides for the log and for the reports, so that standard error has one format.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Self, TextIO, cast
 from scrapy import signals
 from scrapy.exceptions import NotConfigured
 
+from amicrawl.config import LogFormat
 from amicrawl.crawl.run import Run, run_of
 from amicrawl.crawl.watching.busy_hosts import BusyHosts
 from amicrawl.crawl.watching.screen import (
@@ -23,6 +27,7 @@ from amicrawl.crawl.watching.screen import (
     reasons,
     report,
     start_line,
+    status_line,
     summary,
     unreached,
 )
@@ -38,7 +43,7 @@ if TYPE_CHECKING:
 _HOSTS = 4
 """Hosts that a terminal shows."""
 _LONG = 2.0
-"""Seconds of waiting for hosts from which on they are told."""
+"""Seconds of waiting for hosts from which on a report has them."""
 
 
 def _before_shutdown(act: Callable[[], None]) -> None:
@@ -48,7 +53,7 @@ def _before_shutdown(act: Callable[[], None]) -> None:
 
 
 class Progress:
-    """Tells on *stream* how the crawl goes."""
+    """Writes to *stream* how the crawl goes."""
 
     def __init__(
         self,
@@ -58,14 +63,15 @@ class Progress:
         stream: TextIO,
         at_shutdown: Callable[[Callable[[], None]], None] = _before_shutdown,
     ) -> None:
-        """*at_shutdown* has something done when the process is to end, also where no spider closes."""
+        """*at_shutdown* registers what runs before the process ends, also where no spider closes."""
         self._crawler = crawler
         self._run = run
         self._stream = stream
         self._at_shutdown = at_shutdown
         self._lines = LiveLines(stream)
         self._busy = BusyHosts(run)
-        self._on_terminal = self._lines.is_watched
+        self._as_json = run.config.log_format is LogFormat.JSON
+        self._on_terminal = self._lines.is_watched and not self._as_json
         self._every = run.config.progress_every or (1.0 if self._on_terminal else 10.0)
         self._timer: asyncio.TimerHandle | None = None
         self._started = run.clock()
@@ -92,14 +98,14 @@ class Progress:
         if self._on_terminal:
             for handler in logging.getLogger().handlers:
                 handler.addFilter(self._make_room)
-            self._write(start_line(run.config, asked=run.spec.asked) + "\n")
         resumed = run.resumed
-        if not resumed.found:
+        if self._as_json:
+            if resumed.found:
+                self._write(json.dumps({"event": "resumed", **asdict(resumed)}) + "\n")
             return
-        if self._on_terminal:
+        self._write(start_line(run.config, asked=run.spec.asked) + "\n")
+        if resumed.found:
             self._write(resumed.sentence() + "\n")
-        else:
-            self._write(json.dumps({"event": "resumed", **asdict(resumed)}) + "\n")
 
     def _make_room(self, _: logging.LogRecord) -> bool:
         """Take our lines away before a log line is written; all of these are."""
@@ -113,17 +119,18 @@ class Progress:
     def _tick(self) -> None:
         self._timer = asyncio.get_running_loop().call_later(self._every, self._tick)
         moment = self._moment()
-        if self._on_terminal:
+        if self._as_json:
+            self._write(json.dumps(report(self._run.tally, moment)) + "\n")
+        elif self._on_terminal:
             hosts = self._busy.longest_waiting(most=_HOSTS)
             ascii_only = self._lines.is_ascii
             self._lines.show(*live_lines(self._run.tally, moment, hosts, ascii_only=ascii_only))
         else:
-            self._write(json.dumps(report(self._run.tally, moment)) + "\n")
+            self._write(status_line(self._run.tally, moment) + "\n")
 
     def _closed(self, reason: str) -> None:
         if self._timer is None:
-            # It never opened: the sentence that the process ends with says why, and nothing was done.
-            # Or all was told already.
+            # It never opened: the process ends with a sentence that says why. Or this was called before.
             return
         self._timer.cancel()
         self._timer = None
@@ -131,15 +138,23 @@ class Progress:
         for handler in logging.getLogger().handlers:
             handler.removeFilter(self._make_room)
         self._lines.clear()
-        if not self._on_terminal:
-            ended = {"event": "finished", "stopping": False, "reason": reason}
-            last = {**report(self._run.tally, self._moment()), **ended}
-            self._write(json.dumps({**last, "failures": dict(self._failures.most_common())}) + "\n")
-        where = f"output in {self._run.config.directory}\n"
-        self._write(self._left_over(reason) + summary(self._run.tally, elapsed) + "\n" + where)
+        notes = self._left_over(reason)
+        where = self._run.config.directory
+        if not self._as_json:
+            self._write(f"{notes}{summary(self._run.tally, elapsed)}\noutput in {where}\n")
+            return
+        ended = {
+            "event": "finished",
+            "stopping": False,
+            "reason": reason,
+            "failures": dict(self._failures.most_common()),
+            "directory": str(where),
+            "notes": notes.splitlines(),
+        }
+        self._write(json.dumps(report(self._run.tally, self._moment()) | ended) + "\n")
 
     def _left_over(self, reason: str) -> str:
-        """Say, in a line each, what is left to do, and how."""
+        """Return, in a line each, what is left to do, and how."""
         run = self._run
         note = ""
         if reason != "finished":
@@ -200,7 +215,7 @@ class Progress:
         )
 
     def _next_in(self, now: float) -> float | None:
-        """Return in how many seconds there is a host to ask; None where that need not be told."""
+        """Return in how many seconds a host may be asked; None where a report need not say so."""
         run = self._run
         if run.paused or run.stopping or self._crawler.engine.downloader.active or not run.waiting:
             return None

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from amicrawl.capture import Failure
-from amicrawl.config import Robots
+from amicrawl.config import LogFormat, Robots
 from amicrawl.crawl.resumed import CAPTURED, DENIED, WITHHELD_ADDRESS
 from amicrawl.terminal import bar, counted, harmless, human_size
 
@@ -134,6 +135,13 @@ def report(tally: Tally, moment: Moment) -> dict[str, object]:
         "next_in": None if moment.next_in is None else round(moment.next_in, 1),
         **tally.as_dict(),
     }
+
+
+def fault_line(fault: str, *, exit_code: int, log_format: object) -> str:
+    """Return the line that a crawl that failed ends with, in the format of the others."""
+    if log_format == LogFormat.JSON:
+        return json.dumps({"event": "failed", "exit_code": exit_code, "message": fault}) + "\n"
+    return f"amicrawl: {fault}\n"
 
 
 def summary(tally: Tally, elapsed: float) -> str:
