@@ -1,4 +1,4 @@
-"""Checkpoints: a copy of a crawl that runs, in a bucket, for the case that its machine never comes back.
+"""Checkpoints: the state of a crawl in a bucket, from which another machine resumes it.
 
     BUCKET/BASE.checkpoint-0/part-000...        frontier, index, crawl.json; one object a file
     BUCKET/BASE.checkpoint-0/checkpoint.json    their names, sizes and SHA-256, written last
@@ -6,7 +6,8 @@
 
 What is copied is what a crawl that was killed at that moment would have left, open WARC files apart:
 its files only grow, or are replaced by others of other names. So the next owner resumes it as it would
-resume a killed one. Pages whose records were not yet in a sealed WARC file are fetched again; sealed
+resume a killed one. The same form carries the sealed state of a partition (`sharing/shipping.py`).
+Pages whose records were not yet in a sealed WARC file are fetched again; sealed
 ones are in BUCKET/BASE, where the crawl itself has copied them (`shelf.py`).
 """
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -52,35 +54,48 @@ def checkpoint_path(base: str, slot: int) -> str:
     return f"{base}.checkpoint-{slot}"
 
 
-def save(directory: Path, url: str, *, disk: Disk, stopped: Callable[[], bool], serial: int = 0) -> int:
+def save(
+    directory: Path,
+    url: str,
+    *,
+    disk: Disk,
+    stopped: Callable[[], bool],
+    serial: int = 0,
+    files: Callable[[Path], list[str]] | None = None,
+    is_read_back: bool = False,
+) -> int:
     """Copy the crawl in *directory*, which may run, to the path at *url*; return how many bytes.
 
-    *serial* tells, for those who keep it nowhere else, which of two checkpoints is the newer one.
+    *serial* orders two checkpoints where nothing else does. *files* lists what is copied; without it,
+    frontier and index. With *is_read_back*, every object is read again and compared.
 
     Raises AmicrawlError where that fails, or *stopped* says so; then what was there is no longer whole.
     """
+    names = files or _crawl_files
     bucket = open_bucket(url, disk=disk)
-    with _told(bucket):
+    with _explained(bucket):
         # While it is being replaced, nobody may take it for whole.
         bucket.write(LIST_NAME, iter([b"{}"]), size=2)
         for _ in range(_TRIES):
             try:
-                files = [
+                copied = [
                     _copied(bucket, directory, name, f"part-{number:03d}", stopped)
-                    for number, name in enumerate(_names(directory))
+                    for number, name in enumerate(names(directory))
                 ]
             except _Changed:
                 continue
-            content = orjson.dumps({"format": FORMAT, "serial": serial, "files": files})
+            if is_read_back:
+                _read_back(bucket, copied)
+            content = orjson.dumps({"format": FORMAT, "serial": serial, "files": copied})
             bucket.write(LIST_NAME, iter([content]), size=len(content))
-            return sum(file["size"] for file in files)
+            return sum(file["size"] for file in copied)
     raise OutputError(f"{directory} changes too fast to be copied.")
 
 
 def serial_of(url: str, *, disk: Disk) -> int:
     """Return the serial of the whole checkpoint at *url*; -1 where there is none."""
     bucket = open_bucket(url, disk=disk)
-    with _told(bucket):
+    with _explained(bucket):
         try:
             serial = _read(bucket).get("serial", 0)
         except OutputError:
@@ -91,7 +106,7 @@ def serial_of(url: str, *, disk: Disk) -> int:
 def restore_checkpoint(directory: Path, url: str, *, disk: Disk) -> None:
     """Put what lies at *url* into *directory*; raises AmicrawlError where it is not whole."""
     bucket = open_bucket(url, disk=disk)
-    with _told(bucket):
+    with _explained(bucket):
         for file in _listed(bucket):
             path = directory / file["name"]
             with explained(path.parent, "made"):
@@ -102,15 +117,34 @@ def restore_checkpoint(directory: Path, url: str, *, disk: Disk) -> None:
                 raise OutputError(f"{file['name']} in {bucket.url} is not what was copied there.")
 
 
-def _names(directory: Path) -> list[str]:
-    """Return what is to be copied, in this order: what is read later knows at least as much."""
+def frontier_files(directory: Path) -> list[str]:
+    """Return the files of the frontier in *directory*, the superblock first; raises OutputError.
+
+    In this order, what is read later knows at least as much.
+    """
     with explained(directory, "read"):
         frontier = [path.name for path in (directory / "frontier").iterdir()]
-        index = [path.name for path in directory.iterdir() if _INDEX.fullmatch(path.name)]
     # The superblock names snapshots that stay until it has been replaced twice.
     kept = sorted(name for name in frontier if _FRONTIER.fullmatch(name))
     kept.sort(key=lambda name: name != "super")
-    return [*(f"frontier/{name}" for name in kept), *sorted(index)]
+    return [f"frontier/{name}" for name in kept]
+
+
+def _crawl_files(directory: Path) -> list[str]:
+    frontier = frontier_files(directory)
+    with explained(directory, "read"):
+        return frontier + sorted(
+            path.name for path in directory.iterdir() if _INDEX.fullmatch(path.name)
+        )
+
+
+def _read_back(bucket: Bucket, files: list[dict[str, Any]]) -> None:
+    for file in files:
+        sha256 = hashlib.sha256()
+        for block in bucket.blocks(file["part"]):
+            sha256.update(block)
+        if sha256.hexdigest() != file["sha256"]:
+            raise OSError(f"{file['part']} did not arrive as it was sent")
 
 
 def _copied(
@@ -192,15 +226,10 @@ def is_fetched(bucket: Bucket, name: str, path: Path, *, size: int, sha256: str,
     return is_whole
 
 
-class _told:  # noqa: N801  # used as a function
-    """Turns an OSError of a store into an OutputError."""
-
-    def __init__(self, bucket: Bucket) -> None:
-        self._url = bucket.url
-
-    def __enter__(self) -> None:
-        """Do nothing."""
-
-    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        if isinstance(error, OSError):
-            raise OutputError(f"{self._url} cannot be used: {error}.") from error
+@contextmanager
+def _explained(bucket: Bucket) -> Iterator[None]:
+    """Turn an OSError of a store into an OutputError."""
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(f"{bucket.url} cannot be used: {error}.") from error

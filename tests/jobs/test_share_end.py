@@ -370,7 +370,7 @@ def test_a_partition_stays_with_the_machine_that_has_its_directory(store: JobSto
     assert share.take("b", data="machine b") == Nothing("none", away=1)
     assert share.take("b", data="machine b", place="file:///x") == Nothing("none", away=1)
     again = taken(share, data="machine a")
-    assert not again.fetch
+    assert not again.shipped
 
 
 def test_what_was_shipped_goes_to_whoever_can_fetch_it(store: JobStore) -> None:
@@ -378,17 +378,17 @@ def test_what_was_shipped_goes_to_whoever_can_fetch_it(store: JobStore) -> None:
     one = taken(share, data="machine a")
     share.release(0, one.token, Ended.ENDED, place="file:///x")
     two = taken(share, "b", data="machine b", place="file:///x")
-    assert two.fetch
+    assert two.shipped == str(one.token)
     # It died before it had fetched: what was shipped is still the truth.
     store.client.delete(share.keys.lease(0))
     three = taken(share, "c", data="machine c", place="file:///x")
-    assert three.fetch
+    assert three.shipped == str(one.token)
     assert Claims(store).settle("model.p0", three.token, store="machine c", place="")
     assert not Claims(store).settle("model.p0", two.token, store="machine b", place="")
     store.client.delete(share.keys.lease(0))
     # From here on what lies there is behind the truth.
     assert share.take("b", data="machine b", place="file:///x") == Nothing("none", away=1)
-    assert not taken(share, "c", data="machine c", place="file:///x").fetch
+    assert not taken(share, "c", data="machine c", place="file:///x").shipped
 
 
 def test_who_has_more_than_a_fair_share_gives_one_up_to_who_asks(store: JobStore) -> None:

@@ -11,10 +11,11 @@ from faulty_disks import FaultyDisk, KilledError
 
 from amicrawl.config import Identity
 from amicrawl.disk import Disk
-from amicrawl.errors import AmicrawlError, InputError, OutputError
+from amicrawl.errors import AmicrawlError, OutputError
 from amicrawl.frontier import DurableFrontier, LivePartition, Offer, Outcome, Source
 from amicrawl.frontier.state import IDENTITY
-from amicrawl.jobs.sharing.shipping import MANIFEST, Shipper
+from amicrawl.jobs.checkpoint import LIST_NAME
+from amicrawl.jobs.sharing.shipping import fetch, ship, shipped_to
 from amicrawl.politeness import Gates, HostBreaker, InflightLimit
 from amicrawl.seed import Seed
 from amicrawl.urls import UrlKey, url_key
@@ -45,29 +46,26 @@ def state_of(directory: Path) -> dict[str, bytes]:
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """A place with a partition that was shipped there."""
+    """A directory to which a partition was shipped."""
     written(tmp_path / "a", STATE)
     written(tmp_path / "a", {"ami-00000.warc.gz": b"captures", "captures.parquet": b"rows"})
-    shipper(tmp_path / "place").ship(7, tmp_path / "a")
+    ship(tmp_path / "a", (tmp_path / "place").as_uri(), disk=Disk())
     return tmp_path / "place"
 
 
-def shipper(place: Path, disk: Disk | None = None) -> Shipper:
-    return Shipper(f"file://{place}", "crawl", disk=disk or Disk(), machine="a")
+def fetched(place: Path, directory: Path, disk: Disk | None = None) -> None:
+    directory.mkdir(exist_ok=True)
+    fetch(directory, place.as_uri(), disk=disk or Disk())
 
 
-def manifest(place: Path) -> dict[str, Any]:
-    said: dict[str, Any] = json.loads((place / "crawl-part-007" / MANIFEST).read_bytes())
+def listed(place: Path) -> dict[str, Any]:
+    said: dict[str, Any] = json.loads((place / LIST_NAME).read_bytes())
     return said
 
 
 def test_what_was_shipped_arrives_and_captures_stay(place: Path, tmp_path: Path) -> None:
-    shipper(place).fetch(7, tmp_path / "b")
+    fetched(place, tmp_path / "b")
     assert state_of(tmp_path / "b") == STATE
-    said = manifest(place)
-    assert said["machine"] == "a"
-    assert said["directory"] == str(tmp_path / "a")
-    assert {each["name"] for each in said["captures"]} == {"ami-00000.warc.gz", "captures.parquet"}
 
 
 def test_what_was_there_before_makes_place(place: Path, tmp_path: Path) -> None:
@@ -75,40 +73,57 @@ def test_what_was_there_before_makes_place(place: Path, tmp_path: Path) -> None:
         tmp_path / "b",
         {"frontier/snap-1.meguri": b"old", "outbox": b"old", "ami-00003.warc.gz": b"mine"},
     )
-    shipper(place).fetch(7, tmp_path / "b")
+    fetched(place, tmp_path / "b")
     assert state_of(tmp_path / "b") == STATE | {"ami-00003.warc.gz": b"mine"}
 
 
-def test_an_older_version_is_not_mixed_with_a_newer_one(place: Path, tmp_path: Path) -> None:
-    (tmp_path / "a" / "frontier" / "log-3").unlink()
-    written(tmp_path / "a", {"frontier/snap-4.meguri": b"newer"})
-    shipper(place).ship(7, tmp_path / "a")
-    shipper(place).fetch(7, tmp_path / "b")
-    found = state_of(tmp_path / "b")
-    assert found["frontier/snap-4.meguri"] == b"newer"
-    assert "frontier/log-3" not in found
+def test_each_owner_ships_to_a_path_of_its_own(tmp_path: Path) -> None:
+    """One that was frozen, and ships when it wakes, spoils nothing that its successor has shipped."""
+    (tmp_path / "place").mkdir()
+    urls = [shipped_to((tmp_path / "place").as_uri(), "crawl", 7, token) for token in ("5", "6")]
+    written(tmp_path / "a", STATE)
+    written(tmp_path / "c", {"frontier/super": b"newer", "outbox": b"newer\n"})
+    for name, url in (("c", urls[1]), ("a", urls[0])):
+        ship(tmp_path / name, url, disk=Disk())
+    (tmp_path / "b").mkdir()
+    fetch(tmp_path / "b", urls[1], disk=Disk())
+    assert state_of(tmp_path / "b") == {"frontier/super": b"newer", "outbox": b"newer\n"}
+
+
+def test_what_does_not_arrive_as_it_was_sent_is_not_shipped(tmp_path: Path) -> None:
+    written(tmp_path / "a", STATE)
+
+    class LyingDisk(Disk):
+        """A store that loses the end of what it is given, and says it has it."""
+
+        def write(self, descriptor: int, block: bytes | memoryview) -> int:
+            super().write(descriptor, bytes(block)[:-1])
+            return len(block)
+
+    with pytest.raises(OutputError, match="did not arrive"):
+        ship(tmp_path / "a", (tmp_path / "place").as_uri(), disk=LyingDisk())
 
 
 def test_a_damaged_object_changes_nothing_here(place: Path, tmp_path: Path) -> None:
     written(tmp_path / "b", {"frontier/snap-1.meguri": b"mine"})
-    for said in manifest(place)["files"]:
-        path = place / said["key"]
+    for said in listed(place)["files"]:
+        path = place / said["part"]
         whole = path.read_bytes()
         for damaged in (whole[:-1] if whole else b"x", whole + b"x", b"x" * len(whole) + b"y"):
             path.write_bytes(damaged)
-            with pytest.raises(InputError, match="not what was shipped"):
-                shipper(place).fetch(7, tmp_path / "b")
+            with pytest.raises(OutputError, match="not what was copied"):
+                fetched(place, tmp_path / "b")
             assert state_of(tmp_path / "b" / "frontier") == {"snap-1.meguri": b"mine"}
         path.write_bytes(whole)
 
 
 def test_every_cut_of_the_manifest_is_refused(place: Path, tmp_path: Path) -> None:
-    path = place / "crawl-part-007" / MANIFEST
+    path = place / LIST_NAME
     whole = path.read_bytes()
     for cut in range(0, len(whole), 7):
         path.write_bytes(whole[:cut])
-        with pytest.raises(InputError):
-            shipper(place).fetch(7, tmp_path / "b")
+        with pytest.raises(OutputError):
+            fetched(place, tmp_path / "b")
 
 
 @pytest.mark.parametrize(
@@ -121,9 +136,9 @@ def test_every_cut_of_the_manifest_is_refused(place: Path, tmp_path: Path) -> No
         {"name": ".ssh"},
         {"name": "outbox\n"},
         {"name": 7},
-        {"key": "../../../etc/passwd"},
-        {"key": "/etc/hostname"},
-        {"key": None},
+        {"part": "../../../etc/passwd"},
+        {"part": "/etc/hostname"},
+        {"part": None},
         {"size": "7"},
         {"sha256": "short"},
     ],
@@ -131,17 +146,17 @@ def test_every_cut_of_the_manifest_is_refused(place: Path, tmp_path: Path) -> No
 def test_names_that_lead_elsewhere_are_refused(
     place: Path, tmp_path: Path, said: dict[str, Any]
 ) -> None:
-    whole = manifest(place)
+    whole = listed(place)
     whole["files"][0] |= said
-    (place / "crawl-part-007" / MANIFEST).write_text(json.dumps(whole))
-    with pytest.raises(InputError):
-        shipper(place).fetch(7, tmp_path / "b")
+    (place / LIST_NAME).write_text(json.dumps(whole))
+    with pytest.raises(OutputError):
+        fetched(place, tmp_path / "b")
     assert not (tmp_path / "evil").exists()
 
 
 def test_a_partition_that_was_never_shipped_cannot_be_fetched(place: Path, tmp_path: Path) -> None:
     with pytest.raises(OutputError):
-        shipper(place).fetch(8, tmp_path / "b")
+        fetched(tmp_path / "elsewhere", tmp_path / "b")
 
 
 def test_a_real_frontier_goes_on_where_it_was(tmp_path: Path) -> None:
@@ -153,9 +168,8 @@ def test_a_real_frontier_goes_on_where_it_was(tmp_path: Path) -> None:
             dispatch = frontier.next(0.0)
             assert dispatch is not None
             frontier.settle(dispatch.key, Outcome(status=200), 0.0)
-    (tmp_path / "place").mkdir()
-    shipper(tmp_path / "place").ship(7, tmp_path / "a")
-    shipper(tmp_path / "place").fetch(7, tmp_path / "b")
+    ship(tmp_path / "a", (tmp_path / "place").as_uri(), disk=Disk())
+    fetched(tmp_path / "place", tmp_path / "b")
     with opened(tmp_path / "b") as frontier:
         assert len(frontier) == 500
         assert not any(map(frontier.offer, offers))
@@ -190,22 +204,18 @@ def test_wherever_the_disk_fails_the_old_partition_or_the_new_one_is_whole(
     old = {"frontier/snap-1.meguri": b"old"}
     written(tmp_path / "b", old)
     with contextlib.suppress(KilledError):
-        shipper(place, FaultyDisk(fatal, killed=True)).fetch(7, tmp_path / "b")
+        fetched(place, tmp_path / "b", FaultyDisk(fatal, killed=True))
     # The fetch is done again by whoever takes the partition next.
-    shipper(place).fetch(7, tmp_path / "b")
+    fetched(place, tmp_path / "b")
     assert state_of(tmp_path / "b") == STATE
 
 
 @pytest.mark.parametrize("fatal", range(1, 40, 3))
-def test_wherever_shipping_fails_the_version_before_can_be_fetched(
-    place: Path, tmp_path: Path, fatal: int
-) -> None:
-    written(tmp_path / "a", {"outbox": b"newer\n"})
-    try:
-        shipper(place, FaultyDisk(fatal)).ship(7, tmp_path / "a")
-    except AmicrawlError:
-        expected = STATE
-    else:
-        expected = STATE | {"outbox": b"newer\n"}
-    shipper(place).fetch(7, tmp_path / "b")
-    assert state_of(tmp_path / "b") in (expected, STATE | {"outbox": b"newer\n"})
+def test_wherever_shipping_fails_nothing_half_shipped_is_fetched(tmp_path: Path, fatal: int) -> None:
+    written(tmp_path / "a", STATE)
+    with contextlib.suppress(AmicrawlError):
+        ship(tmp_path / "a", (tmp_path / "place").as_uri(), disk=FaultyDisk(fatal))
+    with contextlib.suppress(AmicrawlError):
+        fetched(tmp_path / "place", tmp_path / "b")
+    if (tmp_path / "b" / "frontier").exists():
+        assert state_of(tmp_path / "b") == STATE

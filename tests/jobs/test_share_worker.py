@@ -21,7 +21,6 @@ from amicrawl.jobs.sharing.giving import SeedGiver
 from amicrawl.jobs.sharing.letter import links_in
 from amicrawl.jobs.sharing.share import ATTEMPTS, NEXT, Share, Taken
 from amicrawl.jobs.sharing.share_record import ShareRecord, checked_name
-from amicrawl.jobs.sharing.shipping import Shipper
 from amicrawl.jobs.sharing.worker import Worker, written_once
 from amicrawl.seed import Seed
 from amicrawl.urls import Refused, UrlKey
@@ -68,14 +67,12 @@ def worked(
 ) -> tuple[ExitCode, list[str]]:
     """Run a worker whose children are the shell *program*, in the directory of the partition."""
     told = told or Told()
-    place = share.record.place
     worker = told.worker = Worker(
         share,
         data,
         command=lambda _, directory: ["sh", "-c", f"cd '{directory}' && {program}"],
         environment={},
         ttl=timedelta(seconds=ttl),
-        shipper=Shipper(place, "work", disk=Disk(), machine="here") if place else None,
         tell=told,
     )
     worker.run()

@@ -16,7 +16,7 @@ from amicrawl.errors import ExitCode, InputError, UsageError
 from amicrawl.jobs.sharing.beginning import MOST_STARTS, begin, keep_starts, seeds_given
 from amicrawl.jobs.sharing.giving import SeedGiver
 from amicrawl.jobs.sharing.share_record import INBOX, MOST_PARTITIONS, ShareRecord, checked_name
-from amicrawl.jobs.sharing.shipping import Shipper
+from amicrawl.record.bucket import open_bucket
 from amicrawl.seed import open_seed
 from amicrawl.urls import Refused, UrlKey, fetchable, url_key
 
@@ -103,7 +103,7 @@ def create(
         place=place,
     )
     if place:
-        Shipper(place, record.name, disk=Disk(), machine="")
+        open_bucket(place, disk=Disk())
     told = _Told()
     listed = open_seed(seeds, format=seed_format, on_fault=told)
     store = job_store(redis, prefix)

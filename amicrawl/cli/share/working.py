@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 from datetime import timedelta
@@ -21,7 +20,6 @@ from amicrawl.jobs.lease import LEASE
 from amicrawl.jobs.sharing.beginning import starts_of
 from amicrawl.jobs.sharing.share import Share
 from amicrawl.jobs.sharing.share_record import checked_name
-from amicrawl.jobs.sharing.shipping import Shipper
 from amicrawl.jobs.sharing.worker import Worker, child_command, written_once
 
 _END = {
@@ -81,7 +79,6 @@ def work(
         slots=slots,
         ttl=timedelta(seconds=lease),
         turn=timedelta(seconds=turn),
-        shipper=_shipper(share, disk),
         disk=disk,
         tell=lambda sentence: typer.echo(sentence, err=True),
     )
@@ -117,10 +114,3 @@ def _arguments_of(share: Share, directory: Path, *, disk: Disk) -> list[str]:
         )
         further += ["-a", f"file={path.absolute()}", "-a", "format=lines"]
     return further
-
-
-def _shipper(share: Share, disk: Disk) -> Shipper | None:
-    record = share.record
-    if not record.place:
-        return None
-    return Shipper(record.place, record.name, disk=disk, machine=os.uname().nodename)

@@ -20,7 +20,7 @@ redis.call('HSET', KEYS[2], 'state', standing, 'failures', failures,
   'turn', redis.call('HINCRBY', KEYS[1], 'turns', 1))
 redis.call('HDEL', KEYS[2], 'token', 'owner', 'idle', 'giving', 'ticked')
 if ARGV[3] ~= '' then
-  redis.call('HSET', KEYS[2], 'place', ARGV[3])
+  redis.call('HSET', KEYS[2], 'place', ARGV[3], 'shipped', ARGV[1])
 end
 redis.call('DEL', KEYS[3])
 return standing

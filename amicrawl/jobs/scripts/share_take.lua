@@ -81,7 +81,7 @@ for k = 1, #asking, 2 do
   end
 end
 redis.call('HDEL', KEYS[2], owner)
-local before = redis.call('HMGET', claim, 'lapsed', 'failures')
+local before = redis.call('HMGET', claim, 'lapsed', 'failures', 'shipped')
 local token = hold(claim, KEYS[5 + 3 * best], KEYS[3], owner, ttl)
 redis.call('HDEL', claim, 'idle', 'giving', 'lapsed', 'ticked')
 -- What was shipped is behind the truth from here on. One that has yet to fetch it may die before it has.
@@ -89,4 +89,4 @@ if best_rank == 0 then
   redis.call('HSET', claim, 'store', store)
   redis.call('HDEL', claim, 'place')
 end
-return {'taken', best, token, before[2] or '0', best_rank == 1 and '1' or '0', before[1] or ''}
+return {'taken', best, token, before[2] or '0', best_rank == 1 and before[3] or '', before[1] or ''}

@@ -71,8 +71,8 @@ class Taken:
     token: int
     failures: int
     """Crashes of it in a row so far."""
-    fetch: bool
-    """Whether it has to be fetched from where it was shipped to."""
+    shipped: str
+    """The token under which it was shipped, if it has to be fetched from there; or else empty."""
     lapsed: bool
     """Whether the worker before died with it."""
 
@@ -153,8 +153,8 @@ class Share:
         answer = self._run("share_take", owner, _ms(ttl), data, place, ATTEMPTS, grace_ms)
         if answer[0] != "taken":
             return Nothing(answer[0], *map(int, answer[1:]))
-        _, number, token, failures, fetch, lapsed = answer
-        return Taken(int(number), int(token), _number(failures), fetch == "1", lapsed == "1")
+        _, number, token, failures, shipped, lapsed = answer
+        return Taken(int(number), int(token), _number(failures), str(shipped), lapsed == "1")
 
     def tick(
         self,

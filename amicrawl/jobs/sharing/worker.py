@@ -30,7 +30,9 @@ from amicrawl.jobs.pulse import Pulse
 from amicrawl.jobs.reaper import GRACE
 from amicrawl.jobs.sharing.share import Ended, Nothing
 from amicrawl.jobs.sharing.share_record import directory_of, unit_of
+from amicrawl.jobs.sharing.shipping import fetch, ship, shipped_to
 from amicrawl.jobs.supervisor import Supervisor
+from amicrawl.record.bucket import open_bucket
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -38,7 +40,6 @@ if TYPE_CHECKING:
 
     from amicrawl.jobs.sharing.share import Share
     from amicrawl.jobs.sharing.share_record import ShareRecord
-    from amicrawl.jobs.sharing.shipping import Shipper
 
 LOG_NAME = "worker.log"
 _DIRECTORY_PATIENCE = 20.0
@@ -53,8 +54,8 @@ class PartitionAttempt(Attempt):
 
     number: int
     directory: Path
-    must_fetch: bool
-    """Whether its state is in the bucket, and not here."""
+    shipped: str
+    """The token under which its state was shipped, if that is not here; or else empty."""
     since: float
     """When it was taken."""
 
@@ -72,7 +73,6 @@ class Worker(Supervisor[PartitionAttempt]):
         slots: int = 1,
         ttl: timedelta = LEASE,
         turn: timedelta = timedelta(0),
-        shipper: Shipper | None = None,
         disk: Disk | None = None,
         tell: Callable[[str], None] = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
@@ -80,8 +80,8 @@ class Worker(Supervisor[PartitionAttempt]):
     ) -> None:
         """*command* makes the command line of the crawl of a partition, by its number and directory.
 
-        *environment* is added to that of this process. *shipper* carries partitions between machines;
-        None where there is no place for that. *tell* is called with sentences for the operator.
+        *environment* is added to that of this process. *tell* is called with sentences for the operator.
+        Raises UsageError or OutputError where the place of the crawl or *data* cannot be used.
         """
         super().__init__(
             Claims(share.store),
@@ -97,10 +97,12 @@ class Worker(Supervisor[PartitionAttempt]):
         self._command = command
         self._environment = environment
         self._turn = turn
-        self._shipper = shipper
         self._disk = disk or Disk()
         self._grace = min(timedelta(seconds=GRACE), ttl / 2)
         self._owner = f"{os.uname().nodename}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+        self._place = share.record.place
+        if self._place:
+            open_bucket(self._place, disk=self._disk)
         self._store_id = opened_store(data, disk=self._disk)
         self._has_ended = False
         self._has_reported_waiting = False
@@ -120,7 +122,7 @@ class Worker(Supervisor[PartitionAttempt]):
             self._owner,
             ttl=self._lease,
             data=self._store_id,
-            place=record.place if self._shipper is not None else "",
+            place=self._place,
             grace=self._grace,
         )
         if isinstance(taken, Nothing):
@@ -134,7 +136,7 @@ class Worker(Supervisor[PartitionAttempt]):
             Pulse(self._lease.total_seconds(), now),
             number=taken.number,
             directory=self._data / record.name / directory_of(taken.number),
-            must_fetch=taken.fetch and self._shipper is not None,
+            shipped=taken.shipped,
             since=now,
         )
 
@@ -186,7 +188,7 @@ class Worker(Supervisor[PartitionAttempt]):
 
     def _is_in_place(self, attempt: PartitionAttempt) -> bool:
         """Bring the partition into its directory; return whether its crawl may start there now."""
-        number, directory, shipper = attempt.number, attempt.directory, self._shipper
+        directory = attempt.directory
         if attempt.copying is None:
             with explained(directory, "made"):
                 directory.mkdir(exist_ok=True)
@@ -197,10 +199,11 @@ class Worker(Supervisor[PartitionAttempt]):
                     attempt.is_waiting = False
                     self._report(f"{directory} is still written to by another process; trying later.")
                 return False
-            if not attempt.must_fetch or shipper is None:
+            if not attempt.shipped:
                 return True
-            attempt.copying = Copying(lambda _: shipper.fetch(number, directory))
-        if not attempt.copying.is_over or shipper is None:
+            url = self._shipped_to(attempt, attempt.shipped)
+            attempt.copying = Copying(lambda _: fetch(directory, url, disk=self._disk))
+        if not attempt.copying.is_over:
             return False
         if attempt.copying.fault:
             raise OutputError(attempt.copying.fault)
@@ -209,9 +212,12 @@ class Worker(Supervisor[PartitionAttempt]):
         if not self._claims.settle(unit, token, store=self._store_id, place=""):
             attempt.is_waiting, attempt.is_lost = False, True
             return False
-        attempt.copying, attempt.must_fetch = None, False
-        self._report(f"Partition {number} was fetched from {shipper.url}.")
+        attempt.copying, attempt.shipped = None, ""
+        self._report(f"Partition {attempt.number} was fetched from {self._place}.")
         return True
+
+    def _shipped_to(self, attempt: PartitionAttempt, token: str) -> str:
+        return shipped_to(self._place, self._share.record.name, attempt.number, token)
 
     def _start(self, attempt: PartitionAttempt) -> None:
         log = attempt.directory / LOG_NAME
@@ -232,9 +238,9 @@ class Worker(Supervisor[PartitionAttempt]):
         attempt.is_waiting = False
 
     def _exited(self, attempt: PartitionAttempt) -> None:
-        shipper, number, directory = self._shipper, attempt.number, attempt.directory
-        if shipper is not None and _how_ended(attempt) is Ended.ENDED:
-            attempt.copying = Copying(lambda _: shipper.ship(number, directory))
+        if self._place and _how_ended(attempt) is Ended.ENDED:
+            url = self._shipped_to(attempt, str(attempt.claim.token))
+            attempt.copying = Copying(lambda _: ship(attempt.directory, url, disk=self._disk))
 
     def _end(self, attempt: PartitionAttempt) -> None:
         """Release the partition; again later where Redis is unavailable."""
@@ -245,7 +251,7 @@ class Worker(Supervisor[PartitionAttempt]):
             return
         shipped = attempt.copying if attempt.exit_code is not None else None
         if shipped is not None and not shipped.fault:
-            place = self._share.record.place
+            place = self._place
         try:
             standing = self._share.release(number, attempt.claim.token, ended, place=place)
         except RedisUnavailable:

@@ -10,7 +10,7 @@ from amicrawl.crawl.spark.places import read_json
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, ExitCode
 from amicrawl.jobs.checkpoint import restore_checkpoint
-from amicrawl.jobs.sharing.shipping import Shipper
+from amicrawl.jobs.sharing import shipping
 from amicrawl.jobs.shelf import fetch
 from amicrawl.record.bucket import open_bucket
 
@@ -25,7 +25,7 @@ def main() -> int:
         "checkpoint": lambda to: restore_checkpoint(to, url, disk=Disk()),
         "shelf": lambda to: fetch(to, url, checkpoints=[], disk=Disk()),
         "task": lambda _: read_json(open_bucket(url, disk=Disk()), "checkpoint.json"),
-        "partition": lambda to: Shipper(url, "a", disk=Disk(), machine="m").fetch(0, to),
+        "partition": lambda to: shipping.fetch(to, url, disk=Disk()),
     }
     codes = [ExitCode.DONE]
     for name, take in takers.items():

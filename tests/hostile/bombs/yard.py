@@ -354,8 +354,8 @@ VALUES = b'{"files":[' + b"{}," * 5_000_000 + b"{}]}"
 
 def _bucket(directory: Path, content: bytes) -> None:
     bucket = directory / "bucket"
-    (bucket / "a-part-000").mkdir(parents=True)
-    for name in ("checkpoint.json", "uploaded.json", "a-part-000/shipped.json"):
+    bucket.mkdir(parents=True)
+    for name in ("checkpoint.json", "uploaded.json"):
         (bucket / name).write_bytes(content)
     (bucket / "part-000").write_bytes(packed(bytes(MIB), 64))
 
