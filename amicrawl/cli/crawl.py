@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -15,7 +14,6 @@ from amicrawl.cli.engine import Engine, EngineOption, Master
 from amicrawl.cli.name_value import pairs, passed_on
 from amicrawl.cli.project import crawl_settings
 from amicrawl.config import PREFIX, CrawlConfig, Robots
-from amicrawl.crawlfile import read_crawl_file
 from amicrawl.crawlfile.schedule import Action, Plan, last_crawls, plan
 from amicrawl.errors import UsageError
 
@@ -201,7 +199,10 @@ def loudness(*, quiet: bool, verbose: int) -> list[str]:
 def _begin_by_file(
     path: Path, given: dict[str, str], wanted: dict[str, str], settings: list[str], *, now: bool
 ) -> None:
-    """Become the crawl of the crawl file *path*, or say that it is not due."""
+    """Run the crawl of the crawl file *path*, or say that it is not due."""
+    # Its checks load what judges ignore patterns, which a list has no use for.
+    from amicrawl.crawlfile import read_crawl_file  # noqa: PLC0415
+
     crawl_file = read_crawl_file(path)
     directory = Path(wanted.get("out") or crawl_file.settings.get(_OUT) or _DEFAULT_OUT)
     planned = _plan(crawl_file, directory, by_hand=now or "run_id" in wanted)
@@ -232,17 +233,13 @@ def _spider_line(path: Path, file: CrawlFile, planned: Plan, *, directory: Path)
     return [file.spider, "-a", f"config={path}"]
 
 
-def begin(spider: list[str], arguments: dict[str, str], settings: list[str]) -> None:
-    """Become the crawl by *spider*, a name and what follows it, with further *arguments*."""
-    line = [sys.executable, "-P", "-m", "scrapy", "crawl", *spider]
+def begin(spider: list[str], arguments: dict[str, str], settings: list[str]) -> NoReturn:
+    """Run the crawl by *spider*, a name and what follows it, with further *arguments*, and exit."""
+    line = list(spider)
     for name, value in arguments.items():
         line += ["-a", f"{name}={value}"]
     environment, further = crawl_settings()
-    _become([*line, *further, *settings], environment)
+    os.environ.update(environment)
+    from amicrawl.crawl.start import start_crawl  # noqa: PLC0415  # Scrapy, which `--help` does not need
 
-
-def _become(line: list[str], environment: dict[str, str]) -> None:
-    """Replace this process by *line*, so that signals and the exit code are those of the crawl."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os.execve(line[0], line, {**os.environ, **environment})  # noqa: S606  # a list, and no shell
+    start_crawl([*line, *further, *settings])

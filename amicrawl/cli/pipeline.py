@@ -209,7 +209,7 @@ def _crawl_command(
         further += ["-s", f"SPIDER_MODULES={modules}"]
 
     def command(ident: str, directory: Path) -> list[str]:
-        line = [sys.executable, "-P", "-m", "scrapy", "crawl", "job", "-a", f"ident={ident}"]
+        line = [sys.executable, "-P", "-m", "amicrawl.crawl.start", "job", "-a", f"ident={ident}"]
         line += ["-s", f"AMICRAWL_OUT={directory}", "-s", "AMICRAWL_RUN_ID=", *further]
         return [*line, "-s", f"{_BUCKET}={path_of(bucket, directory.name)}"] if bucket else line
 

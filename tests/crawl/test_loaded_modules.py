@@ -58,35 +58,67 @@ def test_what_a_project_switches_on_is_there(tmp_path: Path, switch: str, module
     assert module in loaded_by_a_crawl(tmp_path, "-s", f"{switch}=True")
 
 
-def test_a_first_request_waits_for_no_library_of_tables(tmp_path: Path) -> None:
-    """Arrow takes a tenth of the time that a crawl takes to start, and is needed when it ends."""
-    code = (
-        "import os, sys, threading\n"
-        "from loopback import RawServer, page\n"
-        "seen = []\n"
-        "def answer(head):\n"
-        "    seen.append('pyarrow' in sys.modules)\n"
-        "    return page(b'x')\n"
-        "with RawServer(answer) as server:\n"
-        "    open('seeds.txt', 'w').write(server.url + '/1')\n"
-        "    from scrapy.cmdline import execute\n"
-        "    try:\n"
-        "        execute(['scrapy', 'crawl', 'seeds', '-a', 'file=seeds.txt', '-a', 'out=out', '-s',\n"
-        "            'AMICRAWL_ALLOW_PRIVATE=127.0.0.0/8', '-s', 'AMICRAWL_ROBOTS=ignore'])\n"
-        "    finally:\n"
-        "        print(seen, 'pyarrow' in sys.modules)\n"
-    )
+_FIRST_REQUEST = """
+import sys
+from loopback import RawServer, page
+
+loaded = []
+def respond(head):
+    loaded.append({*sys.modules})
+    return page(b"x")
+
+with RawServer(respond) as server:
+    open("seeds.txt", "w").write(server.url + "/1")
+    given = ["-s", "AMICRAWL_ALLOW_PRIVATE=127.0.0.0/8", "-s", "AMICRAWL_ROBOTS=ignore"]
+    try:
+        if sys.argv[1] == "scrapy":
+            from scrapy.cmdline import execute
+            execute(["scrapy", "crawl", "seeds", "-a", "file=seeds.txt", "-a", "out=out", *given])
+        else:
+            from amicrawl.cli import main
+            sys.argv[1:] = ["crawl", "seeds.txt", "-o", "out", *given]
+            main()
+    finally:
+        names = sys.stdin.read().split()
+        print(*(name for name in names if name in loaded[0]), "|", "pyarrow" in sys.modules)
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "unused"),
+    [
+        # Arrow takes a tenth of the time that a crawl takes to start, and is needed when it ends.
+        ("scrapy", {"pyarrow"}),
+        # Scrapy's other commands bring adapters of every kind of item with them.
+        (
+            "amicrawl",
+            {
+                "pyarrow",
+                "rich",
+                "re2",
+                "itemadapter",
+                "pydantic.v1",
+                "scrapy.commands.parse",
+            }
+            | {"amicrawl.discovery", "amicrawl.crawlfile.checks"},
+        ),
+    ],
+)
+def test_a_first_request_waits_for_nothing_that_it_does_not_need(
+    tmp_path: Path, command: str, unused: set[str]
+) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", code],
+        [sys.executable, "-c", _FIRST_REQUEST, command],
         cwd=tmp_path,
         env={
             **environment(),
             "PYTHONPATH": f"{PROJECT}:{PROJECT / 'tests'}",
             "SCRAPY_SETTINGS_MODULE": "amicrawl.settings",
         },
+        input=" ".join(sorted(unused)),
         capture_output=True,
         text=True,
         timeout=60,
         check=True,
     )
-    assert done.stdout.splitlines()[-1] == "[False] True"
+    assert done.stdout.splitlines()[-1] == "| True"

@@ -58,7 +58,7 @@ def become_parent(
                 f"{PREFIX}{name.upper()} does not go with processes={arguments.processes}. Leave one of "
                 "the two away."
             )
-    if "crawl" not in sys.orig_argv:
+    if not {"crawl", "amicrawl.crawl.start"} & set(sys.orig_argv):
         raise UsageError(
             "Argument processes= is for the commands `scrapy crawl` and `amicrawl crawl`: a script that "
             "runs a crawler has only its own process. Leave it away, or start the command."

@@ -219,7 +219,7 @@ class Partition:
             pipe=pipe,
             until=self._lease.until,
         )
-        command = [sys.executable, "-P", "-m", "scrapy", "crawl", "seeds", "-a", "file=-"]
+        command = [sys.executable, "-P", "-m", "amicrawl.crawl.start", "seeds", "-a", "file=-"]
         further = [*self._order.options, "-s", f"AMICRAWL_BUCKET={self._url}"]
         with theirs, (self._directory / "console.log").open("ab") as console:
             self._child = subprocess.Popen(  # noqa: S603  # a list, and no shell
