@@ -37,26 +37,26 @@ _DURATION = "amicrawl_fetch_duration_seconds"
 
 
 class Listed(NamedTuple):
-    """One line of the list: what a name stands for."""
+    """One metric and its description."""
 
     name: str
     kind: str
     """`counter`, `gauge` or `histogram`."""
     meaning: str
     label: str = ""
-    """The label that tells its samples apart; empty where there is one sample."""
+    """The label that distinguishes its samples; empty if there is one sample."""
 
 
 METRICS = (
     Listed("amicrawl_build_info", "gauge", "1; the versions are labels."),
     Listed("amicrawl_fetches_total", "counter", "Rows of the index, by class.", "class"),
-    Listed("amicrawl_received_bytes_total", "counter", "Bytes of response heads and bodies."),
-    Listed(_DURATION, "histogram", "From a fetch's start to its last byte."),
-    Listed("amicrawl_seeds_total", "counter", "Seeds that were read, by what came of them.", "state"),
+    Listed("amicrawl_received_bytes_total", "counter", "Bytes of response headers and bodies."),
+    Listed(_DURATION, "histogram", "Time from the start of a fetch to its last byte."),
+    Listed("amicrawl_seeds_total", "counter", "Seeds that were read, by result.", "state"),
     Listed("amicrawl_urls", "gauge", "Rows of the frontier, by state.", "state"),
-    Listed("amicrawl_queued", "gauge", "Rows of the frontier that are still to be fetched."),
-    Listed("amicrawl_in_flight", "gauge", "Requests that are under way."),
-    Listed("amicrawl_inflight_limit", "gauge", "Requests that may be under way now."),
+    Listed("amicrawl_queued", "gauge", "Rows of the frontier that are queued."),
+    Listed("amicrawl_in_flight", "gauge", "Requests in flight."),
+    Listed("amicrawl_inflight_limit", "gauge", "Limit of requests in flight."),
     Listed("amicrawl_hosts_given_up", "gauge", "Hosts that are skipped because they never responded."),
     Listed("amicrawl_paused", "gauge", "1 while the crawl is paused for the reason.", "reason"),
     Listed("amicrawl_stopping", "gauge", "1 while the crawl waits for what is in flight."),
