@@ -24,8 +24,7 @@ from urllib.parse import quote
 from amicrawl.disk import Disk
 from amicrawl.index.collection.file import FileJob, collect_file
 from amicrawl.index.collection.products import PRODUCTS as _KINDS
-from amicrawl.index.lines.line_file import write_lines
-from amicrawl.index.lines.sorting import external_sort
+from amicrawl.index.lines.sorting import external_sort, write_lines
 from amicrawl.index.merging.merge import merge
 from amicrawl.table.making import make_table
 from benchmarks.measure import run

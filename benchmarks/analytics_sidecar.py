@@ -32,10 +32,10 @@ from amicrawl.index.sidecar.detectors import installed_detectors
 from amicrawl.index.sidecar.findings import Charset
 from amicrawl.index.sidecar.media_type import Signatures
 from amicrawl.index.sidecar.subject import Subject
-from amicrawl.index.sidecar.training.wordings import WORDINGS
 from amicrawl.record.warc import GZIP_WINDOW
 from benchmarks.measure import Cost, run
 from benchmarks.report import machine
+from benchmarks.soft404.wordings import WORDINGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 ArchiveFiles = Annotated[list[Path], typer.Argument(help="WARC or ARC files, or directories of them.")]
 
-ARCHIVE_ENDINGS = (".warc", ".warc.gz", ".warc.zst", ".warc.lz4", ".arc", ".arc.gz")
+ARCHIVE_ENDINGS = (".warc", ".warc.gz", ".warc.zst", ".arc", ".arc.gz")
 """How the names of WARC and ARC files end."""
 
 

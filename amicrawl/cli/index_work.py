@@ -15,9 +15,8 @@ from amicrawl.cli.file_work import do_files, do_placed_files, end
 from amicrawl.disk import Disk
 from amicrawl.errors import OutputError, UsageError
 from amicrawl.index.collection.file import MARKS, FileJob
-from amicrawl.index.derivatives.naming import named_apart
-from amicrawl.index.lines.line_file import write_lines
-from amicrawl.index.lines.sorting import merged_files, without_repeats
+from amicrawl.index.derivatives.file import named_apart
+from amicrawl.index.lines.sorting import merged_files, without_repeats, write_lines
 from amicrawl.index.location import Location, is_uri
 from amicrawl.index.zipnum.writer import write_blocks, write_zipnum
 

@@ -170,6 +170,13 @@ def test_of_a_record_that_is_cut_and_not_kept_nothing_else_is_told(version: str,
         assert [fault.reason for fault in broken] == ["the file ends inside a gzip member"]
 
 
+def test_a_file_compressed_with_lz4_is_named_with_what_to_do(tmp_path: Path) -> None:
+    records, broken = read(tmp_path / "x.warc.lz4", b"\x04\x22\x4d\x18\x60\x70\x73" + bytes(200))
+    assert not records
+    (fault,) = broken
+    assert (fault.offset, fault.reason.partition("; ")[2]) == (0, "decompress it with lz4 -d")
+
+
 def test_records_behind_garbage_are_read(tmp_path: Path) -> None:
     garbage = random.Random(5).randbytes(3 << 20)
     for name, pack in (("x.warc.gz", packed), ("x.warc", b"".join)):

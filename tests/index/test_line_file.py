@@ -11,7 +11,7 @@ from faulty_disks import FullDisk
 
 from amicrawl.disk import Disk
 from amicrawl.errors import OutputError
-from amicrawl.index.lines.line_file import LineFile
+from amicrawl.index.lines.sorting import LineFile
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -82,7 +82,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("wacz x.warc.gz -o x.wacz --pages gone", 3, "gone is no file. Name the captures.parquet of a"),
         # What is not there.
         ("wacz gone -o x.wacz", 3, "gone is not there. Check the path."),
-        ("wat empty", 3, "empty: no file that ends in .warc, .warc.gz, .warc.zst, .warc.lz4, .arc or"),
+        ("wat empty", 3, "empty: no file that ends in .warc, .warc.gz, .warc.zst, .arc or"),
     ],
 )
 def test_what_is_not_as_it_should_be_is_said(command: str, code: int, sentence: str) -> None:

@@ -25,7 +25,7 @@ from amicrawl.index.claim import claimed
 from amicrawl.index.collection.file import MARKS, FileJob, Progress, collect_file, wait_for_others
 from amicrawl.index.collection.marks import Outcome, read_mark
 from amicrawl.index.collection.products import PRODUCTS, ProductOptions
-from amicrawl.index.derivatives.naming import named_apart
+from amicrawl.index.derivatives.file import named_apart
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence

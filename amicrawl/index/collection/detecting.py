@@ -6,10 +6,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from amicrawl.index.collection.products import LeftOutError, Product
-from amicrawl.index.lines.line_file import LineFile
+from amicrawl.index.lines.sorting import LineFile
 from amicrawl.index.merging.fields import added_fields, with_fields, written
-from amicrawl.index.sidecar.characterise import Characteriser
-from amicrawl.index.sidecar.detectors import installed_detectors
+from amicrawl.index.sidecar.detectors import Characteriser, installed_detectors
 from amicrawl.index.sidecar.file import SidecarFile
 from amicrawl.index.sidecar.findings import encode_block, parse_block
 from amicrawl.index.sidecar.subject import subject_of

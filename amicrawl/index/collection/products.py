@@ -23,7 +23,7 @@ from amicrawl.index.lines.cdxj import (
     timestamp_of,
     wanted_by,
 )
-from amicrawl.index.lines.line_file import LineFile
+from amicrawl.index.lines.sorting import LineFile
 from amicrawl.index.reading.container import Container
 
 if TYPE_CHECKING:

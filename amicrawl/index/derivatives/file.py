@@ -12,6 +12,7 @@ import base64
 import hashlib
 import os
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import format_datetime
@@ -21,6 +22,7 @@ from isal import igzip_lib
 
 from amicrawl import __version__
 from amicrawl.disk import Disk, OutputFile
+from amicrawl.errors import UsageError
 from amicrawl.record.warc import LEVEL, RecordIds, target_uri, warc_date
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from amicrawl.index.reading.records import Record
+
 
 SOFTWARE = f"amicrawl/{__version__}"
 _CONFORMS_TO = "https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/"
@@ -141,3 +144,44 @@ def date_of(record: Record) -> str | None:
 def sha1(block: bytes) -> str:
     """Return the labelled digest of *block* as WARC files commonly hold it."""
     return "sha1:" + base64.b32encode(hashlib.sha1(block, usedforsecurity=False).digest()).decode()
+
+
+def derived_name(stem: str, product: str) -> str:
+    """Return the name of the *product* (`wat`, `wet`) of the source that `stem_of` calls *stem*."""
+    return f"{stem}.{product}.gz"
+
+
+def stem_of(path: Path) -> str:
+    """Return the name of an archive file without the ending of its compression: `X.warc`, `X.arc`."""
+    name = path.name
+    for ending in (".gz", ".zst"):
+        name = name.removesuffix(ending)
+    return name
+
+
+def named_apart(sources: Iterable[Path]) -> dict[Path, str]:
+    """Return a stem for each of *sources* that no other has.
+
+    It is `stem_of` the source where that is its alone, then its name, then its path. UsageError where
+    even those are the same.
+    """
+    found: dict[Path, str] = {}
+    given = list(dict.fromkeys(sources))
+    ways = [
+        [way(source) for source in given] for way in (stem_of, lambda path: path.name, _path_as_name)
+    ]
+    counts = [Counter(names) for names in ways]
+    for place, source in enumerate(given):
+        free = (
+            names[place] for names, count in zip(ways, counts, strict=True) if count[names[place]] == 1
+        )
+        found[source] = next(free, "")
+    if len(set(found.values())) < len(given) or "" in found.values():
+        raise UsageError(
+            "Some of the files have names that cannot be told apart. Give them in two runs."
+        )
+    return found
+
+
+def _path_as_name(path: Path) -> str:
+    return "~".join(part.replace("~", "~~") for part in path.absolute().parts[1:])[-200:]

@@ -1,6 +1,6 @@
 """WET: the text of every page, as `conversion` records that refer to the responses.
 
-HTML and plain text are converted (`page_text.py` says how); a page without text gives no record. The
+HTML and plain text are converted (`pages/page.py`); a page without text gives no record. The
 warcinfo of the source, where it is the first record, says who crawled: that is carried over.
 """
 

@@ -13,10 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from amicrawl.index.lines.arrow_texts import octets_of
-from amicrawl.index.lines.fitting import fitting, scalar_spans
-from amicrawl.index.lines.marks import Marks
 from amicrawl.index.lines.numerals import have_other_than_digits
-from amicrawl.index.lines.shapes import shape_of
+from amicrawl.index.lines.shapes import Marks, fitting, scalar_spans, shape_of
 from amicrawl.index.lines.spans import Octets, Spans
 
 if TYPE_CHECKING:

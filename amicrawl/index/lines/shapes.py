@@ -1,11 +1,12 @@
-"""The shape of a line: what in it is the same for all lines like it, and where the values stand.
+"""The shape of a line: what is the same in all lines like it, and where the values are. Pure.
 
-Lines of one producer differ in their values only. So one line is read as JSON, and of others it is
-enough to see that they are like it: what stands between values is equal, numbers are where numbers were.
-A line that has the shape of one that was read is JSON of the same structure, if its octets are UTF-8
-without control characters or backslashes, as `blocks.py` sees to. Pure.
+Lines of one producer differ in their values only. So one line is parsed as JSON, and for others it is
+enough to compare what is between the values, and to check that numbers are where numbers were. A line
+with the shape of one that was parsed is JSON of the same structure if its bytes are UTF-8 without control
+characters or backslashes, which `blocks.py` checks.
 
-Places in a line are counted in marks: its quotation marks, and the LF that ends it.
+Places in a line are counted in marks: its quotation marks, and the LF that ends it. One pass over the
+bytes finds the marks of all lines.
 """
 
 from __future__ import annotations
@@ -14,10 +15,21 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import orjson
+import pyarrow.compute as pc
+
+from amicrawl.index.lines.arrow_texts import truths
+from amicrawl.index.lines.numerals import are_plain
+from amicrawl.index.lines.spans import Spans
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from amicrawl.index.lines.spans import Octets
+
 
 _LONGEST = 2048
 """Octets of a line without its texts and numbers: of a sidecar's, some 300."""
@@ -156,3 +168,109 @@ def _links(parts: list[bytes], scalars: dict[int, Scalar]) -> Iterator[Link]:
         text += b'"' if place + 2 < len(parts) else b"\n"
         last = place + 1
     yield Link(first, last, before, width, text)
+
+
+_QUOTE, _LF, _SPACE = b'"\n '
+
+
+class Marks:
+    """Whole lines, each ended by LF, and the marks in them: quotation marks, and each line's LF."""
+
+    def __init__(self, view: NDArray[np.uint8]) -> None:
+        """Look through *view*; it ends in LF."""
+        # Control characters are found on the way: there are none but LF in lines that are plain. With
+        # one bit turned a quotation mark comes next behind them, so that one comparison finds both.
+        all_ = np.flatnonzero((view ^ (_QUOTE ^ _SPACE)) <= _SPACE)
+        found = view[all_]
+        is_end = found == _LF
+        has_controls = np.count_nonzero(found == _QUOTE) + np.count_nonzero(is_end) < len(found)
+        if has_controls:
+            controls = all_[(found != _QUOTE) & ~is_end]
+            kept = (found == _QUOTE) | is_end
+            all_, is_end = all_[kept], is_end[kept]
+        ends = np.flatnonzero(is_end)
+        self.ends: NDArray[np.int64] = all_[ends]
+        """Where the LF of each line stands."""
+        self.starts: NDArray[np.int64] = np.concatenate(([0], self.ends + 1))[:-1]
+        """Where each line begins."""
+        self.first: NDArray[np.int64] = np.concatenate(([0], ends + 1))[:-1]
+        """The number of the first mark of each line."""
+        self.quotes: NDArray[np.int64] = ends - self.first
+        """How many quotation marks each line has."""
+        self.places: NDArray[np.int64] = all_
+        """Where each mark stands."""
+        self.with_controls = self.lines_of(controls) if has_controls else np.empty(0, np.int64)
+        """The numbers of the lines that hold control characters."""
+
+    def lines_of(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the numbers of the lines that the octets at *places* stand in."""
+        return np.unique(np.searchsorted(self.ends, places))
+
+    def of(self, rows: NDArray[np.int64], quotes: int) -> NDArray[np.int64]:
+        """Return the places of the marks of *rows*, lines that have so many *quotes*, a row for each."""
+        count = quotes + 1
+        if len(rows) * count == len(self.places):
+            return self.places.reshape(-1, count)
+        # Taken as one thing each, rows are copied whole.
+        whole = np.ndarray(
+            (len(self.places) - quotes,), f"V{8 * count}", buffer=self.places.data, strides=(8,)
+        )
+        return whole[self.first[rows]].view(np.int64).reshape(-1, count)
+
+
+_NUMBER = r"^-?(?:0|[1-9][0-9]{0,15})(?:\.[0-9]{1,17})?$"
+_TRUE, _FALSE = (int.from_bytes(literal, "little") for literal in (b"true", b"false"))
+
+
+def fitting(octets: Octets, shape: Shape, marks: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Tell of each line of *octets* whether it has *shape*; *marks* are those of each, a row for each.
+
+    They have as many quotation marks as the shape has, and are UTF-8 without control characters and
+    backslashes.
+    """
+    fits = np.ones(len(marks), np.bool_)
+    for link in shape.links:
+        _compare(octets, link, marks, fits)
+    for scalar in shape.scalars:
+        # Of lines that do not fit, the places say nothing: they may lie behind the last octet.
+        rows = slice(None) if fits.all() else np.flatnonzero(fits)
+        spans = scalar_spans(octets, scalar, marks[rows])
+        fits[rows] = _are_numbers(spans) if scalar.is_number else _are_truths(spans)
+    return fits
+
+
+def scalar_spans(octets: Octets, scalar: Scalar, marks: NDArray[np.int64]) -> Spans:
+    """Return where the *scalar* stands in lines with these *marks*."""
+    starts = marks[:, scalar.mark] + (1 + scalar.before)
+    return Spans(octets, starts, np.maximum(marks[:, scalar.mark + 1] - scalar.after, starts))
+
+
+def _compare(octets: Octets, link: Link, marks: NDArray[np.int64], fits: NDArray[np.bool_]) -> None:
+    """Clear in *fits* the lines whose octets are not those of *link* where it has to stand."""
+    first, size = marks[:, link.first], len(link.text)
+    begins = first - link.before
+    fits &= begins + size <= len(octets.view)
+    if link.width:
+        fits &= marks[:, link.last] - first == link.width
+    # Only what is as long can be it, and would else be copied for nothing.
+    rows = None if fits.all() else np.flatnonzero(fits)
+    found = octets.blocks(begins if rows is None else begins[rows], size)
+    if found.tobytes() == link.text * len(found):
+        return
+    each = found.view(np.uint8).reshape(-1, size) == np.frombuffer(link.text, np.uint8)
+    fits[slice(None) if rows is None else rows] = each.all(axis=1)
+
+
+def _are_numbers(spans: Spans) -> NDArray[np.bool_]:
+    are = are_plain(spans)
+    if not are.all():
+        others = np.flatnonzero(~are)
+        are[others] = truths(pc.match_substring_regex(spans.some(others).texts(), _NUMBER))
+    return are
+
+
+def _are_truths(spans: Spans) -> NDArray[np.bool_]:
+    word, lengths = spans.words(0), spans.lengths
+    are: NDArray[np.bool_] = (word == _TRUE) & (lengths == len("true"))
+    are |= (word == _FALSE) & (lengths == len("false"))
+    return are

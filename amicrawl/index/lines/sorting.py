@@ -1,25 +1,27 @@
-"""Lines in byte order, however many, in bounded memory.
+"""Lines in byte order, however many, in bounded memory; and files of lines, sorted or as they come.
 
-What does not fit is sorted piece by piece, put aside in files without a name, and merged. Such a file is
-gone when the process is, however that ends. The order is that of the bytes (`LC_ALL=C sort`): of CDXJ
-lines, by key, then by time.
+What does not fit is sorted piece by piece, written to files without a name, and merged. Such a file
+disappears with the process. The order is that of the bytes (`LC_ALL=C sort`): CDXJ lines by key, then by
+timestamp.
 """
 
 from __future__ import annotations
 
 import io
+import zlib
 from bisect import bisect_right
 from contextlib import ExitStack, contextmanager
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, NamedTuple
 
-from amicrawl.disk import Disk, discard, explained
+from amicrawl.disk import Disk, OutputFile, discard, explained
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
     from typing import Self
 
-MEMORY = 64 << 20
+
+MEMORY = 48 << 20
 """Bytes of lines that are held at a time, where no other number is asked for."""
 
 _OF_A_LINE = 48
@@ -200,3 +202,82 @@ def _begun(scratch: Path, *, disk: Disk, open_files: ExitStack) -> IO[bytes]:
 def _rewound(run: IO[bytes]) -> IO[bytes]:
     run.seek(0)
     return run
+
+
+_PIECE = 1 << 20
+
+
+class LineFile:
+    """A file in byte order, being made."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        disk: Disk,
+        memory: int = MEMORY,
+        legend: bytes = b"",
+        packed: bool = False,
+    ) -> None:
+        """Begin *path*, with *legend* before all lines, *packed* with gzip."""
+        self._legend = legend
+        self._packed = packed
+        self._file = OutputFile.replacing(path, disk=disk)
+        self._sort = LineSort(scratch=path.parent, disk=disk, memory=memory)
+        self.add = self._sort.add
+        """Takes in a line, which ends in its only line feed."""
+
+    def seal(self) -> tuple[int, int]:
+        """Give the file its name; return its lines and its size in bytes."""
+        written = _write(self._file, self._sort.lines(), self._legend, packed=self._packed)
+        self._sort.close()
+        return written
+
+    def close(self) -> None:
+        """Leave the file as it is; its name says that it is not whole."""
+        self._sort.close()
+        self._file.close()
+
+
+class Written(NamedTuple):
+    """A file of lines."""
+
+    lines: int
+    size: int
+    """In bytes."""
+
+
+def write_lines(
+    lines: Iterable[bytes], path: Path, *, legend: bytes = b"", packed: bool = False, disk: Disk
+) -> Written:
+    """Write *lines* behind *legend* to *path*, which has its name only once it is whole."""
+    file = OutputFile.replacing(path, disk=disk)
+    try:
+        return _write(file, lines, legend, packed=packed)
+    finally:
+        file.close()
+
+
+def _write(file: OutputFile, lines: Iterable[bytes], legend: bytes, *, packed: bool) -> Written:
+    packer = zlib.compressobj(wbits=31) if packed else None
+    count, size = 0, len(legend)
+    batch = [legend]
+
+    def flush() -> None:
+        data = b"".join(batch)
+        file.write(packer.compress(data) if packer is not None else data)
+        batch.clear()
+
+    for line in lines:
+        batch.append(line)
+        count += 1
+        size += len(line)
+        if size >= _PIECE:
+            flush()
+            size = 0
+    flush()
+    if packer is not None:
+        file.write(packer.flush())
+    written = file.tell()
+    file.seal()
+    return Written(count, written)

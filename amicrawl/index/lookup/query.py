@@ -1,22 +1,27 @@
-"""Questions to an index, answered: the lines of a range, filtered, collapsed, ordered, cut. Reads only.
+"""CDX queries: the lines of a range, filtered, collapsed, ordered, limited. Reads only.
 
-The order of these steps is that of other CDX servers: filters and times, then collapsing, then the order
-of the answer, then offset and limit. Lines of several indexes are merged.
+The order of these steps is that of other CDX servers: filters and times, collapsing, order, offset and
+limit. Lines of several indexes are merged.
 
-Work is bounded where bounds are given. A question that would need more is refused with `TooMuch`, rather
-than answered in part: a list that ends early looks like one that is complete.
+Work is bounded where bounds are given. A query that would need more is refused with `TooMuch`: a list
+that ends early looks like one that is complete.
+
+`resolveRevisits` adds to a revisit the capture that it repeats: within one response, the first line with
+its digest that is not a revisit. The revisit takes over its `mime` and `status`, and gets its place as
+`orig.length`, `orig.offset` and `orig.filename`. Other lines, and revisits whose original is not in the
+response, have hyphens there.
 """
 
 from __future__ import annotations
 
 import heapq
+import json
 from collections import deque
 from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from amicrawl.errors import UsageError
-from amicrawl.index.lookup.revisit import resolved
 from amicrawl.index.lookup.row import FORMATS, Row
 
 if TYPE_CHECKING:
@@ -24,6 +29,7 @@ if TYPE_CHECKING:
 
     from amicrawl.index.lookup.request import CdxRequest
     from amicrawl.index.lookup.source import Source
+
 
 _BATCH = 512
 
@@ -196,3 +202,30 @@ def _seconds(timestamp: str) -> float:
         # No such day. It is near the months around it all the same.
         moment = datetime(min(max(year, 1), 9999), min(max(month, 1), 12), 1, tzinfo=UTC)
     return moment.timestamp()
+
+
+_PLACE = ("length", "offset", "filename")
+
+
+def resolved(rows: Iterator[Row]) -> Iterator[Row]:
+    """Yield *rows* with what they repeat."""
+    originals: dict[str, dict[str, str]] = {}
+    for row in rows:
+        fields = row.fields
+        digest = fields.get("digest", "").rpartition(":")[2]
+        original: dict[str, str] = {}
+        if fields.get("mime") != "warc/revisit":
+            if digest:
+                originals.setdefault(digest, fields)
+        elif digest in originals:
+            original = originals[digest]
+        taken = {name: original[name] for name in ("mime", "status") if name in original}
+        places = {f"orig.{name}": original.get(name, "-") for name in _PLACE}
+        yield _written(fields | taken | places)
+
+
+def _written(fields: dict[str, str]) -> Row:
+    """Return a row of *fields*, its line as it would be stored."""
+    told = {name: value for name, value in fields.items() if name not in {"urlkey", "timestamp"}}
+    line = f"{fields['urlkey']} {fields['timestamp']} {json.dumps(told)}"
+    return Row(line.encode("utf-8", "replace"))

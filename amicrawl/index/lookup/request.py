@@ -1,24 +1,43 @@
-"""A question to an index, read from the parameters of a CDX server and checked. Pure.
+"""A CDX query: the parameters of a CDX server, checked and parsed. Pure.
 
 The parameters are those of pywb's server, and of the Internet Archive's where pywb has none: url,
 matchType, from, to, resolveRevisits, filter, collapse, collapseTime, sort, closest, offset, limit,
-fields (fl), output, page, pageSize, showNumPages. A parameter that is not known is refused, and not
-passed over: an answer without the filter that was meant would be taken for one with it.
+fields (fl), output, page, pageSize, showNumPages. An unknown parameter is refused: a response without the
+filter that was meant would look like one with it.
+
+The range. Keys are SURTs, and lines are in byte order, so all captures of a URL, a path, a host, or a
+domain with its subdomains are neighbours. A range is [start, end) of whole lines:
+
+    exact    the URL                         key                to  key!
+    prefix   URLs that begin with it         key                to  key with its last byte one higher
+    host     all of the host                 com,example)/      to  com,example*
+    domain   the host and its subdomains     com,example)/      to  com,example-
+
+Filters are `[!][=|~]field:value`. Without a mark the field contains the value; `=` compares the whole
+field, `~` matches a regular expression at its beginning; `!` inverts. Without a field the whole line is
+looked at. Expressions come from clients, so they are those of RE2, which takes linear time; back
+references and look-around are refused.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from amicrawl.errors import UsageError
-from amicrawl.index.lookup.filter import Filter, filter_of
-from amicrawl.index.lookup.range import KeyRange, MatchType, key_range, wildcard
 from amicrawl.index.lookup.row import FORMATS, field_name
+from amicrawl.urls import octets, surt
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from amicrawl.index.lookup.row import Row
+
 
 PAGE_SIZE = 10
 """Blocks of a page, where the request does not say."""
@@ -217,3 +236,127 @@ def _collapses(given: Mapping[str, str], written: Sequence[str]) -> tuple[Collap
             )
         found.append(Collapse(((field_name(name), int(length) if colon else None),)))
     return tuple(found)
+
+
+LONGEST = 1_000
+"""Characters of a filter."""
+
+_WRITTEN = re.compile(r"(!?)([=~]?)(?:([A-Za-z0-9_.-]{1,64}):)?(.*)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """One condition."""
+
+    inverted: bool
+    mark: str
+    """`=` for the whole value, `~` for an expression, empty for a part of it."""
+    field: str
+    """Empty for the whole line."""
+    value: str
+
+    def keeps(self, rows: Sequence[Row]) -> list[bool]:
+        """Tell of each of *rows* whether it passes."""
+        if self.field:
+            texts = [row.fields.get(self.field, "") for row in rows]
+        else:
+            texts = [row.line.decode("utf-8", "replace") for row in rows]
+        if self.mark == "~":
+            found = _matches(texts, self.value)
+        elif self.mark == "=":
+            found = [text == self.value for text in texts]
+        else:
+            found = [self.value in text for text in texts]
+        return [each != self.inverted for each in found]
+
+
+def filter_of(written: str) -> Filter:
+    """Read a filter; UsageError where it is none."""
+    if len(written) > LONGEST:
+        raise UsageError(f"A filter has {LONGEST} characters at most.")
+    parts = _WRITTEN.fullmatch(written)
+    if parts is None or not parts[4]:
+        raise UsageError("filter= is [!][=|~]field:value, for instance =status:200 or ~mime:text/.*")
+    made = Filter(bool(parts[1]), parts[2], field_name(parts[3] or ""), parts[4])
+    try:
+        made.keeps([])
+        if made.mark == "~":
+            _matches([""], made.value)
+    except (pa.ArrowInvalid, UnicodeEncodeError) as error:
+        raise UsageError(f"{made.value!a} is no expression that can be used here: {error}") from error
+    return made
+
+
+def _matches(texts: list[str], expression: str) -> list[bool]:
+    found = pc.match_substring_regex(pa.array(texts, pa.string()), f"\\A(?:{expression})")
+    return [bool(each) for each in found.to_pylist()]
+
+
+class MatchType(StrEnum):
+    """Which captures a URL stands for."""
+
+    EXACT = "exact"
+    PREFIX = "prefix"
+    HOST = "host"
+    DOMAIN = "domain"
+
+
+class KeyRange(NamedTuple):
+    """Lines from *start* up to, without, *end*."""
+
+    start: bytes
+    end: bytes
+
+
+def wildcard(url: str) -> tuple[str, MatchType]:
+    """Return the URL without its asterisk, and the match it asks for.
+
+    `*.host` is a domain, anything that ends in `*` a prefix, and `*` alone everything.
+    """
+    if url.startswith("*."):
+        return url[2:], MatchType.DOMAIN
+    if url.endswith("*"):
+        return url[:-1], MatchType.PREFIX
+    return url, MatchType.EXACT
+
+
+EVERYTHING = KeyRange(b'"', b"\xff")
+"""All lines but legends, which begin with a space or an exclamation mark."""
+
+
+def key_range(
+    url: str, match: MatchType = MatchType.EXACT, *, first: str = "", last: str = ""
+) -> KeyRange:
+    """Return the range of *url*; ValueError where such a URL has none.
+
+    *first* and *last*, the beginnings of timestamps, narrow the range of an exact match; to the others
+    they mean nothing, because captures are sorted by URL first.
+    """
+    if not url and match is MatchType.PREFIX:
+        return EVERYTHING
+    key = octets(surt(url))
+    if match is MatchType.EXACT:
+        start = key + b" " + first.encode() if first else key
+        end = _following(key + b" " + last.encode()) if last else key + b"!"
+        return KeyRange(start, end)
+    if match is MatchType.PREFIX:
+        key = _as_typed(url, key)
+        return KeyRange(key, _following(key))
+    host, paren, _ = key.partition(b")")
+    if not paren:
+        raise ValueError(f"{url!a} has no host, so there is no {match} of it")
+    return KeyRange(host + b")/", host + (b"*" if match is MatchType.HOST else b"-"))
+
+
+def _as_typed(url: str, key: bytes) -> bytes:
+    """Return *key* with the slash or question mark that a SURT drops, and that a prefix may end in."""
+    for mark in ("/", "?"):
+        # The URL of a host alone keeps its slash.
+        if url.endswith(mark) and not key.endswith(mark.encode()):
+            return key + mark.encode()
+    return key
+
+
+def _following(key: bytes) -> bytes:
+    """Return what comes behind everything that begins with *key*."""
+    return key[:-1] + bytes([key[-1] + 1])

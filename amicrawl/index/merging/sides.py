@@ -1,12 +1,14 @@
-"""What sidecars say, with what ties each of their records to a capture: from WARC and from CDXJ.
+"""The records of sidecars, and what ties each of them to a capture: from WARC and from CDXJ.
 
-A sidecar as WARC names the record it tells of, or its file and offset. As CDXJ, which other tools make
-of it, mostly nothing is left but key and second; `recordid`, `filename` with `offset`, and `digest`
-count where a line has them. A record that says nothing of use, or cannot be read, is told and left out.
+A sidecar as WARC names the record that it describes, or its file and offset. As CDXJ, which other tools
+make of it, mostly only key and timestamp are left; `recordid`, `filename` with `offset`, and `digest`
+count where a line has them. Sidecars of warc-metadata-sidecar are read the same way. A record without a
+date, or that cannot be read, is reported and left out.
 """
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from sys import intern
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,14 +20,16 @@ from amicrawl.index.lines.cdxj import key_of, timestamp_of, url_of
 from amicrawl.index.lines.line_reader import line_blocks
 from amicrawl.index.merging.fields import added_fields, written
 from amicrawl.index.reading.records import read_records
-from amicrawl.index.sidecar.lines import is_sidecar_record, sidecar_fields, sidecar_tie
+from amicrawl.index.sidecar.file import SOURCE_FILE, SOURCE_OFFSET
+from amicrawl.index.sidecar.findings import ERROR, parse_block
 from amicrawl.urls import surt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from amicrawl.index.reading.records import Broken
+    from amicrawl.index.reading.records import Broken, Record
+
 
 CDXJ = (".cdxj", ".cdxj.gz")
 """How the names of sidecars end that are CDXJ."""
@@ -147,3 +151,46 @@ def _from_lines(path: Path, told: Callable[[str], None]) -> Iterator[Side]:
                     yield side
     except DamagedFileError as error:
         told(str(error))
+
+
+_TIES = ("warc-refers-to", "warc-concurrent-to", "warc-concurrent-id")
+_OFFSET = re.compile(r"(?a)[0-9]{1,18}")
+
+
+class Tie(NamedTuple):
+    """What ties a record of a sidecar to the capture that it tells of."""
+
+    record_id: str
+    """Of the source record, with its angle brackets; empty for ARC."""
+    filename: str
+    """Of the source, without directories; empty in sidecars of others."""
+    offset: int
+    """Of the source record in its file; -1 where it is not known."""
+
+
+def is_sidecar_record(record: Record) -> bool:
+    """Tell whether *record* is one that says what a payload is."""
+    return (
+        record.type == "metadata" and record.fields.get("content-type", "") == "application/warc-fields"
+    )
+
+
+def sidecar_fields(record: Record) -> dict[str, Any]:
+    """Return what the sidecar's *record* says, by the names of its lines and in their order.
+
+    JSON is what it stands for, anything else is text. Failures of detectors are left out.
+    """
+    fields = parse_block(record.block)
+    fields.pop(ERROR, None)
+    return fields
+
+
+def sidecar_tie(record: Record) -> Tie:
+    """Return what ties the sidecar's *record* to a capture."""
+    record_id = next((record.fields[name] for name in _TIES if record.fields.get(name)), "")
+    offset = record.fields.get(SOURCE_OFFSET.lower(), "")
+    return Tie(
+        record_id if record_id.startswith("<") else "",
+        record.fields.get(SOURCE_FILE.lower(), ""),
+        int(offset) if _OFFSET.fullmatch(offset) else -1,
+    )

@@ -1,6 +1,6 @@
 """The records of a WARC or ARC file, in order, whatever state the file is in.
 
-WARC 1.0 and 1.1 and ARC, one record a gzip member or frame of zstd or LZ4, not packed, or packed as a
+WARC 1.0 and 1.1 and ARC, one record a gzip member or frame of zstd, not packed, or packed as a
 whole. Each record says where it lies, to the byte. What cannot be read is told with its offset and the
 reason, and reading goes on behind it; nothing is raised for damaged bytes. Memory stays within a few
 times the cap on a block, however large file and records are.

@@ -1,7 +1,7 @@
 """A file's bytes with its compression taken off, and where in the file each of them came from.
 
 What comes out is a stream of pieces. Each says at which byte of the file its unit begins (a gzip member,
-a frame of zstd or LZ4; in a file that is not packed, the piece) and, with its last piece, where it ends.
+a frame of zstd; in a file that is not packed, the piece) and, with its last piece, where it ends.
 Where a unit is damaged, a piece without bytes carries the reason, and the stream goes on with the
 next unit that begins like an archive record: what lies between is lost, and is said to be.
 
@@ -17,8 +17,6 @@ import zstandard
 from isal import isal_zlib
 
 from amicrawl.index.reading.framing import NEXT_WARC
-from amicrawl.index.reading.lz4_frame import MAGIC as LZ4_MAGIC
-from amicrawl.index.reading.lz4_frame import Lz4Frame, first_literals
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -26,6 +24,8 @@ if TYPE_CHECKING:
 
 GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+_LZ4_MAGIC = b"\x04\x22\x4d\x18"
+_IS_LZ4 = "the file is compressed with LZ4, which is not supported; decompress it with lz4 -d"
 PIECE = 1 << 20
 """Bytes that a piece has at most."""
 _READ = 128 << 10
@@ -33,7 +33,6 @@ _READ = 128 << 10
 
 _GZIP_BEGIN = re.compile(rb"\x1f\x8b\x08[\x00-\x1f]")
 _ZSTD_BEGIN = re.compile(rb"\x28\xb5\x2f\xfd")
-_LZ4_BEGIN = re.compile(rb"\x04\x22\x4d\x18[\x40-\x7f]")
 _RECORD_BEGIN = re.compile(rb"\s*(?:WARC/[0-9]|[A-Za-z][A-Za-z0-9+.-]*:\S* )")
 _ZSTD_SKIPPABLE = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")
 _DICTIONARY_FRAME = b"\x5d\x2a\x4d\x18"
@@ -42,7 +41,6 @@ _WINDOW = 31
 _ZSTD_WINDOW = 1 << 27
 _GZIP_FEED = 16 * 1024
 _ZSTD_FEED = 1024  # may stand for 32 MiB
-_LZ4_FEED = 64 * 1024
 _PROBE = 64
 _INFLATION_ERROR: type[Exception] = isal_zlib.error  # type: ignore[assignment]  # by its stub, an instance
 _ERRORS = (_INFLATION_ERROR, zstandard.ZstdError, EOFError, OSError, ValueError)
@@ -76,23 +74,23 @@ def unpacked(stream: BinaryIO) -> tuple[bool, Iterator[Piece]]:
     Between two pieces the stream may be used, if its position is put back.
     """
     begin = stream.read(PIECE)
+    if begin.startswith(_LZ4_MAGIC):
+        return True, iter([Piece(0, b"", -1, _IS_LZ4)])
     packing = _packing_of(begin)
     if packing is None:
         return False, _plain(stream, begin)
     return True, _Units(stream, begin, packing).pieces()
 
 
-def _packing_of(begin: bytes) -> _Gzip | _Zstd | _Lz4 | None:
+def _packing_of(begin: bytes) -> _Gzip | _Zstd | None:
     if begin.startswith(GZIP_MAGIC):
         return _Gzip()
     if begin.startswith(ZSTD_MAGIC) or _ZSTD_SKIPPABLE.match(begin):
         return _Zstd()
-    if begin.startswith(LZ4_MAGIC):
-        return _Lz4()
     if _RECORD_BEGIN.match(begin) or NEXT_WARC.search(begin):
         return None
     # It begins with nothing known. If just that is damaged, what follows tells how it is packed.
-    return next((packing for packing in (_Gzip(), _Zstd(), _Lz4()) if packing.begin.search(begin)), None)
+    return next((packing for packing in (_Gzip(), _Zstd()) if packing.begin.search(begin)), None)
 
 
 def _plain(stream: BinaryIO, begin: bytes) -> Iterator[Piece]:
@@ -139,21 +137,10 @@ class _Zstd:
         )
 
 
-class _Lz4:
-    """LZ4, one frame a unit."""
-
-    name = "LZ4 frame"
-    begin = _LZ4_BEGIN
-    feed = _LZ4_FEED
-
-    def decoder(self) -> _Decoder:
-        return Lz4Frame(PIECE)
-
-
 class _Units:
     """The units of a packed file, one after the other."""
 
-    def __init__(self, stream: BinaryIO, begin: bytes, packing: _Gzip | _Zstd | _Lz4) -> None:
+    def __init__(self, stream: BinaryIO, begin: bytes, packing: _Gzip | _Zstd) -> None:
         self._stream = stream
         self._packing = packing
         self._buffer = begin
@@ -261,10 +248,6 @@ class _Units:
             self._at += 1
 
     def _begins_a_record(self) -> bool:
-        if isinstance(self._packing, _Lz4):
-            # It could be decoded only when it is whole.
-            literals = first_literals(self._buffer[self._at : self._at + _PROBE])
-            return b"WARC/" in literals or b"://" in literals
         decoder = self._packing.decoder()
         begin = b""
         try:

@@ -1,25 +1,38 @@
-"""The detectors, each a plug-in of one of four kinds, and which of them are installed.
+"""The detectors, each a plug-in of one of four kinds, and what they find in one payload.
 
-A new one joins by having the methods of its protocol and a place in `installed_detectors`.
+A new one has the methods of its protocol and a place in `installed_detectors`.
+
+Types come first. For texts, by the family of their type, the character set is detected; for those in a
+natural language the languages, read in that character set; and for pages with status 200 the probability
+of a soft 404. A detector that fails costs its own result, and the failure is a finding.
+
+Findings that depend on the payload alone are cached by payload. What depends on the status or the URL is
+not: a page is classified anew in every response.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from amicrawl.errors import UsageError
 from amicrawl.index.sidecar.charset import Chardetng, CharsetDetector
+from amicrawl.index.sidecar.findings import Findings
 from amicrawl.index.sidecar.language import Cld2
 from amicrawl.index.sidecar.media_type import Libmagic, Signatures
 from amicrawl.index.sidecar.pronom import FidoSignatures
 from amicrawl.index.sidecar.soft404 import Soft404Model
+from amicrawl.index.sidecar.subject import is_code, is_markup, is_text, says_little
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from amicrawl.index.sidecar.findings import Charset, Identity, Languages
     from amicrawl.index.sidecar.subject import Subject
+
 
 Detector = TypeVar("Detector")
 
@@ -115,3 +128,123 @@ def _installed(make: Callable[[], Detector]) -> Detector | None:
         return make()
     except ImportError:
         return None
+
+
+REMEMBERED = 8192
+"""Payloads of which the findings are kept; some 10 MB."""
+
+_Key = tuple[bytes, bool, str, str, str]
+Answer = TypeVar("Answer")
+
+
+class Characteriser:
+    """Finds out what payloads are."""
+
+    def __init__(self, detectors: Detectors, *, remembered: int = REMEMBERED) -> None:
+        self.detectors = detectors
+        self._remembered = remembered
+        self._known: OrderedDict[_Key, Findings] = OrderedDict()
+
+    def findings(self, subject: Subject) -> Findings:
+        """Return what is found of *subject*."""
+        key = _key(subject)
+        known = self._known.get(key)
+        if known is None:
+            known = self._of_content(subject)
+            self._known[key] = known
+            if len(self._known) > self._remembered:
+                self._known.popitem(last=False)
+        else:
+            self._known.move_to_end(key)
+        found = replace(known, types=dict(known.types), errors=dict(known.errors))
+        self._judge(subject, found)
+        return found
+
+    def _of_content(self, subject: Subject) -> Findings:
+        """Find what depends on no more than `_key` names."""
+        found = Findings()
+        for detector in self.detectors.types:
+            identity = self._asked(
+                detector.name,
+                partial(detector.identify, subject.content, is_whole=subject.is_whole),
+                found,
+            )
+            if identity is None:
+                continue
+            if identity.media_type:
+                found.types[detector.name] = identity.media_type
+            found.puid = found.puid or identity.puid
+        _drop_outvoted(found, subject)
+        kind = leading_type(found)
+        if not is_text(kind):
+            return found
+        if (charsets := self.detectors.charset) is not None:
+            found.charset = self._asked("charset", lambda: charsets.charset(subject), found)
+        charset, languages = found.charset, self.detectors.languages
+        if languages is not None and charset is not None and _has_language(kind, subject):
+            found.languages = self._asked(
+                "languages",
+                lambda: languages.languages(subject, charset, is_markup=_is_marked_up(kind, subject)),
+                found,
+            )
+        return found
+
+    def _judge(self, subject: Subject, found: Findings) -> None:
+        """Add what depends on the answer that the payload was sent with."""
+        model, charset = self.detectors.soft_404, found.charset
+        if model is None or charset is None or subject.status != 200:
+            return
+        if _is_page(leading_type(found), subject):
+            found.soft_404 = self._asked("soft-404", lambda: model.probability(subject, charset), found)
+
+    def _asked(self, name: str, ask: Callable[[], Answer], found: Findings) -> Answer | None:
+        try:
+            return ask()
+        except Exception as error:  # noqa: BLE001  # whatever it is, it costs this answer only
+            found.errors[name] = type(error).__name__
+            return None
+
+
+def _drop_outvoted(found: Findings, subject: Subject) -> None:
+    """Leave out a type that PRONOM's signatures and the server outvote: both say that it is HTML.
+
+    libmagic tells texts by words in their first lines: of pages that begin with a script it says that
+    they are one.
+    """
+    kinds = list(found.types.items())
+    if len(kinds) == 2 and is_markup(subject.declared_type) and is_markup(kinds[0][1]):
+        name, kind = kinds[1]
+        if not is_markup(kind):
+            del found.types[name]
+
+
+def leading_type(found: Findings) -> str:
+    """Return the media type that decides who is asked: the general detector's, where it says much."""
+    kinds = list(found.types.values())
+    if not kinds:
+        return ""
+    return next((kind for kind in reversed(kinds) if not says_little(kind)), kinds[-1])
+
+
+def _has_language(kind: str, subject: Subject) -> bool:
+    """Tell whether a text can be in a natural language; to libmagic, a script is plain text."""
+    return not is_code(kind) and (is_markup(kind) or not is_code(subject.declared_type))
+
+
+def _is_page(kind: str, subject: Subject) -> bool:
+    return is_markup(kind) or (kind == "text/plain" and is_markup(subject.declared_type))
+
+
+def _is_marked_up(kind: str, subject: Subject) -> bool:
+    return kind != "text/plain" or is_markup(subject.declared_type)
+
+
+def _key(subject: Subject) -> _Key:
+    return (
+        # Payloads are made by strangers: no cheaper hash keeps them from being taken for each other.
+        hashlib.sha256(subject.content).digest(),
+        subject.is_whole,
+        subject.content_type[:256],
+        subject.language_hint,
+        subject.top_level_domain,
+    )

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from amicrawl.index.derivatives.file import Maker, Publisher
     from amicrawl.index.reading.records import Record
-    from amicrawl.index.sidecar.characterise import Characteriser
+    from amicrawl.index.sidecar.detectors import Characteriser
 
 PRODUCT = "meta"
 """What stands in the name of a sidecar behind that of its source."""

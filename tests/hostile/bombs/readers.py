@@ -74,7 +74,7 @@ OUR_OWN = frozenset({
     *("index/spark.py", "table/spark.py", "table/statements.py"),
     # Settings, and files of the package.
     *("jobs/connection.py", "jobs/scripts.py", "crawlfile/keys.py", "crawlfile/schema.py"),
-    *("discovery/named.py", "index/sidecar/soft404.py", "index/sidecar/training/wordings.py"),
+    *("discovery/named.py", "index/sidecar/soft404.py"),
     *("report/page/page.py", "table/questions.py"),
 })  # fmt: skip
 """Modules that read nothing of strangers."""

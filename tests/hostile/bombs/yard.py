@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import struct
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -66,14 +65,6 @@ CDX = b"com,example)/ 20260101000000 http://example.com/ text/html 200 AAAA - - 
 NESTED = b"[" * 1_000_000
 
 
-def lz4(blocks: int) -> bytes:
-    """Return an LZ4 frame of *blocks* blocks, 16 KiB that stand for 4 MiB each."""
-    # A literal, an offset of 1, and a length of 255s (LZ4 frame format, 1.6).
-    block = b"\x1f\x00\x01\x00" + b"\xff" * 16_000 + b"\x00" + b"\x50" + bytes(5)
-    body = struct.pack("<I", len(block)) + block
-    return b"\x04\x22\x4d\x18\x60\x70\x73" + body * blocks + b"\0\0\0\0"
-
-
 def html(markup: bytes, *fields: bytes) -> bytes:
     """Return a gzip member with a record of a page of *markup*."""
     head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n" + b"".join(f + b"\r\n" for f in fields)
@@ -110,7 +101,6 @@ ARCHIVES: dict[str, Callable[[], bytes]] = {
     ),
     "length.warc": lambda: RECORD % (10**17, b"x"),
     "begins.warc": lambda: b"WARC/1.1\r\n" * 20_000,
-    "zeros.warc.lz4": lambda: lz4(64),
     "length.arc": lambda: arc(10**17),
     "lines.arc": lambda: arc(3) + b"\nhttp://x/ 127.0.0.1 20260101000000 text/html 0" * 3000,
     "line.arc.gz": lambda: packed(b"http://127.0.0.1/" + b"x" * MIB, 64),
@@ -211,7 +201,7 @@ YARD: dict[str, Format] = {
         covers=("sitemap",),
     ),
     "WARC": Format(
-        {name: make for name, make in ARCHIVES.items() if ".warc" in name and ".lz4" not in name},
+        {name: make for name, make in ARCHIVES.items() if ".warc" in name},
         (
             "index {} -o out",
             "sidecar {} -o out",
@@ -225,11 +215,6 @@ YARD: dict[str, Format] = {
     "all at once": Format(
         {name: ARCHIVES[name] for name in ("records.warc.gz", "deep.warc.gz", "zeros.warc.gz")},
         ("collection {} -o out",),
-    ),
-    "lz4": Format(
-        {"zeros.warc.lz4": ARCHIVES["zeros.warc.lz4"]},
-        ("index {} -o out", "sidecar {} -o out", "wat {} -o out", "wet {} -o out"),
-        covers=(".warc.lz4",),
     ),
     "ARC": Format(
         {name: make for name, make in ARCHIVES.items() if ".arc" in name},

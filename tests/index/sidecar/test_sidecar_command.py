@@ -15,8 +15,8 @@ from amicrawl.cli import app
 from amicrawl.errors import InputError, UsageError
 from amicrawl.index.collection.collecting import collect, jobs_for
 from amicrawl.index.collection.file import collect_file
+from amicrawl.index.merging.sides import sidecar_fields
 from amicrawl.index.reading.records import read_records
-from amicrawl.index.sidecar.lines import sidecar_fields
 
 if TYPE_CHECKING:
     import subprocess

@@ -22,11 +22,12 @@ from sidecar_material import (
 
 from amicrawl.disk import Disk
 from amicrawl.index.derivatives.file import Maker, Publisher, sha1
+from amicrawl.index.lines.cdxj import key_of, timestamp_of, url_of
+from amicrawl.index.merging.sides import is_sidecar_record, sidecar_fields, sidecar_tie
 from amicrawl.index.reading.records import read_records
-from amicrawl.index.sidecar.characterise import Characteriser
-from amicrawl.index.sidecar.detectors import installed_detectors
+from amicrawl.index.sidecar.detectors import Characteriser, installed_detectors
 from amicrawl.index.sidecar.file import SidecarFile
-from amicrawl.index.sidecar.lines import is_sidecar_record, sidecar_fields, sidecar_line, sidecar_tie
+from amicrawl.urls import surt
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,6 +55,12 @@ def made(source: Path, characteriser: Characteriser, *, publisher: Publisher = N
         file.add(record)
     file.seal()
     return path.read_bytes()
+
+
+def line_of(record: Record) -> str:
+    """Return the CDXJ line that an indexer makes of the sidecar's *record*."""
+    fields = json.dumps(sidecar_fields(record))
+    return f"{key_of(surt(url_of(record)))} {timestamp_of(record.date)} {fields}\n"
 
 
 def metadata_of(data: bytes, path: Path) -> list[Record]:
@@ -89,7 +96,7 @@ def test_the_page_of_the_talk_gives_its_five_lines_and_the_index_its_line(
     assert 0 < float(value) < 0.5
     assert len(lines) == 5
 
-    assert sidecar_line(record).startswith(
+    assert line_of(record).startswith(
         "129,76,194,140)/publications/eng-pamphlets/index.html 20121026215942 "
         '{"Identified-Payload-Type": '
         '{"fido": "text/html", "python-magic": "text/html"}, "Preservation-Identifier": "fmt/99", '
@@ -115,7 +122,7 @@ def test_the_block_of_the_talk_gives_the_line_of_the_talk_to_the_byte(tmp_path: 
         fields=["WARC-Concurrent-ID: <urn:uuid:da5927b0-4efb-469b-a885-04c7347a0dc6>"],
     )
     (record,) = read_back(theirs, tmp_path / "x.warc.meta")
-    assert sidecar_line(record) == (
+    assert line_of(record) == (
         "129,76,194,140)/publications/eng-pamphlets/index.html 20121026215942 "
         '{"Identified-Payload-Type": '
         '{"fido": "text/html", "python-magic": "text/html"}, "Preservation-Identifier": "fmt/99", '

@@ -11,9 +11,8 @@ import pytest
 from sidecar_material import ENGLISH, RUSSIAN, html
 
 from amicrawl.index.sidecar.media_type import Libmagic
-from amicrawl.index.sidecar.soft404 import Soft404Model
-from amicrawl.index.sidecar.soft404_features import features_of
-from amicrawl.index.sidecar.training.pages import Fold, pages
+from amicrawl.index.sidecar.soft404 import Soft404Model, features_of
+from benchmarks.soft404.pages import Fold, pages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,11 +12,10 @@ from sidecar_material import ENGLISH, RUSSIAN, arc, html, http, read_back, recor
 
 from amicrawl.index.collection.collecting import jobs_for
 from amicrawl.index.collection.file import collect_file
+from amicrawl.index.merging.sides import is_sidecar_record, sidecar_tie
 from amicrawl.index.reading.records import read_records
-from amicrawl.index.sidecar.characterise import Characteriser
-from amicrawl.index.sidecar.detectors import Detectors, installed_detectors
+from amicrawl.index.sidecar.detectors import Characteriser, Detectors, installed_detectors
 from amicrawl.index.sidecar.findings import Findings, Identity, encode_block
-from amicrawl.index.sidecar.lines import is_sidecar_record, sidecar_tie
 from amicrawl.index.sidecar.media_type import Signatures
 from amicrawl.index.sidecar.soft404 import Soft404Model
 from amicrawl.index.sidecar.subject import Subject, is_text

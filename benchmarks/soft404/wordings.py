@@ -35,7 +35,7 @@ class Wordings(NamedTuple):
 
 
 def _wordings() -> dict[str, Wordings]:
-    text = (files("amicrawl.index.sidecar.training") / "wordings.json").read_text("utf-8")
+    text = (files("benchmarks.soft404") / "wordings.json").read_text("utf-8")
     found: dict[str, dict[str, list[str]]] = json.loads(text)
     return {
         language: Wordings(**{kind: tuple(each) for kind, each in lists.items()})

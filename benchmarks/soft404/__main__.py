@@ -1,4 +1,4 @@
-"""`python -m amicrawl.index.sidecar.training [MODEL]`: make the soft-404 model and weigh it.
+"""`python -m benchmarks.soft404 [MODEL]`: make the soft-404 model and weigh it.
 
 What it is worth is measured on a model that was kept from a third of all wordings, with pages that use
 those. The one that is shipped has seen all of them, and should do no worse on the pages of others.
@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import sys
+from importlib.resources import files
 from pathlib import Path
 
 from amicrawl.index.sidecar.soft404 import Soft404Model
-from amicrawl.index.sidecar.training.fit import Fit, fit, worth
-from amicrawl.index.sidecar.training.pages import Fold, pages
-from amicrawl.index.sidecar.training.wordings import WORDINGS
+from benchmarks.soft404.fit import Fit, fit, worth
+from benchmarks.soft404.pages import Fold, pages
+from benchmarks.soft404.wordings import WORDINGS
 
 VERSION = "1"
 TRAINED_ON = 16_800
@@ -22,7 +23,11 @@ MEASURED_ON = 5_600
 
 def main() -> None:
     """Write the model to the path given, by default over the one that is shipped."""
-    target = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent.parent / "soft404.json"
+    target = (
+        Path(sys.argv[1])
+        if len(sys.argv) > 1
+        else Path(str(files("amicrawl.index.sidecar") / "soft404.json"))
+    )
     made = _model(Fold.ALL)
     measured = _shown(_model(Fold.TRAINING))
     held_out = list(pages(MEASURED_ON, fold=Fold.HELD_OUT))

@@ -7,12 +7,12 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 from zlib import crc32
 
-from amicrawl.index.sidecar.training.wordings import WORDINGS
+from benchmarks.soft404.wordings import WORDINGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from amicrawl.index.sidecar.training.wordings import Wordings
+    from benchmarks.soft404.wordings import Wordings
 
 _FOLD = 3
 _PATHS = (
@@ -51,7 +51,7 @@ def pages(count: int, *, fold: Fold) -> Iterator[Page]:
     languages = sorted(WORDINGS)
     for number in range(count):
         language = languages[number // 2 % len(languages)]
-        source = random.Random(f"{number} {language} {fold}")  # noqa: S311  # nothing is kept secret by it
+        source = random.Random(f"{number} {language} {fold}")  # nothing is kept secret by it
         yield _page(source, language, is_error=number % 2 == 0, fold=fold)
 
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from amicrawl.index.sidecar.soft404_features import features_of
+from amicrawl.index.sidecar.soft404 import features_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from amicrawl.index.sidecar.soft404 import Soft404Model
-    from amicrawl.index.sidecar.training.pages import Page
+    from benchmarks.soft404.pages import Page
 
 ROUNDS = 400
 PENALTY = 1.0
