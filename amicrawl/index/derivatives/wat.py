@@ -1,8 +1,8 @@
 """WAT: what every record of a file says of itself, and every page of its head and links, as JSON.
 
 One `metadata` record for each source record, of any type, to which it refers; `pages/links.py` has what
-is extracted of a page. All numbers are strings, as in every WAT file. A header that occurs more than once
-has a list of values. A digest is left out where only a part of the block was kept.
+is extracted of a page. All numbers are strings, as in every WAT file. A header that occurs more than
+once has a list of values. A digest is left out where only a part of the block was kept.
 """
 
 from __future__ import annotations

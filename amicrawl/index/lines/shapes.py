@@ -2,7 +2,7 @@
 
 Lines of one producer differ in their values only. So one line is parsed as JSON, and for others it is
 enough to compare what is between the values, and to check that numbers are where numbers were. A line
-with the shape of one that was parsed is JSON of the same structure if its bytes are UTF-8 without control
+with the shape of one that was parsed is JSON of that structure if its bytes are UTF-8 without control
 characters or backslashes, which `blocks.py` checks.
 
 Places in a line are counted in marks: its quotation marks, and the LF that ends it. One pass over the

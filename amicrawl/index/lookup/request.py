@@ -2,8 +2,8 @@
 
 The parameters are those of pywb's server, and of the Internet Archive's where pywb has none: url,
 matchType, from, to, resolveRevisits, filter, collapse, collapseTime, sort, closest, offset, limit,
-fields (fl), output, page, pageSize, showNumPages. An unknown parameter is refused: a response without the
-filter that was meant would look like one with it.
+fields (fl), output, page, pageSize, showNumPages. An unknown parameter is refused: a response without
+the filter that was meant would look like one with it.
 
 The range. Keys are SURTs, and lines are in byte order, so all captures of a URL, a path, a host, or a
 domain with its subdomains are neighbours. A range is [start, end) of whole lines:
