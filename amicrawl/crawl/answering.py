@@ -1,4 +1,4 @@
-"""From a capture to what Scrapy is told: a response, or one of its exceptions."""
+"""From a capture to what Scrapy gets: a response, or one of its exceptions."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ class SiteArguments:
     """The arguments of the spider `site`."""
 
     url: tuple[str, ...] = ()
-    """Start URLs, apart by blanks."""
+    """Start URLs, space-separated."""
     file: str | None = None
     """A list of further start URLs: a path, or `-` for standard input."""
     format: str | None = None
@@ -196,7 +196,7 @@ def _hour(text: str) -> int:
         moment = datetime.fromisoformat(text) if text else datetime.now(UTC)
     except ValueError:
         raise UsageError(
-            f"Argument before={text!r} is no date: give one like 2027-01-31 or 2027-01-31T18:00Z."
+            f"Argument before={text!r} is not a date: give one like 2027-01-31 or 2027-01-31T18:00Z."
         ) from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""How a crawl ends: drained at the first signal, sealed at once at the second, and accounted for."""
+"""The end of a crawl: drained at the first signal, sealed at once at the second, and accounted for."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LOOK_EVERY = 0.25
 
 
 class Closing:
-    """Watches for the end, bounds the drain, and leaves whole files behind in every case."""
+    """Watches for the end, bounds the drain, and leaves whole files in every case."""
 
     def __init__(self, crawler: Crawler, run: Run) -> None:
         self._crawler = crawler

@@ -24,9 +24,9 @@ class Course(Enum):
     AGAIN_LATER = "again later"
     """The attempt failed; the frontier hands it out again after a pause."""
     GIVEN_UP = "given up"
-    """No further attempt is made; why stands in its row of the index."""
+    """No further attempt is made; its row of the index says why."""
     NOT_OURS = "not ours"
-    """A rule of the crawl leaves it out; why stands in its row of the index."""
+    """A rule of the crawl leaves it out; its row of the index says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +72,6 @@ class Ticket:
     outcome: Outcome | None = None
     """What the frontier learns; None while, or where, nothing was fetched."""
     redirect_to: str = ""
-    """Where the answer points, resolved and as found; empty where it is no redirect."""
+    """The target of a redirect, resolved and as found; empty for any other response."""
     offers: list[Offer] = field(default_factory=list)
     """What the page leads to, as far as this crawl takes it."""

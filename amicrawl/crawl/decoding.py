@@ -2,8 +2,8 @@
 
 Scrapy's middleware raises on a body that is not what its Content-Encoding says, unpacks a bomb to a
 gibibyte, and the response is lost to the spider. It has been archived by then; the callback gets the
-bytes as they came. What a body may unpack to is bounded by its own size, since a bomb is told by nothing
-else.
+bytes as they came. What a body may unpack to is bounded by its own size, since nothing else
+gives a bomb away.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from scrapy.http import Response
 
 _MOST_CODINGS = 2
-"""Codings one inside the other; nobody sends more in good faith."""
+"""Codings one inside the other; no server sends more in good faith."""
 _ALWAYS_ALLOWED = 32 << 20
 """Bytes that any body may unpack to: a page of nothing but table cells packs a thousandfold."""
 _RATIO = 100
@@ -35,7 +35,7 @@ class TolerantDecodingMiddleware(HttpCompressionMiddleware):
         """Return *response* decoded, or as it is with the flag."""
         try:
             return super().process_response(request, response)
-        except (_UndecodableError, UnicodeDecodeError):  # the latter of a coding whose name is no text
+        except (_UndecodableError, UnicodeDecodeError):  # the latter of a coding whose name is not text
             if self.stats:
                 self.stats.inc_value("amicrawl/decoding/undecodable")
             return response.replace(flags=[*response.flags, "undecodable"])

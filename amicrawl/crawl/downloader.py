@@ -111,7 +111,7 @@ class ArchiveDownloader:
     def _ended_here(
         self, request: Request, ticket: Ticket | None, result: Response | Request
     ) -> Response | Request:
-        """Return *result*, or NOTHING_MORE where it is a response that nobody reads.
+        """Return *result*, or NOTHING_MORE where it is a response that no callback reads.
 
         Scrapy's scraper takes longer over a response than the fetch took, even to find that the
         callback yields nothing. For a row of a spider that reads none, the way ends here.

@@ -83,7 +83,7 @@ async def feed(run: Run, seeds: Iterable[Seed]) -> None:
         if not run.takes_offers:
             return
         run.wake()
-        # Looked at now and then, not told: a frontier that had to tell would do so for every row.
+        # Polled: a frontier that had to report its room would do so for every row.
         while run.takes_offers and run.frontier.queued > _ROOM:  # noqa: ASYNC110
             await asyncio.sleep(_LOOK_AGAIN)
     run.tally.seeds_ended = True

@@ -117,9 +117,9 @@ class Following:
         self._sets = frozenset(set_names())
         self._patterns_seen = selection.ignores.added
         self.on_elsewhere: Callable[[list[Offer]], None] | None = None
-        """Who keeps the offers of other partitions; None where those find their links themselves."""
+        """Keeps the offers of other partitions; None where those find their links themselves."""
         self.on_ignored: Callable[[str, str], None] | None = None
-        """Who is told of every link that an ignore expression kept out, and of the expression."""
+        """Called with every link that an ignore expression kept out, and with the expression."""
 
     def looks_into(self, url: str, content_type: str, status: int) -> bool:
         """Tell whether a response with *status* and *content_type* may lead to other URLs."""

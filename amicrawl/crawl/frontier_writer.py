@@ -1,7 +1,7 @@
 """FrontierWriter: the frontier's changes written to disk while the crawl runs.
 
-What was written outlives the process, what was forced to disk outlives the power. Writing is cheap and
-happens many times a second; forcing is for the disk to take its time over, and happens on a thread.
+What was written survives the process, what was forced to disk survives a power failure. Writing is
+cheap and happens many times a second; forcing is slow and happens on a thread.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class FrontierWriter:
         self._force_every = _FORCE_EVERY[run.config.durability]
         self._forced_at = run.clock()
         self._noted, self._noted_at = 0, run.clock()
-        """The rows of the index that the frontier was told of last, and when."""
+        """The number of rows of the index that the frontier noted last, and when."""
         crawler.signals.connect(self._opened, signals.spider_opened)
         crawler.signals.connect(self._closed, signals.spider_closed)
 

@@ -42,7 +42,7 @@ class WireHandler(BaseDownloadHandler):
         # A spider that reads no response spares each page the parsing of its headers and body.
         self._bare = not reads_responses(crawler)
         self._row_fields: Fields = default_fields(crawler.settings) if self._bare else []
-        # Whatever is no row (robots.txt, a sitemap) is read by somebody, and not decoded before.
+        # What is not a row (robots.txt, a sitemap) is read here, and not decoded before.
         self._other_fields = self._row_fields[:-1]
 
     async def download_request(self, request: Request) -> Response:
@@ -77,7 +77,7 @@ class WireHandler(BaseDownloadHandler):
     def _answer(
         self, request: Request, ticket: Ticket, capture: Capture, decision: Decision
     ) -> Response:
-        """Return the response that *capture* is, or raise what Scrapy is told in its place."""
+        """Return the response that *capture* is, or raise what Scrapy gets in its place."""
         if decision.course in {Course.AGAIN_LATER, Course.AGAIN_NOW}:
             raise exception_of(decision)
         is_row = ticket.dispatch is not None

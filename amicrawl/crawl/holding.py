@@ -27,7 +27,7 @@ _WORDS = CARRIED_NUMBERS | {
 }  # fmt: skip
 """Names in `meta` whose values a row keeps."""
 _MOST = 16_384
-"""Characters that the words of one row may have as JSON: the frontier is no place for pages."""
+"""Characters that the words of one row may have as JSON: the frontier is not for pages."""
 
 
 def words_of(request: Request, spider: Spider | None) -> dict[str, object] | None:

@@ -1,4 +1,4 @@
-"""Lines of a seed list for which nothing is asked: each has its row in the index, once.
+"""Lines of a seed list for which no request is made: each has its row in the index, once.
 
 A line that is not a URL is one, so is a line whose URL was asked for with other metadata: the capture
 has its row, and this one keeps what else was said. A list is read again by the next crawl into the same

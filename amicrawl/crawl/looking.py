@@ -1,4 +1,4 @@
-"""Looking: the commands of Scrapy that show a page, or what a spider makes of it, archive nothing.
+"""The commands of Scrapy that only show a page, or what a spider makes of it, archive nothing.
 
 `shell`, `fetch`, `view`, `parse`, `check` and `bench` fetch by Scrapy's own downloader: without a
 frontier, a pace or an output directory, and with its rules about addresses and robots.txt, not ours.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def only_looks(crawler: Crawler) -> bool:
-    """Tell whether a command that only looks has made *crawler*."""
+    """Tell whether *crawler* belongs to a command that archives nothing."""
     # No command says so. But all give the spider a `start` of their own, except for the shell, which
     # sets a crawler up before there is a spider. So do tests of projects, but without its settings.
     start = getattr(crawler.spidercls, "start", None)
@@ -39,7 +39,7 @@ def _has_shell_settings(crawler: Crawler) -> bool:
 def check_spider(
     process: CrawlerProcessBase | None, name: str | None, *, arguments: Mapping[str, str], command: str
 ) -> None:
-    """Build the spider *name* with *arguments* and throw it away; without a name there is nothing to do.
+    """Check that the spider *name* takes *arguments*, by building it; do nothing without a name.
 
     Raises Scrapy's UsageError, a sentence, where there is no such spider or it takes no such arguments.
     """

@@ -57,7 +57,7 @@ class Output:
         on_sealed: Iterable[Callable[[SealedFile], None]] = (),
         disk: Disk | None = None,
     ) -> None:
-        """*user_agent* is what servers are told, and *part_of* what the crawl is called, where it is.
+        """*user_agent* is sent to servers, *part_of* is what the crawl is called; both may be empty.
 
         *on_sealed* are called with every file that was finished and listed; on the writer thread.
         """
@@ -90,7 +90,8 @@ class Output:
         _tell_of_repair(self.archive.repaired)
         if names_nobody(config, user_agent):
             logger.warning(
-                "Nobody is named to the servers: set AMICRAWL_OPERATOR to a URL or address of yours."
+                "Requests do not say whose crawl this is: set AMICRAWL_OPERATOR to your URL or e-mail "
+                "address."
             )
         self._crawl_json = CrawlJson(
             directory,
@@ -138,8 +139,8 @@ class Output:
 def names_nobody(config: CrawlConfig, user_agent: str) -> bool:
     """Tell whether a crawl by *config* may reach strangers, and does not say whose it is.
 
-    A crawl that may reach this machine itself is a trial. A *user_agent* of the project's own may name
-    somebody, too.
+    A crawl that may reach this machine itself is a trial. A *user_agent* of the project's own may say
+    so, too.
     """
     is_trial = any(
         network.version == own.version and network.overlaps(own)

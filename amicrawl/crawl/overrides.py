@@ -32,7 +32,7 @@ class Overrides:
     ) -> None:
         """Read *given*, by host name; *key_of* tells the key of a URL.
 
-        Raises UsageError for a name that is no host, or a value that cannot be followed.
+        Raises UsageError for a name that is not a host, or a value that cannot be followed.
         """
         self.delays: dict[int, float] = {}
         """Seconds between two requests, by host key."""
@@ -71,7 +71,7 @@ class Overrides:
 def _host_key(name: str, key_of: Callable[[str], UrlKey | Refused]) -> int:
     key = None if not name or set("/@?#") & set(name) else key_of(f"http://{name}/")
     if key is None or isinstance(key, Refused):
-        raise UsageError(f"Setting AMICRAWL_HOST_OVERRIDES has {name!r}, which is no host name.")
+        raise UsageError(f"Setting AMICRAWL_HOST_OVERRIDES has {name!r}, which is not a host name.")
     return key.host
 
 

@@ -140,7 +140,7 @@ class Pacing:
     def departs(self, ticket: Ticket, url: str, now: float) -> None:
         """Note that the request for *url* goes over the wire at *now*: its delays begin.
 
-        Told before a connection is dialled and before the request is sent: connecting can take longer
+        Called before a connection is dialled and before the request is sent: connecting can take longer
         than the delay, and a server that cannot be reached is to be called no more often than others.
         """
         if ticket.host is None:

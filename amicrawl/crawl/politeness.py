@@ -5,7 +5,7 @@ was known. Here the address of a name that was never asked is looked up, and a r
 it goes back to the frontier. Some requests never pass the scheduler (robots.txt, media pipelines,
 `engine.download_async`): they enter the gate here, so that the host's next request is spaced from them
 too, and a host that was given up is not asked by them either. They cannot wait for a turn at an
-address, since nobody would bring them back, but they are counted there; robots.txt waits as the row
+address, since nothing would bring them back, but they are counted there; robots.txt waits as the row
 that needs it.
 """
 

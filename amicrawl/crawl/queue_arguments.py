@@ -52,7 +52,7 @@ class QueueArguments:
             )
         key = (values.get("redis_key") or default_key or DEFAULT_KEY).replace("%(name)s", name)
         if not key.isprintable() or len(key) > 500:
-            raise UsageError(f"Argument redis_key={key[:60]!r} is no name of a key in Redis.")
+            raise UsageError(f"Argument redis_key={key[:60]!r} is not the name of a key in Redis.")
         consumer = values.get("consumer", "")
         if consumer and not _CONSUMER.fullmatch(consumer):
             raise UsageError(

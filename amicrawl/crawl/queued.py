@@ -1,9 +1,9 @@
-"""A crawl of the seeds in a queue of Redis: taken as there is room, acknowledged once they are kept.
+"""A crawl of the seeds in a Redis queue: taken as there is room, acknowledged once they are stored.
 
-Acknowledged is a seed whose row is in the index, as durably as the crawl keeps rows. Until then it is
-this crawl's, by the name of its directory: one that dies and is started again there goes on with what it
-had taken, and if it is not, another crawl takes that over. While Redis is away, the crawl fetches what
-it has, and asks again.
+A seed is acknowledged when its row is in the index, as durably as the crawl keeps rows. Until then it
+belongs to this crawl, by the name of its directory: one that dies and is started again there resumes
+what it had taken, and if it is not, another crawl takes that over. While Redis is away, the crawl
+fetches what it has, and asks again.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class QueueFeed:
                 wait = 0.0 if came else _LOOK_AGAIN
             except RedisUnavailable as error:
                 if not self._is_away:
-                    logger.warning("%s The crawl goes on with what it has.", error)
+                    logger.warning("%s The crawl continues with what it has.", error)
                 self._is_away = self._lost_answer = True
                 wait = min(max(2 * wait, _LOOK_AGAIN), _LONGEST_WAIT)
             except AmicrawlError as error:
@@ -144,7 +144,7 @@ class QueueFeed:
         return came
 
     def _counted(self, item: CaptureItem) -> None:
-        """Hear of a row that is in the index."""
+        """Note that a row is in the index."""
         run = run_of(self._crawler)
         key = run.key_of(item.seed.url)
         if not isinstance(key, Refused) and key in self._held:
@@ -159,7 +159,7 @@ class QueueFeed:
         self._kept.append((now + self._forced_after, number))
 
     async def _acknowledge(self, now: float) -> None:
-        """Acknowledge what is durable by now; what cannot be told stays to be told."""
+        """Acknowledge what is durable by now; what cannot be sent now is sent later."""
         due = []
         for moment, number in self._kept:
             if moment > now:

@@ -187,7 +187,7 @@ def _fill(
     partition.note_index(rows, all_known=True)
     counts = frontier.counts
     settled = sum(counts[status] for status in _SETTLED)
-    # Not those that are queued: what was offered first and settled then stands there still.
+    # Not those that are queued: what was offered first and settled then is still in it.
     waiting = sum(counts[status] for status in WAITING)
     made = len(frontier), found, look.looked_at, settled, waiting
     frontier.close()

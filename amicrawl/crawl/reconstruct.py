@@ -1,7 +1,7 @@
 """Responses of other download handlers, archived too, and marked for what they are.
 
 A plug-in's handler (a browser's, say) hands on a parsed response: the bytes of the wire are gone. The
-exchange is written down again from its parts, and the record says by whom it was reconstructed.
+exchange is written down again from its parts, and the record says which software reconstructed it.
 """
 
 from __future__ import annotations

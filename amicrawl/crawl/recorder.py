@@ -2,8 +2,8 @@
 
 Compression, digests and disk would hold up every transfer if they ran on the event loop. Captures
 are queued here instead; the thread takes whatever has gathered as one batch, lets each stage add it,
-and has the archive commit it. Only then do the waiting tasks go on; that is what "acknowledge last"
-rests on.
+and has the archive commit it. Only then do the waiting tasks continue: a capture is acknowledged
+once it is on disk.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Recorder:
         await future
 
     async def seal(self) -> None:
-        """Write what is queued and finish all files; may be called again and by several."""
+        """Write what is queued and finish all files; may be called again, by several callers."""
         if self._sealed is None:
             self._start()
             self._sealed = asyncio.get_running_loop().create_future()
@@ -106,7 +106,7 @@ class Recorder:
             self._thread.start()
 
     def _work(self) -> None:
-        """Run on the thread until the sign to seal comes."""
+        """Run on the thread until the order to seal comes."""
         more = True
         while more:
             batch, more = self._take()
@@ -155,7 +155,7 @@ class Recorder:
         except AmicrawlError as error:
             self.fault = error
         except OSError as error:
-            self.fault = OutputError(f"Writing failed: {error}. Mend the disk and start again.")
+            self.fault = OutputError(f"Writing failed: {error}. Repair the disk and start again.")
         except Exception as error:  # noqa: BLE001  # a thread that dies in silence would hang the crawl
             self.fault = AmicrawlError(f"The recorder failed: {error!r}. This is a fault of amicrawl.")
             self.fault.__cause__ = error
@@ -172,7 +172,7 @@ class Recorder:
         try:
             loop.call_soon_threadsafe(callback)
         except RuntimeError:
-            # The loop was closed between the question and the call: nobody waits any more.
+            # The loop was closed between the question and the call: no task waits any more.
             return
 
     def _resolve(self, batch: list[Waiting]) -> None:

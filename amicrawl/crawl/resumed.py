@@ -37,7 +37,7 @@ class Resumed:
     later: int = 0
     """URLs to be tried again that are not due yet."""
     settled_by_index: int = 0
-    """URLs whose captures the frontier had not heard of."""
+    """URLs whose captures the frontier did not know."""
     lost: int = 0
     """URLs whose captures never arrived; they are pending again."""
     changed: tuple[str, ...] = ()

@@ -73,7 +73,7 @@ def reconcile(
 
     *lost_urls* are those whose rows were dropped from the index when it was repaired. *key_of* gives the
     key of a URL or a Refused, *ours* tells whether a host key belongs to this crawl. Where *following*
-    links, the pages that the frontier has not heard of are read again for theirs. With *reads*, it is
+    links, the pages that the frontier does not know are read again for theirs. With *reads*, it is
     callbacks that find them, and such pages are fetched again. Failures before *asked_again*, Unix
     milliseconds, settle nothing: the frontier may have been made to ask again since.
     """
@@ -121,7 +121,7 @@ def _say_what_is_unknown(directory: Path, rows: int) -> None:
 
 
 class Look:
-    """A look at the rows of the index that the frontier may not have heard of."""
+    """A look at the rows of the index that the frontier may not know."""
 
     def __init__(
         self,
@@ -139,7 +139,7 @@ class Look:
         """The keys of the rows that were looked at."""
         self.looked_at = 0
         self.settled = 0
-        """How many rows the frontier had not heard of."""
+        """How many rows the frontier did not know."""
         self._frontier = frontier
         self._partition = frontier.partition
         self._directory = directory
@@ -172,10 +172,10 @@ class Look:
                 logger.info("Resuming: %s of %s rows looked up.", f"{self.looked_at:,}", f"{total:,}")
 
     def _is_known(self, key: UrlKey, url: str, hour: int) -> bool:
-        """Tell, without much ado, whether the frontier has heard of the capture of *url* at *hour*."""
+        """Tell cheaply whether the frontier knows the capture of *url* at *hour*."""
         number = self._partition.find(*key)
         if number is None:
-            # It stands in the index beside the pages, and in no frontier.
+            # It has a row in the index, and none in the frontier.
             return url.endswith("/robots.txt") and url == robots_url(url)
         row = self._partition.get(number)
         return row.status not in WAITING and is_settled_since(row, hour)

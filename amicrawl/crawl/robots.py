@@ -5,9 +5,9 @@
 
 Where robots.txt can only be had later (5xx, a connection that breaks), the row goes back to the frontier
 and its host's gate stays shut until it is asked again; after five times its URLs are refused. Where
-nobody is there at all (no such name, connection refused) and no rules are known from before, the page
+no server is there at all (no such name, connection refused) and no rules are known from before, the page
 itself is tried: it fails for the same reason, and its row in the index says which. That holds only until
-somebody does answer, who is asked for robots.txt next. What is known is kept in `frontier/robots.json`,
+it does respond, and robots.txt is asked for next. What is known is kept in `frontier/robots.json`,
 what is learnt meanwhile in `robots.jsonl` beside it, a line at once for each answer, and what other
 readers of the frontier need in the rows of its hosts.
 
@@ -78,7 +78,7 @@ _LARGEST = 512 * 1024
 """Bytes of a robots.txt that are fetched: 500 KiB count (RFC 9309, section 2.5), more for chunks."""
 _MOST_NOTED = 500_000
 """Bytes of a robots.txt that the row of its host keeps."""
-_NOBODY_THERE = (CannotResolveHostError, DownloadConnectionRefusedError)
+_NO_SERVER = (CannotResolveHostError, DownloadConnectionRefusedError)
 _UNREACHED = (Failure.CONNECT_TIMEOUT.value, Failure.ADDRESS_REFUSED.value)
 _A_REDIRECT = 302
 _LARGE = 50_000
@@ -104,7 +104,7 @@ class RobotsMiddleware:
         self._has_passed = False
         """Whether an origin was passed, and may have to be asked once it answers."""
         self._met: dict[str, float] = {}
-        """When what is known expires, by origins that were heeded: their delay kept, sitemaps told."""
+        """When what is known expires, by origins whose delay is kept and whose sitemaps were offered."""
         self._policy = run.config.robots
         # A project that says ROBOTSTXT_OBEY itself means all hosts, whatever our setting is.
         if (crawler.settings.getpriority("ROBOTSTXT_OBEY") or 0) > _ADDON_PRIORITY:
@@ -233,7 +233,7 @@ class RobotsMiddleware:
             response = await self._crawler.engine.download_async(request)
         except (AmicrawlError, Stopped, NotYet):
             raise
-        except _NOBODY_THERE:
+        except _NO_SERVER:
             return self._keep(origin, self._absent(origin))
         except Exception as error:  # noqa: BLE001  # whatever it was, there is no robots.txt to go by
             if str(error).startswith(_UNREACHED):
@@ -246,7 +246,7 @@ class RobotsMiddleware:
         return self._keep(origin, verdict, body=response.body)
 
     def _absent(self, origin: str) -> RobotsVerdict:
-        """Return what counts at *origin*, where nobody is there."""
+        """Return what counts at *origin*, where no server is there."""
         verdict = judge_absence(now=time.time(), previous=self._known.previous(origin))
         if verdict.is_pass and not self._has_passed:
             self._has_passed = True
@@ -257,7 +257,7 @@ class RobotsMiddleware:
         """Have the robots.txt of an origin that was passed asked for, now that it does answer."""
         if item.capture.failure is None:
             origin = robots_url(item.capture.url)
-            # A robots.txt that is on its way is no news.
+            # Not where it is robots.txt itself that came.
             if isinstance(origin, str) and not item.capture.url.startswith(origin):
                 self._known.heard_from(origin)
 

@@ -1,4 +1,4 @@
-"""Room: the crawl pauses while the disk of the output is nearly full, and goes on by itself.
+"""Pauses the crawl while the disk of the output is nearly full, and resumes it by itself.
 
 Looked at once a second. What is in flight when it pauses is still received and kept: the threshold has
 to leave room for that.
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 REASON = "disk"
-"""The word by which the run is paused."""
+"""The reason for a pause."""
 
 _LOOK_EVERY = 1.0
 
@@ -36,7 +36,7 @@ class DiskRoom:
     def __init__(
         self, crawler: Crawler, run: Run, *, free: Callable[[Run], int | None] = free_bytes
     ) -> None:
-        """*free* tells how many bytes are free; None where nobody can tell, which changes nothing.
+        """*free* tells how many bytes are free; None where that is not known, which changes nothing.
 
         Raises NotConfigured where no threshold is set.
         """
@@ -56,12 +56,12 @@ class DiskRoom:
         return cls(crawler, run_of(crawler))
 
     def look(self) -> None:
-        """Measure, and pause or go on accordingly."""
+        """Measure, and pause or resume accordingly."""
         free, was_paused = self._free(self._run), self._guard.paused
         if free is None or self._guard.measured(free) is was_paused:
             return
         if was_paused:
-            logger.info("There is room on the disk again (%d bytes): the crawl goes on.", free)
+            logger.info("There is room on the disk again (%d bytes): the crawl continues.", free)
             self._run.resume(REASON)
             return
         logger.warning(

@@ -386,7 +386,7 @@ class Run(CrawlState):
 
 
 class RunHolder:
-    """Whoever holds the `Run` of a crawler: the add-on, found by this class so as not to import it."""
+    """What holds the `Run` of a crawler: the add-on, found by this class so as not to import it."""
 
     run: Run | None = None
 

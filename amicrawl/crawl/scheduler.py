@@ -1,4 +1,4 @@
-"""The scheduler: hands out only what may start now.
+"""The scheduler: hands out only requests that may start now.
 
 GETs that are no more than their URLs live in the frontier. What it cannot hold (other methods, bodies,
 fields, callbacks, objects in `meta`) goes to Scrapy's own scheduler beside it, with its queues and
@@ -100,7 +100,7 @@ class FrontierScheduler(BaseScheduler):
             return True
         request.meta.pop(TICKET, None)
         key = self._run.key_of(request.url)
-        # The handler refuses what cannot be fetched, and gives it its row; here is no place to record.
+        # The handler refuses what cannot be fetched, and gives it its row; nothing can be recorded here.
         words = None if isinstance(key, Refused) else words_of(request, self._spider)
         if isinstance(key, Refused) or words is None:
             return self._enqueue_beside(request)
@@ -146,7 +146,7 @@ class FrontierScheduler(BaseScheduler):
             return None
         if pacing.addresses is not None:
             pacing.addresses.call(now)
-        # Taking turns keeps a long frontier from starving what stands beside it.
+        # Taking turns keeps a long frontier from starving the queue beside it.
         self._beside_first = not self._beside_first
         request = self._from_beside(now) if self._beside_first else self._from_frontier(now)
         if request is None:
@@ -158,8 +158,8 @@ class FrontierScheduler(BaseScheduler):
     def _settle_what_was_read(self) -> None:
         """Settle the rows whose callbacks are through, with all that they yielded.
 
-        Scrapy tells nobody of that. It looks for the next request right after, and by then the request
-        is none of those in progress; there is no public way to those.
+        Scrapy sends no signal for that. It looks for the next request right after, and by then the
+        request is not among those in progress; there is no public way to those.
         """
         self._run.reading.end(internals.requests_in_progress(self._crawler))
 

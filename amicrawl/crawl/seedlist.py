@@ -1,4 +1,4 @@
-"""The seed list of a crawl: opened before anything else, fed into the frontier, its faults told."""
+"""The seed list of a crawl: opened before anything else, fed into the frontier, its faults logged."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class SeedList:
         """Lines that are to have their rows."""
         self._loop: asyncio.AbstractEventLoop | None = None
         # One on the web is opened when the crawl runs: it is fetched, guarded and archived like a page.
-        # So is standard input, which may be silent for long: on a thread that keeps nobody waiting.
+        # So is standard input, which may be silent for long: on a thread that keeps nothing waiting.
         self._is_file = not arguments.file.lower().startswith(("http://", "https://", "-"))
         self._reader = self._open() if self._is_file else None
 
@@ -142,7 +142,7 @@ class SeedList:
 
 
 def seeds_come_by_letter(crawler: Crawler) -> None:
-    """Note that *crawler*, a partition of a shared list crawl, has no list of its own to read."""
+    """Note that *crawler*, a partition of a shared list crawl, has no list to read itself."""
     run = run_of(crawler)
     run.tally.seeds_ended = True
     run.wake()

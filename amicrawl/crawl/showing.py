@@ -1,7 +1,7 @@
-"""Showing: what a crawl that follows links would take of one page, as `scrapy parse` prints it.
+"""What a crawl that follows links would take of one page, for `scrapy parse`.
 
-The rules are those of the crawl, asked about a page that is looked at and not archived. What only a
-frontier can know (what was met before, the limits of a host) is not asked.
+The rules are those of the crawl, applied to a page that is not archived. What only a frontier knows
+(URLs met before, the limits of a host) is not considered.
 """
 
 from __future__ import annotations

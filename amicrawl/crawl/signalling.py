@@ -1,7 +1,8 @@
-"""Signals of Scrapy that nobody may be listening to: sent only where somebody is.
+"""Signals of Scrapy, sent only where a component listens.
 
-Finding out that nobody listens is most of what sending costs: four looks, each of which raises and
-catches an exception, and a generator on top. Several signals a page are heard by nobody in most crawls.
+Finding out that nothing listens is most of what sending costs: four looks, each of which raises and
+catches an exception, and a generator on top. In most crawls no component listens to several signals a
+page.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ class Signaller:
                 return True
         return False
 
-    def send(self, signal: object, **told: Any) -> None:
-        """Send *signal* to those who listen, as `SignalManager.send_catch_log` does."""
+    def send(self, signal: object, **arguments: Any) -> None:
+        """Send *signal* to its listeners, as `SignalManager.send_catch_log` does."""
         for sender in self._senders:
             listeners = dispatcher.connections.get(sender, _NOTHING)
             if signal in listeners or dispatcher.Any in listeners:
-                self._send(signal, **told)
+                self._send(signal, **arguments)
                 return

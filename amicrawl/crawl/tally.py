@@ -21,7 +21,7 @@ STATS = {
     "seeds_elsewhere": "amicrawl/seeds/elsewhere",
     "seeds_known": "amicrawl/seeds/known",
 }
-"""The stats key under which each count is told when the crawl has ended."""
+"""The stats key under which each count is found when the crawl has ended."""
 
 
 @dataclass(slots=True)

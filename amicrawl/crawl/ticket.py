@@ -1,6 +1,6 @@
-"""Tickets in `Request.meta`, and what a request is told that is not carried out.
+"""Tickets in `Request.meta`, and the exceptions for a request that is not carried out.
 
-Scrapy tells a scheduler nothing about the end of a request. Every request that leaves ours therefore
+Scrapy does not report the end of a request to a scheduler. Every request that leaves ours therefore
 has a ticket in its `meta`; the visit notes on it what came of the fetch, and the downloader hands it in
 when the request has left.
 """
@@ -22,7 +22,7 @@ TICKET = "amicrawl_ticket"
 """The `Request.meta` key that holds the ticket."""
 
 NOTHING_MORE = Request("about:blank")
-"""Stands in the place of a response that nobody reads; the scheduler takes it and does nothing."""
+"""In the place of a response that no callback reads; the scheduler takes it and does nothing."""
 
 
 def ticket_of(request: Request) -> Ticket | None:
@@ -32,7 +32,7 @@ def ticket_of(request: Request) -> Ticket | None:
 
 
 class TryAgainLater(IgnoreRequest):
-    """The fetch failed, and the frontier will hand the URL out again: nobody else need retry it."""
+    """The fetch failed, and the frontier will hand the URL out again: nothing else need retry it."""
 
 
 class NotYet(IgnoreRequest):

@@ -44,7 +44,7 @@ class Sender(Protocol):
     """What sends one file; `Uploads` does."""
 
     def upload(self, file: SealedFile) -> None:
-        """See to it that *file* lies in the bucket; raises as `Uploads.upload` does."""
+        """Bring *file* into the bucket, unless it is there; raises as `Uploads.upload` does."""
 
 
 class Uploader:
@@ -160,7 +160,7 @@ class Uploader:
         except StoppedError:
             return
         except (ConflictError, NotAsSealedError) as error:
-            # A sentence, and for the end too; where it was raised tells nobody anything.
+            # A sentence, and for the end too; a traceback would add nothing.
             logger.error("%s", error)  # noqa: TRY400
             with self._changed:
                 self._hopeless[file.name] = error

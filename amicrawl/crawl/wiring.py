@@ -39,8 +39,9 @@ def make_wire(
 ) -> Wire:
     """Return a fetcher with the caps and the address guard that *config* asks for.
 
-    *patience* says how soon an answer has to begin; None: at any time before the exchange must end.
-    *on_lag* is told by how many seconds the event loop is late.
+    *patience* gives the seconds within which the first byte must arrive; None: at any time until the
+    exchange must end.
+    *on_lag* is called with the seconds by which the event loop is late.
     """
     keep = _kept_connections(config.inflight_max)
     limits = Limits(

@@ -150,7 +150,7 @@ def _keep_what_lies_there(directory: Path, manifest: Manifest, *, disk: Disk) ->
 def _named_by(directory: Path) -> Iterator[str]:
     """Yield the WARC files that the index in *directory* counts on, some of them more than once."""
     # Loaded for a job that is taken over: it takes 50 MB, of which a pipeline that waits has no use.
-    from amicrawl.record.table import warc_files_in_table  # noqa: PLC0415
+    from amicrawl.record.table_reader import warc_files_in_table  # noqa: PLC0415
 
     return warc_files_in_table(directory)
 

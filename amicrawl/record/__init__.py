@@ -4,7 +4,7 @@
                   -> captures.row_of -> CapturesJournal -> table.write_table
 
 `Archive` ties these together for one crawl and keeps the order in which they reach the disk; `repair`
-mends what a killed one has left; `CrawlJson` says what a crawl was and which files it left. What is
+repairs what a killed one has left; `CrawlJson` says what a crawl was and which files it left. What is
 written is exactly what came over the wire: nothing here rebuilds a message from its parsed fields.
 The modules that compute (digests, revisit, warc, exchange, captures, counts) are apart from those that
 touch the disk. Nothing here knows of Scrapy, threads or event loops: all of it is for one thread.

@@ -69,13 +69,13 @@ class Archive:
 
         *now* gives aware times; *monotonic* seconds that never go back; *random* that many unpredictable
         bytes. *prefix* begins the names of WARC files, as `expanded` gives it. *warcinfo* is said in
-        every file besides what the configuration says. *on_sealed* is told of every file that is
+        every file besides what the configuration says. *on_sealed* is called with every file that is
         finished. UsageError where another crawl has the directory.
         """
         disk = disk or Disk()
         ids = RecordIds(random)
         self._lock, self.repaired, first = _take_over(directory, disk)
-        """`repaired`: what was found and mended; its `lost_urls` have to be fetched again."""
+        """`repaired`: what was found and repaired; its `lost_urls` have to be fetched again."""
         self.index = CapturesJournal(directory, disk=disk)
         """The stage that keeps rows."""
         writer = WarcWriter(
@@ -200,8 +200,8 @@ def _take_over(directory: Path, disk: Disk) -> tuple[DirectoryLock, Repaired, in
 
 def warcinfo_fields(config: CrawlConfig) -> dict[str, str]:
     """Return what every warcinfo record says of a crawl by *config*, and what it sets otherwise."""
-    told = {"out", "operator", "direct", *UNTOLD}
-    settings = config.model_dump(mode="json", exclude=told, exclude_defaults=True)
+    untold = {"out", "operator", "direct", *UNTOLD}
+    settings = config.model_dump(mode="json", exclude=untold, exclude_defaults=True)
     return {
         "software": f"amicrawl/{__version__}",
         "format": "WARC File Format 1.1",

@@ -53,7 +53,7 @@ class Bucket(Protocol):
 
 
 class DirectoryBucket:
-    """A directory, which stands in for a bucket; what is written there is forced to its disk."""
+    """A directory in the place of a bucket; what is written there is forced to its disk."""
 
     def __init__(self, url: str, path: Path, *, disk: Disk) -> None:
         self.url = url
@@ -131,7 +131,7 @@ def open_bucket(url: str, *, disk: Disk) -> Bucket:
     try:
         bucket.probe()
     except FileNotFoundError as error:
-        raise UsageError(f"{url} cannot be used: {error}. Make it, or mend the URL.") from error
+        raise UsageError(f"{url} cannot be used: {error}. Make it, or correct the URL.") from error
     except OSError as error:
         raise OutputError(
             f"{url} cannot be reached: {error}. Check the URL, the credentials in the environment and "
@@ -148,9 +148,9 @@ def check_bucket_url(url: str) -> SplitResult:
     try:
         parts = urlsplit(url)
     except ValueError as error:
-        raise UsageError(f"{url!r} is no URL of a bucket: {error}. {_ADVICE}") from error
+        raise UsageError(f"{url!r} is not the URL of a bucket: {error}. {_ADVICE}") from error
     if parts.scheme not in _SCHEMES:
-        raise UsageError(f"{url!r} is no URL of a bucket. {_ADVICE}")
+        raise UsageError(f"{url!r} is not the URL of a bucket. {_ADVICE}")
     if parts.scheme == "file":
         if parts.netloc or not parts.path.strip("/") or parts.query or parts.fragment:
             raise UsageError(f"{url!r} names no directory. {_ADVICE}")
@@ -172,6 +172,6 @@ def _bucket(url: str, *, disk: Disk) -> Bucket:
     from amicrawl.record.object_bucket import object_bucket  # noqa: PLC0415
 
     try:
-        return object_bucket(url)
+        return object_bucket(url, block=BLOCK)
     except ValueError as error:
         raise UsageError(f"{error}. {_ADVICE}") from error

@@ -30,7 +30,7 @@ class RecordLocation(NamedTuple):
 class CaptureItem:
     """A capture, the seed it was made for, and where it is kept.
 
-    Nothing here closes `capture.body`: whoever fetched it does so after the item has been stored.
+    Nothing here closes `capture.body`: its fetcher does so after the item has been stored.
     """
 
     capture: Capture
@@ -45,7 +45,7 @@ class CaptureItem:
     is_revisit: bool = False
     """Whether that record is a revisit, which points at an earlier record for the payload."""
     original: Original | None = None
-    """The record that it points at; None where it is no revisit."""
+    """The record that it points at; None where it is not a revisit."""
     record_id: str = ""
     """`WARC-Record-ID` of that record, with its angle brackets."""
     digest: str = ""

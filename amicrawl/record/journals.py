@@ -51,7 +51,7 @@ def _last_taken_in(directory: Path) -> int:
     if not path.exists():
         return -1
     # Arrow takes longer to load than a new crawl to open, and a new crawl has no table.
-    from amicrawl.record.table import opened_index  # noqa: PLC0415
+    from amicrawl.record.table_reader import opened_index  # noqa: PLC0415
 
     with opened_index(path) as table:
         value = table.metadata.get(LAST_JOURNAL, b"-1")

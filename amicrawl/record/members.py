@@ -126,7 +126,7 @@ class Inflation:
 
 
 def header_fields(header: bytes) -> dict[str, str]:
-    """Return the fields of a record's *header* by lower-case name; empty where it is no record's."""
+    """Return the fields of a record's *header* by lower-case name; empty for anything else."""
     first, *lines = header.decode("utf-8", "replace").split("\r\n")
     if first not in {"WARC/1.1", "WARC/1.0"}:
         return {}

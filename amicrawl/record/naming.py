@@ -4,8 +4,9 @@
     ami-00000.warc.gz.open    while it is written; a repair sets aside `.tail`
 
 A prefix may change from one crawl of a directory to the next, and with the time it always does. So
-numbers are counted over all prefixes: no number comes twice in a directory, and whoever looks for whole
-files looks at how their names end. What is not whole may be another tool's: `repair` asks whose it is.
+numbers are counted over all prefixes: no number comes twice in a directory, and a tool that looks for
+whole files looks at how their names end. What is not whole may be another tool's: `repair` asks whose
+it is.
 """
 
 from __future__ import annotations

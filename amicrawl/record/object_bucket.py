@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from amicrawl.disk import OPEN_SUFFIX
-from amicrawl.record.bucket import BLOCK
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -24,11 +23,15 @@ COPY_LIMIT = 5 * 1000**3
 class ObjectBucket:
     """A path in an object store."""
 
-    def __init__(self, url: str, filesystem: Any, path: str) -> None:
-        """*filesystem* is a `pyarrow.fs.FileSystem`, *path* begins with the name of the bucket."""
+    def __init__(self, url: str, filesystem: Any, path: str, *, block: int) -> None:
+        """*filesystem* is a `pyarrow.fs.FileSystem`, *path* begins with the name of the bucket.
+
+        *block* bytes are read at a time.
+        """
         self.url = url
         self._filesystem = filesystem
         self._path = path.rstrip("/")
+        self._block = block
 
     def probe(self) -> None:
         """Ask for the bucket, and for the path in it; FileNotFoundError where there is no bucket."""
@@ -51,7 +54,7 @@ class ObjectBucket:
             _as_os_errors(),
             self._filesystem.open_input_stream(self._key(name), compression=None) as stream,
         ):
-            while block := stream.read(BLOCK):
+            while block := stream.read(self._block):
                 yield block
 
     def write(self, name: str, blocks: Iterable[bytes], *, size: int) -> None:
@@ -71,15 +74,15 @@ class ObjectBucket:
         return f"{self._path}/{name}"
 
 
-def object_bucket(url: str) -> ObjectBucket:
+def object_bucket(url: str, *, block: int) -> ObjectBucket:
     """Return the bucket at *url*, without asking for it; ValueError for a URL that means none."""
     try:
         filesystem, path = pafs.FileSystem.from_uri(url)
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise ValueError(f"{url!r} is no URL of a bucket: {error}") from error
+        raise ValueError(f"{url!r} is not the URL of a bucket: {error}") from error
     if not path.strip("/"):
         raise ValueError(f"{url!r} names no bucket")
-    return ObjectBucket(url, filesystem, path)
+    return ObjectBucket(url, filesystem, path, block=block)
 
 
 @contextmanager

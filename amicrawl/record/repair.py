@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from amicrawl.record.sealed import SealedFile
 
 DAMAGE_LIMIT = 1000
-"""Damaged lines that are told one by one; the others are only counted."""
+"""Damaged lines that are reported one by one; the others are only counted."""
 
 _WARC_FILE, _URL = NAMES.index("warc_file"), NAMES.index("url")
 _ROW_BYTES = 1024  # what a rebuilt row counts for where rows are grouped by size
@@ -78,7 +78,7 @@ class Repaired:
 
     @property
     def found_anything(self) -> bool:
-        """Whether there was something to mend."""
+        """Whether there was something to repair."""
         return self != Repaired()
 
     def sentence(self) -> str:
@@ -96,7 +96,7 @@ class Repaired:
 
 
 def repair(directory: Path, *, disk: Disk) -> Repaired:
-    """Mend *directory*; where nothing is amiss, nothing is written.
+    """Repair *directory*; where nothing is amiss, nothing is written.
 
     Raises DamagedFileError where `captures.parquet` or `crawl.json` cannot be read, OutputError where
     something cannot be written, and UsageError where a crawl is writing there. It may be run again.
@@ -150,7 +150,7 @@ class _Repair:
     def _offsets_in_table(self, names: set[str]) -> dict[str, set[int]]:
         if not names or not (self._directory / TABLE_NAME).exists():
             return {name: set() for name in names}
-        from amicrawl.record.table import offsets_in_table  # noqa: PLC0415  # as above
+        from amicrawl.record.table_reader import offsets_in_table  # noqa: PLC0415  # as above
 
         return offsets_in_table(self._directory, names)
 

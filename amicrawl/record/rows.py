@@ -1,7 +1,7 @@
 """Index rows read back from a journal, each line checked. Reads; writes nothing.
 
 A line that does not hold a row is reported with its offset and passed over. The last line may be torn:
-where the file does not end in a newline and the rest is no row, that is how a killed crawl looks, and
+where the file does not end in a newline and the rest is not a row, a crawl was killed there, and
 the rest is dropped without a word.
 """
 

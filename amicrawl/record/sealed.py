@@ -1,4 +1,4 @@
-"""SealedFile: what is known of a finished file, so that one with a record missing can be told.
+"""SealedFile: what is known of a finished file, so that a missing record is noticed.
 
 A file cut between two gzip members passes every validator; only its size, its count of records and its
 SHA-256, kept elsewhere, say that something is gone.

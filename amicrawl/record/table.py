@@ -10,7 +10,7 @@ since a single row may bring 8 MiB of metadata.
 from __future__ import annotations
 
 import hashlib
-from contextlib import contextmanager
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,16 +19,15 @@ import pyarrow.parquet as pq
 
 from amicrawl.disk import OutputFile
 from amicrawl.errors import DamagedFileError, InputError
-from amicrawl.parquet import NotWholeError, ParquetTable
-from amicrawl.record.columns import column_of
 from amicrawl.record.journals import LAST_JOURNAL, journals, next_journal, remove_taken_in
 from amicrawl.record.parquet_sink import Sink
 from amicrawl.record.rows import read_rows
 from amicrawl.record.schema import CAPTURES
 from amicrawl.record.sealed import TABLE_NAME, SealedFile, described
+from amicrawl.record.table_reader import blamed_on, opened_index
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from amicrawl.disk import Disk
@@ -40,6 +39,8 @@ ROW_GROUP_BYTES = 64 * 1024**2
 
 _BATCH_ROWS = 2_000
 _BATCH_BYTES = 4 * 1024**2
+_NUMBERS: dict[Any, type[np.generic]] = {pa.int32(): np.int32, pa.int64(): np.int64}
+_NOTHING: dict[Any, str | int] = {pa.string(): "", pa.bool_(): False, pa.int32(): 0, pa.int64(): 0}
 _REPEATING = ["host", "content_type", "warc_file", "error", "ip_address", "protocol", "truncated"]
 
 
@@ -65,58 +66,13 @@ def take_in_journals(directory: Path, *, disk: Disk) -> SealedFile:
     return table
 
 
-def offsets_in_table(directory: Path, warc_files: Collection[str]) -> dict[str, set[int]]:
-    """Return the offsets that the rows of `captures.parquet` have in each of *warc_files*."""
-    offsets = {name: set[int]() for name in warc_files}
-    path = directory / TABLE_NAME
-    if not offsets or not path.exists():
-        return offsets
-    with opened_index(path) as table, _blamed_on(path):
-        for batch in table.batches(["warc_file", "warc_offset"]):
-            # Nearly all rows are of other files, mostly of one: its name is looked at once.
-            rows: Any = batch
-            names = rows["warc_file"].dictionary_encode()
-            for code, name in enumerate(names.dictionary.to_pylist()):
-                if name in offsets:
-                    same = np.flatnonzero(names.indices.to_numpy(zero_copy_only=False) == code)
-                    offsets[name].update(rows["warc_offset"].take(pa.array(same)).to_pylist())
-    return offsets
-
-
-def warc_files_in_table(directory: Path) -> Iterator[str]:
-    """Yield the WARC files that rows of `captures.parquet` name, some of them more than once.
-
-    Raises as `opened_index`.
-    """
-    path = directory / TABLE_NAME
-    with opened_index(path) as table, _blamed_on(path):
-        for batch in table.batches(["warc_file"]):
-            column: Any = batch.column(0)
-            yield from filter(None, column.dictionary_encode().dictionary.to_pylist())
-
-
 def write_table(directory: Path, rows: Iterable[tuple[RowTuple, int]], *, disk: Disk) -> SealedFile:
     """Write `captures.parquet` anew: the rows it has, then *rows*, each with its size in bytes.
 
     All journals now in *directory* count as taken in.
     """
     path = directory / TABLE_NAME
-    digest = hashlib.sha256()
-    last_journal = next_journal(directory) - 1
-    output = OutputFile.replacing(path, disk=disk, digest=digest)
-    try:
-        writer = _TableWriter(output)
-        try:
-            if path.exists():
-                writer.copy(path)
-            writer.add(rows)
-            count = writer.finish(last_journal)
-        finally:
-            writer.close()
-        output.seal()
-    finally:
-        output.close()
-    return SealedFile(TABLE_NAME, output.tell(), count, digest.hexdigest())
+    return _written(directory, [path] if path.exists() else [], rows, disk=disk)
 
 
 def join_tables(directory: Path, tables: Iterable[Path], *, disk: Disk) -> SealedFile:
@@ -124,6 +80,13 @@ def join_tables(directory: Path, tables: Iterable[Path], *, disk: Disk) -> Seale
 
     Raises as `opened_index`.
     """
+    return _written(directory, tables, (), disk=disk)
+
+
+def _written(
+    directory: Path, tables: Iterable[Path], rows: Iterable[tuple[RowTuple, int]], *, disk: Disk
+) -> SealedFile:
+    """Replace `captures.parquet` by the rows of *tables* and then *rows*."""
     digest = hashlib.sha256()
     last_journal = next_journal(directory) - 1
     output = OutputFile.replacing(directory / TABLE_NAME, disk=disk, digest=digest)
@@ -132,6 +95,7 @@ def join_tables(directory: Path, tables: Iterable[Path], *, disk: Disk) -> Seale
         try:
             for path in tables:
                 writer.copy(path)
+            writer.add(rows)
             count = writer.finish(last_journal)
         finally:
             writer.close()
@@ -163,7 +127,7 @@ class _TableWriter:
                     f"{path} has columns that are not known here ({', '.join(sorted(unknown))}). "
                     "Move it away, or use the version that wrote it, and start again."
                 )
-            with _blamed_on(path):
+            with blamed_on(path):
                 for batch in table.batches(table.schema.names, rows=_BATCH_ROWS * 5):
                     self._hold(_conformed(batch), batch.nbytes)
             self._end_group()
@@ -214,32 +178,6 @@ class _TableWriter:
         self._batches, self._group_rows, self._group_bytes = [], 0, 0
 
 
-def opened_index(path: Path, *, is_ours: bool = True) -> ParquetTable:
-    """Open the capture index at *path*; if it *is_ours*, its columns are of their types.
-
-    Raises DamagedFileError where it cannot be read or is another table, InputError where it is absurd.
-    """
-    with _blamed_on(path):
-        table = ParquetTable(path, str(path))
-    for known in table.schema if is_ours else ():
-        if known.name in CAPTURES.names and known.type != CAPTURES.field(known.name).type:
-            table.close()
-            wanted = CAPTURES.field(known.name).type
-            reason = f"no capture index, as its column {known.name} is {known.type} and not {wanted}"
-            raise DamagedFileError(path, 0, f"{reason}; move it away and start again")
-    return table
-
-
-@contextmanager
-def _blamed_on(path: Path) -> Iterator[None]:
-    """Turn an error of pyarrow's into one that says that the table *path* cannot be read."""
-    try:
-        yield
-    except (pa.ArrowException, OSError, NotWholeError) as error:
-        reason = f"not a readable capture index ({error}); move it away and start again"
-        raise DamagedFileError(path, 0, reason) from error
-
-
 def _conformed(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return *batch* with the columns of `CAPTURES`: what is missing becomes empty or zero."""
     columns = []
@@ -257,3 +195,33 @@ def _empty_value(field: pa.Field[Any]) -> str | int | bool | None:
     if field.nullable:
         return None
     return "" if field.type == pa.string() else False if field.type == pa.bool_() else 0
+
+
+def column_of(values: Sequence[Any], kind: pa.DataType) -> pa.Array[Any]:
+    """Return *values*, each of *kind* or None, as an array of *kind*: strings, booleans or integers.
+
+    It is put together from its bytes: Arrow's own way from Python loads pandas where that is installed,
+    which takes longer than all else that the end of a small crawl has to do. Raises UnicodeEncodeError
+    for a string that UTF-8 cannot encode, OverflowError for a number out of range.
+    """
+    count, missing = len(values), None
+    if None in values:
+        missing = [value is None for value in values]
+        values = [_NOTHING[kind] if value is None else value for value in values]
+    if kind == pa.string():
+        written = [value.encode() for value in values]
+        # Refused rather than wrapped around, should one batch ever hold more than 2 GiB of text.
+        ends = np.fromiter(accumulate(map(len, written), initial=0), np.int32, count + 1)
+        parts = [pa.py_buffer(ends.data), pa.py_buffer(b"".join(written))]
+    elif kind == pa.bool_():
+        parts = [_packed(values)]
+    else:
+        parts = [pa.py_buffer(np.array(values, _NUMBERS[kind]).data)]
+    valid = _packed([not each for each in missing]) if missing else None
+    buffers: Any = [valid, *parts]
+    return pa.Array.from_buffers(kind, count, buffers)
+
+
+def _packed(truths: Sequence[bool]) -> Any:
+    """Return *truths* as Arrow keeps them: eight to a byte, the first lowest."""
+    return pa.py_buffer(np.packbits(np.array(truths, np.bool_), bitorder="little").data)

@@ -1,6 +1,6 @@
 """Uploads: the sealed files of one directory into one bucket, each verified there before it counts.
 
-    1  what lies in the bucket under the name is looked at: the same bytes count as uploaded, other
+    1  what the bucket has under the name is looked at: the same bytes count as uploaded, other
        bytes are never written over, unless they are an earlier state of the same file of this crawl
     2  the name is noted as begun, here
     3  the file is sent, and summed up on its way: it must be the one that was sealed
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 
 class ConflictError(OutputError):
-    """What lies in the bucket is something else, and stays: trying again is of no use."""
+    """The bucket has something else under that name, which stays: trying again is of no use."""
 
 
 class NotAsSealedError(InputError):
@@ -61,7 +61,7 @@ class StoppedError(AmicrawlError):
 
 
 class Uploads:
-    """What of *directory* lies in *bucket*, and what is still to go there. For one thread."""
+    """What *bucket* has of *directory*, and what is still to go there. For one thread."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class Uploads:
         return {name: each.file for name, each in self._manifest.files.items()}
 
     def publish(self) -> None:
-        """See to it that the bucket has the list of what lies there. Raises OutputError."""
+        """Bring the list of its files into the bucket. Raises OutputError."""
         content = self._manifest.encoded(for_bucket=True)
         if content == self._published:
             return
@@ -139,7 +139,7 @@ class Uploads:
         return [SealedFile(name, file.size, file.records, file.sha256) for name, file in files]
 
     def upload(self, file: SealedFile) -> None:
-        """See to it that *file* lies in the bucket, is listed there, and if asked for removed here.
+        """Have *file* in the bucket, listed there, and if asked for removed here.
 
         Raises OutputError where it may be tried again, ConflictError and NotAsSealedError where that is
         of no use, StoppedError where it was asked to stop.
@@ -166,7 +166,7 @@ class Uploads:
         remove_durably(path, disk=self._disk)
 
     def _see_it_there(self, file: SealedFile) -> None:
-        """Return when *file* lies in the bucket, whole; send it where it does not."""
+        """Return when *file* is in the bucket, whole; send it where it is not."""
         with self._explained(file.name):
             size = self._bucket.size(file.name)
             there = None if size is None else self._digest_there(file.name, size)

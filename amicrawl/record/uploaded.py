@@ -3,7 +3,7 @@
     format   1
     bucket   the URL of the bucket, as it was given
     files    name, size, records, sha256 of every file that was found whole there, and when
-    begun    names of files whose upload was begun; what lies there under such a name is this crawl's
+    begun    names of files whose upload was begun; what is there under such a name is this crawl's
 
 It is kept in the directory, where it is replaced in one step, and without `begun` in the bucket. What
 it lists may be gone from the directory: the names stay taken, and the captures stay captured. Both
@@ -42,7 +42,7 @@ class NotAManifestError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Uploaded:
-    """A file that lies in the bucket, verified."""
+    """A file that is in the bucket, verified."""
 
     file: SealedFile
     at: str
@@ -95,7 +95,7 @@ def decoded(content: bytes) -> Manifest:
         begun = {str(name) for name in read.get("begun", [])}
         return Manifest(str(read["bucket"]), {each.file.name: each for each in files}, begun)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise NotAManifestError(f"it is no uploaded.json of this program ({error!r})") from error
+        raise NotAManifestError(f"it is not an uploaded.json of this program ({error!r})") from error
 
 
 def read_manifest(directory: Path) -> Manifest:

@@ -11,7 +11,7 @@ header or setting can end a line and forge a field or a record. Compression is t
 turns values into bytes; `exchange.py` decides which fields a record has, and `writer.py` owns the disk.
 
 One field is ours and not the standard's: `WARC-Reconstructed-By` names the foreign download handler
-whose parsed response the block was rebuilt from, so that nobody takes it for the bytes of the wire.
+whose parsed response the block was rebuilt from, so that it is not taken for the bytes of the wire.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def encode_head(record: Record) -> bytes:
 
 
 def encode_record(record: Record) -> bytes:
-    """Return *record* exactly as it lies in an uncompressed WARC file."""
+    """Return *record* exactly as it is in an uncompressed WARC file."""
     return b"".join([encode_head(record), record.lead, *record.body.blocks(), b"\r\n\r\n"])
 
 

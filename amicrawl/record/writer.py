@@ -40,7 +40,7 @@ _COPY_BLOCK = 1024**2
 
 @dataclass(slots=True)
 class _Spooled:
-    """A compressed record that lies in a temporary file."""
+    """A compressed record in a temporary file."""
 
     file: IO[bytes]
     length: int

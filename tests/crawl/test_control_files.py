@@ -115,17 +115,17 @@ def test_a_shorter_delay_never_undercuts_what_robots_txt_asks_for(steered: Steer
 @pytest.mark.parametrize(
     ("name", "content", "where"),
     [
-        ("delay", "1-5", "line 1: '1-5' is no number of seconds"),
+        ("delay", "1-5", "line 1: '1-5' is not a number of seconds"),
         ("delay", "\n-1", "line 2: '-1' is"),
         ("delay", "nan", "line 1: 'nan' is"),
         ("delay", "1e9", "line 1"),
         ("delay", "", "there is no number"),
         ("delay", "1\n2", "line 2: one number is enough"),
         ("delay", "\x1b[2J\u202e", r"line 1: '\x1b[2J\u202e' is"),
-        ("per_host", "0", "line 1: '0' is no whole number from 1 to 1000"),
+        ("per_host", "0", "line 1: '0' is not a whole number from 1 to 1000"),
         ("per_host", "2.5", "line 1: '2.5' is"),
         ("per_host", "²", "line 1: '²' is"),
-        ("concurrency", "501", "line 1: '501' is no whole number from 1 to 500"),
+        ("concurrency", "501", "line 1: '501' is not a whole number from 1 to 500"),
         ("concurrency", b"\n\n\xff", "line 3: this is not UTF-8 text"),
         ("concurrency", "#" * 1_100_000, "is larger than"),
         ("ignores", "fine\n\n(unclosed\n", "line 3: "),
@@ -180,7 +180,7 @@ def test_a_file_by_a_name_that_means_nothing_is_told_once(
     for name in ("notes", "status.json", ".delay.swp", "delay~"):
         steered.write(name, "")
     (typo, other) = (record.getMessage() for record in caplog.records)
-    assert typo.endswith("control/ignore is no control file and says nothing. Did you mean ignores?")
+    assert typo.endswith("control/ignore is not a control file and has no effect. Did you mean ignores?")
     assert other.endswith("There are concurrency, delay, ignores, pause, per_host, stop.")
 
 
@@ -243,7 +243,7 @@ def test_a_running_crawl_is_steered_by_files_and_signals(tmp_path: Path) -> None
         crawling.control("per_host", "5")
         crawling.wait_until(lambda: crawling.status()["per_host"] == 5)
         assert crawling.status()["delay"] == 0.1
-        assert "control/delay, line 1: 'x' is no number of seconds" in crawling.stderr
+        assert "control/delay, line 1: 'x' is not a number of seconds" in crawling.stderr
 
         crawling.process.send_signal(signal.SIGUSR1)
         crawling.wait_until(lambda: crawling.status()["paused_by"] == ["signal"])

@@ -156,4 +156,4 @@ def test_a_directory_without_a_frontier_is_refused(tmp_path: Path) -> None:
 def test_a_date_that_is_none_is_refused(tmp_path: Path) -> None:
     done = recrawl(tmp_path, arguments=["before=soon"])
     assert done.returncode == ExitCode.USAGE
-    assert "before='soon' is no date" in done.stderr
+    assert "before='soon' is not a date" in done.stderr

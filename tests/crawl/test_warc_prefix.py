@@ -133,7 +133,7 @@ def test_that_nobody_is_named_is_said_once(tmp_path: Path, caplog: pytest.LogCap
     with caplog.at_level(logging.WARNING):
         Output(CrawlConfig(out=tmp_path), asked={}, user_agent="amicrawl/1").archive.close()
     assert [entry.getMessage() for entry in caplog.records] == [
-        "Nobody is named to the servers: set AMICRAWL_OPERATOR to a URL or address of yours."
+        "Requests do not say whose crawl this is: set AMICRAWL_OPERATOR to your URL or e-mail address."
     ]
 
 

@@ -40,7 +40,6 @@ NOT_YET = {
     "index",
     "jobs",
     "politeness",
-    "record",
     "report",
     "seed",
     "spiders",

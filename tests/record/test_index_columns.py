@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amicrawl.record.columns import column_of
 from amicrawl.record.schema import CAPTURES
+from amicrawl.record.table import column_of
 
 VALUES: dict[Any, st.SearchStrategy[Any]] = {
     pa.string(): st.text(),
@@ -23,7 +23,7 @@ VALUES: dict[Any, st.SearchStrategy[Any]] = {
 _ALONE = """
 import sys
 import pyarrow as pa
-from amicrawl.record.columns import column_of
+from amicrawl.record.table import column_of
 
 columns = {pa.string(): ["a", None], pa.int32(): [1, None], pa.bool_(): [True]}
 print([len(column_of(values, kind)) for kind, values in columns.items()], "pandas" in sys.modules)

@@ -35,7 +35,8 @@ from amicrawl.frontier.store.listing import snapshot_name
 from amicrawl.jobs.sharing.outbox import FILE_NAME as OUTBOX
 from amicrawl.record.crawl_json import CrawlJson, known_files, read_crawl_json
 from amicrawl.record.sealed import TABLE_NAME, SealedFile
-from amicrawl.record.table import join_tables, opened_index
+from amicrawl.record.table import join_tables
+from amicrawl.record.table_reader import opened_index
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -116,10 +117,10 @@ class Dealing:
             raise InputError(f"{self._folder} holds nothing to be gathered.")
         plan = self._write(Plan(plan.processes, plan.prefix, "gathering"))
         children = self.children(plan.processes)
-        told = [read_crawl_json(child) for child in children]
-        counts = _counts(told, children)
-        listing = self._listing(told)
-        for each in told:
+        listings = [read_crawl_json(child) for child in children]
+        counts = _counts(listings, children)
+        listing = self._listing(listings)
+        for each in listings:
             for entry in each.get("files", []):
                 if entry["name"] != TABLE_NAME:
                     listing.add_file(SealedFile(**entry))
@@ -131,8 +132,8 @@ class Dealing:
             reason,
             finished=finished,
             counts=counts,
-            links=_summed(told, "links"),
-            ignored=_summed(told, "ignored"),
+            links=_summed(listings, "links"),
+            ignored=_summed(listings, "ignored"),
         )
         with explained(self._folder, "removed"):
             (self._folder / _PLAN).unlink()
@@ -148,16 +149,16 @@ class Dealing:
             found = f"{prefix}-{number}"
         return found
 
-    def _listing(self, told: Sequence[Mapping[str, Any]]) -> CrawlJson:
+    def _listing(self, listings: Sequence[Mapping[str, Any]]) -> CrawlJson:
         """Begin the `crawl.json` of the whole, from what the first child says of itself."""
-        first = next((each for each in told if each), {})
+        first = next((each for each in listings if each), {})
         settings = dict(first.get("settings", {}))
         settings["AMICRAWL_OUT"] = str(self._directory)
-        started = min((each["started"] for each in told if each.get("started")), default="")
+        started = min((each["started"] for each in listings if each.get("started")), default="")
         return CrawlJson(
             self._directory,
             started=datetime.fromisoformat(started) if started else datetime.now().astimezone(),
-            asked=first.get("asked", {}) | {"processes": str(len(told))},
+            asked=first.get("asked", {}) | {"processes": str(len(listings))},
             settings=settings,
             versions=first.get("versions", {}),
             disk=self._disk,
@@ -255,21 +256,23 @@ def links_are_delivered(child: Path) -> bool:
         return False
 
 
-def _counts(told: Sequence[Mapping[str, Any]], children: Sequence[Path]) -> Counter[str]:
+def _counts(listings: Sequence[Mapping[str, Any]], children: Sequence[Path]) -> Counter[str]:
     """Return the counts of all.
 
     Classes are counted from the rows, those of attempts that were killed among them. Seeds are what the
     children say; the list itself every child has read.
     """
     counts: Counter[str] = Counter()
-    for each in told:
+    for each in listings:
         counts.update({name: int(value) for name, value in each.get("counts", {}).items()})
     tally = Tally()
     for child in children:
         if (child / TABLE_NAME).exists():
             _add_rows(tally, child / TABLE_NAME)
     counts["seeds_elsewhere"] = 0
-    counts["seeds_read"] = max((each.get("counts", {}).get("seeds_read", 0) for each in told), default=0)
+    counts["seeds_read"] = max(
+        (each.get("counts", {}).get("seeds_read", 0) for each in listings), default=0
+    )
     for name in (*CLASSES, "rows"):
         counts[name] = getattr(tally, name)
     return counts
@@ -286,8 +289,8 @@ def _add_rows(tally: Tally, path: Path) -> None:
                 tally.add(row["status"], failure, unchanged=unchanged, rows=row["count_all"])
 
 
-def _summed(told: Sequence[Mapping[str, Any]], name: str) -> Counter[str]:
+def _summed(listings: Sequence[Mapping[str, Any]], name: str) -> Counter[str]:
     total: Counter[str] = Counter()
-    for each in told:
+    for each in listings:
         total.update(each.get(name, {}))
     return total

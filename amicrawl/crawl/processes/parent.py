@@ -81,7 +81,7 @@ class Parent:
         self._reason = ""
         """Why the crawl ends; empty while it does not."""
         self._told = False
-        """Whether the children were told so."""
+        """Whether the children have been sent that."""
         self._signals = 0
         self._settles = False
         self._prefix = order.prefix
@@ -183,7 +183,7 @@ class Parent:
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
-            # Ctrl-C on a terminal goes to every process of the group; the children are told by us.
+            # Ctrl-C on a terminal goes to every process of the group; the parent sends them on.
             start_new_session=True,
         )
         theirs.close()
@@ -265,7 +265,7 @@ class Parent:
                 child.tell(self._ending())
 
     def _ending(self) -> dict[str, Any]:
-        """Return what a child is told, once it is known why the crawl ends."""
+        """Return what a child is sent, once it is known why the crawl ends."""
         return {"t": "end", "reason": self._reason} if self._told else {"t": "pause"}
 
     def _stop(self) -> None:
@@ -299,11 +299,11 @@ class Parent:
         tally = Tally()
         for name, count in counts.items():
             setattr(tally, name, count)
-        told = [child.facts for child in self._children if child.facts]
+        facts = [child.facts for child in self._children if child.facts]
         # Every process reads the whole list.
-        tally.seeds_read = max((each["seeds_read"] for each in told), default=0)
-        tally.seeds_ended = bool(told) and all(each["seeds_ended"] for each in told)
-        announced = [each["seeds_announced"] for each in told if each["seeds_announced"] is not None]
+        tally.seeds_read = max((each["seeds_read"] for each in facts), default=0)
+        tally.seeds_ended = bool(facts) and all(each["seeds_ended"] for each in facts)
+        announced = [each["seeds_announced"] for each in facts if each["seeds_announced"] is not None]
         tally.seeds_announced = max(announced, default=None)
         return tally
 

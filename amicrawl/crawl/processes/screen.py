@@ -48,21 +48,21 @@ class Screen:
 
     def show(self, tally: Tally, facts: Sequence[dict[str, Any]], reason: str) -> None:
         """Show how things stand."""
-        told = [each for each in facts if each]
-        if not told:
+        known = [each for each in facts if each]
+        if not known:
             return
         now, (then, rows, size) = time.monotonic(), self._last
         self._last = (now, tally.rows, tally.bytes_received)
         span = max(now - then, 0.001)
-        waiting = sum(each["waiting"] for each in told)
+        waiting = sum(each["waiting"] for each in known)
         moment = Moment(
             elapsed=now - self._started,
             total=tally.rows + waiting if tally.seeds_ended else tally.seeds_announced,
-            in_flight=sum(each["in_flight"] for each in told),
-            inflight_limit=sum(each["inflight_limit"] for each in told),
+            in_flight=sum(each["in_flight"] for each in known),
+            inflight_limit=sum(each["inflight_limit"] for each in known),
             pages_per_second=(tally.rows - rows) / span,
             bytes_per_second=(tally.bytes_received - size) / span,
-            paused_by=tuple(sorted({name for each in told for name in each["paused"]})),
+            paused_by=tuple(sorted({name for each in known for name in each["paused"]})),
             is_stopping=bool(reason) and reason != "finished",
         )
         if self._as_json:

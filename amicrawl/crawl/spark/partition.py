@@ -50,7 +50,7 @@ from amicrawl.jobs.shelf import begin_anew, fetch, path_of, ship
 from amicrawl.record.bucket import open_bucket
 from amicrawl.record.crawl_json import read_crawl_json
 from amicrawl.record.sealed import TABLE_NAME
-from amicrawl.record.table import opened_index
+from amicrawl.record.table_reader import opened_index
 from amicrawl.record.uploaded import read_manifest
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Control files: how somebody steers a crawl that runs, by writing into its directory `control`.
+"""Control files: a crawl that runs is steered by what is written into its directory `control`.
 
     delay         seconds between two requests to a host, one number
     concurrency   requests that may be in flight at most, one whole number
@@ -67,7 +67,7 @@ class ControlFile:
         Raises InputError where it cannot be read, is too large or is not text.
         """
         try:
-            # Not to wait for whoever might write into a pipe of that name.
+            # Not to wait for a writer where it is a pipe.
             descriptor = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
             with os.fdopen(descriptor, "rb") as file:
                 if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -94,8 +94,8 @@ def seconds_in(path: Path, lines: Sequence[Line]) -> float:
         seconds = -1.0
     if not isfinite(seconds) or not 0 <= seconds <= _LONGEST_DELAY:
         raise InputError(
-            f"{path}, line {line}: {_quoted(text)} is no number of seconds from 0 to {_LONGEST_DELAY}. "
-            "Write one, as in 2.5; a range is not taken."
+            f"{path}, line {line}: {_quoted(text)} is not a number of seconds from 0 to "
+            f"{_LONGEST_DELAY}. Write one, as in 2.5; a range is not taken."
         )
     return seconds
 
@@ -106,7 +106,7 @@ def count_in(path: Path, lines: Sequence[Line], *, most: int) -> int:
     number = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
     if not 1 <= number <= most:
         raise InputError(
-            f"{path}, line {line}: {_quoted(text)} is no whole number from 1 to {most}. Write one."
+            f"{path}, line {line}: {_quoted(text)} is not a whole number from 1 to {most}. Write one."
         )
     return number
 

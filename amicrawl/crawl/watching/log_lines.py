@@ -1,7 +1,7 @@
 r"""Log lines that nothing from the web can forge: text with escapes, or one JSON object a line. Pure.
 
 A URL, a header or the text of an exception may hold anything. Written raw, a line break begins a line
-that looks like one of ours, an escape sequence moves the cursor of whoever reads the log in a terminal,
+that looks like one of ours, an escape sequence moves the cursor of a terminal that shows the log,
 a bidirectional override shows words in another order than they are in. So everything unprintable is
 shown as Python would write it (`\x1b`, `\u202e`, `\n`), whether it is printed or decoded from JSON.
 

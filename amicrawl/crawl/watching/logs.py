@@ -1,7 +1,7 @@
 """The log of a crawl: without a line per page, and in lines that nothing from the web can forge.
 
 Every fetch has its row in the index; at 2,000 pages a second a log line for each would be most of the
-work and all of the noise. What goes wrong in a spider is still told.
+work and all of the noise. What goes wrong in a spider is still logged.
 
 Scrapy makes its log handler three times before a crawl begins, each time anew, and has no place for a
 formatter. So `format_handlers` is called after each; what is logged between has Scrapy's own format.

@@ -71,7 +71,7 @@ class MetricsEndpoint:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._connections[writer] = None
         if len(self._connections) > _MOST_CONNECTIONS:
-            # Who only holds a connection keeps nobody else from asking.
+            # A client that only holds a connection keeps no other from asking.
             next(iter(self._connections)).transport.abort()
         try:
             async with asyncio.timeout(_TIME_LIMIT):
@@ -79,7 +79,7 @@ class MetricsEndpoint:
                 writer.write(self._answer(head))
                 await writer.drain()
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            # Somebody who asks for nothing, or for too long, is not worth a line of the log.
+            # A client that asks for nothing, or for too long, is not worth a line of the log.
             pass
         finally:
             del self._connections[writer]

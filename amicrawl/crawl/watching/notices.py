@@ -1,12 +1,12 @@
-"""Notices: what a webhook is told of a crawl that has ended, and how it is delivered.
+"""Notices: what a webhook receives of a crawl that has ended, and how it is delivered.
 
 The body is a JSON object, `X-Amicrawl-Signature: sha256=<hex>` is its HMAC-SHA-256 under a key that both
-ends know. Whoever receives it compares that before believing a word, and `X-Amicrawl-Delivery`, the same
+ends know. A receiver compares that before it believes a word, and `X-Amicrawl-Delivery`, the same
 for every attempt of one notice, to see whether it has it already.
 
 A receiver that cannot be reached or is busy (429, 5xx) is tried again three times. All of it together is
 bounded in time, redirects are not followed, proxies are not asked, and nothing of the answer but its
-status is read. This module knows the network and threads; when a notice is due is `telling`'s matter.
+status is read. This module knows the network and threads; when a notice is due is for `webhooks`.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def deliver(
     """Bring *body* to *to*; return the empty string, or why it did not arrive, in one line.
 
     It blocks, for about *patience* seconds at most where the system keeps its timeouts; to be run on a
-    thread that nobody has to wait for.
+    thread that nothing has to wait for.
     """
     headers = {
         "Content-Type": "application/json",

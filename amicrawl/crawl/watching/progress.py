@@ -227,5 +227,5 @@ class Progress:
             self._stream.write(text)
             self._stream.flush()
         except OSError:
-            # A terminal that went away is no reason to stop a crawl.
+            # A terminal that went away does not stop a crawl.
             return

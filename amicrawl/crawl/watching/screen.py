@@ -114,8 +114,8 @@ def live_lines(
 def classes(tally: Tally) -> str:
     """Return how many rows there are of each class that has any; they add up to all rows."""
     counts = tally.as_dict()
-    told = [f"{word} {counts[name]:,}" for name, word in _SHORT.items() if counts[name]]
-    return " ".join(told or ["ok 0"])
+    shown = [f"{word} {counts[name]:,}" for name, word in _SHORT.items() if counts[name]]
+    return " ".join(shown or ["ok 0"])
 
 
 def report(tally: Tally, moment: Moment) -> dict[str, object]:
@@ -165,10 +165,10 @@ def reasons(failures: Mapping[str, int], *, most: int = 5) -> str:
     if not failures:
         return ""
     ordered = sorted(failures.items(), key=lambda one: (-one[1], one[0]))
-    told = [f"{number:,} {word}" for word, number in ordered[:most]]
+    shown = [f"{number:,} {word}" for word, number in ordered[:most]]
     rest = [f"{sum(number for _, number in ordered[most:]):,} others"] if len(ordered) > most else []
     hint = _HINT if Failure.ADDRESS_REFUSED in failures else ""
-    return f"no answer: {', '.join(told + rest)}\n{hint}"
+    return f"no answer: {', '.join(shown + rest)}\n{hint}"
 
 
 def nothing_due(standing: Mapping[str, int], *, directory: str, next_due: int, recrawls: bool) -> str:
@@ -215,7 +215,7 @@ def unreached(tally: Tally) -> str:
 
 
 def remaining(tally: Tally, moment: Moment) -> float | None:
-    """Return the seconds that the rest will take at the pace so far; None where nobody can know.
+    """Return the seconds that the rest will take at the pace so far; None where that cannot be known.
 
     Not less than all hosts have to wait, nor than 0.
     """

@@ -56,7 +56,7 @@ class Steering:
         names = [*self._values, "pause", "stop"]
         self._files = {name: ControlFile(self.directory / name) for name in names}
         self._told_of = {STATUS}
-        """Names that are no control files and need no word, or have had theirs."""
+        """Names that are not those of control files and need no warning, or have had theirs."""
 
     def look(self) -> None:
         """Look at every file and follow those that have changed."""
@@ -73,7 +73,7 @@ class Steering:
         self._say_strangers()
 
     def _say_strangers(self) -> None:
-        """Say of a file by a name that means nothing, once, that nothing comes of it."""
+        """Warn of a file by another name, once: it has no effect."""
         try:
             names = {path.name for path in islice(self.directory.iterdir(), _MOST_NAMES)}
         except OSError:
@@ -85,7 +85,7 @@ class Steering:
                 continue
             meant = get_close_matches(name, self._files, n=1, cutoff=0.75)
             logger.warning(
-                "%s is no control file and says nothing. %s",
+                "%s is not a control file and has no effect. %s",
                 visible(str(self.directory / name)),
                 f"Did you mean {meant[0]}?" if meant else f"There are {', '.join(sorted(self._files))}.",
             )
@@ -143,7 +143,7 @@ class Steering:
         logger.info("control/concurrency: %d in force", self._run.in_force.concurrency)
 
     def _take_ignores(self, file: ControlFile) -> None:
-        """Have the crawl ignore what *file* says; nothing new of it where one line is no pattern."""
+        """Have the crawl ignore what *file* says; nothing new of it where one line is not a pattern."""
         following = self._run.following
         if following is None:
             if file.is_there:

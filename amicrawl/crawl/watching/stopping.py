@@ -74,7 +74,7 @@ class StopConditions:
 
 
 def free_bytes(run: Run) -> int | None:
-    """Return how much room is left where the crawl is written to; None where nobody can tell."""
+    """Return how much room is left where the crawl is written to; None where that is not known."""
     try:
         return shutil.disk_usage(run.config.directory).free
     except OSError:

@@ -35,7 +35,7 @@ def count_reached(config: CrawlConfig, tally: Tally) -> str | None:
 def clock_or_disk_reached(config: CrawlConfig, *, elapsed: float, free: int | None) -> str | None:
     """Return the finish reason that *elapsed* seconds or *free* bytes lead to.
 
-    *free* is None where nobody can tell; that ends no crawl.
+    *free* is None where it is not known; that ends no crawl.
     """
     if config.stop_time and elapsed >= config.stop_time:
         return TIME

@@ -37,7 +37,7 @@ class Webhooks:
     """Sends the notice of one crawl to every webhook at once; not there where none is named."""
 
     def __init__(self, crawler: Crawler, run: Run) -> None:
-        """Read whom to tell, before anything is fetched; raises as `receiver` and `resolve` do."""
+        """Read the receivers, before anything is fetched; raises as `receiver` and `resolve` do."""
         config = run.config
         if not config.webhooks:
             raise NotConfigured
@@ -89,10 +89,10 @@ class Webhooks:
             logger.warning("%d webhooks had not answered after %d s", len(late), PATIENCE)
         for call in done:
             if fault := call.exception():
-                logger.warning("A webhook could not be told that the crawl has ended: %r", fault)
+                logger.warning("A webhook could not be called: %r", fault)
 
     def _tell_at_once(self) -> None:
-        """Try for a moment, on threads that nobody waits for longer."""
+        """Try for a moment, on threads that nothing waits for longer."""
         if self._told:
             return
         calls = self._calls(_IN_A_HURRY)
@@ -128,7 +128,7 @@ def _tell(to: Receiver, *, body: bytes, delivery: str, key: bytes, patience: flo
     """Deliver *body* and say in the log if it did not arrive."""
     trouble = deliver(to, body, delivery=delivery, key=key, patience=patience)
     if trouble:
-        logger.warning("The webhook at %s was not told that the crawl has ended: %s", to, trouble)
+        logger.warning("The notice of the end did not reach the webhook at %s: %s", to, trouble)
 
 
 def _told_time(moment: datetime) -> str:
