@@ -380,7 +380,9 @@ class ParquetTable:
         )
 
     def _damaged(self, reason: str) -> NotWholeError:
-        return NotWholeError(f"{self.name} is no whole Parquet file: {reason}. Get a whole copy of it.")
+        return NotWholeError(
+            f"{self.name} is not a complete Parquet file: {reason}. Get a complete copy."
+        )
 
 
 _TEXTS = frozenset((pa.string(), pa.large_string(), pa.binary(), pa.large_binary()))

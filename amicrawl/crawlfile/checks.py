@@ -1,7 +1,7 @@
 """What is wrong with values that fit their keys: expressions, names, networks, what contradicts what.
 
-Pure, apart from `notes_on`, which looks whether what a crawl will read is there now. That is no fault of
-the file: a check may run where neither the seeds nor the secrets are.
+Pure, apart from `notes_on`, which looks whether the files that a crawl will read exist. A missing one
+is not a fault of the crawl file: a check may run on a machine without the seeds and the secrets.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def _settings(sheet: Sheet) -> Iterator[Fault]:
 
 
 def _named_in(reason: str, given: dict[str, Any]) -> str:
-    """Return the key that a sentence about several settings is told at."""
+    """Return the key at which a sentence about several settings is reported."""
     words = reason.lower()
     return next((name for name in given if name in words), "inflight_max")
 
@@ -189,7 +189,7 @@ def _web_address(value: str) -> str:
     if isinstance(found, Refused):
         return f"{value!r} cannot be asked for: {found.reason}."
     if "@" in value.partition("://")[2].partition("/")[0]:
-        return "a user name or a password stands in the URL, and must not stand in a crawl file."
+        return "the URL contains a user name or a password, which do not belong in a crawl file."
     return ""
 
 

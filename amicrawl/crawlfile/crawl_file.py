@@ -54,7 +54,7 @@ def read_crawl_file(path: Path) -> CrawlFile:
     """Return what the crawl file *path* says.
 
     Raises CrawlFileError with everything that is wrong with it, and InputError where it cannot be read.
-    Seeds need not be in it: whoever starts the crawl may give them.
+    Seeds need not be in it: the command that starts the crawl may name them.
     """
     sheet = read_sheet(path)
     spider = spider_of(sheet)

@@ -1,6 +1,6 @@
 """Kinds of values that stand in a crawl file: what fits, in words and as JSON Schema. Pure.
 
-A kind judges the value as TOML gives it, without reading anything into it: `"2"` is no number. What
+A kind judges the value as TOML gives it, without reading anything into it: `"2"` is not a number. What
 fits may still be wrong (an expression that does not compile); that is for `checks.py` to say.
 """
 

@@ -89,7 +89,7 @@ class _Reader:
         sheet = Sheet(path)
         try:
             source = content.decode("utf-8").replace("\r\n", "\n")
-            told = parsed_toml(source)
+            table = parsed_toml(source)
         except UnicodeDecodeError as error:
             line = content.count(b"\n", 0, error.start) + 1
             sheet.faults.append(Fault(path, line, "The line is not UTF-8. Save the file as UTF-8."))
@@ -101,7 +101,7 @@ class _Reader:
             sheet.faults.append(Fault(path, None, "Brackets are nested too deeply. Take some away."))
             return sheet
         own = _OwnEntries(path, key_lines(source))
-        own.take(told)
+        own.take(table)
         sheet.faults += own.faults
         sheet.refused |= own.refused
         extends = own.entries.pop(("", "extends"), None)
@@ -175,9 +175,9 @@ class _OwnEntries:
         self.faults: list[Fault] = []
         self.refused: set[EntryKey] = set()
 
-    def take(self, told: Mapping[str, Any]) -> None:
-        """Take everything that stands in *told*."""
-        for name, value in told.items():
+    def take(self, table: Mapping[str, Any]) -> None:
+        """Take every key of *table*."""
+        for name, value in table.items():
             if name in TABLES:
                 self._take_table(name, value)
             elif ("", name) in KEYS:
@@ -262,7 +262,7 @@ def _complaint(key: Key, value: Any) -> str:
     if key.kind.fits(value):
         return ""
     if key.name in _SECRETS:
-        # The value may be the secret; a log of a check is no place for it.
+        # The value may be the secret, which must not reach the log of a check.
         return (
             f"{key.name} must not stand in a crawl file itself. Keep it elsewhere, and write "
             f'{key.name} = "env:NAME" or "file:PATH".'
@@ -321,7 +321,7 @@ def _nearest(name: str, known: Sequence[str]) -> str:
 
 
 def _dotted(host: str, name: str, below: Mapping[str, Any]) -> str:
-    """Return the host name that somebody meant who wrote it without quotes."""
+    """Return the host name that was meant by a dotted key without quotes."""
     labels = [host, name]
     while len(below) == 1:
         name, value = next(iter(below.items()))

@@ -131,12 +131,12 @@ def _last_crawl(directory: Path, run_id: str) -> LastCrawl | None:
             raise DamagedFileError(
                 path, 0, f"larger than {SIZE_LIMIT} bytes; move it away and start again"
             )
-        told = parsed(path.read_bytes())
-        started = datetime.fromisoformat(told["started"])
-        reason = told["finish_reason"]
-        is_cut = reason in _NOT_CLEAN or (reason in _LIMITED and told.get("unfinished") is not False)
-        ended = told["state"] == _CLEAN_STATE and not is_cut
-        finished = datetime.fromisoformat(told["finished"]) if ended else None
+        found = parsed(path.read_bytes())
+        started = datetime.fromisoformat(found["started"])
+        reason = found["finish_reason"]
+        is_cut = reason in _NOT_CLEAN or (reason in _LIMITED and found.get("unfinished") is not False)
+        ended = found["state"] == _CLEAN_STATE and not is_cut
+        finished = datetime.fromisoformat(found["finished"]) if ended else None
         if None in (started.tzinfo, (finished or started).tzinfo):
             raise ValueError("a time without its zone")
     except FileNotFoundError:

@@ -33,7 +33,7 @@ def is_reference(written: str) -> bool:
 def resolve(reference: str, base: Path, *, environment: Mapping[str, str] | None = None) -> str:
     """Return the secret that *reference* points at; a relative path starts from *base*.
 
-    *environment* stands in for that of the process. Raises InputError where there is no such variable or
+    *environment* replaces that of the process. Raises InputError where there is no such variable or
     file, or where others on this machine may read the file; UsageError where *reference* is none.
     """
     if not is_reference(reference):

@@ -1,7 +1,7 @@
-"""The character set of a payload, told cheaply: byte order mark, Content-Type, the document's own word.
+"""The character set of a payload from its byte order mark, Content-Type, or own declaration.
 
-The order is that of browsers (WHATWG HTML, "determining the character encoding"). What says nothing is
-taken for UTF-8. Only the character sets of the web are known; Python's others decode things that no
+The order is that of browsers (WHATWG HTML, "determining the character encoding"). Without any of
+the three it is UTF-8. Only the character sets of the web are known; Python's others decode what no
 browser would, some of them at a cost.
 """
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 _MOST_CODINGS = 2
-"""Codings one inside the other; nobody sends more in good faith."""
+"""Nested codings; no honest server sends more."""
 _PIECE = 65_536
 _WINDOW = 8 << 20
 """Bytes that a zstd frame may ask a reader to hold (RFC 8878, 3.1.1.1.2)."""
@@ -85,7 +85,7 @@ class _Inflate:
             piece = self._decoder.unconsumed_tail
             if self._decoder.eof:
                 piece = self._decoder.unused_data
-                # A gzip body may have several members; anything else behind its end is no part of it.
+                # A gzip body may have several members; other bytes after its end do not belong to it.
                 if self._window <= zlib.MAX_WBITS or not piece.startswith(b"\x1f\x8b"):
                     raise EOFError
                 self._decoder = zlib.decompressobj(self._window)

@@ -20,7 +20,7 @@ def has_scope(config: CrawlConfig) -> bool:
 
 
 def _spare(ignores: IgnoreSet, start: str) -> None:
-    """Take those expressions out of *ignores* that would keep out all that lies beside *start*.
+    """Remove from *ignores* the expressions that match the whole directory of *start*.
 
     A set is made for sites in general, and does not know which one the operator names: `localhost`, a
     machine in `.local`, a hidden service.

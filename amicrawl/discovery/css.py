@@ -1,6 +1,6 @@
 """CSS: the URLs that a style sheet, a style element or a style attribute asks for.
 
-Comments and strings are passed over, so that what stands in them is not taken for a reference. One pass
+Comments and strings are skipped, so that no reference is read from them. One pass
 over the text; the patterns never go back, so time grows with the text and no faster.
 """
 

@@ -53,7 +53,7 @@ class Expression:
             """Which one searches: `re2` or `regex`."""
             self._search = search or regex.compile(text, regex.ASCII).search
         except (re.error, regex.error, RecursionError, OverflowError) as error:
-            raise UsageError(f"{text!r} is no regular expression: {error}") from error
+            raise UsageError(f"{text!r} is not a regular expression: {error}") from error
         self.literal = re.sub(r"\\(.)", r"\1", text) if _LITERAL.fullmatch(text) else ""
         """The one text that it matches; empty where there are others, or that is not easy to tell."""
         self._timeouts = 0

@@ -75,7 +75,7 @@ class IgnoreSet:
         return self._hits
 
     def source_of(self, expression: str) -> str:
-        """Return who added *expression*; empty where nobody has, or did not say."""
+        """Return who added *expression*; empty if unknown."""
         return self._sources.get(expression, "")
 
     def add(self, expression: str, *, source: str = "") -> None:

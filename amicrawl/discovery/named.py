@@ -1,6 +1,6 @@
 """Named ignore sets: the files in `sets`, one for each name, which is that of the file.
 
-    # what it keeps out, and why that is no loss
+    # what it keeps out, and why nothing of value is lost
     #+ http://example.org/a-url-that-it-keeps-out
     #- http://example.org/one-that-it-lets-in
     the regular expression

@@ -33,8 +33,8 @@ class SurtPrefixes:
     def add(self, written: str) -> None:
         """Add `org,example)/path`, `org,example,` (every host below) or `org,example` (with itself).
 
-        The forms `http://(org,example,` and `(org,example)` are read as well. Raises UsageError for what
-        is no SURT prefix.
+        The forms `http://(org,example,` and `(org,example)` are read as well. Raises UsageError for any
+        other text.
         """
         prefix = _prefix(written)
         if ")" in prefix or prefix.endswith(","):
@@ -67,7 +67,7 @@ def _prefix(written: str) -> str:
     prefix = prefix.removeprefix("http://").removeprefix("https://").removeprefix("(")
     if not prefix or prefix[0] in ",)/" or "." in prefix.partition(")")[0]:
         raise UsageError(
-            f"{written!r} is no SURT prefix: labels go from the right and end in commas, as in "
+            f"{written!r} is not a SURT prefix: labels go from the right and end in commas, as in "
             "org,example, or org,example)/path"
         )
     return prefix

@@ -48,7 +48,7 @@ class Scope:
     exclude: tuple[str, ...] = ()
     """Regular expressions, of which none is found in a URL that is in scope, seeds included."""
     max_hops: int | None = None
-    """Links that may lie between a seed and a page; None is no limit, 0 takes no link at all."""
+    """Links between a seed and a page, at most; None for any number, 0 takes no link at all."""
     requisites_off_site: bool = True
     """Whether a page that is on site brings its requisites from anywhere."""
     links_off_site: bool = False
@@ -147,7 +147,7 @@ class Scope:
 def _host(written: str) -> str:
     found = fetchable(f"http://{written.strip()}/")
     if isinstance(found, Refused) or found.port is not None or found.request_target != "/":
-        raise UsageError(f"{written!r} is no host name: write it without scheme, port and path")
+        raise UsageError(f"{written!r} is not a host name: write it without scheme, port and path")
     return found.host.lower().removesuffix(".")
 
 

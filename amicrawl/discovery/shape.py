@@ -1,9 +1,9 @@
-"""Shape: URLs that only a machine going in circles can have made, told from the URL alone. Pure.
+"""Shape: URLs that only a loop can have generated, recognised from the URL alone. Pure.
 
     http://example.org/a/b/a/b/a/b/a/b     a relative link that leads ever deeper
     http://example.org/login?back=%252525  an address that wraps itself
 
-Unlike the traps of calendars and shops, which a host has to show a few of first, one such URL is enough.
+Unlike the traps of calendars and shops, of which a host has to show several, one such URL is enough.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
 """Address gates: many small hosts on one machine are asked in turn, not all at once.
 
-    enter --- address open, nobody in line ---> True: the request starts, the delay runs
-      '------ else: the host stands in line ---> False
+    enter --- address open, line empty ---> True: the request starts, the delay runs
+      '------ else: the host joins the line ---> False
     called -- address open: its first in line, one for each address ---> that host enters again
 
 Hosts that wait for an address do not wait for a moment. If they did, all would wake when it opens, one
 would get in and the others go back to sleep: the square of their number. Here a host is woken once, when
-it is its turn, whatever stands behind it.
+it is its turn, however many wait behind it.
 
 A host that is called and does not come loses its turn after a while, so that a host that was given up
 in between cannot block its neighbours; `leave` gives the turn away at once. One that comes later than
-that is ahead of everybody else still: it had its turn before them. Left out: which addresses a host has,
+that is still ahead of all others: it had its turn before them. Left out: which addresses a host has,
 and the host's own gate, which is entered besides.
 """
 
@@ -26,7 +26,7 @@ _NOWHERE = frozenset(("", "0.0.0.0", "::"))  # noqa: S104  # nothing is bound he
 
 
 class _Gate:
-    """One address; where there is no gate, it has been open for ever and nobody waits."""
+    """One address; an address without a gate is open and has no line."""
 
     __slots__ = ("ahead", "called", "lapses", "late", "line", "opens", "wakes")
 
@@ -43,11 +43,11 @@ class _Gate:
         self.late: set[int] | None = None
         """Hosts that were called and did not come in time; None where there never was one."""
         self.wakes = inf
-        """The moment under which the gate stands in the heap; infinity for nowhere."""
+        """The moment under which the gate is in the heap; infinity if it is not."""
 
     @property
     def awaited(self) -> bool:
-        """Whether somebody waits for it."""
+        """Whether a host waits for it."""
         return bool(self.line) or bool(self.ahead)
 
     def first(self) -> int:
@@ -128,7 +128,7 @@ class AddressGates:
             self._start(address, gate, now, interval)
             return True
         if was_called:
-            # Somebody went ahead, out of turn or late.
+            # Another host went ahead, out of turn or late.
             self._comes_first(address, gate, host)
         else:
             self._line_up(address, gate, host)
@@ -171,7 +171,7 @@ class AddressGates:
                 self._file(address, gate, max(gate.opens, now))
 
     def next_moment(self) -> float | None:
-        """Return a moment before which `called` names nobody; None while nobody stands in line."""
+        """Return a moment before which `called` names no host; None while every line is empty."""
         heap = self._heap
         while heap:
             moment, address = heap[0]

@@ -66,7 +66,7 @@ class Bandwidth:
         return self._mean
 
     def spend(self, host: int, nbytes: int, now: float, *, expected: float = 0.0) -> None:
-        """Note that *nbytes* came from *host*; to be told as they come, or all at the end.
+        """Note that *nbytes* came from *host*, as they come or all at the end.
 
         What was *expected* of them has been charged over all hosts already.
         """

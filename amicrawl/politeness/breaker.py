@@ -1,4 +1,4 @@
-"""Whose fault a failure is, and which hosts are given up for it.
+"""What a failure is evidence of, and which hosts are given up for their failures.
 
 `BLAME` says what each failure is evidence of; `_VERDICTS` says what follows from it, given whether
 the crawl is congested and whether the host has ever spoken. After so many counted failures as the
@@ -30,7 +30,7 @@ class Blame(StrEnum):
     """The host's machine turned us away; full tables on the way do the same."""
     PASSING = "passing"
     """Something broke on the way that the next attempt need not meet."""
-    NOBODY = "nobody"
+    NONE = "none"
     """A decision, or a fault that another attempt would meet again: it says nothing of the host."""
 
 
@@ -43,16 +43,16 @@ BLAME: Mapping[Failure, Blame] = {
     Failure.CONNECTION_RESET: Blame.PASSING,
     Failure.EMPTY_RESPONSE: Blame.PASSING,
     Failure.NAME_LOOKUP_FAILED: Blame.PASSING,  # the resolver did not say that there is no such name
-    Failure.TLS_HANDSHAKE: Blame.NOBODY,
-    Failure.TLS_CERTIFICATE: Blame.NOBODY,
-    Failure.ADDRESS_REFUSED: Blame.NOBODY,
-    Failure.UNFETCHABLE_URL: Blame.NOBODY,
-    Failure.PROXY: Blame.NOBODY,
-    Failure.HOST_SKIPPED: Blame.NOBODY,
-    Failure.ROBOTS_DENIED: Blame.NOBODY,
-    Failure.REFUSED_BY_CRAWL: Blame.NOBODY,
-    Failure.REPEATED_SEED: Blame.NOBODY,
-    Failure.OTHER: Blame.NOBODY,
+    Failure.TLS_HANDSHAKE: Blame.NONE,
+    Failure.TLS_CERTIFICATE: Blame.NONE,
+    Failure.ADDRESS_REFUSED: Blame.NONE,
+    Failure.UNFETCHABLE_URL: Blame.NONE,
+    Failure.PROXY: Blame.NONE,
+    Failure.HOST_SKIPPED: Blame.NONE,
+    Failure.ROBOTS_DENIED: Blame.NONE,
+    Failure.REFUSED_BY_CRAWL: Blame.NONE,
+    Failure.REPEATED_SEED: Blame.NONE,
+    Failure.OTHER: Blame.NONE,
 }
 
 
@@ -62,9 +62,9 @@ class Verdict(Enum):
     RETRY = "retry"
     """It may go better next time: try again."""
     COUNT = "count"
-    """It stands, and counts against the host."""
+    """It is final, and counts against the host."""
     FINAL = "final"
-    """It stands, and nobody is blamed."""
+    """It is final, and counts against no host."""
 
 
 _CALM, _CONGESTED = False, True
@@ -89,10 +89,10 @@ _VERDICTS: Mapping[tuple[Blame, bool, bool], Verdict] = {
     (Blame.PASSING, _CALM, _SPOKEN): Verdict.RETRY,
     (Blame.PASSING, _CONGESTED, _SILENT): Verdict.RETRY,
     (Blame.PASSING, _CONGESTED, _SPOKEN): Verdict.RETRY,
-    (Blame.NOBODY, _CALM, _SILENT): Verdict.FINAL,
-    (Blame.NOBODY, _CALM, _SPOKEN): Verdict.FINAL,
-    (Blame.NOBODY, _CONGESTED, _SILENT): Verdict.FINAL,
-    (Blame.NOBODY, _CONGESTED, _SPOKEN): Verdict.FINAL,
+    (Blame.NONE, _CALM, _SILENT): Verdict.FINAL,
+    (Blame.NONE, _CALM, _SPOKEN): Verdict.FINAL,
+    (Blame.NONE, _CONGESTED, _SILENT): Verdict.FINAL,
+    (Blame.NONE, _CONGESTED, _SPOKEN): Verdict.FINAL,
 }
 
 
@@ -132,8 +132,8 @@ class HostBreaker:
         """Note *failure* of *host* and return what follows from it.
 
         *attempt* is the number of the attempt that failed, from 1; *congested* the crawl's state
-        (`InflightLimit.congested`). A failed exchange in which the host did send something is told to
-        `answered` first.
+        (`InflightLimit.congested`). Call `answered` first for a failed exchange in which the
+        host did send something.
         """
         verdict = _VERDICTS[BLAME[failure], congested, host in self._spoken]
         if verdict is Verdict.COUNT:

@@ -6,10 +6,10 @@
     start --- sent ------ delay ------> opens     what had to connect first begins when it is sent.
 
 A gate can be shut for longer (`keep_shut`, a Retry-After) and its delay can grow (`set_delay`, a
-Crawl-delay); neither ever opens it earlier. It can be held by somebody else for a moment that is not
-known yet (`hold`, the line in front of an address) until that one lets it go. Everything that asks a
-host belongs here, robots.txt included: whoever sends calls `start`, and `end` when it is over; who has
-started and did not send after all takes the start back with `withdraw`.
+Crawl-delay); neither ever opens it earlier. It can be held until a moment that is not known yet
+(`hold`, the line in front of an address). Every request to a host belongs here, that for robots.txt
+included: the sender calls `start`, and `end` when it is over; one that has started and did not send
+after all takes the start back with `withdraw`.
 
 Left out: what the delay should be and how long a Retry-After may shut a host. Callers cap both.
 """
@@ -53,7 +53,7 @@ class Gates:
 
     Every operation takes constant time. A gate that is open and has nothing in flight is forgotten
     in time, so that the memory follows the hosts being asked, not the hosts of the crawl; only the
-    delays that `set_delay` was told are kept (about 110 bytes a host, twice where they count).
+    delays given to `set_delay` are kept (about 110 bytes a host, twice where they count).
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Gates:
         self._own = dict(delays or {})
         """The delays of single hosts as they were given; those in `_delays` may have grown."""
         self._asked: dict[int, float] = {}
-        """What `set_delay` was told, also where another delay covers it: that one may change."""
+        """What `set_delay` was given, also where another delay covers it: that one may change."""
         self._limits = dict(limits or {})
         self._further: Callable[[], float] | None = None
         """Draws the seconds that each start adds to the delay of all hosts; None for none."""
@@ -253,7 +253,7 @@ class Gates:
         """Go by another *delay* and *per_host* from each host's next start on.
 
         *further* draws seconds that are added to every delay, so that they are not all alike.
-        What was given for single hosts stays, and what `set_delay` was told still lengthens either.
+        What was given for single hosts stays, and a longer one given to `set_delay` still counts.
         """
         self._delay, self._per_host, self._further = delay, per_host, further
         self._delays = dict(self._own)

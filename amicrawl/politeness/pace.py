@@ -15,9 +15,9 @@ the host is asked too often, whatever its neighbours say.
 
 Apart from these, Retry-After names a moment before which the host is not asked at all.
 
-Every request that reaches the host is told here: pages, robots.txt, redirects and media alike. A fetch
+Every request that reaches the host is reported here: pages, robots.txt, redirects and media. A fetch
 that brought no answer says nothing of how well the host bears us, so it neither adds to the back-off nor
-takes from it. Whose fault it is, and whether the host is given up for it, is the breaker's matter.
+takes from it. Whether the host is given up for it is decided by the breaker.
 
 Pure: what follows from an answer is a function of the state before (`PaceRules.after`); `HostPace` only
 remembers it for those hosts that are not asked at the usual pace.
@@ -91,7 +91,7 @@ class PaceRules:
     back_off_ceiling: float = 300.0
     """The interval is not made longer than this on account of errors."""
     narrow: float = 0.1
-    """What an answer that is no error takes from the back-off at least."""
+    """The least that a response other than an error takes from the back-off."""
     decay: float = 0.125
     """The part of the back-off that such an answer takes, if that is more than `narrow`. From the
     ceiling, subtraction alone would take thousands of answers; halving would run into the same limit of
@@ -151,7 +151,7 @@ _USUAL = PaceState()
 class HostPace:
     """The pace of every host, of which only those that are not asked at the usual one are remembered.
 
-    At most *capacity* of them, about 300 bytes each; beyond, the one that was told of longest ago is
+    At most *capacity* of them, about 300 bytes each; beyond, the one reported longest ago is
     forgotten. What its gate holds against it (a delay, a moment) stays in force there.
     """
 

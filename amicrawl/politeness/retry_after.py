@@ -1,8 +1,8 @@
 """Retry-After: how long a server asks to be left alone (RFC 9110, section 10.2.3).
 
 Read strictly: a number of seconds in digits, or one of the three forms of a date that HTTP knows
-(section 5.6.7). Anything else names no moment and is no wait; an exaggerated one is cut to what the
-caller bears. Which statuses the field is believed with is the caller's matter.
+(section 5.6.7). Anything else names no moment and is ignored; an exaggerated one is cut to what the
+caller bears. The caller decides with which statuses the field counts.
 """
 
 from __future__ import annotations

@@ -182,7 +182,7 @@ def parse_robots(body: bytes, *, agent: str | bytes) -> RobotsRules:
             if value and len(sitemaps) < MOST_SITEMAPS:
                 sitemaps[value.decode("utf-8", "replace")] = None
         elif directive is _Directive.CRAWL_DELAY:
-            # It is no rule: names that follow it still belong to the group, but not to this delay.
+            # It is not a rule: names that follow it still belong to the group, but not to this delay.
             _set_delay(groups, value)
         else:
             still_named = False

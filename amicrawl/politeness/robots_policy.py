@@ -88,7 +88,7 @@ class RobotsVerdict:
 
     @property
     def is_pass(self) -> bool:
-        """Whether all is allowed because nobody was there to ask; it ends when somebody answers."""
+        """Whether all is allowed because no server could be reached; it ends with the first response."""
         return self.access is Access.ALLOW_ALL and not self.answered
 
     @property
@@ -146,9 +146,9 @@ def judge_robots(
 def judge_absence(
     *, now: float, previous: RobotsVerdict | None = None, most_failures: int = 5
 ) -> RobotsVerdict:
-    """Return what it means that nobody is there to ask: no such name, or no connection.
+    """Return the verdict for a host that cannot be reached: no such name, or no connection.
 
-    Rules that were known go on to hold. Without any, the page itself may be tried, which fails for the
+    Known rules stay in force. Without any, the page itself may be tried, which fails for the
     same reason and says so; see `RobotsVerdict.is_pass`.
     """
     verdict = _unanswered(now, previous, most_failures=most_failures)

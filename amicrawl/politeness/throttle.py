@@ -4,8 +4,8 @@ It grows by one with every completed response and shrinks when requests to hosts
 answer are lost: additive increase, multiplicative decrease, as in congestion control (RFC 5681), with
 an average of losses in place of a single one. Slow answers never shrink it: a slow server is not a
 full uplink. While the event loop is late it does not grow, and shrinks towards where it began: what is
-asked for beyond that waits here, and not at a server. Pure: it is told what happened, and when does not
-matter.
+asked for beyond that waits here, and not at a server. Pure: events are reported to it, and time does
+not matter.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class InflightLimit:
             self.limit += 1
 
     def lagged(self, seconds: float) -> None:
-        """Note that the event loop is late by *seconds*; to be told again and again."""
+        """Note that the event loop is late by *seconds*; to be reported repeatedly."""
         self._late = seconds > _LATE
         if self._late and self.limit > self._start:
             self.limit = max(self._start, int(self.limit * _SHRINK_LATE))
@@ -72,7 +72,7 @@ class InflightLimit:
     def lost(self) -> None:
         """Note a timeout of a host that has answered before.
 
-        Other failures say nothing of the network between us and the hosts, and are not told here.
+        Other failures say nothing of the network between us and the hosts, and are not reported here.
         """
         self._average += (1.0 - self._average) * _WEIGHT
         if self._average > _SHRINK_ABOVE:

@@ -1,11 +1,11 @@
-"""The adaptive timeout: how long the begin of an answer is waited for, judged by how long most take.
+"""The adaptive timeout: how long to wait for the first byte, from the latencies seen so far.
 
 Latencies are counted in a histogram of nine ranges. After every 64 of them the timeout becomes twice the
-latency that 95 in 100 stayed below, read off as the upper edge of its range, between a floor and a
+95th percentile of the latencies, read as the upper edge of its range, between a floor and a
 ceiling. Before, it is the ceiling, so that no host is cut off before anything is known.
 
-Requests that were cut off have no latency and are not told here; the floor keeps that from feeding on
-itself.
+Requests that were cut off have no latency and are not reported here; the floor bounds the effect of
+leaving them out.
 """
 
 from __future__ import annotations

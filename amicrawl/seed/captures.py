@@ -1,17 +1,16 @@
 """An earlier crawl's `captures.parquet` as a seed list: ask again for what may have changed. Pure.
 
 The index is known by the thirteen columns that every crawl writes; its own columns never become
-`meta_json`, which is carried over as it stands. Every row is a seed, also one that failed: the next
+`meta_json`, which is carried over unchanged. Every row is a seed, also one that failed: the next
 crawl is to try again. What a row says of the earlier capture is used only where it is whole:
 
 * `digest` of any response without `error` that is not `truncated`: the same payload need not be stored
   again, an error page's as little as a page's.
 * `etag` and `last_modified` where, besides, the status was 200 or 304. A 206, a redirect or an error
-  page tells nothing of what the next 200 brings; a cut payload must be fetched again, not confirmed by
+  page says nothing about the next 200; a cut payload must be fetched again, not confirmed by
   a 304.
 * `captured_at`, which is `fetched_at` less `duration_ms`, where besides the row was not `unchanged`: an
-  unchanged one lies in the archive as a revisit, which is not the original that the next revisit has to
-  refer to.
+  unchanged one is archived as a revisit record, and the next such record has to refer to the original.
 
 A URL may have several rows (retries, several runs in one table). All are yielded, in the order of the
 table; of two, the one with the later `captured_at` knows more, and one without a digest never replaces
@@ -49,7 +48,7 @@ _LAST_MOMENT = 253_402_300_799_999
 
 
 def captures_columns(names: Sequence[str]) -> list[str]:
-    """Return which columns to read of a table that has *names*; none where it is no capture index."""
+    """Return which columns to read of a table that has *names*; none if it is not a capture index."""
     if not set(INDEX_COLUMNS).issubset(names):
         return []
     return [name for name in _NEEDED if name in names]

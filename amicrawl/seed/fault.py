@@ -1,9 +1,8 @@
 """Faults: what is wrong with a piece of a seed list, as values.
 
 A seed list of ten million lines has bad ones; none of them may end a crawl. What cannot be read is
-reported through a callback, counted and passed over: a line with what stands in it, so that it can be
-accounted for. Only a list that gives nothing at all, or cannot be
-opened, is an exception (`InputError`).
+reported through a callback with its line and text, counted, and skipped. Only a list that gives no seed
+at all, or cannot be opened, is an exception (`InputError`).
 """
 
 from __future__ import annotations
@@ -62,8 +61,8 @@ class FaultLog:
         self.flawed = 0
         """Faults that cost one field of a line; its URL was read."""
         self.room: int | None = None
-        """How many lines may still be told as left out; None for a list of the operator, which
-        may have any number. A sitemap has few, and none of those that name nothing."""
+        """How many skipped lines may still be reported; None, without limit, for a list of the operator.
+        A sitemap has a small limit."""
 
     def skip(self, source: str, line: int, reason: str) -> None:
         """Report something that was passed over."""

@@ -34,7 +34,7 @@ OF_AN_INDEX = frozenset(
 """Columns of a capture index, which say something of a fetch and not of a seed."""
 
 WHITE_SPACE = " \t\r\n\f\v"
-"""What may stand around a URL and is no part of it."""
+"""What may surround a URL without belonging to it."""
 
 _HTTP = re.compile(r"https?://", re.IGNORECASE)
 _HTTP_HOST = re.compile(r"https?://[^/?#\\\s]", re.IGNORECASE)
@@ -45,9 +45,10 @@ _HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]{1,1024}")
 
 
 def checked_url(text: str, flaw: Flaw) -> str:
-    """Return *text* without white space around it; raise NotASeedError where it is no http(s) URL.
+    """Return *text* without white space around it; raise NotASeedError if it is not an HTTP URL.
 
-    A user name and password in it are left out, since whatever is crawled is archived; *flaw* is told.
+    A user name and password in it are left out, since whatever is crawled is archived; that is reported
+    to *flaw*.
     """
     url = text.strip(WHITE_SPACE)
     if "@" in url and (bare := without_userinfo(url)) != url:
@@ -58,12 +59,12 @@ def checked_url(text: str, flaw: Flaw) -> str:
             raise NotASeedError("the URL is empty")
         if _HTTP.match(url):
             raise NotASeedError(f"{excerpt(url)} names no host", url=url)
-        raise NotASeedError(f"{excerpt(url)} is no http or https URL", url=url)
+        raise NotASeedError(f"{excerpt(url)} is not an HTTP or HTTPS URL", url=url)
     if "\0" in url:
-        raise NotASeedError(f"{excerpt(url)} holds a NUL", url=url)
+        raise NotASeedError(f"{excerpt(url)} contains a NUL", url=url)
     if not url.isascii() and _SURROGATE.search(url):
         raise NotASeedError(
-            f"{excerpt(url)} holds half a surrogate pair, which is no character", url=url
+            f"{excerpt(url)} contains half a surrogate pair, which is not a character", url=url
         )
     return url
 
@@ -79,7 +80,7 @@ def url_of(fields: Mapping[str, object], flaw: Flaw, meta: str) -> str:
     url = fields.get("url")
     try:
         if type(url) is not str:
-            raise NotASeedError("there is no url" if url is None else "url is not a string")
+            raise NotASeedError("the field url is missing" if url is None else "url is not a string")
         return checked_url(url, flaw)
     except NotASeedError as error:
         error.meta_json = meta
@@ -101,7 +102,7 @@ CONDITIONAL = Conditionals._fields
 def conditionals(fields: Mapping[str, object], flaw: Flaw) -> Conditionals:
     """Return those of `CONDITIONAL` that *fields* has, checked; null counts as empty.
 
-    One that cannot be followed is left out, and *flaw* is told why.
+    An invalid one is left out, and the reason is reported to *flaw*.
     """
     found = {}
     for name in CONDITIONAL:

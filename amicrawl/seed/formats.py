@@ -1,4 +1,4 @@
-"""Seed formats: their names, and which one a source is in where nobody says. Pure."""
+"""Seed formats: their names, and the detection of a source's format. Pure."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def is_called_a_table(source: str) -> bool:
 
 
 def starts_markup(head: bytes) -> bool:
-    """Tell whether the first byte of *head* that is no white space or byte order mark opens a tag."""
+    """Return whether *head*, after white space and a byte order mark, begins with a tag."""
     return _first(head) == b"<"
 
 

@@ -53,8 +53,8 @@ _AS_WRITTEN = json.JSONDecoder(parse_int=_Number, parse_float=_Number, parse_con
 def seed_of_json(line: bytes, flaw: Flaw) -> Seed | None:
     """Return the object on *line* as a seed; None for a blank line.
 
-    Raises NotASeedError where there is no object or no URL in it. A field for conditional requests that
-    cannot be followed is left out, and *flaw* told why.
+    Raises NotASeedError where there is no object or no URL in it. An invalid field for conditional
+    requests is left out, and the reason is reported to *flaw*.
     """
     line = line.strip().removesuffix(b",")
     if line in _NOTHING:
@@ -88,7 +88,7 @@ def _as_written(line: bytes) -> dict[str, object]:
     except RecursionError as error:
         raise NotASeedError(f"the object is nested more than {MAX_DEPTH} deep") from error
     except ValueError as error:
-        raise NotASeedError(f"the line is no JSON: {printable(str(error))}") from error
+        raise NotASeedError(f"the line is not JSON: {printable(str(error))}") from error
     if type(fields) is not dict:
         raise NotASeedError("the line is JSON, but no object")
     return fields

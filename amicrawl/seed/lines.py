@@ -86,7 +86,9 @@ def seed_of_line(line: bytes, flaw: Flaw) -> Seed | None:
     if text.startswith(b"{"):
         raise NotASeedError("the line is JSON; give jsonl as the format")
     if text.startswith(b"["):
-        raise NotASeedError("a JSON array is no seed list; make it an object a line, with jq -c '.[]'")
+        raise NotASeedError(
+            "a JSON array is not a seed list; convert it to one object per line with jq -c '.[]'"
+        )
     return Seed(checked_url(utf8(text), flaw))
 
 

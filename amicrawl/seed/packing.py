@@ -1,4 +1,4 @@
-"""Packing: gzip (RFC 1952) and Zstandard (RFC 8878), told by their first bytes and undone in a stream.
+"""Packing: gzip (RFC 1952) and Zstandard (RFC 8878), known by their first bytes, read in a stream.
 
 Bytes in, bytes out; no disk. However well the input was packed, a block that comes out has at most 16
 MiB, so that a list of a few kilobytes cannot fill the memory. Several members or frames in a row are one
@@ -53,11 +53,11 @@ def unpacked(blocks: Iterable[bytes], packing: Packing, *, name: str) -> Iterato
         yield from gunzipped(blocks) if packing is Packing.GZIP else _unzstd(blocks)
     except (isal_zlib.error, zstandard.ZstdError) as error:  # type: ignore[misc]  # the stub has an instance
         raise InputError(
-            f"{name} is damaged: its {packing} data does not unpack ({error}). Get a whole copy of it."
+            f"{name} is damaged: its {packing} data does not unpack ({error}). Get a complete copy."
         ) from error
     except EOFError as error:
         raise InputError(
-            f"{name} is cut: it ends inside its {packing} data. Get a whole copy of it."
+            f"{name} is cut: it ends inside its {packing} data. Get a complete copy."
         ) from error
 
 

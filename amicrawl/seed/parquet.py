@@ -2,10 +2,10 @@
 
 Of a table, `url`, `digest`, `etag` and `last_modified` are read; the other columns become `meta_json` in
 their order, as in JSON Lines: a string stays as it is, any other value becomes its JSON text (a moment
-in the form of RFC 3339), and a null gives no field. A column `meta_json` is carried over as it stands.
-Columns of bytes are left out. Columns that hold bodies or headers,
-told by their names (`is_bulk`), are not carried along: they may be most of the file. `captures.py` says
-what becomes of an earlier crawl.
+in the form of RFC 3339), and a null gives no field. A column `meta_json` is carried over unchanged.
+Columns of bytes are left out, and columns
+whose names say that they hold bodies or headers (`is_bulk`): they may be most of the file. `captures.py`
+reads the index of an earlier crawl.
 
 Rows are read a thousand at a time, or fewer where they are large (`amicrawl.parquet`), and only in the
 columns that are needed.
@@ -72,8 +72,8 @@ def is_bulk(name: str) -> bool:
 def read_parquet(source: Source, faults: FaultLog) -> Generator[Seed, None, None]:
     """Yield the rows of the table in *source* as seeds.
 
-    Raises InputError where it is no Parquet or has no column `url` with text. A row without a URL is
-    reported and passed over. Of a table that is damaged further on, the rows before that come first.
+    Raises InputError if it is not Parquet or has no column `url` with text. A row without a URL is
+    reported and skipped. Of a table that is damaged further on, the rows before that come first.
     """
     number = 0
 
@@ -98,7 +98,8 @@ def read_parquet(source: Source, faults: FaultLog) -> Generator[Seed, None, None
                         yield seed
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # the last: names of columns
         damage = InputError(
-            f"{source.name} is no whole Parquet file: {printable(str(error))}. Get a whole copy of it."
+            f"{source.name} is not a complete Parquet file: {printable(str(error))}. "
+            "Get a complete copy."
         )
         damage.__cause__ = error
         faults.end_early(source.name, number + 1, damage)
@@ -181,7 +182,7 @@ def _rows(table: ParquetTable, columns: Sequence[str]) -> Iterator[dict[str, obj
 
 
 def rows_of(batch: pa.RecordBatch) -> Iterator[dict[str, object]]:
-    """Yield the rows of *batch*; bytes of a text column that are no text are marked as such."""
+    """Yield the rows of *batch*; bytes of a string column that are not UTF-8 are marked as such."""
     names = batch.schema.names
     values = [_values(column) for column in batch.columns]
     for row in zip(*values, strict=True):

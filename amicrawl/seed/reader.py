@@ -92,10 +92,10 @@ def open_seed(
     """Open the seed list *source*: a path, an http(s) URL, or `-` for *stdin* (the process's own).
 
     The directory of a crawl by ami 0.2 or 0.3 stands for the capture indexes in it.
-    Gzip and Zstandard are told by content and undone. Without *format* it is inferred from content and
-    name (`SeedFormat` has those there are). *fetch* opens what is on the web: *source* itself, and the
-    sitemaps that an index names; *limits* bounds those. *on_fault* is told of whatever cannot be read,
-    while the seeds are iterated.
+    Gzip and Zstandard are recognised by content and decompressed. Without *format*, one of `SeedFormat`,
+    it is inferred from content and name. *fetch* opens what is on the web: *source* itself, and the
+    sitemaps that an index names; *limits* bounds those. *on_fault* receives each part that cannot be
+    read, while the seeds are iterated.
 
     Raises UsageError for an unknown format or a URL without *fetch*, and InputError for a source that
     cannot be opened. InputError comes from the iteration, too, where a source turns out to be unreadable

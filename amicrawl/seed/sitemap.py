@@ -38,7 +38,7 @@ class Entry:
     url: str
     """As written, white space removed, relative ones of a feed resolved; empty where there is none."""
     meta: Mapping[str, str]
-    """What else is told of it (`lastmod`, `changefreq`, `priority`, `pubDate`, `updated`), in order."""
+    """Its other fields (`lastmod`, `changefreq`, `priority`, `pubDate`, `updated`), in order."""
     is_sitemap: bool
     """Whether the address is that of another sitemap."""
 
@@ -68,7 +68,7 @@ def entries_of(blocks: Iterable[bytes], *, base: str = "") -> Iterator[Entry]:
     """Yield the entries of the XML document in *blocks*, whose own address is *base* where it has one.
 
     Raises NotASeedError, after the last entry that could be read, where it is not well-formed, has a
-    document type declaration, or is no sitemap. An InputError of *blocks* comes after it too.
+    document type declaration, or is not a sitemap. An InputError of *blocks* comes after it too.
     """
     target = _Target(base)
     parser = etree.XMLParser(

@@ -50,8 +50,8 @@ def read_sitemap(
 ) -> Generator[Seed, None, None]:
     """Yield the URLs in the sitemap *source*, and in those it names, document by document.
 
-    Raises InputError where *source* is no sitemap, UsageError where it names others and there is no
-    *fetch*. Another one that cannot be read is reported and passed over.
+    Raises InputError if *source* is not a sitemap, UsageError where it names others and there is no
+    *fetch*. Any other that cannot be read is reported and skipped.
     """
     return _Tree(faults, fetch=fetch, limits=limits).seeds(source)
 
@@ -90,7 +90,7 @@ class _Tree:
             seeds = read_lines(replace(source, blocks=blocks), self._faults, parse=seed_of_line)
         else:
             raise InputError(
-                f"{source.name} is no sitemap: neither XML nor a list of URLs. Give its format."
+                f"{source.name} is not a sitemap: neither XML nor a list of URLs. Give its format."
             )
         for count, seed in enumerate(seeds, 1):
             if count > self._limits.urls:
@@ -121,7 +121,7 @@ class _Tree:
                     break
         except NotASeedError as reason:
             error = InputError(
-                f"{source.name} is no whole sitemap: {reason}. Mend it or give its URLs as lines."
+                f"{source.name} is not a complete sitemap: {reason}. Fix it or give its URLs as lines."
             )
             self._end_early(source, number, error)
         except InputError as error:

@@ -67,7 +67,7 @@ def opened(source: str, *, fetch: Fetch | None, stdin: BinaryIO | None) -> Itera
     Raises InputError where it cannot be opened or read, UsageError for a URL without *fetch*.
     """
     if source == STANDARD_INPUT:
-        # Somebody else's to close.
+        # The caller closes it.
         yield _begun("standard input", stdin or _standard_input(), path=None)
         return
     path = None if is_web(source) else Path(source)

@@ -18,7 +18,7 @@ class JobSpider(SiteSpider):
     name = "job"
 
     job: Job
-    """What Redis is told of the crawl by, and the crawl by Redis."""
+    """Reports the crawl to Redis, and brings the changes made there to the crawl."""
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:

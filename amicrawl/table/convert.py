@@ -103,7 +103,7 @@ def _rows(lines: Sequence[bytes], schema: TableSchema, place: Place) -> pa.Recor
     objects = [orjson.loads(part[2]) for part in parts]
     urls = _texts(objects, "url")
     if urls.null_count:
-        raise ValueError("there is no url")
+        raise ValueError("the field url is missing")
     filenames = _texts(objects, "filename")
     columns: dict[str, pa.Array[Any]] = {
         "url_surtkey": _keys([part[0] for part in parts]),

@@ -82,7 +82,7 @@ def _fault_of_timestamp(timestamp: bytes) -> str | None:
 
 def _fault_of_fields(fields: Mapping[str, Any], text_fields: Mapping[str, str]) -> str | None:
     if fields.get("url") is None:
-        return "there is no url"
+        return "the field url is missing"
     for name in ("url", "filename", *text_fields.values()):
         if not isinstance(fields.get(name, ""), str | None):
             return f"{name} is not a text"

@@ -56,7 +56,7 @@ def canonicalize(
 ) -> Canonical | Refused:
     """Return the canonical form of *url*, a URL or, with *base*, a link on that page.
 
-    A base that is no URL counts as none.
+    A base that is not a URL counts as none.
     """
     text = text_of(url)
     # A link that needs its base never looks like a whole URL, so those take the short way with any base.

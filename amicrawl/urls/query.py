@@ -30,7 +30,7 @@ def normalised(query: str, policy: Policy) -> str:
     pairs = []
     allowed, denied = policy.allowed, policy.denied
     for piece in query.split("&"):
-        # A semicolon once separated pairs; nobody can tell any more whether this one does.
+        # A semicolon once separated pairs; whether this one does is unknown.
         if not piece or ";" in piece:
             continue
         pair = _pair(piece)

@@ -12,7 +12,7 @@ from enum import StrEnum
 class Reason(StrEnum):
     """What is wrong with a URL, worded to follow "refused: "."""
 
-    CONTROL_CHARACTER = "a control character stands in it"
+    CONTROL_CHARACTER = "it contains a control character"
     MALFORMED_ESCAPE = "a percent sign is not followed by two hexadecimal digits"
     NO_SCHEME = "it has no scheme, and no usable base to take one from"
     COLON_IN_FIRST_SEGMENT = "a relative reference may not have a colon in its first segment"

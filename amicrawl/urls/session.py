@@ -19,7 +19,7 @@ _PATH_SEGMENTS = (
 )
 _SUFFIX = ".aspx"
 _MOST_CANDIDATES = 16
-"""Segments looked at for one pattern; a path with more of them is no framework's."""
+"""Segments looked at for one pattern; no framework writes a path with more of them."""
 
 
 def without_session_segments(path: str) -> str:

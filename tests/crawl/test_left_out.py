@@ -76,8 +76,8 @@ def test_each_line_has_its_row_however_often_the_list_is_crawled(tmp_path: Path,
         '{"n":"1"}'
     ]
     errors = [row["error"] for row in index]
-    assert f"unfetchable-url: line 3 of {seeds}: 'not a url' is no http or https URL" in errors
-    assert "0 failed, 8 skipped" in first.stderr
+    assert f"unfetchable-url: line 3 of {seeds}: 'not a url' is not an HTTP or HTTPS URL" in errors
+    assert '"failed": 0, "skipped": 8' in first.stderr
     assert "secret" not in first.stderr
 
 
@@ -86,7 +86,7 @@ def test_a_list_of_nothing_but_bad_lines_has_all_their_rows(tmp_path: Path) -> N
     done = crawl(seeds, tmp_path / "out")
     assert done.returncode == ExitCode.INPUT
     assert "further faults are not logged; lines that are left out have rows" in done.stderr
-    assert done.stderr.count("is no http or https URL") == 100
+    assert done.stderr.count("is not an HTTP or HTTPS URL") == 100
     urls = [row["url"] for row in rows(tmp_path / "out")]
     assert sorted(urls) == sorted(f"ftp://old.test/{n}" for n in range(1_203))
 

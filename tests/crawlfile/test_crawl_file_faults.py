@@ -68,18 +68,18 @@ WRONG = [
     (
         "[scope]\ninclude = [\n  'a',\n  '(b',\n]",
         5,
-        "include: '(b' is no regular expression: missing ), unterminated subpattern at position 0.",
+        "include: '(b' is not a regular expression: missing ), unterminated subpattern at position 0.",
     ),
     (
         "[scope]\nhosts = ['http://a.example/']",
         3,
-        "hosts: 'http://a.example/' is no host name: write it without scheme, port and path.",
+        "hosts: 'http://a.example/' is not a host name: write it without scheme, port and path.",
     ),
     (
         "[scope]\nsurts = ['a.example']",
         3,
         (
-            "surts: 'a.example' is no SURT prefix: labels go from the right and end in "
+            "surts: 'a.example' is not a SURT prefix: labels go from the right and end in "
             "commas, as in org,example, "
             "or org,example)/path."
         ),
@@ -87,7 +87,7 @@ WRONG = [
     (
         "[ignores]\nignores = ['[']",
         3,
-        "ignores: '[' is no regular expression: unterminated character set at position 0.",
+        "ignores: '[' is not a regular expression: unterminated character set at position 0.",
     ),
     (
         "[request]\nallow_private = ['10.0.0.0/99']",
@@ -156,7 +156,7 @@ WRONG = [
     (
         "[watch]\nwebhooks = ['https://ann:pw@hook.example/']",
         3,
-        "webhooks: a user name or a password stands in the URL, and must not stand in a crawl file.",
+        "webhooks: the URL contains a user name or a password, which do not belong in a crawl file.",
     ),
     (
         "[host.a.example]\ndelay = 1",

@@ -92,11 +92,11 @@ def test_placeholders_stay_right_with_more_start_urls_than_are_remembered(ignore
 @pytest.mark.parametrize(
     ("expression", "reason"),
     [
-        ("(", "is no regular expression"),
+        ("(", "is not a regular expression"),
         ("", "1 to 4096 characters"),
         ("a" * 4097, "1 to 4096 characters"),
-        (r"{primary_netloc}(", "is no regular expression"),
-        ("(" * 2000 + ")" * 2000, "is no regular expression"),
+        (r"{primary_netloc}(", "is not a regular expression"),
+        ("(" * 2000 + ")" * 2000, "is not a regular expression"),
     ],
 )
 def test_an_expression_that_cannot_be_used_is_refused_and_stops_nothing(

@@ -150,5 +150,5 @@ def test_rows_that_are_no_urls_are_reported(read: Read) -> None:
     seeds, faults = read(index(ROW, ROW | {"url": "dns:a.example"}), "captures.parquet")
     assert len(seeds) == 1
     assert [(fault.line, fault.reason) for fault in faults] == [
-        (2, "'dns:a.example' is no http or https URL")
+        (2, "'dns:a.example' is not an HTTP or HTTPS URL")
     ]

@@ -51,19 +51,19 @@ def test_what_editors_leave_around_urls_is_no_part_of_them(read: Read, content: 
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        (b"ftp://a.example/", "'ftp://a.example/' is no http or https URL"),
-        (b"a.example/page", "'a.example/page' is no http or https URL"),
-        (b"http:a.example", "'http:a.example' is no http or https URL"),
+        (b"ftp://a.example/", "'ftp://a.example/' is not an HTTP or HTTPS URL"),
+        (b"a.example/page", "'a.example/page' is not an HTTP or HTTPS URL"),
+        (b"http:a.example", "'http:a.example' is not an HTTP or HTTPS URL"),
         (b"http://", "'http://' names no host"),
         (b"https:///path", "'https:///path' names no host"),
         (b"https://?query", "'https://?query' names no host"),
-        (b"http://a.example/\x00x", r"'http://a.example/\x00x' holds a NUL"),
+        (b"http://a.example/\x00x", r"'http://a.example/\x00x' contains a NUL"),
         (b"http://a.example/\xff\xfe", "the line is not UTF-8 (byte 18 of it)"),
-        (b"\xef\xbb\xbfhttp://a.example/", r"'\ufeffhttp://a.example/' is no http or https URL"),
+        (b"\xef\xbb\xbfhttp://a.example/", r"'\ufeffhttp://a.example/' is not an HTTP or HTTPS URL"),
         (b'{"url": "http://a.example/"}', "the line is JSON; give jsonl as the format"),
         (
             b'[{"url": "http://a.example/"},',
-            "a JSON array is no seed list; make it an object a line, with jq -c '.[]'",
+            "a JSON array is not a seed list; convert it to one object per line with jq -c '.[]'",
         ),
     ],
 )

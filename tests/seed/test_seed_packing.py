@@ -86,7 +86,7 @@ def test_of_a_cut_list_whole_lines_are_seeds_and_the_rest_one_fault(
     assert [(fault.line, fault.kept) for fault in faults] == [(len(urls) + 1, False)]
     assert faults[0].reason.endswith(
         f"seeds.txt{suffix} is cut: it ends inside its "
-        f"{'gzip' if suffix == '.gz' else 'zstd'} data. Get a whole copy of it."
+        f"{'gzip' if suffix == '.gz' else 'zstd'} data. Get a complete copy."
     )
 
 

@@ -105,9 +105,9 @@ def test_rows_without_a_url_to_ask_are_reported_with_their_number(read: Read) ->
     seeds, faults = read(packed(pa.table({"url": urls})), "seeds.parquet")
     assert [seed.url for seed in seeds] == ["http://a.example/", "http://b.example/"]
     assert [(fault.line, fault.reason) for fault in faults] == [
-        (2, "there is no url"),
+        (2, "the field url is missing"),
         (3, "the URL is empty"),
-        (4, "'gopher://a.example/' is no http or https URL"),
+        (4, "'gopher://a.example/' is not an HTTP or HTTPS URL"),
     ]
 
 
@@ -133,7 +133,7 @@ def test_bytes_that_are_no_utf_8_cost_the_cell_and_not_the_table(read: Read) -> 
 
 def test_a_column_name_that_is_no_utf_8_is_damage(read: Read) -> None:
     content = packed(pa.table({"url": ["http://a.example/"], "remarkable": ["x"]}), store_schema=False)
-    with pytest.raises(InputError, match="is no whole Parquet file: 'utf-8' codec can't decode"):
+    with pytest.raises(InputError, match="is not a complete Parquet file: 'utf-8' codec can't decode"):
         read(content.replace(b"remarkable", b"remark\xffble"), "seeds.parquet")
 
 
@@ -161,7 +161,7 @@ def test_a_table_without_urls_says_so(read: Read, table: pa.Table, reason: str) 
 @pytest.mark.parametrize("content", [b"", b"http://a.example/\n", b"PAR1" * 20, b"{}" * 500])
 def test_what_is_no_parquet_is_said_not_to_be_a_whole_one(read: Read, content: bytes) -> None:
     with pytest.raises(
-        InputError, match=r"seeds\.parquet is no whole Parquet file: .*Get a whole copy of it"
+        InputError, match=r"seeds\.parquet is not a complete Parquet file: .*Get a complete copy"
     ):
         read(content, "seeds.parquet")
 
@@ -169,7 +169,7 @@ def test_what_is_no_parquet_is_said_not_to_be_a_whole_one(read: Read, content: b
 def test_every_cut_of_a_table_is_an_error(read: Read) -> None:
     content = packed(pa.table({"url": ["http://a.example/"]}), compression="none")
     for cut in range(0, len(content), 7):
-        with pytest.raises(InputError, match="is no whole Parquet file"):
+        with pytest.raises(InputError, match="is not a complete Parquet file"):
             read(content[:cut], "seeds.parquet")
 
 
@@ -183,7 +183,7 @@ def test_of_a_table_that_is_damaged_further_on_the_rows_before_are_seeds(read: R
     seeds, faults = read(bytes(content), "seeds.parquet")
     assert [seed.url for seed in seeds] == urls[:2000]
     assert [(fault.line, fault.kept) for fault in faults] == [(2001, False)]
-    assert "is no whole Parquet file" in faults[0].reason
+    assert "is not a complete Parquet file" in faults[0].reason
 
 
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="the conformance data is not beside the project")

@@ -43,7 +43,7 @@ def test_every_sitemap_gives_the_urls_it_has(row: dict[str, Any]) -> None:
 def test_every_other_document_is_refused_and_reveals_nothing(row: dict[str, Any]) -> None:
     with pytest.raises(InputError) as caught:
         list(open_seed(str(CORPUS / row["file"]), format="sitemap", on_fault=print))
-    assert "is no whole sitemap" in str(caught.value)
+    assert "is not a complete sitemap" in str(caught.value)
     if row["kind"] in ("hostile-xml", "dtd"):
         assert "document type declaration" in str(caught.value)
 

@@ -214,7 +214,7 @@ def test_addresses_from_an_index_cannot_harm_the_terminal_that_shows_their_fault
 @pytest.mark.parametrize("content", [b"", b"no url\n", b"{}", b"  \n"])
 def test_what_is_neither_xml_nor_urls_is_no_sitemap(read: Read, content: bytes) -> None:
     with pytest.raises(
-        InputError, match=r"is no sitemap: neither XML nor a list of URLs\. Give its format\."
+        InputError, match=r"is not a sitemap: neither XML nor a list of URLs\. Give its format\."
     ):
         read(content, "sitemap.xml")
 
@@ -222,7 +222,7 @@ def test_what_is_neither_xml_nor_urls_is_no_sitemap(read: Read, content: bytes) 
 @pytest.mark.parametrize("content", [b"<html/>", b"<urlset><url>", b"<!DOCTYPE urlset><urlset/>"])
 def test_a_document_that_gives_nothing_is_an_error(read: Read, content: bytes) -> None:
     with pytest.raises(
-        InputError, match=r"sitemap\.xml is no whole sitemap: .*Mend it or give its URLs as lines\."
+        InputError, match=r"sitemap\.xml is not a complete sitemap: .*Fix it or give its URLs as lines\."
     ):
         read(content, "sitemap.xml")
 
