@@ -31,6 +31,8 @@ def entry_of(text: bytes) -> bytes:
     length = len(text)
     if length < 0x80:
         return bytes((length,)) + text
+    if length < 0x4000:
+        return bytes((length & 0x7F | 0x80, length >> 7)) + text
     head = bytearray()
     while length >= 0x80:
         head.append(length & 0x7F | 0x80)
@@ -74,6 +76,14 @@ class StringArena:
         Raises AmicrawlError where *reference* leads nowhere: the rows were checked when they came in.
         """
         block = self._read(reference, _GLANCE)
+        # Nearly every string is shorter than 128 octets, and so is the length of the one behind it.
+        if (
+            len(block) == _GLANCE
+            and (length := block[0]) < 0x80
+            and (behind := block[length + 1]) < 0x80
+        ):
+            end = length + 2
+            return block[1 : length + 1], block[end : end + behind]
         text, end = self._entry(reference, block)
         if end >= len(self):
             return text, b""

@@ -29,7 +29,7 @@ from amicrawl.frontier.states import RESTING, WAITING, Event, Status, after
 from amicrawl.frontier.status_counts import StatusCounts
 from amicrawl.frontier.stock import due_now, is_settled_since, take_stock
 from amicrawl.frontier.texts import offer_of
-from amicrawl.frontier.url_row import UrlRow, priority_and_reference
+from amicrawl.frontier.url_row import priority_and_reference
 from amicrawl.frontier.wheel import DueWheel
 from amicrawl.politeness import Verdict, backoff
 from amicrawl.urls import UrlKey, text_of
@@ -41,11 +41,13 @@ if TYPE_CHECKING:
     from amicrawl.frontier.live import LivePartition
     from amicrawl.frontier.row import Offer, Outcome
     from amicrawl.frontier.soft404 import Soft404Detector
+    from amicrawl.frontier.url_row import UrlRow
     from amicrawl.politeness import Gates, HostBreaker, HostPace, InflightLimit
 
 _HOUR = 3600
 _A_DAY = 24 * 3600.0
 _FARTHEST = 0xFFFF
+_SCHEDULED, _TRAPPED = int(Status.SCHEDULED), int(Status.TRAPPED)
 
 
 class DurableFrontier:
@@ -88,6 +90,8 @@ class DurableFrontier:
         self._gates = gates
         self._wall = wall
         self._hour = int(wall() // _HOUR)
+        self._hour_ends = (self._hour + 1) * _HOUR
+        """The Unix second from which the wheel is to be turned."""
         self._recrawls = recrawl_before is not None
         self._renews = renews
         self._revisits = revisits or Revisits()
@@ -184,30 +188,24 @@ class DurableFrontier:
 
         False, too, where it is not admitted: it is known from then on, and TRAPPED.
         """
-        host, path = offer.key
-        priority = float(offer.priority)
+        seed, key, source, priority, hops, _ = offer
+        host, path = key
         # What cannot be kept is refused before the key is claimed, which would lead to no row.
         order, texts = order_of(priority), offered_entries(offer)
         number = self.partition.claim(host, path)
         if number is None:
             return self._renews and self._again.renew(offer, hour=self._hour)
-        row = UrlRow(
-            host,
-            path,
-            Status.SCHEDULED,
-            priority,
-            min(offer.hops, _FARTHEST),
-            offer.source,
-            first_seen=self._hour,
-        )
-        self._hosts.offered(host, offer.seed.url)
+        self._hosts.offered(host, seed.url)
+        status = _SCHEDULED
         if self._admission is not None and not self._admission.admits(
             offer, self._hosts, hour=self._hour
         ):
-            row = row.with_status(Status.TRAPPED)
-        reference = self.partition.fill(number, row, texts)
-        self._status_counts.added(row)
-        if row.status == Status.TRAPPED:
+            status = _TRAPPED
+        depth = min(hops, _FARTHEST)
+        row = (host, path, status, priority, depth, source)
+        reference = self.partition.fill(number, row, texts, first_seen=self._hour)
+        self._status_counts.added(status)
+        if status == _TRAPPED:
             return False
         self._queue.push(host, place(order, reference, number))
         return True
@@ -216,7 +214,8 @@ class DurableFrontier:
         """Hand out the row that comes next, or None where nothing may start at *now*."""
         if len(self._flights) - self._flights.landed >= self._limit.limit:
             return None
-        self._turn_wheel()
+        if self._wall() >= self._hour_ends:
+            self._turn_wheel()
         taken = self._queue.take(now)
         return None if taken is None else self._hand_out(taken.number, skip=taken.skip)
 
@@ -239,7 +238,9 @@ class DurableFrontier:
             self._queue.postpone(key[0], place_of(row, flight.number), until=now + backoff(attempt))
         else:
             known, hour = flight.dispatch.offer.seed, int(self._wall() // _HOUR)
-            self._settling.settle(flight.number, flight.row, known, outcome, hour=hour)
+            self._settling.settle(
+                flight.number, flight.row, known, outcome, was=Status.IN_FLIGHT, hour=hour
+            )
         self._leave(flight, now)
         if not again:
             self._hosts.settled(key[0], outcome, opens=self._opens_at(key[0], now))
@@ -323,7 +324,7 @@ class DurableFrontier:
         elif is_settled_since(row, hour):
             return False
         known = offer_of(self.partition, row, self._revisits).seed
-        self._settling.settle(number, row, known, outcome, hour=hour)
+        self._settling.settle(number, row, known, outcome, was=row.status, hour=hour)
         return True
 
     def due_again(self, key: UrlKey, *, is_lost: bool) -> bool:
@@ -343,10 +344,8 @@ class DurableFrontier:
 
     def _turn_wheel(self) -> None:
         """Queue the rows that have fallen due since the last look."""
-        hour = int(self._wall() // _HOUR)
-        if hour <= self._hour:
-            return
-        self._hour = hour
+        hour = self._hour = int(self._wall() // _HOUR)
+        self._hour_ends = (hour + 1) * _HOUR
         for number in self._wheel.fire(hour).tolist():
             row = self.partition.get(number)
             # A row that was settled meanwhile stands in the wheel once more, at its new hour.
@@ -359,12 +358,12 @@ class DurableFrontier:
         partition = self.partition
         row = partition.get(number)
         was = row.status
-        waiting = after(was, Event.FELL_DUE) if was in RESTING else was
-        row = row.with_status(after(waiting, Event.DISPATCHED))
-        self._status_counts.put(number, row, was=was)
+        if was != _SCHEDULED:
+            after(after(was, Event.FELL_DUE) if was in RESTING else was, Event.DISPATCHED)
+        self._status_counts.put_in_flight(number, was=was)
         offer = offer_of(partition, row, self._revisits)
         dispatch = Dispatch(offer, self._attempts.pop(number, 1), skip)
-        self._flights[dispatch.key] = Flight(dispatch, number, row)
+        self._flights[offer.key] = Flight(dispatch, number, row)
         return dispatch
 
     def _decide(self, flight: Flight, outcome: Outcome) -> bool:

@@ -15,13 +15,14 @@ if TYPE_CHECKING:
 class Flight:
     """A row that is handed out."""
 
-    __slots__ = ("again", "dispatch", "evidence", "landed", "number", "row")
+    __slots__ = ("again", "dispatch", "evidence", "key", "landed", "number", "row")
 
     def __init__(self, dispatch: Dispatch, number: int, row: UrlRow) -> None:
         self.dispatch = dispatch
+        self.key = dispatch.offer.key
         self.number = number
         self.row = row
-        """The row, in flight."""
+        """The row as it was before it was handed out: all of it but the status is as it is now."""
         self.evidence: tuple[object, ...] = ()
         """The part of the outcome that `again` was decided for; empty before."""
         self.again = False
@@ -42,7 +43,7 @@ class Flights(dict["UrlKey", Flight]):
 
     def leave(self, flight: Flight) -> None:
         """Forget *flight*."""
-        del self[flight.dispatch.key]
+        del self[flight.key]
         self.landed -= flight.landed
 
     def at(self, key: UrlKey) -> Flight:

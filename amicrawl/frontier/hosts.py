@@ -37,6 +37,21 @@ _CODEC = OPTIONS.codec
 _ERRORS = frozenset({429, *range(500, 600)})
 
 
+class _Answers:
+    """What a host answered since its row was changed last."""
+
+    __slots__ = ("address", "count", "errors", "latency", "opens")
+
+    def __init__(self, latency: int) -> None:
+        self.count = self.errors = 0
+        self.latency = latency
+        """The average so far, in milliseconds; 0 for none."""
+        self.address = ""
+        """The address that was dialled last; empty where none is known."""
+        self.opens = 0
+        """The Unix second from which the host may be asked; 0 for at once."""
+
+
 class HostTally:
     """The host rows of one partition."""
 
@@ -50,12 +65,30 @@ class HostTally:
         self._offered: dict[int, int] = {}
         """URLs offered since the last hand-over, by host."""
         self._changed: dict[int, HostRow] = {}
+        self._answers: dict[int, _Answers] = {}
+        """What hosts answered that is not in their rows yet."""
         if partition.opened.touched:
             self._recount()
 
     def row(self, host: int) -> HostRow | None:
         """Return the row of *host*; URLs offered since the last hand-over may be missing from it."""
-        return self._changed.get(host) or self._partition.host(host)
+        row = self._changed.get(host) or self._partition.host(host)
+        if row is None or (answers := self._answers.pop(host, None)) is None:
+            return row
+        changed = row._replace(
+            crawl_total=min(row.crawl_total + answers.count, _MOST),
+            error_total=min(row.error_total + answers.errors, _MOST),
+            avg_latency=answers.latency,
+            host_next_eligible=answers.opens,
+            crawl_delay=self._tenths(host),
+        )
+        if answers.address:
+            hour = int(self._wall() // _HOUR)
+            changed = changed._replace(
+                resolved_ip=_packed(answers.address), ip_expiry=hour + _ADDRESS_KEPT
+            )
+        self._changed[host] = changed
+        return changed
 
     def urls(self, host: int) -> int:
         """Return how many URLs of *host* have been offered; 0 where it has no row."""
@@ -79,26 +112,24 @@ class HostTally:
 
     def settled(self, host: int, outcome: Outcome, *, opens: int) -> None:
         """Count *outcome* for *host*, which may be asked again from *opens* on (Unix seconds)."""
-        row = self.row(host)
-        if row is None:
-            return
-        latency = min(outcome.latency_ms, _LONGEST)
-        if latency and row.avg_latency:
-            latency = (3 * row.avg_latency + latency) // 4
-        failed = outcome.failure is not None or outcome.status in _ERRORS
-        address, expiry = row.resolved_ip, row.ip_expiry
+        answers = self._answers.get(host)
+        if answers is None:
+            row = self.row(host)
+            if row is None:
+                return
+            answers = self._answers[host] = _Answers(row.avg_latency)
+        status, latency = outcome.status, outcome.latency_ms
+        if status:
+            answers.count += 1
+        if outcome.failure is not None or status in _ERRORS:
+            answers.errors += 1
+        if latency:
+            latency = min(latency, _LONGEST)
+            known = answers.latency
+            answers.latency = (3 * known + latency) // 4 if known else latency
         if outcome.ip_address:
-            address = _packed(outcome.ip_address)
-            expiry = int(self._wall() // _HOUR) + _ADDRESS_KEPT
-        self._changed[host] = row._replace(
-            resolved_ip=address,
-            ip_expiry=expiry,
-            crawl_total=min(row.crawl_total + (outcome.status > 0), _MOST),
-            error_total=min(row.error_total + failed, _MOST),
-            avg_latency=latency or row.avg_latency,
-            host_next_eligible=opens,
-            crawl_delay=self._tenths(host),
-        )
+            answers.address = outcome.ip_address
+        answers.opens = opens
 
     def note_robots(
         self, host: int, body: bytes | None, *, fetched: float, expires: float, missing: bool
@@ -134,6 +165,8 @@ class HostTally:
         not hear of each.
         """
         offered, changed, partition = self._offered, self._changed, self._partition
+        for host in [*self._answers]:
+            self.row(host)
         if counts:
             for host in offered.keys() - changed.keys():
                 row = partition.host(host)

@@ -25,10 +25,11 @@ from amicrawl.frontier.adoption import adopted
 from amicrawl.frontier.heard import NOTES_BACK, Touched, index_note
 from amicrawl.frontier.snapshot import Copies, SnapshotTask, freeze, partition_at, write
 from amicrawl.frontier.state import IDENTITY, INDEX_ROWS, PartitionState
+from amicrawl.frontier.states import Status
 from amicrawl.frontier.store.frames import host_frame, intern_frame, url_frame
 from amicrawl.frontier.store.generations import Generations
 from amicrawl.frontier.store.journal import Journal
-from amicrawl.frontier.url_row import HostRow, UrlRow
+from amicrawl.frontier.url_row import STATUS_OFFSET, HostRow, UrlRow, offered_row
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -113,6 +114,10 @@ class LivePartition:
         self._journal = Journal(self._generations.begin_log(), disk=disk)
         undo.callback(lambda: self._journal.close())  # noqa: PLW0108
         self._generations.name_log(self._journal.path)
+        self._waiting: list[bytes] = []
+        """Frames that the next `flush` gives to the journal, all at once."""
+        self._dispatched: dict[int, None] = {}
+        """Rows that were set to IN_FLIGHT since the last `flush`, in this order."""
         self._frames = self.opened.frames
         self._index_rows: deque[int] = deque([self.opened.index_rows], maxlen=NOTES_BACK + 1)
         self._snapshot: SnapshotTask | None = None
@@ -151,22 +156,28 @@ class LivePartition:
             return number
         return known if known in self.state.removed else None
 
-    def fill(self, number: int, row: UrlRow, texts: bytes) -> int:
-        """Make *row* the row that was claimed as *number*; return its `url_ref`, which is filled in.
+    def fill(
+        self,
+        number: int,
+        row: tuple[int, int, int, float, int, int],
+        texts: bytes,
+        *,
+        first_seen: int,
+    ) -> int:
+        """Write the row whose key was claimed as *number*; return its `url_ref`.
 
-        Its URL is the first of the arena entries *texts*.
+        *row* are its first fields, up to the source; its URL is the first of the arena entries *texts*.
         """
         state = self.state
-        if number < len(state.rows):
-            reference = self.intern(texts)
-            state.removed.discard(number)
-            self.put(number, row.with_reference(reference))
-            return reference
         reference = state.arena.append(texts)
-        packed = row.with_reference(reference).packed()
-        state.rows.append(packed)
-        # Both frames at once: most of what a crawl does with a frontier is to fill it.
-        self._append(intern_frame(self._lsn, texts), url_frame(self._lsn + 1, packed))
+        packed = offered_row(*row, reference, first_seen)
+        if number < len(state.rows):
+            state.removed.discard(number)
+            state.rows.write(number, packed)
+        else:
+            state.rows.append(packed)
+        lsn = self._lsn
+        self._append(intern_frame(lsn, texts), url_frame(lsn + 1, packed))
         return reference
 
     def get(self, number: int) -> UrlRow:
@@ -177,7 +188,16 @@ class LivePartition:
         """Put *row* in the place of row *number*."""
         packed = row.packed()
         self.state.rows.write(number, packed)
+        self._dispatched.pop(number, None)
         self._append(url_frame(self._lsn, packed))
+
+    def put_in_flight(self, number: int) -> None:
+        """Set the status of row *number* to IN_FLIGHT.
+
+        Its frame is written by the next `flush`, unless `put` replaces the row before.
+        """
+        self.state.rows.write_octet(number, STATUS_OFFSET, Status.IN_FLIGHT)
+        self._dispatched[number] = None
 
     def intern(self, entries: bytes) -> int:
         """Add *entries* to the string arena; return the offset of the first."""
@@ -210,7 +230,7 @@ class LivePartition:
     @property
     def has_changed(self) -> bool:
         """Whether anything has changed since the last snapshot was begun."""
-        return self._frames > 0
+        return self._frames > 0 or bool(self._dispatched)
 
     def note_index(self, rows: int, *, all_known: bool = False) -> None:
         """Note in the journal that the index of the crawl has *rows* by now.
@@ -226,6 +246,12 @@ class LivePartition:
 
     def flush(self) -> None:
         """Write all changes to the journal: from here on they outlive the process."""
+        for number in self._dispatched:
+            self._append(url_frame(self._lsn, self.state.rows.read(number)))
+        self._dispatched.clear()
+        if self._waiting:
+            waiting, self._waiting = self._waiting, []
+            self._journal.append(b"".join(waiting))
         if self._journal.pending:
             self._journal.flush()
 
@@ -268,7 +294,7 @@ class LivePartition:
     def close(self, hour: int) -> None:
         """Write everything, with a snapshot if anything has changed since the last, and give it up."""
         self._end_snapshot()
-        if self._frames:
+        if self.has_changed:
             self.snapshot(hour)
             self._end_snapshot()
         self._journal.sync()
@@ -291,8 +317,8 @@ class LivePartition:
             task.join()
 
     def _append(self, *frames: bytes) -> None:
-        """Append *frames*, whose LSNs follow from `_lsn` on."""
-        self._journal.append(frames[0] if len(frames) == 1 else b"".join(frames))
+        """Keep *frames*, whose LSNs follow from `_lsn` on, for the next `flush`."""
+        self._waiting += frames
         self._lsn += len(frames)
         self._frames += len(frames)
 

@@ -43,6 +43,10 @@ _CAUSES: Mapping[Failure | None, Cause] = {
     Failure.PROXY: Cause.NETWORK,
 }
 _NO_ERRORS = frozenset({Event.REFUSED, Event.REFUSED_BY_ROBOTS, Event.SOFT_404})
+_FIRST_RETURNS = {
+    event: RETURNS[event].first for event in (Event.CAPTURED, Event.UNCHANGED, Event.REDIRECTED)
+}
+_NOTHING: Mapping[str, float] = {}
 _MANY_SMALL = 0xFF
 _MANY_ERRORS = 0xFFFF
 LONGEST_WAIT = 7 * 24
@@ -81,28 +85,35 @@ def _event_of_status(outcome: Outcome) -> Event:
     return Event.REDIRECTED if 300 <= status <= 399 else Event.CAPTURED
 
 
-def settled(row: UrlRow, event: Event, outcome: Outcome, hour: int) -> UrlRow:
+def settled(
+    row: UrlRow, event: Event, outcome: Outcome, hour: int, found: Mapping[str, float] = _NOTHING
+) -> UrlRow:
     """Return what *row*, in flight, says after *event*, which *outcome* was, at *hour*.
 
-    What was captured, and when that is due by its rate of change, `revisits` notes.
+    Of a capture, *found* are the fields that say what was found, and when it is due again by its rate of
+    change, if that is known.
     """
     status = after(Status.IN_FLIGHT, event)
-    if event in {Event.CAPTURED, Event.UNCHANGED, Event.REDIRECTED}:
-        return row.changed(
-            status=status,
-            http_status=outcome.status & 0xFFFF,
-            next_due=hour + RETURNS[event].first,
-            retry_count=0,
-        )
+    if event in _FIRST_RETURNS:
+        fields: dict[str, float] = {
+            "status": status,
+            "http_status": outcome.status & 0xFFFF,
+            "next_due": hour + _FIRST_RETURNS[event],
+            "retry_count": 0,
+        }
+        fields |= found
+        return row.changed(fields)
     in_a_row = min(row.retry_count + 1, _MANY_SMALL)
     is_error = event not in _NO_ERRORS
-    return row.changed(
-        status=status,
-        http_status=_CAUSES.get(outcome.failure, outcome.status & 0xFFFF),
-        next_due=_back_at(event, in_a_row, outcome, hour),
-        retry_count=in_a_row,
-        error_count=min(row.error_count + is_error, _MANY_ERRORS),
-    )
+    changed = {
+        "status": status,
+        "http_status": _CAUSES.get(outcome.failure, outcome.status & 0xFFFF),
+        "next_due": _back_at(event, in_a_row, outcome, hour),
+        "retry_count": in_a_row,
+        "error_count": min(row.error_count + is_error, _MANY_ERRORS),
+    }
+    # An error page is a capture as well.
+    return row.changed({**found, **changed})
 
 
 def _back_at(event: Event, in_a_row: int, outcome: Outcome, hour: int) -> int:

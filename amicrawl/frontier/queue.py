@@ -137,8 +137,8 @@ class Queue:
         return Taken(number_at(place), lane.host, skip)
 
     def _queue(self, host: int, place: int) -> None:
-        lane = self._lane(host)
-        if lane is None:
+        lane = self._lanes.get(host)
+        if lane is None and (lane := self._lane(host)) is None:
             lane = self._lanes[host] = Lane(host)
         lane.push(place)
         if not lane.turn:

@@ -42,8 +42,13 @@ class Revisits:
             original_url=last.original_url,
         )
 
-    def scheduled(self, row: UrlRow, outcome: Outcome, host: HostRow | None, hour: int) -> UrlRow:
-        """Return *row* with the visit at *hour* that *outcome* was, and when it is due again."""
+    def scheduled(
+        self, row: UrlRow, outcome: Outcome, host: HostRow | None, hour: int
+    ) -> dict[str, float]:
+        """Return the fields of *row* that the visit at *hour*, which *outcome* was, changes.
+
+        `next_due` is among them from the second visit on.
+        """
         found = outcome.found
         digest = found.digest if found is not None else ""
         not_modified = outcome.status == 304 or (found is not None and found.unchanged)
@@ -52,16 +57,16 @@ class Revisits:
             # Most rows of a crawl are met for the first time, and there is no history to go by: what
             # follows would come to the same, in three times as long.
             first = 0 if not_modified else content_fp
-            return row.changed(
-                last_crawled=hour,
-                crawl_count=1,
-                no_change_streak=1 if not_modified else 0,
-                content_fp=first,
-                simhash=0 if first else row.simhash,
-            )
+            return {
+                "last_crawled": hour,
+                "crawl_count": 1,
+                "no_change_streak": 1 if not_modified else 0,
+                "content_fp": first,
+                "simhash": 0 if first else row.simhash,
+            }
         return self._scheduled(row, Visit(hour, not_modified, content_fp), host, hour)
 
-    def _scheduled(self, row: UrlRow, visit: Visit, host: HostRow | None, hour: int) -> UrlRow:
+    def _scheduled(self, row: UrlRow, visit: Visit, host: HostRow | None, hour: int) -> dict[str, float]:
         """Do the same for any row."""
         # A clock may have been ahead then.
         before = History(
@@ -74,20 +79,18 @@ class Revisits:
             content_fp=row.content_fp,
         )
         after = observe(before, visit)
-        rate, due = row.rate, row.next_due
+        fields: dict[str, float] = {
+            "last_crawled": after.last_crawled,
+            "last_changed": after.last_changed,
+            "crawl_count": after.crawl_count,
+            "change_count": after.change_count,
+            "no_change_streak": after.no_change_streak,
+            "content_fp": after.content_fp,
+            "simhash": row.simhash if after.content_fp == row.content_fp else 0,
+        }
         if after.crawl_count > 1:
-            rate, due = self._again(row, after, host, hour)
-        return row._replace(
-            last_crawled=after.last_crawled,
-            last_changed=after.last_changed,
-            next_due=due,
-            rate=rate,
-            crawl_count=after.crawl_count,
-            change_count=after.change_count,
-            no_change_streak=after.no_change_streak,
-            content_fp=after.content_fp,
-            simhash=row.simhash if after.content_fp == row.content_fp else 0,
-        )
+            fields["rate"], fields["next_due"] = self._again(row, after, host, hour)
+        return fields
 
     def _again(self, row: UrlRow, history: History, host: HostRow | None, hour: int) -> Recrawl:
         share = host_share(host.crawl_delay, host.url_count) if host is not None else float("inf")

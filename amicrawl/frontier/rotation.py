@@ -47,12 +47,10 @@ class Lane:
     @property
     def first_order(self) -> int:
         """The order of its first row; there must be one."""
-        return order_at(self._first)
-
-    @property
-    def _first(self) -> int:
-        head = self._head
-        return self._places[0] if head is None or (self._places and self._places[0] < head) else head
+        head, places = self._head, self._places
+        if head is None:
+            return order_at(places[0])
+        return order_at(places[0] if places and places[0] < head else head)
 
     def follow(self, run: Run, place_of: Callable[[int], int]) -> None:
         """Take over the rows of *run*; *place_of* tells the place of a row by its number."""
@@ -119,8 +117,9 @@ class Rotation:
 
     def take(self, now: float) -> Lane | None:
         """Take out the lane whose turn it is at *now*, or return None where none is ready."""
+        if self._waiting:
+            self._open_gates(now)
         ready = self._ready
-        self._open_gates(now)
         while ready:
             order, turn, lane = heappop(ready)
             if lane.turn == turn and lane.order == order:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from amicrawl.frontier.outcomes import event_of, settled
 from amicrawl.frontier.states import Event, Status
-from amicrawl.frontier.texts import with_what_was_found
+from amicrawl.frontier.texts import keep_found
 
 if TYPE_CHECKING:
     from amicrawl.frontier.hosts import HostTally
@@ -58,12 +58,13 @@ class Settling:
         self._wheel = wheel
         self._recrawls = recrawls
 
-    def settle(self, number: int, row: UrlRow, known: Seed, outcome: Outcome, *, hour: int) -> None:
-        """Have row *number*, which is *row*, say what came of it: *outcome*, of the hour *hour*.
+    def settle(
+        self, number: int, row: UrlRow, known: Seed, outcome: Outcome, *, was: int, hour: int
+    ) -> None:
+        """Write *outcome*, of the hour *hour*, to row *number*, which is *row* apart from its status.
 
-        *known* is the seed that it was handed out with.
+        Its status was *was*; *known* is the seed that it was handed out with.
         """
-        was = row.status
         row = self._settled(row, known, outcome, hour)
         self._status_counts.put(number, row, was=was)
         if row.next_due and (row.status == Status.SCHEDULED or self._recrawls):
@@ -73,12 +74,9 @@ class Settling:
         event = event_of(outcome, in_a_row=row.retry_count)
         if self._soft404 is not None and self._soft404.is_error_page(row, event, outcome):
             event = Event.SOFT_404
-        row = settled(row, event, outcome, hour)
         if event not in _CAPTURES:
-            return row
-        due = row.next_due
-        row = with_what_was_found(self._partition, row, known, outcome)
+            return settled(row, event, outcome, hour)
         host = self._hosts.row(row.host) if row.crawl_count else None
-        row = self._revisits.scheduled(row, outcome, host, hour)
-        # An error page comes back as what is missing does, however often the page itself changes.
-        return row if event is not Event.SOFT_404 else row._replace(next_due=due)
+        found = keep_found(self._partition, row, known, outcome)
+        found |= self._revisits.scheduled(row, outcome, host, hour)
+        return settled(row, event, outcome, hour, found)

@@ -30,9 +30,15 @@ class StatusCounts:
         """The number of rows by status; a copy, with every status."""
         return {status: self._counts[status] for status in Status}
 
-    def added(self, row: UrlRow) -> None:
-        """Count *row*, which was not there before."""
-        self._counts[row.status] += 1
+    def added(self, status: int) -> None:
+        """Count a new row of *status*."""
+        self._counts[status] += 1
+
+    def put_in_flight(self, number: int, *, was: int) -> None:
+        """Set row *number*, whose status was *was*, to IN_FLIGHT."""
+        self._counts[was] -= 1
+        self._counts[Status.IN_FLIGHT] += 1
+        self._partition.put_in_flight(number)
 
     def put(self, number: int, row: UrlRow, *, was: int) -> None:
         """Put *row* in the place of row *number*, which stood at the status *was*."""

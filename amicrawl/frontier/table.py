@@ -77,6 +77,15 @@ class RowTable:
             self._before[number] = rows[at : at + self._width]
         rows[at : at + self._width] = packed
 
+    def write_octet(self, number: int, offset: int, octet: int) -> None:
+        """Replace the *octet* at *offset* of row *number*."""
+        at = number * self._width
+        rows = self._map
+        assert rows is not None
+        if number < self._frozen_rows and number not in self._before:
+            self._before[number] = rows[at : at + self._width]
+        rows[at + offset] = octet
+
     def fill(self, rows: int) -> np.ndarray:
         """Make the table *rows* long and return them, to be written to and let go of at once."""
         assert self._map is not None

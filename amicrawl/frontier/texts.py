@@ -45,23 +45,24 @@ def _dated(row: UrlRow, last: Found) -> Found:
     return last._replace(last_modified=formatdate(hour * _HOUR, usegmt=True))
 
 
-def with_what_was_found(partition: LivePartition, row: UrlRow, known: Seed, outcome: Outcome) -> UrlRow:
-    """Return *row* with the validators and the redirect of *outcome*; only what is new is kept.
+def keep_found(partition: LivePartition, row: UrlRow, known: Seed, outcome: Outcome) -> dict[str, float]:
+    """Keep the validators and the redirect of *outcome*, if they are new; return the fields they change.
 
-    *known* is the seed that it was handed out with.
+    *known* is the seed that *row* was handed out with.
     """
+    changed: dict[str, float] = {}
     what = outcome.found
     if what is not None and (
         not row.etag_ref
         or (what.digest, what.etag, what.last_modified)
         != (known.digest, known.etag, known.last_modified)
     ):
-        etag = partition.intern(found_entries(what))
-        row = row.with_validators(etag, hours_of_http_date(what.last_modified))
+        changed["etag_ref"] = partition.intern(found_entries(what))
+        changed["last_modified"] = hours_of_http_date(what.last_modified)
     if outcome.redirect:
         target = octets(outcome.redirect)
         if not row.redirect_ref or partition.texts_at(row.redirect_ref)[0] != target:
-            row = row._replace(redirect_ref=partition.intern(entry_of(target)))
+            changed["redirect_ref"] = partition.intern(entry_of(target))
     elif row.redirect_ref:
-        row = row._replace(redirect_ref=0)
-    return row
+        changed["redirect_ref"] = 0
+    return changed

@@ -307,11 +307,12 @@ class PartitionHistory(RuleBasedStateMachine):
 
     @rule()
     def snapshot(self) -> None:
-        """Write one while the crawl goes on; when it counts, what came meanwhile was flushed too."""
+        """Write one while rows are handed out, flushed before the snapshot counts."""
         self.disk.go_on.clear()
         self.frontier.snapshot()
         try:
             self.next(2)
+            self.frontier.flush()
         finally:
             self.disk.go_on.set()
         self.frontier.partition._end_snapshot()

@@ -67,8 +67,11 @@ def key_in(halves: list[str]) -> UrlKey:
 class Weekly(Revisits):
     """Every page is due again after a week, as in a crawl without estimates."""
 
-    def scheduled(self, row: UrlRow, outcome: Outcome, host: HostRow | None, hour: int) -> UrlRow:
-        return super().scheduled(row, outcome, host, hour)._replace(rate=0.0, next_due=hour + WEEK)
+    def scheduled(
+        self, row: UrlRow, outcome: Outcome, host: HostRow | None, hour: int
+    ) -> dict[str, float]:
+        changed = super().scheduled(row, outcome, host, hour)
+        return {**changed, "rate": 0.0, "next_due": hour + WEEK}
 
 
 def priority_bucket(priority: float) -> int:

@@ -38,13 +38,13 @@ from amicrawl.capture import Failure
 from amicrawl.frontier import Status
 from amicrawl.frontier.soft404 import Soft404Detector
 from amicrawl.frontier.traps import TrapDetector, admit, classify
-from amicrawl.frontier.url_row import UrlRow
 from amicrawl.urls import seed_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from amicrawl.frontier.url_row import UrlRow
     from amicrawl.urls import UrlKey
 
     Line = dict[str, Any]
@@ -286,9 +286,10 @@ def future_seeds(line: Line, open_world: Worlds) -> None:
         key = seed_key(step["url"])
         number = world.partition.claim(*key)
         assert number is not None
-        row = UrlRow(*key, Status.SCHEDULED, single(step["priority"]), next_due=step["next_due"])
+        row = (*key, Status.SCHEDULED, single(step["priority"]), 0, 0)
         text = step["url"].encode()
-        world.partition.fill(number, row, bytes([len(text)]) + text)
+        world.partition.fill(number, row, bytes([len(text)]) + text, first_seen=0)
+        world.partition.put(number, world.partition.get(number)._replace(next_due=step["next_due"]))
     world.reopen()
     before = [step for step in steps[:recovery] if step not in dated and step["op"] != "due_list"]
     follow(world, before, waits=False)

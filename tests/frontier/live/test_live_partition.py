@@ -33,6 +33,7 @@ from amicrawl.frontier.arena import entry_of
 from amicrawl.frontier.format.reader import FrontierFile, read_partition
 from amicrawl.frontier.live import load
 from amicrawl.frontier.store.frames import (
+    frame_at,
     host_frame,
     intern_frame,
     read_frames,
@@ -59,8 +60,8 @@ def add(partition: LivePartition, host: int, path: int, *, priority: float = 0.0
     """Add a row whose URL says its key; return its number."""
     number = partition.claim(host, path)
     assert number is not None
-    row = UrlRow(host, path, Status.SCHEDULED, priority, first_seen=HOUR)
-    partition.fill(number, row, entry_of(f"http://{host}.test/{path}".encode()))
+    row = (host, path, Status.SCHEDULED, priority, 0, 0)
+    partition.fill(number, row, entry_of(f"http://{host}.test/{path}".encode()), first_seen=HOUR)
     return number
 
 
@@ -493,6 +494,7 @@ def test_a_snapshot_is_due_when_the_journal_is_long(directory: Path) -> None:
     due = []
     for size in (0, 65_000_000, 3_000_000):
         partition.intern(entry_of(b"x" * size))
+        partition.flush()
         due.append(partition.snapshot_is_due)
     partition.snapshot(HOUR)
     due.append(partition.snapshot_is_due)
@@ -613,3 +615,28 @@ def test_a_snapshot_that_was_never_committed_does_not_count(directory: Path) -> 
     _, contents = three_generations(directory)
     shutil.copy(newest(directory), directory / "snap-99.meguri")
     assert reopened(directory)[0] == contents
+
+
+def test_a_row_in_flight_is_journaled_unless_it_is_settled_before_the_flush(
+    directory: Path,
+) -> None:
+    trace: list[bytes] = []
+    partition = TracedPartition(directory, trace, disk=CountingDisk())
+    for path in range(3):
+        add(partition, 1, path)
+    partition.flush()
+    before = len(trace)
+    for path in range(3):
+        partition.put_in_flight(path)
+    assert partition.has_changed
+    change(partition, 1, 1, status=Status.CRAWLED)
+    partition.flush()
+    frames = [frame_at(block, 0).body for block in trace[before:]]
+    assert [(body[8], Status(body[16])) for body in frames] == [
+        (1, Status.CRAWLED),
+        (0, Status.IN_FLIGHT),
+        (2, Status.IN_FLIGHT),
+    ]
+    contents = contents_of(partition)
+    partition.abandon()
+    assert reopened(directory) == (contents, ())
