@@ -413,7 +413,9 @@ def _coded_lengths(column: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
     """Return the bytes that each value of a dictionary-encoded *column* would have in full."""
     if not len(column.dictionary):
         return np.zeros(1, np.int64)
-    codes = column.indices.fill_null(0) if column.null_count else column.indices
-    numbers: np.ndarray[Any, np.dtype[np.int64]] = codes.to_numpy()
-    lengths: np.ndarray[Any, np.dtype[np.int64]] = _lengths(column.dictionary)[numbers]
+    codes = column.indices
+    # Arrow's own ways to numpy load pandas where it is installed. A null may be any number.
+    numbers = np.frombuffer(codes.buffers()[1], codes.type.to_pandas_dtype())[codes.offset :]
+    known = np.clip(numbers[: len(codes)], 0, len(column.dictionary) - 1)
+    lengths: np.ndarray[Any, np.dtype[np.int64]] = _lengths(column.dictionary)[known]
     return lengths

@@ -94,7 +94,7 @@ def table(
         make_directory(Path(out))
         line = LiveLines()
         try:
-            report = make_table(files, Path(out), disk=Disk(), options=options, told=_Told(line))
+            report = make_table(files, Path(out), disk=Disk(), options=options, progress=_Told(line))
         finally:
             line.clear()
     show(report, out)

@@ -1,107 +1,134 @@
-"""A batch: some thousand captures of an index as columns, in which everything is counted. Pure."""
+"""Batches: some thousand captures of an index as an Arrow record batch, which is what is counted. Pure.
+
+key, url, digest, mime   binary; null or empty where there is none, also a hyphen but for keys
+time                     int64, fourteen digits
+status, size             int64, -1 where the input has none
+any of `FACETS`          binary or string, null where there is none
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections import Counter
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from amicrawl.report.coding import Coded
-from amicrawl.report.texts import Texts
+from amicrawl.index.lines.arrow_texts import numbers_from, numbers_of, octets_from, truths
+from amicrawl.index.lines.numerals import whole_numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import numpy.typing as npt
 
+    from amicrawl.index.lines.spans import Spans
     from amicrawl.report.rows import Row
-    from amicrawl.report.words import Flags, Numbers
+
+    Numbers = npt.NDArray[np.int64]
+    Flags = npt.NDArray[np.bool_]
+
+_HYPHEN = ord("-")
 
 
-class Batch(NamedTuple):
-    """Columns of equal length."""
+class Lines(NamedTuple):
+    """What some lines of an index hold."""
 
-    key: Texts
-    time: Numbers
-    """Fourteen digits as a number."""
-    mime: Texts | Coded
-    status: Numbers
-    """-1 where there is none."""
-    size: Numbers
-    """Bytes of the record; -1 where the input does not tell."""
-    url: Texts
-    digest: Texts | None
-    """A hyphen or empty where there is none."""
-    facets: dict[str, Texts | Coded]
-
-    def __len__(self) -> int:
-        return len(self.key)
-
-    def at(self, chosen: Flags | npt.NDArray[np.int64]) -> Batch:
-        """Return the rows that *chosen* names: flags, or row numbers."""
-        return Batch(
-            key=self.key.at(chosen),
-            time=self.time[chosen],
-            mime=self.mime.at(chosen),
-            status=self.status[chosen],
-            size=self.size[chosen],
-            url=self.url.at(chosen),
-            digest=None if self.digest is None else self.digest.at(chosen),
-            facets={name: values.at(chosen) for name, values in self.facets.items()},
-        )
+    batch: pa.RecordBatch
+    skipped: Counter[str]
+    """Lines that are not captures, by reason."""
 
 
-def batch_of_rows(rows: Sequence[Row]) -> Batch:
+def batch_of(columns: Mapping[str, Any]) -> pa.RecordBatch:
+    """Return *columns*, Arrow arrays or arrays of numbers, as a batch."""
+    arrays = [numbers_from(one) if isinstance(one, np.ndarray) else one for one in columns.values()]
+    return pa.RecordBatch.from_arrays(arrays, names=list(columns))
+
+
+def batch_of_rows(rows: Sequence[Row]) -> pa.RecordBatch:
     """Return *rows* as a batch."""
-    names = sorted({name for row in rows for name in row.facets})
-    return Batch(
-        key=Texts.of([row.key for row in rows]),
-        time=np.array([row.time for row in rows], np.int64),
-        mime=Texts.of([row.mime for row in rows]),
-        status=np.array([row.status for row in rows], np.int64),
-        size=np.array([row.size for row in rows], np.int64),
-        url=Texts.of([row.url for row in rows]),
-        digest=Texts.of([row.digest for row in rows]),
-        facets={name: _facet(rows, name) for name in names},
+    facets = sorted({name for row in rows for name in row.facets})
+    return batch_of(
+        {
+            "key": octets_from([row.key for row in rows]),
+            "time": np.array([row.time for row in rows], np.int64),
+            "mime": octets_from([row.mime for row in rows]),
+            "status": np.array([row.status for row in rows], np.int64),
+            "size": np.array([row.size for row in rows], np.int64),
+            "url": octets_from([row.url for row in rows]),
+            "digest": octets_from([row.digest for row in rows]),
+            **{name: octets_from([row.facets.get(name) for row in rows]) for name in facets},
+        }
     )
 
 
-def interleaved(batch: Batch, places: Numbers, others: Batch, at: Sequence[int]) -> Batch:
-    """Return the rows of *batch* and *others* together, in the order of the line numbers of both."""
-    order = np.argsort(np.concatenate([places, np.array(at, np.int64)]), kind="stable")
+class Ruled(NamedTuple):
+    """The lines of a block, and what was read of those that have the usual form."""
 
-    def joined(mine: Texts | Coded, theirs: Texts | Coded) -> Texts:
-        if isinstance(mine, Coded) or isinstance(theirs, Coded):
-            raise TypeError("lines of text have no columns of codes")
-        return mine.followed_by(theirs).at(order)
+    lines: Sequence[tuple[int, bytes]]
+    """The other lines, with their numbers."""
+    batch: pa.RecordBatch | None
+    numbers: Numbers
+    """Of the lines in `batch`."""
 
-    def joined_numbers(mine: Numbers, theirs: Numbers) -> Numbers:
-        return np.concatenate([mine, theirs])[order]
 
-    digest = None
-    if batch.digest is not None and others.digest is not None:
-        digest = joined(batch.digest, others.digest)
-    facets: dict[str, Texts | Coded] = {
-        name: joined(
-            batch.facets.get(name, _nothing(len(batch))), others.facets.get(name, _nothing(len(others)))
-        )
-        for name in sorted(batch.facets.keys() | others.facets.keys())
-    }
-    return Batch(
-        key=joined(batch.key, others.key),
-        time=joined_numbers(batch.time, others.time),
-        mime=joined(batch.mime, others.mime),
-        status=joined_numbers(batch.status, others.status),
-        size=joined_numbers(batch.size, others.size),
-        url=joined(batch.url, others.url),
-        digest=digest,
-        facets=facets,
+def with_odd_lines(ruled: Ruled, row_of: Callable[[bytes], Row]) -> Lines:
+    """Return the captures of a block in the order of its lines; *row_of* reads one odd line."""
+    at: list[int] = []
+    rows: list[Row] = []
+    skipped: Counter[str] = Counter()
+    for number, line in ruled.lines:
+        try:
+            rows.append(row_of(line))
+        except ValueError as error:
+            skipped[str(error)] += 1
+        else:
+            at.append(number)
+    others = batch_of_rows(rows)
+    if ruled.batch is None or not rows:
+        return Lines(ruled.batch or others, skipped)
+    order = np.argsort(np.concatenate([ruled.numbers, np.array(at, np.int64)]), kind="stable")
+    both = pa.concat_tables(
+        [pa.Table.from_batches([one]) for one in (ruled.batch, others)], promote_options="default"
     )
+    return Lines(both.take(numbers_from(order)).combine_chunks().to_batches()[0], skipped)
 
 
-def _facet(rows: Sequence[Row], name: str) -> Texts:
-    return Texts.of([row.facets.get(name, "").encode("utf-8", "surrogatepass") for row in rows])
+def chosen(batch: pa.RecordBatch, rows: Flags) -> pa.RecordBatch:
+    """Return the *rows* of *batch*."""
+    return batch if rows.all() else batch.take(numbers_from(np.flatnonzero(rows)))
 
 
-def _nothing(rows: int) -> Texts:
-    return Texts.of([b""] * rows)
+def have_hosts(key: Any) -> Flags:
+    """Return which keys have a host: something before a closing parenthesis."""
+    found: Flags = numbers_of(pc.find_substring(key, ")")) > 0
+    return found
+
+
+def are_uniform(key: Any) -> Flags:
+    """Return which keys surely are in SURT form: those with a host, and those of DNS records."""
+    fit = have_hosts(key)
+    return fit if fit.all() else fit | truths(pc.starts_with(key, "dns:"))
+
+
+def are_hyphens(spans: Spans) -> Flags:
+    """Return which of *spans*, each followed by another octet, is a hyphen."""
+    hyphens: Flags = (spans.lengths == 1) & (spans.octets.view[spans.starts] == _HYPHEN)
+    return hyphens
+
+
+def numbers_in(spans: Spans, *, longest: int) -> tuple[Numbers, Flags]:
+    """Return *spans* as numbers, -1 for a hyphen or nothing, and which of them are one.
+
+    A number is decimal digits only, at most *longest* of them, which may be 16.
+    """
+    numbers, fit = whole_numbers(spans)
+    unknown = are_hyphens(spans) | (spans.lengths == 0)
+    return np.where(unknown, -1, numbers), unknown | (fit & (spans.lengths <= longest))
+
+
+def statuses_in(spans: Spans) -> tuple[Numbers, Flags]:
+    """Return *spans* as HTTP statuses, -1 for a hyphen or nothing, and which of them are one."""
+    status, fit = numbers_in(spans, longest=3)
+    return status, fit & ((status < 0) | (spans.lengths == 3))

@@ -9,25 +9,38 @@ the same rows, in the same order.
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
-from amicrawl.report.batch import Batch, batch_of_rows, interleaved
+from amicrawl.index.lines.numerals import whole_numbers
+from amicrawl.index.lines.spans import Octets, Spans
+from amicrawl.report.batch import (
+    Lines,
+    Ruled,
+    are_hyphens,
+    are_uniform,
+    batch_of,
+    chosen,
+    have_hosts,
+    numbers_in,
+    statuses_in,
+    with_odd_lines,
+)
 from amicrawl.report.counts import CDX_SUMMARY
-from amicrawl.report.keys import are_uniform, have_hosts
 from amicrawl.report.layout import layout_of_count, layout_of_letters, legend
-from amicrawl.report.rows import MOST_DIGITS, Row, row_like_cdx_summary, row_of_cdx
-from amicrawl.report.texts import PADDING, Texts
-from amicrawl.report.times import are_dates, times_of
+from amicrawl.report.rows import MOST_DIGITS, row_like_cdx_summary, row_of_cdx
+from amicrawl.report.times import are_dates
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import numpy.typing as npt
 
+    from amicrawl.report.batch import Flags, Numbers
     from amicrawl.report.layout import Layout
-    from amicrawl.report.words import Flags, Numbers
 
 _OPTIONAL = ("r", "M")
 _FIRST_SIX = {"N": 0, "b": 1, "a": 2, "m": 3, "s": 4, "k": 5}
@@ -39,16 +52,10 @@ _READ_AS_SIZE = {
 }
 """What cdx-summary takes for the size by how many columns there are; of 9 and 10 it is the offset."""
 _MOST_COLUMNS = 64
+_TIME_DIGITS = 14
 _LINE_FEED = ord("\n")
 _BLANK = ord(" ")
 _LEGEND_BEGINS = ord("C")
-
-
-class Lines(NamedTuple):
-    """What became of some lines."""
-
-    batch: Batch
-    skipped: Counter[str]
 
 
 class Piece(NamedTuple):
@@ -107,43 +114,22 @@ def cdx_lines(piece: Piece, *, rules: str) -> Lines:
     wanted = _wanted(grid.columns, piece.layout, rules=rules)
     batch, even = None, np.empty(0, np.int64)
     if wanted is not None and len(grid.even):
-        batch, fit = _checked({name: grid.column(at) for name, at in wanted.items()}, rules=rules)
-        even = grid.even
-        if not fit.all():
-            batch, even = batch.at(fit), even[fit]
-    if batch is not None and len(even) == len(grid.ends):
-        return Lines(batch, Counter())
-    return _with_odd_lines(grid, batch, even, layout=piece.layout, rules=rules)
-
-
-def _with_odd_lines(
-    grid: _Grid, batch: Batch | None, even: Numbers, *, layout: Layout | None, rules: str
-) -> Lines:
-    """Return the rows of *batch*, which are the lines *even*, and those of all others one by one."""
-    at: list[int] = []
-    rows: list[Row] = []
-    skipped: Counter[str] = Counter()
+        whole, fit = _checked({name: grid.column(at) for name, at in wanted.items()}, rules=rules)
+        batch, even = chosen(whole, fit), grid.even[fit]
+        if len(even) == len(grid.ends):
+            return Lines(batch, Counter())
     odd = np.delete(np.arange(len(grid.ends)), even)
     filled = odd[grid.begins[odd] < grid.ends[odd]].tolist()
-    for number, line in zip(filled, map(grid.line, filled), strict=True):
-        if not line.strip():
-            continue
-        try:
-            row = row_like_cdx_summary(line) if rules == CDX_SUMMARY else row_of_cdx(line, layout)
-        except ValueError as error:
-            skipped[str(error)] += 1
-        else:
-            at.append(number)
-            rows.append(row)
-    if batch is None or not rows:
-        return Lines(batch or batch_of_rows(rows), skipped)
-    return Lines(interleaved(batch, even, batch_of_rows(rows), at), skipped)
+    lines = [(at, line) for at, line in zip(filled, map(grid.line, filled), strict=True) if line.strip()]
+    if rules == CDX_SUMMARY:
+        return with_odd_lines(Ruled(lines, batch, even), row_like_cdx_summary)
+    return with_odd_lines(Ruled(lines, batch, even), partial(row_of_cdx, layout=piece.layout))
 
 
 class _Grid(NamedTuple):
     """Where the columns of lines are."""
 
-    octets: bytes
+    octets: Octets
     begins: Numbers
     """Where each line begins."""
     ends: Numbers
@@ -156,11 +142,11 @@ class _Grid(NamedTuple):
     """Where each column of these ends, by column and line."""
 
     def line(self, number: int) -> bytes:
-        return self.octets[int(self.begins[number]) : int(self.ends[number])]
+        return self.octets.view[self.begins[number] : self.ends[number]].tobytes()
 
-    def column(self, at: int) -> Texts:
+    def column(self, at: int) -> Spans:
         begins = self.gaps[at - 1] + 1 if at else self.begins[self.even]
-        return Texts(self.octets, begins, self.gaps[at])
+        return Spans(self.octets, begins, self.gaps[at])
 
 
 def _grid(block: bytes) -> _Grid:
@@ -186,7 +172,7 @@ def _grid(block: bytes) -> _Grid:
         fit = (np.diff(table, axis=0, prepend=begins[even][None] - 1) > 1).all(axis=0)
         fit &= (octets[table[:-1]] == _BLANK).all(axis=0)
         even, table = even[fit], table[:, fit]
-    return _Grid(block + PADDING, begins, ends, columns, even, table)
+    return _Grid(Octets(block), begins, ends, columns, even, table)
 
 
 def _wanted(columns: int, layout: Layout | None, *, rules: str) -> dict[str, int] | None:
@@ -205,25 +191,27 @@ def _wanted(columns: int, layout: Layout | None, *, rules: str) -> dict[str, int
     return named | {name: at for name, at in (("S", layout.size), ("V", layout.offset)) if at >= 0}
 
 
-def _checked(column: dict[str, Texts], *, rules: str) -> tuple[Batch, Flags]:
+def _checked(column: dict[str, Spans], *, rules: str) -> tuple[pa.RecordBatch, Flags]:
     """Return the batch of the columns, and which rows are surely as the slow path would have them."""
-    # Copied out of the lines, because keys will be looked at four times.
-    key = column["N"].compact()
-    time, fit = times_of(column["b"])
-    status, readable = column["s"].numbers(longest=3)
-    fit &= readable & ((status < 0) | (column["s"].lengths == 3))
-    size = np.full(len(key), -1, np.int64)
+    texts = {
+        name: column[letter].texts(kind=pa.binary())
+        for name, letter in (("key", "N"), ("mime", "m"), ("url", "a"), ("digest", "k"))
+    }
+    time, fit = whole_numbers(column["b"])
+    fit &= column["b"].lengths == _TIME_DIGITS
+    status, readable = statuses_in(column["s"])
+    fit &= readable
+    size = np.full(len(time), -1, np.int64)
     if "S" in column:
-        size, readable = column["S"].numbers(longest=MOST_DIGITS)
+        size, readable = numbers_in(column["S"], longest=MOST_DIGITS)
         fit &= readable
     if rules == CDX_SUMMARY:
-        fit &= have_hosts(key) & (size >= 0)
+        fit &= have_hosts(texts["key"]) & (size >= 0)
         for name in _OPTIONAL:
             if name in column:
-                fit &= column[name].are(b"-")
+                fit &= are_hyphens(column[name])
     else:
-        fit &= are_uniform(key) & are_dates(time)
+        fit &= are_uniform(texts["key"]) & are_dates(time)
         if "V" in column:
-            fit &= column["V"].numbers()[1]
-    batch = Batch(key, time, column["m"], status, size, column["a"], column["k"], {})
-    return batch, fit
+            fit &= numbers_in(column["V"], longest=16)[1]
+    return batch_of({**texts, "time": time, "status": status, "size": size}), fit

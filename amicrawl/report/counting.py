@@ -1,119 +1,162 @@
-"""Counting a batch of captures. Pure; columns at a time, a Python step only for each different value."""
+"""Counting a batch of captures. Pure; columns at a time, a Python step only for each different value.
+
+A path counts one segment for each slash between its ends and one more, slashes at its ends stripped;
+an empty one counts none. So does a query with `&`. A key without host (`dns:`, `urn:`) has its scheme
+for a host, and neither path nor query.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import xxhash
 
-from amicrawl.report.coding import Coded, coded
-from amicrawl.report.counts import CDX_SUMMARY, CORRECTED, SAMPLES_KEPT, Counts, Sample, Tally, least
-from amicrawl.report.keys import dissected, have_hosts
+from amicrawl.index.lines.arrow_texts import (
+    lengths_of,
+    numbers_from,
+    numbers_of,
+    octets_from,
+    truths,
+)
+from amicrawl.report.batch import chosen, have_hosts
+from amicrawl.report.counts import (
+    CDX_SUMMARY,
+    CORRECTED,
+    FACETS,
+    SAMPLES_KEPT,
+    Counts,
+    Sample,
+    Tally,
+    least,
+)
 from amicrawl.report.rows import NOT_OF_CDX_SUMMARY
 from amicrawl.report.sketch import hashes_of
-from amicrawl.report.texts import Texts
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
-    from amicrawl.report.batch import Batch
-    from amicrawl.report.keys import Keys
-    from amicrawl.report.words import Numbers
+    from amicrawl.report.batch import Flags, Numbers
 
-_K = TypeVar("_K", bound="Hashable")
-
-_STATUS_CODES = 1001
-_LABEL = b"sha1:"
-_HTML = b"text/html"
-_ROBOTS = b"/robots.txt"
-_WIDEST_RANGE = 1 << 18
+_LABEL = "sha1:"
+# Values that Arrow makes of Python's own would have it load pandas, where that is installed.
+_NOTHING, _COLON, _HTML = octets_from([b"", b":)", b"text/html"])
+_ROBOTS = "/robots.txt"
 _SOFT_404_BINS = 10
 
 
-def counted(batch: Batch, *, rules: str = CORRECTED, skipped: Mapping[str, int] | None = None) -> Counts:
+def counted(
+    batch: pa.RecordBatch, *, rules: str = CORRECTED, skipped: Mapping[str, int] | None = None
+) -> Counts:
     """Return the counts of *batch*, and of the lines beside it that were *skipped*."""
     counts = Counts(rules=rules)
     counts.skipped.update(skipped or {})
     if rules == CDX_SUMMARY:
-        batch = _with_hosts(batch, counts)
+        kept = chosen(batch, have_hosts(batch["key"]))
+        if lost := len(batch) - len(kept):
+            counts.skipped[NOT_OF_CDX_SUMMARY] += lost
+        batch = kept
     if not len(batch):
         return counts
-    keys = dissected(batch.key)
-    sizes = np.maximum(batch.size, 0)
+    time, size = numbers_of(batch["time"]), numbers_of(batch["size"])
+    sizes = np.maximum(size, 0)
     counts.captures = len(batch)
     counts.bytes = int(sizes.sum())
-    counts.unsized = 0 if rules == CDX_SUMMARY else int(np.count_nonzero(batch.size < 0))
-    counts.first = f"{int(batch.time.min()):014d}"
-    counts.last = f"{int(batch.time.max()):014d}"
-    _count_keys(counts, keys, batch, sizes)
-    mimes = coded(batch.mime)
-    _count_mime_status(counts, mimes, batch.status, sizes)
-    for month, captures, size in _by_number(batch.time // 10**8, sizes):
-        counts.by_month.add(f"{month:06d}", captures, size)
-    _count_digests(counts, batch.digest)
-    for name, values in batch.facets.items():
-        if tally := _facet(name, values, sizes):
+    counts.unsized = 0 if rules == CDX_SUMMARY else int(np.count_nonzero(size < 0))
+    counts.first = f"{int(time.min()):014d}"
+    counts.last = f"{int(time.max()):014d}"
+    _count_keys(counts, batch["key"], sizes)
+    for (mime, status), *sums in _groups([batch["mime"], batch["status"]], sizes):
+        shown = "-" if status < 0 else f"{status:03d}"
+        counts.by_mime_status.add((text_of(mime or b"-"), shown), *sums)
+    for (month,), *sums in _groups([numbers_from(time // 10**8)], sizes):
+        counts.by_month.add(f"{month:06d}", *sums)
+    _count_digests(counts, batch["digest"])
+    for name in filter(batch.schema.names.__contains__, FACETS):
+        tally: Tally[str] = Tally()
+        for (value,), *sums in _groups([batch[name]], sizes):
+            for one in _values(name, text_of(value or b"")):
+                tally.add(one, *sums)
+        if tally:
             counts.facets[name] = tally
-    counts.samples = _samples(batch, mimes, rules=rules)
+    counts.samples = _samples(batch, time, rules=rules)
     return counts
 
 
-def _with_hosts(batch: Batch, counts: Counts) -> Batch:
-    """Return *batch* without the keys that cdx-summary cannot see: those that have no host."""
-    fit = have_hosts(batch.key)
-    if fit.all():
-        return batch
-    kept = batch.at(fit)
-    counts.skipped[NOT_OF_CDX_SUMMARY] += len(batch) - len(kept)
-    return kept
+def _groups(columns: list[Any], sizes: Numbers) -> Iterator[tuple[tuple[Any, ...], int, int]]:
+    """Yield each combination of values in *columns*, as first met, with its rows and sum of *sizes*."""
+    codes, values = np.zeros(len(sizes), np.int64), []
+    for column in columns:
+        encoded = column.dictionary_encode(null_encoding="encode")
+        values.append(encoded.dictionary.to_pylist())
+        codes = codes * len(values[-1]) + numbers_of(encoded.indices)
+    groups = numbers_from(codes).dictionary_encode()
+    codes = numbers_of(groups.indices)
+    sums = np.zeros(len(groups.dictionary), np.int64)
+    np.add.at(sums, codes, sizes)
+    numbers = np.unravel_index(numbers_of(groups.dictionary), [len(known) for known in values])
+    keys = ([known[at] for at in number.tolist()] for known, number in zip(values, numbers, strict=True))
+    yield from zip(zip(*keys, strict=True), np.bincount(codes).tolist(), sums.tolist(), strict=True)
 
 
-def _count_keys(counts: Counts, keys: Keys, batch: Batch, sizes: Numbers) -> None:
-    codes = keys.hosts.codes
-    counts.urls = int(np.count_nonzero(keys.url_begins))
-    counts.hosts = 1 + int(np.count_nonzero(codes[1:] != codes[:-1]))
-    counts.ordered = keys.ordered
-    counts.first_key = batch.key[0]
-    counts.last_key = batch.key[len(batch) - 1]
-    lengths = np.diff(keys.runs, append=len(batch))
-    names = [text_of(host) for host in keys.hosts.names]
-    counts.by_host = _tally(names, codes, np.add.reduceat(sizes, keys.runs), captures=lengths)
-    width = int(keys.parameters.max()) + 1
-    for pair, captures, size in _by_number(keys.segments * width + keys.parameters, sizes):
-        counts.by_path_query.add((pair // width, pair % width), captures, size)
-    # It takes longer to take out keys that come again than to hash them with the others.
-    counts.different_urls.add_hashes(hashes_of(batch.key.listed())[keys.url_begins])
+def _count_keys(counts: Counts, key: Any, sizes: Numbers) -> None:
+    before, after = key.slice(0, len(key) - 1), key.slice(1)
+    begins = np.concatenate([np.ones(1, np.bool_), truths(pc.not_equal(before, after))])
+    host, path = _halves(_with_marks(key), ")")
+    counts.urls = int(np.count_nonzero(begins))
+    others = pc.not_equal(host.slice(0, len(host) - 1), host.slice(1))
+    counts.hosts = 1 + int(np.count_nonzero(truths(others)))
+    counts.ordered = bool(truths(pc.less_equal(before, after)).all())
+    counts.first_key, counts.last_key = key[0].as_py(), key[-1].as_py()
+    for (name,), *sums in _groups([host], sizes):
+        counts.by_host.add(text_of(name), *sums)
+    path, query = _halves(path, "?")
+    pieces = [numbers_from(_pieces(path, "/")), numbers_from(_pieces(query, "&"))]
+    for (segments, parameters), *sums in _groups(pieces, sizes):
+        counts.by_path_query.add((segments, parameters), *sums)
+    counts.different_urls.add_hashes(hashes_of(_some(key, begins).to_pylist()))
 
 
-def _count_mime_status(counts: Counts, mimes: Coded, status: Numbers, sizes: Numbers) -> None:
-    names = [text_of(name) for name in mimes.names]
-    for pair, captures, size in _by_number(mimes.codes * _STATUS_CODES + status + 1, sizes):
-        code = pair % _STATUS_CODES - 1
-        shown = "-" if code < 0 else f"{code:03d}"
-        counts.by_mime_status.add((names[pair // _STATUS_CODES], shown), captures, size)
+def _with_marks(key: Any) -> Any:
+    """Return *key* with `scheme:)` in place of keys that have no host."""
+    marked = pc.match_substring(key, ")")
+    if truths(marked).all():
+        return key
+    scheme, _ = _halves(key, ":")
+    return pc.if_else(marked, key, pc.binary_join_element_wise(scheme, _COLON, _NOTHING))
 
 
-def _count_digests(counts: Counts, digest: Texts | None) -> None:
-    if digest is None:
-        return
-    known = digest.lengths > 1
-    present = digest if known.all() else digest.at(known)
+def _halves(texts: Any, mark: str) -> tuple[Any, Any]:
+    """Return what *texts* have before the first *mark* and behind it; nothing where they have none."""
+    halves = pc.split_pattern(texts, mark, max_splits=1)
+    places = numbers_of(halves.offsets)
+    first, whole = places[:-1], np.diff(places) == 2
+    second = halves.values.take(numbers_from(first + whole, missing=~whole))
+    return halves.values.take(numbers_from(first)), pc.fill_null(second, _NOTHING)
+
+
+def _pieces(texts: Any, mark: str) -> Numbers:
+    """Return how many pieces each text has between *mark*, those at its ends stripped."""
+    stripped = pc.ascii_trim(texts.view(pa.string()), mark)
+    pieces: Numbers = numbers_of(pc.count_substring(stripped, mark)) + (lengths_of(stripped) > 0)
+    return pieces.astype(np.int64)
+
+
+def _some(texts: Any, rows: Flags) -> Any:
+    return texts if rows.all() else texts.take(numbers_from(np.flatnonzero(rows)))
+
+
+def _count_digests(counts: Counts, digest: Any) -> None:
+    # A hyphen says that there is none.
+    present = _some(digest, lengths_of(digest) > 1)
     counts.digested = len(present)
-    labelled = present.begin_with(_LABEL)
-    if labelled.any():
+    labelled = pc.starts_with(present, _LABEL)
+    if truths(labelled).any():
         # Some indexers write the algorithm before the digest, some do not; it is the same payload.
-        present = Texts(present.octets, present.begins + labelled * len(_LABEL), present.ends)
-    counts.different_digests.add(present.listed())
-
-
-def _facet(name: str, values: Texts | Coded, sizes: Numbers) -> Tally[str]:
-    codes, names = coded(values)
-    tally: Tally[str] = Tally()
-    for value, (captures, size) in _tally([text_of(one) for one in names], codes, sizes).items():
-        for one in _values(name, value):
-            tally.add(one, captures, size)
-    return tally
+        present = pc.if_else(labelled, pc.binary_slice(present, len(_LABEL)), present)
+    counts.different_digests.add(present.to_pylist())
 
 
 def _values(name: str, value: str) -> list[str]:
@@ -139,12 +182,11 @@ def soft_404_bin(value: str) -> str:
     return f"{tenth / 10:.1f}-{(tenth + 1) / 10:.1f}"
 
 
-def _samples(batch: Batch, mimes: Coded, *, rules: str) -> list[Sample]:
-    fit = batch.status == 200
-    fit &= mimes.codes == (mimes.names.index(_HTML) if _HTML in mimes.names else -1)
-    rows = np.flatnonzero(fit)
-    rows = rows[~batch.key.at(rows).end_with(_ROBOTS)]
-    times, urls = batch.time[rows].tolist(), batch.url.at(rows).listed()
+def _samples(batch: pa.RecordBatch, time: Numbers, *, rules: str) -> list[Sample]:
+    fit = (numbers_of(batch["status"]) == 200) & truths(pc.equal(batch["mime"], _HTML))
+    rows = np.flatnonzero(fit & ~truths(pc.ends_with(batch["key"], _ROBOTS)))
+    found: list[bytes | None] = batch["url"].take(numbers_from(rows)).to_pylist()
+    times, urls = time[rows].tolist(), [url or b"" for url in found]
     ranks = np.fromiter(map(xxhash.xxh3_64_intdigest, urls, times), np.uint64, len(urls))
     return [
         Sample(f"{times[at]:014d}", shown_url(text_of(urls[at]), rules=rules), int(ranks[at]))
@@ -169,36 +211,3 @@ def shown_url(url: str, *, rules: str) -> str:
 def text_of(octets: bytes) -> str:
     """Return *octets* as text from which they can be had again."""
     return octets.decode("utf-8", "surrogateescape")
-
-
-def _by_number(numbers: Numbers, sizes: Numbers) -> Iterator[tuple[int, int, int]]:
-    """Yield each different number, and how many captures and bytes it has."""
-    least_one = int(numbers.min())
-    if int(numbers.max()) - least_one > _WIDEST_RANGE:
-        different, codes = np.unique(numbers, return_inverse=True)
-    else:
-        codes = numbers - least_one
-        different = np.arange(least_one, least_one + int(codes.max()) + 1)
-    captures, size = _sums(codes, sizes, len(different))
-    for index in np.flatnonzero(captures).tolist():
-        yield int(different[index]), int(captures[index]), int(size[index])
-
-
-def _tally(
-    names: list[_K], codes: Numbers, sizes: Numbers, *, captures: Numbers | None = None
-) -> Tally[_K]:
-    """Return what each of *names* has; a row stands for so many *captures*, else for one."""
-    whole, size = _sums(codes, sizes, len(names))
-    if captures is not None:
-        _, whole = _sums(codes, captures, len(names))
-    tally: Tally[_K] = Tally()
-    for name, count, total in zip(names, whole.tolist(), size.tolist(), strict=True):
-        if count:
-            tally.add(name, count, total)
-    return tally
-
-
-def _sums(codes: Numbers, sizes: Numbers, width: int) -> tuple[Numbers, Numbers]:
-    size = np.zeros(width, np.int64)
-    np.add.at(size, codes, sizes)
-    return np.bincount(codes, minlength=width), size

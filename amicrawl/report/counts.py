@@ -1,4 +1,4 @@
-"""Counts: everything a summary knows, such that the counts of parts add up to those of the whole.
+"""Counts: everything in a summary, such that the counts of parts add up to those of the whole.
 
 Adding is associative, bit by bit; it is not commutative, because "consecutive" figures depend on the
 order. Parts are therefore added in the order in which they make the whole.
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 CORRECTED = "corrected"
 CDX_SUMMARY = "cdx-summary"
 RULES = (CORRECTED, CDX_SUMMARY)
-"""Whose rules decide what a capture is: ours, or those of cdx-summary with its faults."""
+"""The rules that decide what a capture is: ours, or those of cdx-summary with its faults."""
 
 SAMPLES_KEPT = 100
 """Samples that counts carry at most; fewer are shown."""
@@ -43,7 +43,7 @@ FACETS = (
     "subset",
     "segment",
 )
-"""What is counted besides, where the input tells it."""
+"""What else is counted, where the input has it."""
 
 Octets = bytes
 """What `bytes` means where a field has that name."""
@@ -52,7 +52,7 @@ _K = TypeVar("_K", bound="Hashable")
 
 
 class Sample(NamedTuple):
-    """A capture that may be shown."""
+    """A capture that may be shown as a sample."""
 
     time: str
     """Fourteen digits."""
@@ -82,9 +82,9 @@ class Counts:
     rules: str = CORRECTED
     captures: int = 0
     bytes: int = 0
-    """Of the records whose size the input tells."""
+    """Of the records whose size the input has."""
     unsized: int = 0
-    """Captures whose size it does not tell."""
+    """Captures whose size it does not have."""
     urls: int = 0
     """How often a key differs from the one before."""
     hosts: int = 0
@@ -97,7 +97,7 @@ class Counts:
     first_key: Octets = b""
     last_key: Octets = b""
     by_host: Tally[str] = field(default_factory=Tally)
-    """By the host as it stands in the key: `com,example:8080`; a key without one has its scheme."""
+    """By the host in the form of the key: `com,example:8080`; a key without one counts for its scheme."""
     by_mime_status: Tally[tuple[str, str]] = field(default_factory=Tally)
     by_path_query: Tally[tuple[int, int]] = field(default_factory=Tally)
     """By number of path segments and of query parameters."""
@@ -107,7 +107,7 @@ class Counts:
     samples: list[Sample] = field(default_factory=list)
     """Captures of HTML pages: those whose hashes are least, in the order in which they were met."""
     skipped: Counter[str] = field(default_factory=Counter)
-    """Lines that are no captures, by reason."""
+    """Lines that are not captures, by reason."""
     different_urls: Sketch = field(default_factory=Sketch)
     different_digests: Sketch = field(default_factory=Sketch)
     digested: int = 0
@@ -170,7 +170,7 @@ def added(parts: Iterable[Counts]) -> Counts:
 
 
 def host_part(key: bytes) -> bytes:
-    """Return the host as it stands in *key*; of a key without one, the scheme with its colon."""
+    """Return the host in *key*; of a key without one, the scheme with its colon."""
     host, mark, _ = key.partition(b")")
     return host if mark else key.partition(b":")[0] + b":"
 
@@ -178,7 +178,7 @@ def host_part(key: bytes) -> bytes:
 def drawn(samples: list[Sample], *, size: int = SAMPLES_KEPT) -> list[Sample]:
     """Return *size* of *samples*, each with the same chance, in their order; always the same ones.
 
-    A hash decides instead of a die: so drawing from what was drawn from parts is drawing from the whole.
+    A hash decides, so a sample of the samples of parts is a sample of the whole.
     """
     if len(samples) <= size:
         return samples

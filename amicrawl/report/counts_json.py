@@ -1,6 +1,6 @@
 """Counts as JSON: one object that cdx-summary's readers understand, and that adds up again.
 
-The keys of cdx-summary's summary come first, in its order. Behind them, under `amicrawl`, stands
+The keys of cdx-summary's summary come first, in its order. Behind them, under `amicrawl`, is
 everything that adding needs: all hosts, raw types and statuses, sketches. A summary or report that
 cdx-summary itself wrote is read too; what it does not carry is then missing from the sum.
 """
@@ -61,7 +61,7 @@ def counts_from_json(text: bytes, *, rules: str) -> Counts:
 
 
 def _text(value: object) -> str:
-    # Keys of an index may hold octets that are no UTF-8; escaped, they come back as they were.
+    # Keys of an index need not be UTF-8; escaped, their octets are read back unchanged.
     return json.dumps(value, indent=2, ensure_ascii=True)
 
 
@@ -136,7 +136,7 @@ def _of_state(state: dict[str, Any]) -> Counts:
 
 
 def _of_cdx_summary(value: dict[str, Any], *, rules: str) -> Counts:
-    """Return what a summary or report of cdx-summary's tells; bytes by category it does not."""
+    """Return what a summary or report of cdx-summary has; it has no bytes by category."""
     counts = Counts(rules=rules, ordered=False)
     counts.captures, counts.bytes = _number(value["captures"]), _number(value["bytes"])
     counts.urls, counts.hosts = _number(value["urls"]), _number(value["hosts"])
@@ -180,13 +180,13 @@ def _pair(captures: object, size: object) -> tuple[int, int]:
 
 def _number(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < _LIMIT:
-        raise ValueError("a count that is no number")
+        raise ValueError("a count that is not a number")
     return value
 
 
 def _str(value: object) -> str:
     if not isinstance(value, str):
-        raise ValueError("a name that is no text")  # noqa: TRY004  # a fault of the file
+        raise ValueError("a name that is not a string")  # noqa: TRY004  # a fault of the file
     return value
 
 

@@ -110,7 +110,7 @@ def path_query_grid(counts: Counts) -> Grid:
 
 
 def year_month_grid(counts: Counts) -> Grid:
-    """Return captures by year, sorted, and month; what is no month is not in the grid."""
+    """Return captures by year, sorted, and month; only months 01 to 12 are in the grid."""
     grid = _empty(sorted({month[:4] for month in counts.by_month}), MONTHS)
     for month, (captures, _) in counts.by_month.items():
         if month[4:] in MONTHS:
@@ -138,7 +138,7 @@ def hosts_counted(counts: Counts) -> int:
 
 
 def host_shown(host: str, *, rules: str) -> str:
-    """Return the host as it stands in a key the way people write it."""
+    """Return the *host* of a key in the usual order of labels."""
     if rules == CDX_SUMMARY:
         return ".".join(reversed(host.split(",")))
     if "," not in host:

@@ -1,13 +1,13 @@
-"""Which column of a CDX file holds what: by its legend, or by how many columns there are. Pure.
+"""Meaning of the columns of a CDX file: by its legend, or by their number. Pure.
 
     CDX-11   N b a m s k r M S V g
     CDX-9    N b a m s k r V g         no size
     CDX-10   N b a m s k r M V g       no size
-    CDX-7    N b a m s k S             what the Internet Archive's CDX server answers
+    CDX-7    N b a m s k S             responses of the Internet Archive's CDX server
 
 Three further columns behind 9, 10 or 11 (length, offset and file of the original of a revisit) are
-allowed. A legend counts wherever it stands, with the space before it or without, so that files can be
-concatenated; what it names is obeyed, Wget's own order included.
+allowed. A legend is obeyed on any line, with or without the space before it, so files can be concatenated; so is
+the order that Wget uses.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Layout(NamedTuple):
 
     @property
     def has_keys(self) -> bool:
-        """Whether keys need not be made from URLs."""
+        """Whether lines have keys, so that none is derived from a URL."""
         return self.key >= 0
 
 

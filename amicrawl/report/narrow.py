@@ -1,4 +1,4 @@
-"""What the narrow columns of a table tell, at many million rows a second. Reads only.
+"""Figures from the narrow columns of a table, at many million rows a second. Reads only.
 
 Captures, bytes, first and last, media types by status, months: everything of a summary that needs no
 key. Reading the keys alone takes longer than all of this. The figures are those of the whole summary.
@@ -34,7 +34,7 @@ GROUP BY ALL
 def count_narrow(paths: Sequence[str], *, threads: int = 2) -> Counts:
     """Return the counts of the tables *paths* that need no key; hosts, URLs and the like stay empty.
 
-    Raises InputError for what is no table, DamagedFileError for what cannot be read.
+    Raises InputError for what is not a table, DamagedFileError for what cannot be read.
     """
     counts = Counts()
     with duckdb.connect(config={"threads": threads}) as connection:
@@ -58,14 +58,14 @@ def narrow_to_json(counts: Counts) -> dict[str, Any]:
 
 def _groups(connection: duckdb.DuckDBPyConnection, file: Path) -> list[tuple[Any, ...]]:
     if not is_parquet(file):
-        raise InputError(f"--quick is for index tables, and {file} is none. Leave it away for others.")
+        raise InputError(f"--quick is for index tables, and {file} is not one. Leave it out for others.")
     with opened_table(file) as table:
         missing = [name for name in NARROW_COLUMNS if name not in table.schema.names]
         if not missing:
             table.check(NARROW_COLUMNS)
     if missing:
         raise InputError(
-            f"{file} has no column {missing[0]}: --quick is for index tables. Leave it away for others."
+            f"{file} has no column {missing[0]}: --quick is for index tables. Leave it out for others."
         )
     try:
         return connection.execute(_GROUPS, {"file": str(file)}).fetchall()
@@ -85,5 +85,5 @@ def _count(counts: Counts, group: tuple[Any, ...]) -> None:
     counts.first = min(counts.first or first, first)
     counts.last = max(counts.last, last)
     shown = f"{status:03d}" if known else "-"
-    counts.by_mime_status.add((mime if mime is not None else "-", shown), captures, size)
+    counts.by_mime_status.add((mime or "-", shown), captures, size)
     counts.by_month.add(f"{month:06d}", captures, size)

@@ -1,6 +1,6 @@
 """What two collections share: hosts exactly, URLs and payloads exactly while they are few. Pure.
 
-The number of URLs in both is that of each less that of both together; sketches tell all three. Their
+The number of URLs in both is that of each less that of both together; sketches estimate all three. Their
 errors are of the size of the whole, so a small overlap of large collections is only bounded from above.
 """
 

@@ -16,21 +16,25 @@ import numpy as np
 import pyarrow as pa
 
 from amicrawl.errors import DamagedFileError, InputError
+from amicrawl.index.lines.arrow_texts import (
+    lengths_of,
+    missing_in,
+    numbers_from,
+    numbers_of,
+    octets_from,
+    truths,
+)
 from amicrawl.parquet import ParquetTable
-from amicrawl.report.arrow_columns import coded_of, known_of, numbers_of, seconds_of, texts_of
-from amicrawl.report.batch import Batch
-from amicrawl.report.cdx_batches import Lines
-from amicrawl.report.coding import Coded
+from amicrawl.report.batch import Lines, batch_of, chosen
 from amicrawl.report.rows import MOST_DIGITS
-from amicrawl.report.texts import Texts
-from amicrawl.report.times import times_of_seconds
+from amicrawl.report.times import digits_of
 from amicrawl.urls.surt import surt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from amicrawl.report.words import Flags, Numbers
+    from amicrawl.report.batch import Flags, Numbers
 
 TABLE_COLUMN = "url_surtkey"
 """The column by which a table is known."""
@@ -40,6 +44,7 @@ CAPTURES_COLUMNS = frozenset({"url", "fetched_at", "warc_length"})
 
 _ROWS = 1 << 16
 _HEX_DIGITS = 40
+_ERRORS = ("utf-8", "surrogateescape")
 _FACETS = {
     "content_mime_detected": "mime-detected",
     "content_puid": "puid",
@@ -73,9 +78,9 @@ _DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 
 def opened_table(path: Path) -> ParquetTable:
-    """Open *path*; InputError where it cannot be read, DamagedFileError where it is no Parquet file."""
+    """Open *path*; InputError where it cannot be read, DamagedFileError where it is not Parquet."""
     try:
-        # Text whose values repeat comes as codes into a dictionary, which is how it lies in the file.
+        # Strings that repeat are read as codes into a dictionary, which is how the file has them.
         return ParquetTable(path, str(path), dictionaries=(*_REPEATING, "content_type"))
     except pa.ArrowInvalid as error:
         raise DamagedFileError(path, 0, f"not a readable Parquet file ({error})") from error
@@ -102,7 +107,7 @@ def table_lines(path: Path) -> Iterator[Lines]:
         partitions = partitions_of(path)
         try:
             for rows in table.batches(columns, rows=_ROWS, threads=True):
-                if rows.num_rows:
+                if len(rows):
                     yield read(rows, partitions)
         except (pa.ArrowException, OSError) as error:
             raise DamagedFileError(path, 0, f"rows that cannot be read ({error})") from error
@@ -118,57 +123,58 @@ def partitions_of(path: Path) -> dict[str, str]:
 
 
 def _of_table(rows: pa.RecordBatch, partitions: dict[str, str]) -> Lines:
-    columns, count = set(rows.schema.names), rows.num_rows
-    facets: dict[str, Texts | Coded] = {
-        facet: coded_of(rows[name], nothing=b"")
+    names, count = set(rows.schema.names), len(rows)
+    facets = {
+        facet: _octets(rows[name])
         for name, facet in _FACETS.items()
-        if name in columns and rows[name].null_count < count
+        if name in names and rows[name].null_count < count
     }
     for name, value in partitions.items():
-        facets.setdefault(name, _same(value.encode(), count))
-    key = texts_of(rows[TABLE_COLUMN])
-    batch = Batch(
-        key=key,
-        time=times_of_seconds(seconds_of(rows["fetch_time"])),
-        mime=coded_of(rows[_MIME], nothing=b"-") if _MIME in columns else _same(b"-", count),
-        status=_status(rows["fetch_status"]),
-        size=_sizes(rows["warc_record_length"]),
-        url=texts_of(rows["url"]) if "url" in columns else Texts.of([b""] * count),
-        digest=texts_of(rows["content_digest"]) if "content_digest" in columns else None,
-        facets=facets,
-    )
-    known = (key.lengths > 0) & known_of(rows["fetch_time"])
-    return _those(batch, known, "a row without key or time")
+        facets.setdefault(name, pa.repeat(octets_from([value.encode()])[0], count))
+    key = _octets(rows[TABLE_COLUMN])
+    texts = {"mime": _MIME, "url": "url", "digest": "content_digest"}
+    columns = {
+        "key": key,
+        "time": digits_of(rows["fetch_time"]),
+        "status": _status(rows["fetch_status"]),
+        "size": _sizes(rows["warc_record_length"]),
+        **{
+            name: _octets(rows[column]) if column in names else pa.nulls(count, pa.binary())
+            for name, column in texts.items()
+        },
+    }
+    known = (lengths_of(key) > 0) & truths(rows["fetch_time"].is_valid())
+    return _those(batch_of(columns | facets), known, "a row without key or time")
 
 
 def _of_captures(rows: pa.RecordBatch, _: dict[str, str]) -> Lines:
-    columns = set(rows.schema.names)
-    began = numbers_of(rows["fetched_at"], nothing=0)
-    if "duration_ms" in columns:
-        began = began - numbers_of(rows["duration_ms"], nothing=0)
+    names = set(rows.schema.names)
+    began = _numbers(rows["fetched_at"], missing=0)
+    if "duration_ms" in names:
+        began = began - _numbers(rows["duration_ms"], missing=0)
     mime = [media_type(value) for value in _listed(rows, "content_type", "")]
     revisit = _listed(rows, "unchanged", default=False)
-    keys = [surt(url).encode("utf-8", "surrogateescape") for url in _listed(rows, "url", "")]
-    shown = [b"warc/revisit" if same else one for one, same in zip(mime, revisit, strict=True)]
-    batch = Batch(
-        key=Texts.of(keys),
-        time=times_of_seconds(began // 1000),
-        mime=Texts.of(shown),
-        status=_status(rows["status"]) if "status" in columns else np.full(rows.num_rows, -1),
-        size=_sizes(rows["warc_length"]),
-        url=texts_of(rows["url"]),
-        digest=Texts.of([base32_of(one) for one in _listed(rows, "digest", "")]),
-        facets={"truncated": coded_of(rows["truncated"], nothing=b"")} if "truncated" in columns else {},
-    )
-    stored = numbers_of(rows["warc_length"], nothing=0) > 0
-    return _those(batch, stored, "a fetch that failed, so that there is no record")
+    columns = {
+        "key": octets_from([surt(url).encode(*_ERRORS) for url in _listed(rows, "url", "")]),
+        "time": digits_of(numbers_from(began, kind=pa.timestamp("ms"))),
+        "mime": octets_from(
+            [b"warc/revisit" if same else one for one, same in zip(mime, revisit, strict=True)]
+        ),
+        "status": _status(rows["status"]) if "status" in names else np.full(len(rows), -1),
+        "size": _sizes(rows["warc_length"]),
+        "url": _octets(rows["url"]),
+        "digest": octets_from([base32_of(one) for one in _listed(rows, "digest", "")]),
+    }
+    if "truncated" in names:
+        columns["truncated"] = _octets(rows["truncated"])
+    stored = _numbers(rows["warc_length"], missing=0) > 0
+    return _those(batch_of(columns), stored, "a fetch that failed, so that there is no record")
 
 
-def _those(batch: Batch, wanted: Flags, reason: str) -> Lines:
+def _those(batch: pa.RecordBatch, wanted: Flags, reason: str) -> Lines:
     """Return the rows that are *wanted*; *reason* is why the others are skipped."""
-    if wanted.all():
-        return Lines(batch, Counter())
-    return Lines(batch.at(wanted), Counter({reason: int(np.count_nonzero(~wanted))}))
+    lost = int(np.count_nonzero(~wanted))
+    return Lines(chosen(batch, wanted), Counter({reason: lost} if lost else {}))
 
 
 def base32_of(digest: str) -> bytes:
@@ -188,19 +194,27 @@ def media_type(content_type: str) -> bytes:
 
 def _listed(rows: pa.RecordBatch, name: str, default: Any) -> list[Any]:
     if name not in rows.schema.names:
-        return [default] * rows.num_rows
+        return [default] * len(rows)
     return [default if value is None else value for value in rows[name].to_pylist()]
 
 
-def _same(value: bytes, rows: int) -> Coded:
-    return Coded(np.zeros(rows, np.int64), [value])
+def _octets(column: Any) -> Any:
+    """Return a column of text as octets, which need not be UTF-8."""
+    plain = column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
+    return plain.cast(pa.binary())
+
+
+def _numbers(column: Any, *, missing: int) -> Numbers:
+    numbers = column.cast(pa.int64(), safe=False)
+    nulls = missing_in(numbers)
+    return numbers_of(numbers) if nulls is None else np.where(nulls, missing, numbers_of(numbers))
 
 
 def _status(column: Any) -> Numbers:
-    status = numbers_of(column, nothing=-1)
+    status = _numbers(column, missing=-1)
     return np.where((status >= 0) & (status <= 999), status, -1)
 
 
 def _sizes(column: Any) -> Numbers:
-    sizes = numbers_of(column, nothing=-1)
+    sizes = _numbers(column, missing=-1)
     return np.where((sizes >= 0) & (sizes < 10**MOST_DIGITS), sizes, -1)

@@ -1,9 +1,9 @@
-"""Inputs, whatever they are: found out by looking, opened, and counted part by part.
+"""Inputs of a summary: their formats are recognised, they are opened and counted block by block.
 
 A file is known by its first bytes, not by its name: Parquet, gzip or bzip2 around something, JSON that a
 summary was written as, CDXJ by the brace that begins the third word of a line, else CDX. A directory is
 a ZipNum cluster if it has an `.idx` file, a table if it holds Parquet files, else the CDX files in it.
-What breaks off in the middle is counted up to there, and named.
+A file that is truncated is counted up to there, and named.
 """
 
 from __future__ import annotations
@@ -31,16 +31,17 @@ from amicrawl.report.counting import counted
 from amicrawl.report.counts import CORRECTED, Counts
 from amicrawl.report.counts_json import counts_from_json
 from amicrawl.report.layout import layout_named
+from amicrawl.report.parquet import table_lines
 from amicrawl.seed.packing import gunzipped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from concurrent.futures import Future
 
-    from amicrawl.report.cdx_batches import Lines
+    from amicrawl.report.batch import Lines
 
 KINDS = ("cdx7", "cdx9", "cdx10", "cdx11", "cdxj", "zipnum", "parquet", "captures")
-"""What an input can be said to be."""
+"""Formats that `--from` can name."""
 
 STDIN = "-"
 
@@ -63,7 +64,7 @@ class Reading:
 
     counts: Counts
     damage: list[str] = field(default_factory=list)
-    """A sentence for each input that broke off."""
+    """A sentence for each input that is truncated."""
 
 
 def read_counts(
@@ -88,10 +89,10 @@ def read_counts(
 
 
 def _keep_what_is_freed() -> None:
-    """Have the allocator keep the memory of one block for the next, where it is that of glibc.
+    """Have the allocator of glibc keep the memory of one block for the next.
 
-    It keeps as much as twice the largest piece it was ever given back, else it asks the system for the
-    same pages again and again: a tenth of the processor time. This piece is given back untouched.
+    It keeps twice the largest piece that it ever got back, else it asks the system for the same pages
+    again and again: a tenth of the processor time. This piece is given back untouched.
     """
     np.empty(_KEPT, np.uint8)
 
@@ -145,9 +146,6 @@ def _looks_like_index(file: Path) -> bool:
 
 def _parts(path: Path, pool: ThreadPoolExecutor, *, rules: str, kind: str | None) -> Iterator[Counts]:
     if kind in {"parquet", "captures"} or (kind is None and is_parquet(path)):
-        # Arrow takes longer to load than half a million lines take to count, and text does not need it.
-        from amicrawl.report.parquet import table_lines  # noqa: PLC0415
-
         yield from _in_order(pool, (partial(_itself, lines) for lines in table_lines(path)), rules=rules)
         return
     blocks = text_blocks(path)
@@ -300,7 +298,7 @@ def _loaded(path: Path, text: bytes, *, rules: str) -> Counts:
         counts = counts_from_json(text, rules=rules)
     except ValueError as error:
         raise InputError(
-            f"{path} begins like the JSON of a summary and is none: {error}. Name an index, or what "
+            f"{path} begins like the JSON of a summary and is not one: {error}. Name an index, or what "
             "`amicrawl summary --json` wrote."
         ) from error
     return counts

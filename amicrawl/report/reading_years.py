@@ -22,7 +22,7 @@ class YearsRead:
     years: Years = field(default_factory=Years)
     skipped: Counter[str] = field(default_factory=Counter)
     damage: list[str] = field(default_factory=list)
-    """A sentence for each input that broke off."""
+    """A sentence for each input that is truncated."""
 
 
 def read_years(
@@ -76,6 +76,6 @@ def _count(
     if form is None:
         raise InputError(
             f"{path} is in no format that cdx-summarize reads (CDXJ, 7 columns, N b a m s, or CDX-11 "
-            "with its legend). Leave --compat away to summarise it."
+            "with its legend). Leave out --compat to summarise it."
         )
     read.skipped.update(count_years(block, read.years, form=form, monthly=monthly, full_host=full_host))

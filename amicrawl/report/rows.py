@@ -1,8 +1,8 @@
-"""One line of an index into one row, or into the reason why it is none. Pure.
+"""One line of an index as one row, or the reason why it is not a capture. Pure.
 
 `cdx_batches` and `cdxj_batches` do the same for whole blocks; what does not fit their fast path comes
 here. Two sets of rules: ours, which take every capture and refuse with a reason, and those of
-cdx-summary, which take what one expression matches and say nothing of the rest.
+cdx-summary, which take what one expression matches and skip the rest in silence.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from amicrawl.report.layout import Layout
 
 UNKNOWN = -1
-"""A size or status that the line does not tell."""
+"""A size or status that the line does not have."""
 
 MOST_DIGITS = 13
 """Digits of the largest size that is believed: ten terabytes in one record."""
@@ -61,7 +61,7 @@ class Row(NamedTuple):
     status: int
     size: int
     digest: bytes
-    facets: Mapping[str, str] = {}
+    facets: Mapping[str, bytes] = {}
 
 
 def row_like_cdx_summary(line: bytes) -> Row:
@@ -87,7 +87,7 @@ def row_of_cdx(line: bytes, layout: Layout | None) -> Row:
     if len(words) not in (found.columns, found.columns + 3):
         raise ValueError("more or fewer columns than the layout has")
     if found.offset >= 0 and not _NUMBER.fullmatch(words[found.offset]):
-        raise ValueError("an offset that is no number: other columns than those of the layout")
+        raise ValueError("an offset that is not a number: other columns than those of the layout")
     url = words[found.url] if found.url >= 0 else b""
     key = words[found.key] if found.key >= 0 else _key_of(url)
     return Row(
@@ -118,8 +118,8 @@ def row_of_cdxj(line: bytes) -> Row:
     except orjson.JSONDecodeError as error:
         raise ValueError("JSON that does not parse") from error
     if not isinstance(fields, dict):
-        raise ValueError("JSON that is no object")  # noqa: TRY004  # a fault of the line like the others
-    facets = {facet: _text(fields[name]) for name, facet in CDXJ_FACETS.items() if name in fields}
+        raise ValueError("JSON that is not an object")  # noqa: TRY004  # a fault of the line like the others
+    facets = {facet: _octets(fields[name]) for name, facet in CDXJ_FACETS.items() if name in fields}
     return Row(
         key=uniform_key(words[0]),
         time=time_of(words[1]),
@@ -141,7 +141,7 @@ def time_of(text: bytes) -> int:
     is_date = year and 1 <= month <= 12 and 1 <= day <= MONTH_DAYS[month - 1]
     is_date = is_date and (month * 100 + day != LEAP_DAY or isleap(year))
     if not (is_date and time % 10**6 < 240000 and time % 10**4 < 6000 and time % 100 < 60):
-        raise ValueError("a time that is no date")
+        raise ValueError("a time that is not a date")
     return time
 
 
@@ -170,18 +170,13 @@ def _size(text: bytes) -> int:
     if text == b"-":
         return UNKNOWN
     if not text.isdigit() or len(text) > MOST_DIGITS:
-        raise ValueError("a size that is no number")
+        raise ValueError("a size that is not a number")
     return int(text)
 
 
 def _octets(value: object) -> bytes:
     """Return a JSON value as the text that a CDX would hold; indexers disagree on numbers and null."""
-    return _text(value).encode("utf-8", "surrogatepass")
-
-
-def _text(value: object) -> str:
     if isinstance(value, str):
-        return value
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return str(value)
-    return ""
+        return value.encode("utf-8", "surrogatepass")
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return str(value).encode() if is_number else b""

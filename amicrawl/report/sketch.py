@@ -78,7 +78,7 @@ class Sketch:
 
     @property
     def is_exact(self) -> bool:
-        """Whether `count` is no estimate."""
+        """Whether `count` is exact."""
         return self._hashes is not None
 
     def count(self) -> int:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from amicrawl.report.overlap import Overlap
 
 REPLAY = "https://web.archive.org/web"
-"""Where samples point, unless told otherwise."""
+"""Prefix of the links to samples by default."""
 
 FACET_TITLES = dict(
     zip(
@@ -263,7 +263,7 @@ def decimal_size(size: int) -> str:
 
 
 def shown_date(time: str, *, today: date | None = None) -> str:
-    """Return the day of fourteen digits as `Oct 26 2012`; `UNKNOWN` where they are no date.
+    """Return the day of fourteen digits as `Oct 26 2012`; `UNKNOWN` where they are not a date.
 
     With *today*, words stand for the days next to it and the year is left out within about five months,
     as cdx-summary has it.

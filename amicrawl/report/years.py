@@ -1,4 +1,4 @@
-"""Counters by domain and year, as cdx-summarize has them: what was archived of whom, and when. Pure.
+"""Counters by domain and year, as cdx-summarize has them: what was archived of which domain, and when. Pure.
 
     example.com {"2012": {"n_html": 3, ..., "n_total": 5, "s_html": 2119, ..., "s_total": 3519}}
 
@@ -95,7 +95,7 @@ class Years:
                 for name, value in fields.items():
                     row[FIELDS.index(name)] += int(value)
         except (ValueError, AttributeError, TypeError, RecursionError) as error:
-            raise ValueError("no line of a summary by year") from error
+            raise ValueError("not a line of a summary by year") from error
 
     def lines(self, *, compact: bool = False) -> Iterator[str]:
         """Yield the summary, sorted by key; *compact* without zeros."""
@@ -212,7 +212,7 @@ def _cdxj(line: str) -> tuple[str, str, str, str, str | None, int]:
     except (IndexError, ValueError, AttributeError, TypeError) as error:
         raise ValueError("not key, time and JSON") from error
     if status is not None and not isinstance(status, str):
-        raise ValueError("a status that is no text")
+        raise ValueError("a status that is not a string")
     return words[0], words[1], str(fields.get("url", "")), str(fields.get("mime", "")), status, size
 
 
@@ -223,7 +223,7 @@ def _columns(line: str, form: str) -> tuple[str, str, str, str, str | None, int]
         raise ValueError("fewer columns than the format has")
     size = 0 if at[1] is None or words[at[1]] == "-" else words[at[1]]
     if not str(size).isdigit():
-        raise ValueError("a size that is no number")
+        raise ValueError("a size that is not a number")
     return words[0], words[1], words[2], words[3], words[4], int(size)
 
 

@@ -52,7 +52,7 @@ class BlockRows(NamedTuple):
 def rows_of_block(octets: bytes, schema: TableSchema, *, place: Place = NOWHERE) -> BlockRows:
     """Return the rows of the lines in *octets*, each ended by LF; order is kept.
 
-    Crawl, segment and subset are those of *place*; what it leaves open is told by the file's name.
+    Crawl, segment and subset are those of *place*; what it leaves open is derived from the file's name.
     """
     block = Block(octets)
     fields = _taken(block, schema)

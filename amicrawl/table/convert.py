@@ -65,7 +65,7 @@ class Converted(NamedTuple):
 def converted(lines: Sequence[bytes], schema: TableSchema, *, place: Place = NOWHERE) -> Converted:
     """Return the rows of *lines*, each without its LF, and the lines that give none; order is kept.
 
-    Crawl, segment and subset are those of *place*; what it leaves open is told by the file's name.
+    Crawl, segment and subset are those of *place*; what it leaves open is derived from the file's name.
     """
     found = converted_with_places(lines, schema, place=place)
     return Converted(found.rows.cast(schema.columns), found.rejects)
@@ -157,7 +157,7 @@ def _texts(objects: Sequence[dict[str, Any]], field: str) -> pa.Array[Any]:
 def _only_texts(values: Sequence[object]) -> pa.Array[Any]:
     """Return *values* as texts, null where one is None; TypeError where one is anything else."""
     if not all(value is None or isinstance(value, str) for value in values):
-        raise TypeError("a value is no text")
+        raise TypeError("a value is not a string")
     texts: pa.Array[Any] = texts_from(cast("Sequence[str | None]", values))
     return texts
 
@@ -192,7 +192,7 @@ def moments(timestamps: Spans) -> pa.Array[Any]:
     if (
         (year < 1) | (month < 1) | (month > 12) | (day < 1) | (hour > 23) | (minute > 59) | (second > 59)
     ).any():
-        raise ValueError("a timestamp is no moment")
+        raise ValueError("a timestamp is not a moment")
     months = _YEAR_ZERO + (year * 12 + month - 1)
     days = months.astype("M8[D]") + (day - 1)
     if (days.astype("M8[M]") != months).any():

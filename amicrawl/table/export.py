@@ -3,7 +3,7 @@
 An answer qualifies if it has the columns of a place: `warc_filename`, `warc_record_offset` and
 `warc_record_length`, or `warc_file`, `warc_offset` and `warc_length`. A gzip member is checked, that it
 is whole and holds one record, and copied byte by byte; an uncompressed record is compressed. Each file
-begins with a warcinfo record. A place where no record is found is told with the reason, and left out;
+begins with a warcinfo record. A place without a record is reported with the reason, and skipped;
 records of ARC files are none.
 
 File names come from the index, so they are looked for below the given directory only.
@@ -104,7 +104,7 @@ def export_records(
         before = sorted(out.glob(f"{options.prefix}-*.warc.gz"))
     if before:
         raise UsageError(f"{out} holds an export already ({before[0].name}). Choose another directory.")
-    told = Exported()
+    exported = Exported()
     file: OutputFile | None = None
     count = 0
     try:
@@ -114,25 +114,25 @@ def export_records(
                 file = None
             path = _found(archives, name)
             if path is None:
-                told.miss(name, offset, f"there is no such file below {archives}")
+                exported.miss(name, offset, f"there is no such file below {archives}")
                 continue
             if file is None:
-                file, count = _begun(out, len(told.files), told, disk=disk, options=options), 0
+                file, count = _begun(out, len(exported.files), exported, disk=disk, options=options), 0
             try:
                 reason = _copy(path, offset, length, file)
             except OSError as error:
                 reason = str(error.strerror or error)
             if reason:
-                told.miss(name, offset, reason)
+                exported.miss(name, offset, reason)
             else:
                 count += 1
-                told.records += 1
+                exported.records += 1
         if file is not None:
             file.seal()
     finally:
         if file is not None:
             file.close()
-    return told
+    return exported
 
 
 def _places(answer: Answer) -> Iterator[tuple[str, int, int]]:
@@ -162,7 +162,9 @@ def _found(archives: Path, name: str) -> Path | None:
     return None
 
 
-def _begun(out: Path, number: int, told: Exported, *, disk: Disk, options: ExportOptions) -> OutputFile:
+def _begun(
+    out: Path, number: int, exported: Exported, *, disk: Disk, options: ExportOptions
+) -> OutputFile:
     path = out / f"{options.prefix}-{number:05d}.warc.gz"
     now = options.clock()
     said = (
@@ -177,7 +179,7 @@ def _begun(out: Path, number: int, told: Exported, *, disk: Disk, options: Expor
         said.encode(),
     )
     file = OutputFile.replacing(path, disk=disk)
-    told.files.append(path.name)
+    exported.files.append(path.name)
     file.write(gzip_member(about))
     return file
 

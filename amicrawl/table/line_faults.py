@@ -2,7 +2,7 @@
 
 A line is `urlkey SP timestamp SP object`. The timestamp has 14 digits, or 17, of which the last three
 are dropped. Numbers may be written as JSON numbers or as texts. What the line does not have is a null, a
-missing offset or length is -1, a status that is no number that fits is -1. Anything else that is not as
+missing offset or length is -1, a status that is not a number of 16 bits is -1. Anything else that is not as
 it should be makes the line a reject, with one of the reasons that `fault_of` gives.
 """
 
@@ -62,7 +62,7 @@ def number_of(value: object) -> int:
 
 
 def status_of(value: object) -> int:
-    """Return the HTTP status that *value* stands for; -1 where it is no whole number of 16 bits."""
+    """Return the HTTP status that *value* stands for; -1 where it is not a whole number of 16 bits."""
     if isinstance(value, str) and _NUMBER.fullmatch(value):
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= LARGEST_STATUS:
@@ -76,7 +76,7 @@ def _fault_of_timestamp(timestamp: bytes) -> str | None:
     try:
         datetime.strptime(timestamp[:14].decode(), "%Y%m%d%H%M%S")  # noqa: DTZ007  # only whether it is one
     except ValueError:
-        return "the timestamp is no moment of the calendar"
+        return "the timestamp is not a moment of the calendar"
     return None
 
 

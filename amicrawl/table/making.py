@@ -61,7 +61,7 @@ class TableOptions:
 
     schema: TableSchema = EOT
     place: Place = NOWHERE
-    """Crawl, segment and subset of all rows; what is left open is told by the names of WARC files."""
+    """Crawl, segment and subset of all rows; what is left open is derived from the names of WARC files."""
     flat: bool = False
     """Whether all files lie in one directory, with `crawl` and `subset` among their columns."""
     file_rows: int = FILE_ROWS
@@ -131,18 +131,18 @@ def make_table(
     *,
     disk: Disk,
     options: TableOptions | None = None,
-    told: Callable[[TableReport], None] = lambda _: None,
+    progress: Callable[[TableReport], None] = lambda _: None,
 ) -> TableReport:
     """Make the table of the CDXJ files *inputs* in the directory *out* and return what became of them.
 
-    *told* is given the report so far now and then. Raises UsageError where *out* holds a table already,
+    *progress* receives the report so far now and then. Raises UsageError where *out* holds a table already,
     or another process makes one there, InputError where a file cannot be read, OutputError where the
     table cannot be written.
     """
     with explained(out, "created"):
         out.mkdir(parents=True, exist_ok=True)
     with claimed(out):
-        return _made_table(_Job(inputs, out, options or TableOptions(), disk, told))
+        return _made_table(_Job(inputs, out, options or TableOptions(), disk, progress))
 
 
 def _made_table(job: _Job) -> TableReport:
@@ -175,7 +175,7 @@ class _Job(NamedTuple):
     out: Path
     options: TableOptions
     disk: Disk
-    told: Callable[[TableReport], None]
+    progress: Callable[[TableReport], None]
 
     def do(self, blocks: Iterable[bytes], report: TableReport, *, in_order: bool, is_sure: bool) -> None:
         """Make all files of *blocks* of lines; NotInOrderError where it is not sure that they are.
@@ -225,7 +225,7 @@ class _Job(NamedTuple):
                 if pending is not None:
                     pending.result()
                 pending = pool.submit(writer.add, found.rows)
-                self.told(report)
+                self.progress(report)
             if pending is not None:
                 pending.result()
 

@@ -51,7 +51,7 @@ def sort_lines(
 ) -> bool:
     """Give *sort* all lines of *paths*; tell whether in byte order they come by key, then by time.
 
-    Files that end early are told to *damaged*. InputError where one cannot be read.
+    Truncated files are reported to *damaged*. InputError where one cannot be read.
     """
     in_order = True
     for path in paths:
@@ -79,7 +79,7 @@ def blocks_in_order(
     """Yield all lines of *paths*, each ended by LF, many at a time, in order if those of each file are.
 
     NotInOrderError where it is noticed that they are not; who takes the lines has to look too. Files
-    that end early are told to *damaged*. InputError where one cannot be read.
+    that are truncated are reported to *damaged*. InputError where one cannot be read.
     """
     first = [(_first_line(path, damaged), path) for path in paths]
     waiting = sorted(((line, path) for line, path in first if line is not None), reverse=True)
@@ -125,7 +125,7 @@ def last_in_order(rows: pa.RecordBatch, before: tuple[str, Any] | None) -> tuple
 
 
 def _first_line(path: Path, damaged: Callable[[DamagedFileError], None]) -> bytes | None:
-    """Return the first line of *path*; None where it has none, which is told if it is damage."""
+    """Return the first line of *path*; None where it has none, which is reported if it is damage."""
     try:
         block = next(octet_blocks(path, block_bytes=_FIRST_BLOCK), b"")
     except DamagedFileError as error:

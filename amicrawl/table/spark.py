@@ -2,7 +2,7 @@
 
 Tasks read lines, a file each; Spark puts them in order by key and second, as octets, for that is all
 that has to cross the network; then each task converts its range of keys and writes it with the writer of
-the local engine. What a task writes lies beside the table until all have done their part: the driver
+the local engine. What a task writes is kept next to the table until all have done their part: the driver
 moves the files of those that counted into it and removes the rest, so that a task that was killed, tried
 again or run twice leaves nothing there. Inputs and output are paths that all workers see under their
 names, or URIs of stores (`index/location.py`). Needs the extra `amicrawl[spark]` and Java 17.

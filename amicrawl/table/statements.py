@@ -1,4 +1,4 @@
-"""Which statements of somebody else's SQL may run: those that read.
+"""Statements of a user's SQL that may run: those that read.
 
 The engine's own lock keeps a statement from files beyond the table and from the network. What it cannot
 forbid is writing where it may read: `COPY ... TO` beside the table's files, also inside of a WITH clause
@@ -75,8 +75,8 @@ def _operators(engine: duckdb.DuckDBPyConnection, statement: str) -> Iterator[st
         rows = engine.execute(f"EXPLAIN (FORMAT JSON)\n{statement}").fetchall()
     except duckdb.Error as error:
         # The line that it names is one of ours further down than its author knows it.
-        told = re.sub(r"^LINE (\d+):", _line_above, str(error), flags=re.MULTILINE)
-        raise type(error)(told) from error
+        message = re.sub(r"^LINE (\d+):", _line_above, str(error), flags=re.MULTILINE)
+        raise type(error)(message) from error
     waiting: list[dict[str, Any]] = [node for row in rows for node in json.loads(row[1])]
     while waiting:
         node = waiting.pop()

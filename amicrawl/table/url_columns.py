@@ -67,7 +67,7 @@ class UrlColumns(NamedTuple):
 
 
 def url_columns(url: str) -> UrlColumns:
-    """Return the columns for *url*; whatever cannot be told is None, and nothing raises."""
+    """Return the columns for *url*; a part that it does not have is None. Never raises."""
     scheme = _SCHEME.match(url)
     if not scheme:
         return _without_host(None)

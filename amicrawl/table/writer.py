@@ -109,7 +109,7 @@ class TableFile:
             "where": self._sink,
             **_options(columns, in_order=in_order, distinct=self._most_rows),
         }
-        # A dictionary is how rows are held; what reads the file is not to be told of it.
+        # A dictionary is how rows are held; the schema in the file does not mention it.
         self._writer = pq.ParquetWriter(schema=as_held(columns), store_schema=False, **options)
 
     def has_filters_for(self, rows: int) -> bool:

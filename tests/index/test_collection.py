@@ -435,14 +435,14 @@ def test_why_lines_are_not_in_table_or_summary_is_in_the_report(tmp_path: Path) 
     source.write_bytes(gzip_member(warc("response", block=http(), WARC_Date="2024-13-01T00:00:00Z")))
     done = run(source, "-o", out, "-j", "1", "--products", "cdxj,table,summary")
     assert done.exit_code == 5
-    reason = "the timestamp is no moment of the calendar"
+    reason = "the timestamp is not a moment of the calendar"
     assert done.stdout.splitlines() == [
         "1 file: 1 done, 0 done before, 0 damaged, 0 failed; 1 record",
         f"  cdxj: 1 entry, {(out / 'cdxj/x.warc.cdxj').stat().st_size} bytes",
         "  table: 1 line, 0 rows, 1 reject, 0 files",
         f"    1 line in table.rejects.txt: {reason}",
         "  summary: 0 captures, 1 skipped",
-        "    1 line not in the summary: a time that is no date",
+        "    1 line not in the summary: a time that is not a date",
     ]
     mark = out / "done/steps/table.json"
     for spoilt in ("null", "[]", "3", '{"rows": "x"}', '{"rows_by_reason": 3}', '{"damaged": 7}'):

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
 from hypothesis import strategies as st
 
 from amicrawl.report.batch import batch_of_rows
 from amicrawl.report.cdx_batches import Legends, cdx_lines
-from amicrawl.report.coding import Coded
 from amicrawl.report.counting import counted
 from amicrawl.report.counts import CORRECTED, Counts, added
 from amicrawl.report.rows import Row
 
 if TYPE_CHECKING:
-    from amicrawl.report.batch import Batch
-    from amicrawl.report.texts import Texts
+    import pyarrow as pa
 
 DIGEST = "SUYN7XTFAOFZ7RB6PQSUDVXZV6DPKAS3"
 
@@ -45,27 +42,20 @@ def counts_of(*lines: str, rules: str = CORRECTED) -> Counts:
     )
 
 
-def rows_of(batch: Batch) -> list[Row]:
+def rows_of(batch: pa.RecordBatch) -> list[Row]:
     """Return the rows of *batch*, facets left out."""
     return [
-        Row(*values)
-        for values in zip(
-            batch.key.listed(),
-            batch.time.tolist(),
-            batch.url.listed(),
-            _listed(batch.mime),
-            batch.status.tolist(),
-            batch.size.tolist(),
-            batch.digest.listed() if batch.digest is not None else [b"-"] * len(batch),
-            strict=True,
+        Row(
+            key=row["key"],
+            time=row["time"],
+            url=row["url"] or b"",
+            mime=row["mime"] or b"-",
+            status=row["status"],
+            size=row["size"],
+            digest=row["digest"] or b"-",
         )
+        for row in batch.to_pylist()
     ]
-
-
-def _listed(column: Texts | Coded) -> list[bytes]:
-    if isinstance(column, Coded):
-        return [column.names[code] for code in column.codes.tolist()]
-    return column.listed()
 
 
 _TOKENS = st.one_of(
@@ -138,6 +128,4 @@ GOOD_LINES = st.lists(_GOOD, max_size=30)
 
 def batch_like(rows: list[Row]) -> list[Row]:
     """Return *rows* as they come out of a batch."""
-    batch = batch_of_rows(rows)
-    assert batch.time.dtype == np.int64
-    return rows_of(batch)
+    return rows_of(batch_of_rows(rows))

@@ -113,7 +113,7 @@ def test_a_status_that_is_a_number_is_skipped_with_its_reason(tmp_path: Path) ->
     path = tmp_path / "index"
     path.write_text(cdxj() + "\n" + cdxj(status=200) + "\n")
 
-    assert read_years([str(path)]).skipped == {"a status that is no text": 1}
+    assert read_years([str(path)]).skipped == {"a status that is not a string": 1}
 
 
 def test_the_same_revisit_in_cdx11_does_not_count(summarised: Summarised) -> None:

@@ -314,7 +314,7 @@ def test_a_month_that_is_none_is_skipped_with_its_reason_and_vanishes_from_the_g
 ):
     line = cdx11(time="20121326215942")
 
-    assert counts_of(line).skipped == {"a time that is no date": 1}
+    assert counts_of(line).skipped == {"a time that is not a date": 1}
     compatible = counts_of(line, rules=CDX_SUMMARY)
     assert (compatible.captures, sum(year_month_grid(compatible)["2012"].values())) == (1, 0)
 

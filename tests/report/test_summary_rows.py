@@ -159,13 +159,13 @@ def test_lines_of_several_forms_count_like_each_by_itself(lines: list[str]) -> N
             "com,example)/ 2012 http://example.com/ text/html 200 A - - 1 2 f",
             "a time that is not 14 digits",
         ),
-        (cdx11(time="20121301000000"), "a time that is no date"),
+        (cdx11(time="20121301000000"), "a time that is not a date"),
         (cdx11(status="OK"), "a status that is neither three digits nor a hyphen"),
-        (cdx11(size="large"), "a size that is no number"),
+        (cdx11(size="large"), "a size that is not a number"),
         ("one two three", "a number of columns that no layout has"),
         (
             "com,example)/ 20121026215942 u m 200 K - - 1 name.warc.gz id",
-            "an offset that is no number: other columns than those of the layout",
+            "an offset that is not a number: other columns than those of the layout",
         ),
     ],
 )

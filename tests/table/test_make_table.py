@@ -267,7 +267,7 @@ def test_a_file_name_tells_crawl_segment_and_subset(
         (b" 20130225012936 {}", "the key is empty"),
         (b"com,a)/ 2013022501293 {}", "the timestamp is not of 14 digits"),
         (b"com,a)/ 201302250129360 {}", "the timestamp is not of 14 digits"),
-        (b"com,a)/ 20130230012936 {}", "the timestamp is no moment of the calendar"),
+        (b"com,a)/ 20130230012936 {}", "the timestamp is not a moment of the calendar"),
         (b"com,a)/ 20130225012936 {", "what follows the timestamp is not one JSON value"),
         (b"com,a)/ 20130225012936 {}{}", "what follows the timestamp is not one JSON value"),
         (

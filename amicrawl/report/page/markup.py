@@ -44,7 +44,7 @@ def joined(*children: str | Iterable[str]) -> Markup:
 def shown(text: str) -> str:
     """Return *text* with whatever does not print made visible, cut where it is very long.
 
-    A bidirectional override would turn the letters around it, and half a surrogate is no UTF-8.
+    A bidirectional override would turn the letters around it, and half a surrogate is not UTF-8.
     """
     cut = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
     if cut.isprintable():
