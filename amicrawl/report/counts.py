@@ -97,7 +97,7 @@ class Counts:
     first_key: Octets = b""
     last_key: Octets = b""
     by_host: Tally[str] = field(default_factory=Tally)
-    """By the host in the form of the key: `com,example:8080`; a key without one counts for its scheme."""
+    """By the host in the form of the key: `com,example:8080`; else by the scheme of the key."""
     by_mime_status: Tally[tuple[str, str]] = field(default_factory=Tally)
     by_path_query: Tally[tuple[int, int]] = field(default_factory=Tally)
     """By number of path segments and of query parameters."""

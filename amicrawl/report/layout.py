@@ -6,8 +6,8 @@
     CDX-7    N b a m s k S             responses of the Internet Archive's CDX server
 
 Three further columns behind 9, 10 or 11 (length, offset and file of the original of a revisit) are
-allowed. A legend is obeyed on any line, with or without the space before it, so files can be concatenated; so is
-the order that Wget uses.
+allowed. A legend is obeyed on any line, with or without the space before it, so files can be
+concatenated; so is the order that Wget uses.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Counters by domain and year, as cdx-summarize has them: what was archived of which domain, and when. Pure.
+"""Counters by domain and year, as cdx-summarize has them: what was archived of each, and when. Pure.
 
     example.com {"2012": {"n_html": 3, ..., "n_total": 5, "s_html": 2119, ..., "s_total": 3519}}
 

@@ -2,8 +2,8 @@
 
 A line is `urlkey SP timestamp SP object`. The timestamp has 14 digits, or 17, of which the last three
 are dropped. Numbers may be written as JSON numbers or as texts. What the line does not have is a null, a
-missing offset or length is -1, a status that is not a number of 16 bits is -1. Anything else that is not as
-it should be makes the line a reject, with one of the reasons that `fault_of` gives.
+missing offset or length is -1, a status that is not a number of 16 bits is -1. Anything else that is
+not as it should be makes the line a reject, with one of the reasons that `fault_of` gives.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ class TableOptions:
 
     schema: TableSchema = EOT
     place: Place = NOWHERE
-    """Crawl, segment and subset of all rows; what is left open is derived from the names of WARC files."""
+    """Crawl, segment and subset of all rows; what it leaves open is derived from WARC file names."""
     flat: bool = False
     """Whether all files lie in one directory, with `crawl` and `subset` among their columns."""
     file_rows: int = FILE_ROWS
@@ -135,9 +135,9 @@ def make_table(
 ) -> TableReport:
     """Make the table of the CDXJ files *inputs* in the directory *out* and return what became of them.
 
-    *progress* receives the report so far now and then. Raises UsageError where *out* holds a table already,
-    or another process makes one there, InputError where a file cannot be read, OutputError where the
-    table cannot be written.
+    *progress* receives the report so far now and then. Raises UsageError where *out* holds a table
+    already, or another process makes one there, InputError where a file cannot be read, OutputError
+    where the table cannot be written.
     """
     with explained(out, "created"):
         out.mkdir(parents=True, exist_ok=True)

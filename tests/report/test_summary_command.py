@@ -78,7 +78,7 @@ def test_ctrl_c_ends_it_with_the_code_of_what_was_stopped() -> None:
     assert told.count(b"\n") == 2, "no traceback"
 
 
-def test_only_what_an_input_needs_is_loaded(tmp_path: Path) -> None:
+def test_a_summary_loads_nothing_that_it_can_do_without(tmp_path: Path) -> None:
     """Starting is most of a short run, and pandas, where it is installed, would be half of that."""
     lines, table = tmp_path / "lines.cdx", tmp_path / "table.parquet"
     lines.write_text(LINES)
@@ -98,13 +98,13 @@ def test_only_what_an_input_needs_is_loaded(tmp_path: Path) -> None:
         "import sys; from amicrawl.cli.summary import read_counts\n"
         "for path in sys.argv[1:]:\n"
         "    print(read_counts([path]).counts.captures,"
-        " *sorted({'duckdb', 'pandas', 'pyarrow', 'pyarrow.compute', 'pyarrow.csv'} & {*sys.modules}))"
+        " *sorted({'duckdb', 'pandas', 'pyarrow.csv', 'pyarrow.dataset'} & {*sys.modules}))"
     )
     command = [sys.executable, "-c", program, str(lines), str(table)]
 
     done = warm_processes.run(command, capture_output=True, text=True, timeout=90, check=True)
 
-    assert done.stdout.split("\n") == ["2", "1 pyarrow", ""]
+    assert done.stdout.split("\n") == ["2", "1", ""]
 
 
 def test_summaries_in_json_add_up_and_a_page_is_written_beside(summary: Command, tmp_path: Path) -> None:
