@@ -155,7 +155,8 @@ def _count_digests(counts: Counts, digest: Any) -> None:
     labelled = pc.starts_with(present, _LABEL)
     if truths(labelled).any():
         # Some indexers write the algorithm before the digest, some do not; it is the same payload.
-        present = pc.if_else(labelled, pc.binary_slice(present, len(_LABEL)), present)
+        bare = pc.replace_substring(present, _LABEL, "", max_replacements=1)
+        present = pc.if_else(labelled, bare, present)
     counts.different_digests.add(present.to_pylist())
 
 

@@ -31,7 +31,6 @@ from amicrawl.report.counting import counted
 from amicrawl.report.counts import CORRECTED, Counts
 from amicrawl.report.counts_json import counts_from_json
 from amicrawl.report.layout import layout_named
-from amicrawl.report.parquet import table_lines
 from amicrawl.seed.packing import gunzipped
 
 if TYPE_CHECKING:
@@ -146,6 +145,9 @@ def _looks_like_index(file: Path) -> bool:
 
 def _parts(path: Path, pool: ThreadPoolExecutor, *, rules: str, kind: str | None) -> Iterator[Counts]:
     if kind in {"parquet", "captures"} or (kind is None and is_parquet(path)):
+        # Readers of Parquet and keys of URLs take a tenth of a second to load, and text needs neither.
+        from amicrawl.report.parquet import table_lines  # noqa: PLC0415
+
         yield from _in_order(pool, (partial(_itself, lines) for lines in table_lines(path)), rules=rules)
         return
     blocks = text_blocks(path)
