@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -50,8 +51,10 @@ class Amicrawl:
     name = "amicrawl"
     share = 1.0
 
-    def __init__(self) -> None:
+    def __init__(self, settings: Mapping[str, str] = MappingProxyType({})) -> None:
+        """Crawl with further *settings*."""
         self._environment = ROOT / "benchmarks" / "peers" / "amicrawl" / ".venv"
+        self._settings = settings
 
     def make_ready(self) -> str:
         """Install it into an environment of its own.
@@ -77,6 +80,7 @@ class Amicrawl:
             # The server's certificate is its own, and the peers look at none.
             "AMICRAWL_TLS": "record",
             "LOG_LEVEL": "WARNING",
+            **self._settings,
         }
         scrapy = str(self._environment / "bin" / "scrapy")
         words = [scrapy, "crawl", "seeds", "-a", f"file={urls}", "-a", f"out={out}"]
@@ -86,7 +90,7 @@ class Amicrawl:
 
     def environment(self) -> Mapping[str, str]:
         """Return this process's, with the project found from any directory."""
-        return _variables(SCRAPY_SETTINGS_MODULE="amicrawl.settings")
+        return _variables(SCRAPY_SETTINGS_MODULE="amicrawl.settings", PYTHONPATH=str(ROOT))
 
     def archives(self, out: Path) -> list[Path]:
         """Return the sealed WARC files."""

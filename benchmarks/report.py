@@ -45,6 +45,7 @@ def summary(turns: Sequence[Round]) -> dict[str, Any]:
         "pages_per_s": statistics.median(turn["pages_per_s"] for turn in each),
         "peak_rss_bytes": statistics.median(turn.cost.peak_rss_bytes for turn in turns),
         "start_up_cpu_s": statistics.median(turn.start_up.cpu_s for turn in turns),
+        "connections": statistics.median(turn.connections for turn in turns),
         "archive_bytes_per_page": statistics.median(turn.archive_bytes / turn.pages for turn in turns),
         "rounds": each,
     }
@@ -60,6 +61,7 @@ def table(report: Mapping[str, Any]) -> str:
         "peak MiB",
         "start-up CPU s",
         "archive B/page",
+        "connections",
     )
     rows = [
         (
@@ -70,6 +72,7 @@ def table(report: Mapping[str, Any]) -> str:
             f"{figures['peak_rss_bytes'] / _MIB:,.0f}",
             f"{figures['start_up_cpu_s']:.2f}",
             f"{figures['archive_bytes_per_page']:,.0f}",
+            f"{figures['connections']:,.0f}",
         )
         for name, figures in report["crawlers"].items()
     ]

@@ -9,9 +9,12 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import ssl
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import asdict, dataclass
+from http.client import HTTPConnection, HTTPSConnection
 from typing import TYPE_CHECKING, Any, Self
 
 from benchmarks.crawlers import ROOT, CrawlerMissingError
@@ -41,6 +44,8 @@ class Round:
     start_up: Cost
     """What a list of one page cost."""
     archive_bytes: int
+    connections: int
+    """Connections that were opened for the list."""
 
 
 class Server:
@@ -50,11 +55,12 @@ class Server:
         self._hosts = hosts
         self._paragraphs = paragraphs
         self._scheme = "https" if https else "http"
+        self._own = 0
         self.cpu_s = 0.0
         """User and system time of the server; known after the end."""
 
     def __enter__(self) -> Self:
-        shown = [str(self._hosts), str(self._paragraphs), self._scheme]
+        shown = [str(self._paragraphs), self._scheme]
         command = [sys.executable, "-m", "benchmarks.server", *shown]
         self._process = subprocess.Popen(
             command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -72,13 +78,26 @@ class Server:
         self._process.returncode = os.waitstatus_to_exitcode(status)
         self.cpu_s = used.ru_utime + used.ru_stime
 
-    def urls(self, pages: int) -> list[str]:
-        """Return the URLs of that many pages, the hosts taking turns."""
+    def urls(self, pages: int, *, kind: str = "page") -> list[str]:
+        """Return the URLs of that many pages, or of another *kind* it has, the hosts taking turns."""
         hosts = addresses(self._hosts)
         return [
-            f"{self._scheme}://{hosts[number % len(hosts)]}:{self._port}/page/{number}"
+            f"{self._scheme}://{hosts[number % len(hosts)]}:{self._port}/{kind}/{number}"
             for number in range(pages)
         ]
+
+    def connections(self) -> int:
+        """Return how many connections were opened so far, over https with a handshake each."""
+        context = ssl._create_unverified_context()  # noqa: SLF001  # the certificate is of no authority
+        connection = (
+            HTTPSConnection("127.0.0.1", self._port, context=context)
+            if self._scheme == "https"
+            else HTTPConnection("127.0.0.1", self._port)
+        )
+        with closing(connection):
+            connection.request("GET", "/connections", headers={"Connection": "close"})
+            self._own += 1
+            return int(connection.getresponse().read()) - self._own
 
 
 def make_ready(crawlers: Sequence[Crawler]) -> tuple[dict[str, str], dict[str, str]]:
@@ -104,15 +123,16 @@ def play(
         for crawler in (*crawlers[first:], *crawlers[:first]):
             urls = server.urls(max(1, int(pages * crawler.share)))
             try:
-                yield crawler.name, _turn(crawler, urls, directory=directory / crawler.name)
+                yield crawler.name, _turn(crawler, urls, server, directory=directory / crawler.name)
             except VoidError as error:
                 yield crawler.name, str(error)
 
 
-def _turn(crawler: Crawler, urls: Sequence[str], *, directory: Path) -> Round:
+def _turn(crawler: Crawler, urls: Sequence[str], server: Server, *, directory: Path) -> Round:
     start_up, _ = _archive(crawler, urls[:1], directory=directory)
+    before = server.connections()
     cost, held = _archive(crawler, urls, directory=directory)
-    return Round(len(urls), cost, start_up, held["archive_bytes"])
+    return Round(len(urls), cost, start_up, held["archive_bytes"], server.connections() - before)
 
 
 def _archive(crawler: Crawler, urls: Sequence[str], *, directory: Path) -> tuple[Cost, dict[str, Any]]:

@@ -1,11 +1,18 @@
 """The server that the crawlers are measured against: a process of its own, too cheap to be the limit.
 
-    python -m benchmarks.server HOSTS [PARAGRAPHS [https]]
+    python -m benchmarks.server [PARAGRAPHS [https]]
 
-listens on HOSTS addresses of 127.0.0.0/8 with one port, prints that port on a line and answers
-`GET /page/N` with page N, of so many paragraphs, until its standard input ends. Over https it shows a
-certificate that no crawler trusts. Each address is a host of its own to a crawler,
-so that limits per host do not make it wait. Connections are kept open, as most servers on the web do.
+listens on every address of 127.0.0.0/8 with one port, prints that port on a line, and answers until its
+standard input ends. Each address is a host of its own to a crawler, so that limits per host do not make
+it wait. Connections are kept open, as most servers on the web do. Over https it shows a certificate
+that no crawler trusts.
+
+    /page/N         page N, of so many paragraphs
+    /empty/N        no body
+    /zeros/N        N bytes
+    /moved/N        a redirect to page N
+    /silent/N       nothing, ever
+    /connections    how many connections were accepted (over https: shook hands), this one included
 """
 
 from __future__ import annotations
@@ -28,8 +35,12 @@ from cryptography.x509.oid import NameOID
 
 from benchmarks.pages import Pages
 
-_REQUEST = re.compile(rb"GET /page/([0-9]{1,9}) HTTP/1\.[01]\r\n")
+_REQUEST = re.compile(
+    rb"GET /(page|empty|zeros|moved|silent|connections)/?([0-9]{0,11})(?:/[0-9]+)? HTTP/1\.[01]\r\n"
+)
 _HEAD_LIMIT = 16_384
+_PIECE = bytes(1 << 20)
+_BACKLOG = 65_535
 
 
 def addresses(hosts: int) -> list[str]:
@@ -42,15 +53,21 @@ def addresses(hosts: int) -> list[str]:
 class Answering(asyncio.Protocol):
     """One connection."""
 
+    accepted = 0
+    """Connections so far."""
+
     def __init__(self, pages: Pages, date: str) -> None:
         self._pages = pages
         self._date = date
         self._pending = b""
+        self._zeros = 0
+        """Bytes of a body that are still to be sent."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the way to answer."""
         # uvloop's transports do what asyncio's do and are none of them.
         self._transport = cast("asyncio.Transport", transport)
+        Answering.accepted += 1
 
     def data_received(self, data: bytes) -> None:
         """Answer every request that is complete."""
@@ -58,18 +75,40 @@ class Answering(asyncio.Protocol):
         while (end := self._pending.find(b"\r\n\r\n")) >= 0:
             head, self._pending = self._pending[: end + 2], self._pending[end + 4 :]
             self._transport.write(self._answer(head))
+            self.resume_writing()
             if b"\r\nconnection: close\r\n" in head.lower():
                 self._transport.close()
                 return
         if len(self._pending) > _HEAD_LIMIT:
             self._transport.abort()
 
+    def pause_writing(self) -> None:
+        """Wait for a client that does not keep up with a long body."""
+        self._writes = False
+
+    def resume_writing(self) -> None:
+        """Send of a long body what the connection takes."""
+        self._writes = True
+        while self._zeros and self._writes and not self._transport.is_closing():
+            piece = _PIECE[: self._zeros]
+            self._zeros -= len(piece)
+            self._transport.write(piece)
+
     def _answer(self, head: bytes) -> bytes:
         match = _REQUEST.match(head)
         if match is None:
             return b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
-        number = int(match[1])
-        page = self._pages.page(number)
+        kind, number = match[1], int(match[2] or b"0")
+        if kind == b"silent":
+            return b""
+        if kind == b"moved":
+            return b"HTTP/1.1 302 Found\r\nLocation: /page/%d\r\nContent-Length: 0\r\n\r\n" % number
+        if kind == b"zeros":
+            self._zeros = number
+            return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % number
+        page = b"%d" % Answering.accepted if kind == b"connections" else b""
+        if kind == b"page":
+            page = self._pages.page(number)
         fields = (
             "HTTP/1.1 200 OK\r\n"
             f"Date: {self._date}\r\n"
@@ -86,20 +125,17 @@ class Answering(asyncio.Protocol):
         return fields.encode() + page
 
 
-async def serve(hosts: int, paragraphs: int, *, https: bool) -> None:
-    """Listen on the addresses of *hosts* hosts until standard input ends."""
+async def serve(paragraphs: int, *, https: bool) -> None:
+    """Listen on loopback until standard input ends."""
     loop = asyncio.get_running_loop()
     pages, date = Pages(paragraphs), formatdate(usegmt=True)
-    context = _tls() if https else None
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 65_536)), hard))
-    port = 0
-    for address in addresses(hosts):
-        server = await loop.create_server(
-            lambda: Answering(pages, date), address, port, backlog=512, ssl=context
-        )
-        port = port or server.sockets[0].getsockname()[1]
-    sys.stdout.write(f"{port}\n")
+    # One socket for all of 127.0.0.0/8: a hundred thousand would be more than a process may open.
+    server = await loop.create_server(
+        lambda: Answering(pages, date), "0.0.0.0", 0, backlog=_BACKLOG, ssl=_tls() if https else None
+    )
+    sys.stdout.write(f"{server.sockets[0].getsockname()[1]}\n")
     sys.stdout.flush()
     await loop.run_in_executor(None, sys.stdin.read)
 
@@ -131,4 +167,4 @@ def _tls() -> ssl.SSLContext:
 
 if __name__ == "__main__":
     given = dict(enumerate(sys.argv))
-    uvloop.run(serve(int(given[1]), int(given.get(2, "33")), https=given.get(3) == "https"))
+    uvloop.run(serve(int(given.get(1, "33")), https=given.get(2) == "https"))

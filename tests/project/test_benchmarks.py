@@ -77,6 +77,25 @@ def test_the_server_has_every_page_on_every_address_and_keeps_connections_open()
     assert server.cpu_s > 0
 
 
+def test_the_server_counts_connections_and_not_the_one_that_asks_for_their_number() -> None:
+    with Server(2) as server:
+        assert server.connections() == 0
+        port = int(server.urls(1)[0].split(":")[2].split("/")[0])
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+            file = connection.makefile("rb")
+            for asked, expected in (
+                (b"empty/1", (b"HTTP/1.1 200 OK", b"0")),
+                (b"moved/7", (b"HTTP/1.1 302 Found", b"0")),
+                (b"zeros/3000000/9", (b"HTTP/1.1 200 OK", b"3000000")),
+            ):
+                connection.sendall(b"GET /%b HTTP/1.1\r\nHost: x\r\n\r\n" % asked)
+                lines = [line.strip() for line in iter(file.readline, b"\r\n")]
+                length = next(line.split()[1] for line in lines if line.startswith(b"Content-Length"))
+                assert (lines[0], length) == expected
+                assert len(file.read(int(length))) == int(length)
+        assert server.connections() == server.connections() == 1
+
+
 def _head(read_line: object) -> list[str]:
     assert callable(read_line)
     assert read_line() == b"HTTP/1.1 200 OK\r\n"
