@@ -109,7 +109,7 @@ class Connection(asyncio.Protocol):
         return 0.0
 
     def is_silent(self) -> bool:
-        """Tell whether it is open and nothing has come: whatever comes unasked belongs to no request."""
+        """Return whether it is open and has nothing to read: unrequested bytes belong to no request."""
         if not self.open:
             return False
         return not self._poll.poll(0)
@@ -119,9 +119,9 @@ class Connection(asyncio.Protocol):
         return self.receiver.take() if isinstance(self.receiver, Conversation) else b""
 
     def spoke_first(self) -> bool:
-        """Tell whether bytes lie in the system that came before the first request, to be asked by it.
+        """Return whether the system holds bytes that came before the first request.
 
-        With TLS they may be messages of TLS, so the answer is no.
+        Under TLS they may be messages of TLS, so the result is False.
         """
         return isinstance(self.receiver, Conversation) and not self._layers and not self.is_silent()
 

@@ -54,7 +54,7 @@ class Watcher(Protocol):
 class Exchange:
     """Sends a message, receives the response, and knows when to stop.
 
-    `ended` is done when the exchange is over, however it went; the attributes tell how. It raises
+    `ended` is done when the exchange is over, successful or not; the attributes say how. It raises
     nothing but OutputError, where the body cannot be spooled, and what *watcher* raises. Where the
     loop is late, the system is asked when bytes came. With
     *answer_within*, the first byte has to come so many seconds after the last one was sent. Moments are

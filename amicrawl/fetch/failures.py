@@ -1,4 +1,4 @@
-"""Why there is no connection: the system's errors as `Failure`. For names see `resolver`.
+"""Why a connection failed: the system's errors as `Failure`. `resolver` has those of names.
 
 | `errno` | `Failure` |
 |---|---|
@@ -54,7 +54,7 @@ class TlsError(Exception):
 
 
 def failure_of(error: OSError, *, proxied: bool = False) -> Failure:
-    """Return what *error*, raised by a dial, means; *proxied* tells whether a proxy was dialled."""
+    """Return what *error*, raised by a dial, means; *proxied*: a proxy was dialled."""
     failure = _BY_ERRNO.get(error.errno, Failure.OTHER)
     return Failure.PROXY if proxied and failure is not Failure.OTHER else failure
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Field = tuple[bytes, bytes]
 
-# A head to the letter of RFC 9112. Anything else ends the life of its connection: two readers might
+# A head that conforms to RFC 9112. After any other, the connection is not reused: two parsers might
 # disagree about it, and the next response would be read from the wrong byte on.
 _REGULAR = re.compile(
     rb"HTTP/(1\.[01]) ([1-9][0-9]{2})(?: [^\r\n\0]*+)?\r\n"
@@ -35,7 +35,7 @@ UNREADABLE_STATUS = 200
 
 
 class Ends(Enum):
-    """How the end of a body is told."""
+    """How the end of a body is found."""
 
     AT_ONCE = "there is none"
     BY_LENGTH = "after so many bytes"
@@ -66,8 +66,8 @@ class Head(NamedTuple):
 def read_regular_head(data: bytes, *, method: str, limit: int) -> tuple[int, Head] | None:
     """Return the end of the head that *data* begins with, and the head read.
 
-    None where it is not all there, longer than *limit* bytes, not to the letter of RFC 9112 or that of
-    an interim response: then `read_head` has to see it.
+    None where it is not all there, longer than *limit* bytes, not conforming to RFC 9112, or that of an
+    interim response: `read_head` reads those.
     """
     match = _REGULAR.match(data)
     if match is None or match.end() > limit:
@@ -144,7 +144,7 @@ def _framing_by_length(lengths: Sequence[bytes], *, reusable: bool) -> Framing:
 
 
 def _persists(version: str, connection: bytes) -> bool:
-    """Tell whether the server keeps the connection open (RFC 9112, section 9.3)."""
+    """Return whether the server keeps the connection open (RFC 9112, section 9.3)."""
     options = {option.strip() for option in connection.split(b",")} if connection else ()
     if b"close" in options:
         return False

@@ -104,7 +104,7 @@ class Guard:
         """Return why *address* must not be dialled, as a noun phrase, or None where it may be.
 
         An IPv4 address inside an IPv6 one (mapped, or NAT64) is what the packets reach, so it decides;
-        either form may be allowed. Text that is no address is refused.
+        either form may be allowed. A string that is not an address is refused.
         """
         if isinstance(address, str):
             try:

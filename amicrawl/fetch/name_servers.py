@@ -161,7 +161,7 @@ def _checked(name: str) -> str:
         number = 0
     if not 0 < number < 0x10000:
         raise UsageError(
-            f"Setting AMICRAWL_DNS_SERVERS has {name!r}, which is no address. "
+            f"Setting AMICRAWL_DNS_SERVERS has {name!r}, which is not an address. "
             "Give 192.0.2.53 or 192.0.2.53:5353, or `system` alone for the system's resolver."
         )
     return f"[{host}]:{number}" if ":" in host else f"{host}:{number}"

@@ -39,7 +39,7 @@ class Lane:
 class Pool:
     """Keeps idle connections, the most recently used first to be taken and last to be given up.
 
-    A connection on which anything happens while it is idle (its end, or bytes that nobody asked for) is
+    A connection on which anything happens while it is idle (its end, or unrequested bytes) is
     closed at once. Where a route's connections are all in use or being made, a request waits a moment
     for one of them: that is cheaper than another handshake, for both sides.
     """
@@ -126,7 +126,7 @@ class Pool:
         """Close *connection*, which was in use: nothing else can be asked for on it."""
         lane.in_use -= 1
         connection.close()
-        # Its server may close every connection: there is no use in waiting for another one.
+        # Its server may close every connection: waiting for another one is useless.
         self._end_waiting(lane)
 
     def discard(self, connection: Connection) -> None:

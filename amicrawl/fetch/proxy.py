@@ -56,7 +56,7 @@ class Proxy(NamedTuple):
     password: str = ""
 
     def takes_plain(self, scheme: str) -> bool:
-        """Tell whether it takes a request for *scheme* itself, in absolute form (RFC 9112, 3.2.2)."""
+        """Return whether it takes a request for *scheme* itself, in absolute form (RFC 9112, 3.2.2)."""
         return self.kind is ProxyKind.HTTP and scheme == "http"
 
     @property

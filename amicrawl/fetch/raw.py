@@ -64,7 +64,7 @@ class ResponseReader:
         self._pending: bytes | bytearray = b""
         self._start = 0  # of the header section being read: behind the interim responses
         self._line = 0  # of its first line: behind the empty ones
-        self._searched = 0  # up to here there is no blank line
+        self._searched = 0  # no blank line ends before this offset
         self.received = 0
         """Bytes fed so far, those cut away included."""
         self.head = b""
@@ -82,7 +82,7 @@ class ResponseReader:
             self._take_body(data)
             return self.more()
         if not self._pending:
-            # Nearly every head comes whole and to the letter.
+            # Nearly every head comes whole and conforms.
             regular = read_regular_head(data, method=self._method, limit=self._max_header)
             if regular is not None:
                 self._settle(data, *regular)
@@ -241,6 +241,6 @@ def _behind_empty_lines(data: bytes | bytearray, start: int) -> int:
 
 
 def _may_open(data: bytes | bytearray, start: int) -> bool:
-    """Tell whether *data* from *start* on begins as a status line does, or may yet do so."""
+    """Return whether *data* from *start* on begins as a status line does, or may yet do so."""
     beginning = bytes(data[start : start + 5]).lower()
     return any(opening.startswith(beginning[: len(opening)]) for opening in _OPENINGS)

@@ -99,7 +99,7 @@ class Message(NamedTuple):
         """Return the first *sent* bytes as they are kept, without *hidden* values and the proxy's."""
         data = self.data if sent >= len(self.data) else self.data[:sent]
         if self.for_proxy:
-            # A line of which not all was sent is no secret either.
+            # Where not all of the line was sent, what was sent of it is left out, too.
             at = self.data.index(self.for_proxy)
             data = data[:at] + data[at + len(self.for_proxy) :]
         return without_values(data, hidden) if hidden or self.tells_secrets else data
@@ -165,7 +165,7 @@ def _why_unfetchable(url: str) -> str:
         return "The URL has a character that must be percent-encoded."
     if not _URL.fullmatch(url):
         return "The URL is not an http or https URL with a host."
-    return "The URL has no host, or its port is no number."
+    return "The URL has no host, or its port is not a number."
 
 
 def without_values(sent: bytes, hidden: frozenset[bytes]) -> bytes:

@@ -1,7 +1,7 @@
 """Resolver: addresses of host names, asked for once at a time and kept as long as they hold.
 
-A name that does not exist is told from a look-up that failed: the first is kept for ten seconds, the
-second not at all, since it is worth another attempt. Where answers come from is for a `Source` to know:
+A name that does not exist differs from a look-up that failed: the first is cached for ten seconds, the
+second not at all, since it is worth a retry. Where answers come from is for a `Source` to know:
 `name_servers` asks over the network, `Threads` has a blocking function called, such as the system's.
 """
 

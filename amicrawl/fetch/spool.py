@@ -20,7 +20,7 @@ class Spool:
     """A `capture.Body` that grows by `write`.
 
     The file is unlinked from the start, so that a crash leaves nothing behind; `close` gives it back.
-    Reading goes by position and disturbs nobody, neither another reader nor the writer.
+    Reads are positional, so readers and the writer do not affect each other.
     """
 
     __slots__ = ("_above", "_blocks", "_closed", "_directory", "_file", "_length")

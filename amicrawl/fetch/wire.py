@@ -49,15 +49,15 @@ class Wire:
     is called in threads, and what it says holds for *keep_names* seconds; a *resolver* that is shared
     with others takes the place of both. With *patience*, the first byte has to come as soon as it says,
     and it is given how long answers take. Up to *keep* idle connections are kept, each for *max_idle*
-    seconds. *clock* gives the Unix time. *on_lag* is told, many times a second while something is under
-    way, by how many seconds the event loop is late.
+    seconds. *clock* gives the Unix time. *on_lag* is called many times a second while a request is in
+    flight, with the seconds by which the event loop is late.
     """
 
     def __init__(
         self, limits: Limits, *, guard: Guard, tls: TlsPolicy = TlsPolicy.VERIFY,
         ca_file: Path | None = None, tls_settings: TlsSettings | None = None,
         resolve: Lookup = system_lookup, keep_names: float = 60.0, resolver: Resolver | None = None,
-        patience: AdaptiveTimeout | None = None, keep: int = 512, max_idle: float = 30.0,
+        patience: AdaptiveTimeout | None = None, keep: int = 512, max_idle: float = 90.0,
         clock: Callable[[], float] = time.time, on_lag: Callable[[float], None] | None = None,
     ) -> None:  # fmt: skip
         self._limits = limits
@@ -129,9 +129,7 @@ class Wire:
 
     def _open(self) -> Transport:
         if self._ca_file is not None and not self._ca_file.is_file():
-            raise UsageError(
-                f"There is no file {self._ca_file}. Name a PEM file of trusted certificates."
-            )
+            raise UsageError(f"{self._ca_file} is missing. Name a PEM file of trusted certificates.")
         resolver = self._resolver or Resolver(Threads(self._resolve, keep=self._keep_names))
         self._transport = Transport(
             dialer=Dialer(guard=self._guard, resolver=resolver, tls=self._tls_client),

@@ -33,7 +33,6 @@ NOT_YET = {
     "cli",
     "crawl",
     "dashboard",
-    "fetch",
     "frontier",
     "index",
     "jobs",
