@@ -94,11 +94,7 @@ def by_the_rules(index: bytes, side: Path, *, by_key_only: bool) -> tuple[list[b
 
     join = Join(sides_of(side, told=broken), counts, by_key_only=by_key_only)
     lines = index.split(b"\n")[:-1]
-    merged = [join.merged(line) for line in lines]
-    for by_digest in (True, False):
-        for number, line in enumerate(lines):
-            if merged[number] is None and (join.has_digests or not by_digest):
-                merged[number] = join.merged_later(line, by_digest=by_digest)
+    merged = list(join.decided(lambda: lines))
     counts.records = len(join.used)
     counts.records_unused = join.used.count(0)
-    return [line for line in merged if line is not None], counts
+    return merged, counts

@@ -15,12 +15,9 @@ from index.merging_lines import FOUND, IDS, INDEX_FIELDS, any_line, by_the_rules
 
 from amicrawl.disk import Disk
 from amicrawl.errors import OutputError
-from amicrawl.index.lines.arrow_texts import texts_from
 from amicrawl.index.lines.blocks import Block
-from amicrawl.index.lines.spans import Spans
-from amicrawl.index.merging.hashing import HashIndex, hashes_of
 from amicrawl.index.merging.merge import SIDES_IN_MEMORY, MergeJob, merge_job
-from amicrawl.index.merging.outputs import Gaps
+from amicrawl.index.merging.outputs import Undecided
 from amicrawl.index.merging.side_blocks import side_batches
 from amicrawl.index.merging.side_table import rows_as_sides
 from amicrawl.index.merging.sides import sides_of
@@ -28,30 +25,29 @@ from amicrawl.index.merging.sides import sides_of
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from amicrawl.index.lines.spans import Spans
+
 
 @pytest.mark.parametrize("by_key_only", [False, True])
 @settings(max_examples=70, deadline=None)
 @given(
     index=st.lists(any_line(INDEX_FIELDS), max_size=10),
     side=st.lists(any_line(FOUND), max_size=8),
-    held=st.sampled_from([1000, 0, None]),
+    held=st.sampled_from([1000, 0]),
 )
 def test_blocks_are_merged_as_lines_are(
     tmp_path_factory: pytest.TempPathFactory,
     by_key_only: bool,
     index: list[bytes],
     side: list[bytes],
-    held: int | None,
+    held: int,
 ) -> None:
     tmp_path = tmp_path_factory.mktemp("merge")
     source, sidecar = tmp_path / "in.cdxj", tmp_path / "side.cdxj"
     source.write_bytes(b"".join(line + b"\n" for line in index))
     sidecar.write_bytes(b"".join(line + b"\n" for line in side))
     (tmp_path / "out").mkdir()
-    job = MergeJob((source,), (sidecar,), tmp_path / "out", by_key_only)
-    if held is not None:
-        job = job._replace(sides_in_memory=held, in_windows=False)
-    merged = merge_job(job)
+    merged = merge_job(MergeJob((source,), (sidecar,), tmp_path / "out", by_key_only, held))
     lines, counts = by_the_rules(source.read_bytes(), sidecar, by_key_only=by_key_only)
     assert (tmp_path / "out" / "in.cdxj").read_bytes().split(b"\n")[:-1] == lines
     assert merged.counts == counts
@@ -141,20 +137,6 @@ def test_lines_of_one_producer_are_plain() -> None:
     assert [len(alike.rows) for alike in block.alike] == [50]
 
 
-def _spans(*texts: str) -> Spans:
-    return Spans.of(texts_from(texts))
-
-
-def test_texts_are_found_by_their_hashes() -> None:
-    texts = _spans("", "a", "b", "a" * 9, "a" * 16, "a" * 17, "b")
-    index = HashIndex(hashes_of(texts), np.arange(len(texts)))
-    rows, alone = index.find(hashes_of(_spans("a" * 17, "b", "c", "")))
-    assert rows.tolist() == [5, 6, -1, 0]
-    assert alone.tolist() == [True, False, False, True]
-    assert hashes_of(texts.some(np.array([3, 4]))).tolist() == hashes_of(texts)[3:5].tolist()
-    assert hashes_of(_spans("xabc").last(3)).tolist() == hashes_of(_spans("abc")).tolist()
-
-
 class _Files:
     """Files in memory."""
 
@@ -168,32 +150,33 @@ class _Files:
         self.files.append(b"")
 
 
-def test_gaps_are_filled_in_their_files(tmp_path: Path) -> None:
+def test_undecided_lines_are_replaced_in_their_files(tmp_path: Path) -> None:
     files = _Files()
-    gaps = Gaps(files, scratch=tmp_path, disk=Disk())
+    undecided = Undecided(files, scratch=tmp_path, disk=Disk())
     none = np.empty(0, np.int64)
-    gaps.add(b"a\n", none)
-    gaps.end_file()
-    gaps.add(b"b\nc\n", np.array([0, 0, 2]))
-    gaps.end_file()
-    gaps.add(b"", np.array([0]))
-    gaps.end_file()
-    gaps.add(b"d\n", none)
-    gaps.add(b"e\n", np.array([2]))
-    gaps.end_file()
-    gaps.fill(iter([b"1", b"2", b"3", b"4", b"5"]))
+    undecided.add(b"a\n", none)
+    undecided.end_file()
+    undecided.add(b"x1\nx2\nb\nx\nc\n", np.array([0, 3, 8]))
+    undecided.end_file()
+    undecided.add(b"xx\n", np.array([0]))
+    undecided.end_file()
+    undecided.add(b"d\n", none)
+    undecided.add(b"e\nx\n", np.array([2]))
+    undecided.end_file()
+    assert list(undecided.lines()) == list(undecided.lines()) == [b"x1", b"x2", b"x", b"xx", b"x"]
+    undecided.replace(iter([b"1", b"2", b"3", b"4", b"5"]))
     assert files.files == [b"a\n", b"1\n2\nb\n3\nc\n", b"4\n", b"d\ne\n5\n", b""]
 
 
 def test_a_disk_that_is_full_is_told_wherever_lines_wait(tmp_path: Path) -> None:
-    """They do where both sides are dealt out, in the gaps between others, and as hashes of strays."""
+    """They do where both sides are partitioned, and behind a line that is not yet decided."""
     index, sidecar = tmp_path / "in.cdxj", tmp_path / "side.cdxj"
     escaped = '{"url": "http://a/\\u0020", "offset": "%d", "filename": "wwwwwwwwwwwwwwwwwwwwwwwwwwwwww"}'
     index.write_text("".join(f"a)/{n} 20240101000000 {escaped % n}\n" for n in range(2000)))
     sidecar.write_text("".join(f'a)/{n} 20240101000000 {{"puid": "{"x" * 99}"}}\n' for n in range(2000)))
     job = MergeJob((index,), (sidecar,), tmp_path)
-    for held, in_windows in ((SIDES_IN_MEMORY, True), (SIDES_IN_MEMORY, False), (100, False)):
-        one = job._replace(sides_in_memory=held, in_windows=in_windows, out=tmp_path / "out")
+    for held in (SIDES_IN_MEMORY, 100):
+        one = job._replace(sides_in_memory=held, out=tmp_path / "out")
         one.out.mkdir(exist_ok=True)
         with pytest.raises(OutputError, match="No space left"):
             merge_job(one, disk=FullDisk())

@@ -117,7 +117,7 @@ def merge_lines(
     out.mkdir(exist_ok=True)
     job = MergeJob((index,), tuple(sidecars), out, by_key_only)
     if held is not None:
-        job = job._replace(sides_in_memory=held, in_windows=False)
+        job = job._replace(sides_in_memory=held)
     merged = merge_job(job)
     assert not list(out.glob("*.open"))
     return Result((out / "in.cdxj").read_text().splitlines(), merged)
@@ -136,7 +136,15 @@ def test_the_line_of_the_talk_is_merged_byte_for_byte(tmp_path: Path) -> None:
         ]
 
 
-@pytest.mark.parametrize("held", [1000, 0, None], ids=["in memory", "set aside", "as they go by"])
+def test_of_records_with_one_identity_a_line_gets_that_of_its_own_key(tmp_path: Path) -> None:
+    keys = (KEY, KEY + "/b", KEY + "/c")
+    lines = [line(key=key, recordid=ONE) for key in keys]
+    sides = [side_line(puid=f"fmt/{n}", key=key, recordid=ONE) for n, key in enumerate(keys[:2])]
+    for held in (1000, 0):
+        assert merge_lines(tmp_path, lines, sides, held=held).puids == ["fmt/0", "fmt/1", "fmt/1"]
+
+
+@pytest.mark.parametrize("held", [1000, 0], ids=["in memory", "set aside"])
 class TestBothInMemoryAndSetAside:
     """What holds however many records there are."""
 

@@ -83,11 +83,6 @@ def test_a_line_gets_what_comparing_it_with_every_record_would_find(
         said = {"recordid": line.record_id, "filename": line.filename, "digest": line.digest}
         offset = {"offset": line.offset} if line.offset else {}
         texts.append(f"{WHEN} {json.dumps({**said, **offset})}".encode())
-    join = Join(sides, Counts())
-    merged = [join.merged(text) for text in texts]
-    for by_digest in (True, False):
-        for number, text in enumerate(texts):
-            if merged[number] is None and (join.has_digests or not by_digest):
-                merged[number] = join.merged_later(text, by_digest=by_digest)
-    got = [(each or b"").removeprefix(text[:-1]) for each, text in zip(merged, texts, strict=True)]
+    merged = Join(sides, Counts()).decided(lambda: texts)
+    got = [each.removeprefix(text[:-1]) for each, text in zip(merged, texts, strict=True)]
     assert [each.strip(b", }") for each in got] == found_plainly(sides, lines)

@@ -110,14 +110,3 @@ class Spans:
             return self.octets.words(self.starts + at)
         words = self.octets.words(np.minimum(self.starts + at, self.ends))
         return words & _MASKS[np.minimum(np.maximum(self.lengths - at, 0), WORD)]
-
-    def equal(self, other: Spans) -> NDArray[np.bool_]:
-        """Tell of each whether it holds the same octets as the one of *other*."""
-        same: NDArray[np.bool_] = self.lengths == other.lengths
-        for at in range(0, self.most, WORD):
-            if at < self.least and same.all():
-                same = self.words(at) == other.words(at)
-            else:
-                rows = np.flatnonzero(same & (self.lengths > at))
-                same[rows] = self.some(rows).words(at) == other.some(rows).words(at)
-        return same

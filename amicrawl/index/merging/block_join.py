@@ -13,16 +13,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from amicrawl.index.lines.arrow_texts import Texts, octets_of, texts_from, texts_of
-from amicrawl.index.lines.blocks import Block, Fields
-from amicrawl.index.lines.spans import Spans
+from amicrawl.index.lines.arrow_texts import Texts, octets_of, taken, texts_from, texts_of
+from amicrawl.index.lines.blocks import Fields
 from amicrawl.index.merging.fields import ADDED
-from amicrawl.index.merging.hashing import hashes_of
 from amicrawl.index.merging.sides import bare_id, base_name
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from amicrawl.index.lines.blocks import Block
     from amicrawl.index.lines.shapes import Shape
     from amicrawl.index.merging.join import Counts
     from amicrawl.index.merging.side_table import SideTable
@@ -34,20 +33,17 @@ _ZERO, _A, _DASH = b"0a-"
 
 
 class Joined(NamedTuple):
-    """A block with what belongs to its lines."""
+    """The lines of a block, with what belongs to them where that is decided."""
 
     octets: bytes | memoryview
-    """The lines, without those that are left."""
-    lines: int
-    """How many lines the block has, with those that are left."""
+    left: NDArray[np.int64]
+    """The numbers of the undecided lines; they are unchanged."""
     places: NDArray[np.int64]
-    """Where in `octets` each line that is left belongs."""
-    left: list[bytes]
-    """Those lines, without LF."""
+    """Where in `octets` each of them begins."""
 
 
 def joined(block: Block, sides: SideTable, counts: Counts) -> Joined:
-    """Return the lines of *block* with what belongs to them, and count those that are not left."""
+    """Return the lines of *block* with what belongs to them, and count those that are decided."""
     fields = Fields(
         block,
         [(alike, places) for alike in block.alike if (places := _places_in(alike.shape)) is not None],
@@ -61,35 +57,24 @@ def joined(block: Block, sides: SideTable, counts: Counts) -> Joined:
         is_left[:] = True
     left = np.flatnonzero(is_left)
     counts.lines += block.lines - len(left)
-    if not len(left) and (found < 0).all():
-        return Joined(block.octets, block.lines, left, [])
-    written, begins = _with_endings(block, found, is_left, sides=sides)
-    # As many lines as are left before one are missing there.
-    places = begins[left - np.arange(len(left))]
-    return Joined(written, block.lines, places, [block.line(number) for number in left.tolist()])
+    if (found < 0).all():
+        return Joined(block.octets, left, block.starts[left])
+    written, begins = _with_endings(block, found, sides)
+    return Joined(written, left, begins[left])
 
 
 def _with_endings(
-    block: Block, found: NDArray[np.int64], is_left: NDArray[np.bool_], *, sides: SideTable
+    block: Block, found: NDArray[np.int64], sides: SideTable
 ) -> tuple[memoryview, NDArray[np.int64]]:
-    """Return the lines that are not left, each with what its record in *found* adds.
-
-    And where each of them begins, and the last ends.
-    """
-    octets, ends = block.all.view, block.ends
-    if is_left.any():
-        kept = np.flatnonzero(~is_left)
-        octets, cuts = octets_of(
-            Spans(block.all, block.starts[kept], ends[kept] + 1).texts(kind=pa.binary())
-        )
-        ends, found = cuts[1:] - 1, found[kept]
-    # What is added comes before the brace that ends a line. So lines are cut there, and put together
-    # again with what belongs between: what is cut ends with a line's brace, and the next line follows.
+    """Return the lines, each with what its record in *found* adds, and where each of them begins."""
+    # What is added is inserted before the brace that ends a line. So lines are cut there, and joined
+    # again with what belongs between: a piece ends with a line's brace, and the next line follows.
+    ends = block.ends
     cuts = np.empty(len(ends) + 2, np.int64)
     cuts[0] = 0
     np.subtract(ends, found >= 0, out=cuts[1:-1])
-    cuts[-1] = ends[-1] + 1 if len(ends) else 0
-    lines = texts_of(octets, cuts.astype(np.int32), kind=pa.binary())
+    cuts[-1] = ends[-1] + 1
+    lines = texts_of(block.all.view, cuts.astype(np.int32), kind=pa.binary())
     endings = sides.endings(np.append(found, -1))
     whole: Any = pc.binary_join_element_wise(
         lines, endings, _NOTHING, null_handling="replace", null_replacement=""
@@ -129,58 +114,50 @@ def _find(
 ) -> None:
     """Set the records that the lines of *fields* get in *found*, and which of them are left."""
     rows = fields.rows
-    whens = block.whens(rows)
-    seconds = hashes_of(block.seconds(rows)) if any(sides.known) else np.zeros(len(rows), np.uint64)
+    whens, seconds = block.whens(rows).texts(), block.seconds(rows).texts()
     left = np.zeros(len(rows), np.bool_)
     mine = np.full(len(rows), -1)
     ids = None
-    if sides.known.ids:
-        ids = bare_ids(fields.spans("recordid")[0])
-        by_id = sides.by_id(ids, seconds=seconds, whens=whens)
-        mine = by_id.sides
-        left |= ~by_id.is_sure
-        counts.by_id += int(np.count_nonzero((mine >= 0) & ~left))
+    if sides.has_ids:
+        ids = bare_ids(fields.spans("recordid")[0].texts())
+        mine, certain = sides.by_id(ids, seconds, whens)
+        left |= ~certain
+        counts.by_id += int(np.count_nonzero((mine >= 0) & certain))
     open_ = np.flatnonzero((mine < 0) & ~left)
-    if sides.known.places and len(open_):
-        names = base_names(fields.spans("filename")[0].some(open_))
-        offsets = fields.spans("offset")[0].some(open_)
-        its = ids.some(open_) if ids is not None else None
-        by_place = sides.by_place(names, offsets, its, seconds=seconds[open_], whens=whens.some(open_))
+    if sides.has_places and len(open_):
+        names = base_names_of(fields.spans("filename")[0].some(open_).texts())
+        offsets = fields.spans("offset")[0].some(open_).texts()
+        its = taken(ids, open_) if ids is not None else None
+        by_place = sides.by_place(names, offsets, its, taken(seconds, open_), taken(whens, open_))
         mine[open_] = by_place.sides
-        left[open_] |= ~by_place.is_sure
-        counts.by_place += int(np.count_nonzero((by_place.sides >= 0) & by_place.is_sure))
+        left[open_] |= ~by_place.are_certain
+        counts.by_place += int(np.count_nonzero((by_place.sides >= 0) & by_place.are_certain))
         open_ = open_[by_place.sides < 0]
     strong = mine[(mine >= 0) & ~left]
     sides.used[strong] |= 1
     if len(open_):
-        by_when = sides.by_when(whens.some(open_))
+        by_when = sides.by_when(taken(whens, open_))
         mine[open_] = by_when.sides
-        left[open_] |= ~by_when.is_sure
-        given = by_when.sides[(by_when.sides >= 0) & by_when.is_sure]
+        left[open_] |= ~by_when.are_certain
+        given = by_when.sides[(by_when.sides >= 0) & by_when.are_certain]
         counts.by_key += len(given)
         sides.used[given] |= 2
     found[rows] = np.where(left, -1, mine)
     is_left[rows] = left
 
 
-def bare_ids(ids: Spans) -> Spans:
+def bare_ids(texts: Texts) -> Texts:
     """Return identifiers as `bare_id` does."""
-    # Nothing has to be taken off a UUID in small letters.
-    texts = ids.texts()
+    # Nothing has to be taken off a UUID in lower case.
     octets, places = octets_of(texts)
     used = octets[places[0] : places[-1]]
     is_digit, is_letter = used - np.uint8(_ZERO) < _DIGITS, used - np.uint8(_A) < _LETTERS
     if (is_digit | is_letter | (used == _DASH)).all():
-        return ids
-    return Spans.of(texts_from([bare_id(text) for text in texts.to_pylist()]))
-
-
-def base_names(names: Spans) -> Spans:
-    """Return file names without directories."""
-    return Spans.of(base_names_of(names.texts()))
+        return texts
+    return texts_from([bare_id(text) for text in texts.to_pylist()])
 
 
 def base_names_of(texts: Texts) -> Texts:
-    """Return file names without directories, as texts."""
+    """Return file names without directories."""
     spelled = texts.dictionary_encode()
     return texts_from([base_name(name) for name in spelled.dictionary.to_pylist()]).take(spelled.indices)

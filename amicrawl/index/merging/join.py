@@ -11,22 +11,25 @@ several that have one identity, the last of the line's own key, else the last.
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import dataclass
 from dataclasses import fields as fields_of
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import orjson
 
 from amicrawl.index.merging.fields import with_fields
-from amicrawl.index.merging.sides import Ties, ties_of
+from amicrawl.index.merging.sides import Ties, ties_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from amicrawl.index.merging.sides import Side
 
 
 _NOTHING = Ties("", "", "", "", "")
+_NO_RECORD, _UNDECIDED = -1, -2
+_STRONG, _WEAK = 1, 2
 _WEAKER = ("record_id", "filename", "offset", "digest")
 """What tells records of one key and second apart, where line and record both have it."""
 
@@ -139,7 +142,7 @@ class _Rivals:
 
 
 class Join:
-    """The records of sidecars, asked for line by line, then once more for lines put off."""
+    """The records of sidecars, and which of them belongs to which line."""
 
     def __init__(
         self,
@@ -149,7 +152,7 @@ class Join:
         by_key_only: bool = False,
         used: bytes = b"",
     ) -> None:
-        """Have *sides*; *used* says of each what lines got from it already, as `used` does."""
+        """Hold *sides*; *used* says of each what lines got from it already, as `used` does."""
         self._counts = counts
         self._anew = by_key_only
         self._ties: list[Ties] = []
@@ -162,8 +165,6 @@ class Join:
         for side in sides:
             self._add(side)
         self._used = bytearray(used or len(self._ties))
-        # Without identities there is nothing to wait for: no stronger tie can take a record away.
-        self._decides_at_once = not (self._by_id or self._by_place or self._digests)
 
     def _add(self, side: Side) -> None:
         place, ties = len(self._ties), side.ties
@@ -182,68 +183,74 @@ class Join:
             # Most are alone: a list for each would take more memory than all the rest.
             self._by_key[ties.when] = [there, place]
 
-    def merged(self, line: bytes) -> bytes | None:
-        """Return *line* with what belongs to it; None where only all lines together can tell."""
+    def decided(self, lines: Callable[[], Iterable[bytes]]) -> Iterator[bytes]:
+        """Yield each of *lines* with the fields that belong to it.
+
+        *lines* is called up to three times and has to return the same lines each time: a record that a
+        stronger tie gives to any of them is not available to the weaker ones.
+        """
+        places = array("q", map(self._by_strong_ties, lines()))
+        if self._digests:
+            for number, line in enumerate(lines()):
+                if places[number] == _UNDECIDED:
+                    places[number] = self._by_digest(line)
+        for place, line in zip(places, lines(), strict=True):
+            if place == _UNDECIDED:
+                yield self._by_weaker_ties(line)
+            else:
+                yield line if place == _NO_RECORD else self._given(line, place)
+
+    def _by_strong_ties(self, line: bytes) -> int:
+        """Return the record that belongs to *line* by its identifier, or by file and offset."""
         self._counts.lines += 1
-        try:
-            key, timestamp, text = line.split(b" ", 2)
-            fields = orjson.loads(text)
-            found = ties_of(key, timestamp, fields)
-        except (ValueError, AttributeError):
+        found = ties_in(line)
+        if found is None:
             self._counts.malformed += 1
-            return line
+            return _NO_RECORD
         side = None
         if found.record_id and self._by_id:
             side = self._by_id.find(found.record_id + found.when[-14:], found.when)
         if side is not None:
             self._counts.by_id += 1
-            return self._given(line, fields, side)
+            self._used[side] |= _STRONG
+            return side
         if found.offset and self._by_place:
             side = self._by_place.find(_place(found), found.when)
             if side is not None and not _differ(found.record_id, self._ties[side].record_id):
                 self._counts.by_place += 1
-                return self._given(line, fields, side)
-        if found.when not in self._by_key:
-            return line
-        return self._by_weaker_ties(line, fields, found) if self._decides_at_once else None
+                self._used[side] |= _STRONG
+                return side
+        return _UNDECIDED if found.when in self._by_key else _NO_RECORD
 
-    def merged_later(self, line: bytes, *, by_digest: bool) -> bytes | None:
-        """Return *line*, which `merged` put off, with what belongs to it by its digest, or by its key.
-
-        None where *by_digest* is asked for and there is no such record.
-        """
-        key, timestamp, text = line.split(b" ", 2)
-        fields = orjson.loads(text)
-        found = ties_of(key, timestamp, fields)
-        if by_digest:
-            place = self._last_by_digest(found) if found.digest else -1
-            if place < 0:
-                return None
-            self._counts.by_digest += 1
-            return self._given(line, fields, place)
-        return self._by_weaker_ties(line, fields, found)
+    def _by_digest(self, line: bytes) -> int:
+        """Return the record that belongs to *line*, which is undecided, by key and digest."""
+        found = ties_in(line)
+        place = self._last_by_digest(found) if found is not None and found.digest else -1
+        if place < 0:
+            return _UNDECIDED
+        self._counts.by_digest += 1
+        self._used[place] |= _STRONG
+        return place
 
     @property
     def used(self) -> bytes:
         """Of each record, what lines got from it: 1 by a strong tie, 2 by a weak one, 3 by both."""
         return bytes(self._used)
 
-    @property
-    def has_digests(self) -> bool:
-        """Whether records name the digest of what they tell of."""
-        return self._digests
-
     def _last_by_digest(self, found: Ties) -> int:
         last = -1
         for alike in self._candidates(found):
             places = alike.places
-            while places and self._used[places[-1]] & 1:
+            while places and self._used[places[-1]] & _STRONG:
                 places.pop()
             if places and self._ties[places[-1]].digest == found.digest:
                 last = max(last, places[-1])
         return last
 
-    def _by_weaker_ties(self, line: bytes, fields: dict[str, Any], found: Ties) -> bytes:
+    def _by_weaker_ties(self, line: bytes) -> bytes:
+        """Return *line*, which is undecided, with what belongs to it by key and timestamp."""
+        found = ties_in(line)
+        assert found is not None
         candidates = [alike for alike in self._candidates(found) if self._additions_of(alike)]
         if not candidates:
             return line
@@ -255,13 +262,15 @@ class Join:
             if not alike.is_given:
                 alike.is_given = True
                 for place in alike.places:
-                    self._used[place] |= 2
-        return self._given(line, fields, max(alike.places[-1] for alike in candidates), mark=2)
+                    self._used[place] |= _WEAK
+        place = max(alike.places[-1] for alike in candidates)
+        self._used[place] |= _WEAK
+        return self._given(line, place)
 
     def _additions_of(self, alike: _Alike) -> set[bytes]:
         """Return what the records of *alike* add that no stronger tie has given away."""
         if alike.additions is None:
-            alike.places = [place for place in alike.places if not self._used[place] & 1]
+            alike.places = [place for place in alike.places if not self._used[place] & _STRONG]
             alike.additions = {self._additions[place] for place in alike.places}
         return alike.additions
 
@@ -277,9 +286,10 @@ class Join:
             rivals = self._rivals[found.when] = _Rivals(self._ties, there)
         return rivals.of(_NOTHING if self._anew else found)
 
-    def _given(self, line: bytes, fields: dict[str, Any], place: int, *, mark: int = 1) -> bytes:
-        self._used[place] |= mark
-        return with_fields(line, fields, self._additions[place], anew=self._anew)
+    def _given(self, line: bytes, place: int) -> bytes:
+        return with_fields(
+            line, orjson.loads(line.split(b" ", 2)[2]), self._additions[place], anew=self._anew
+        )
 
 
 def _place(ties: Ties) -> str:

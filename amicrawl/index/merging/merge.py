@@ -2,17 +2,16 @@
 
 Where every sidecar has the name of one of the CDXJ files (`X.warc.cdxj`, `X.warc.meta.gz`), each CDXJ
 file is merged with its own, several at a time in as many processes; otherwise all are merged with all.
-Lines keep their order, and lines that nothing belongs to are copied octet by octet. Memory stays flat:
-what is in order goes by in windows (`ordered.py`); else, beyond a number of sidecar records, both sides
-are set aside on disk (`parts.py`). Which record belongs to which line is `join.py`'s to say;
-`block_join.py` does the same for most lines without reading each.
+Lines keep their order, and lines without a record are copied byte by byte. Memory stays flat: beyond a
+number of sidecar records, both sides are partitioned on disk (`parts.py`). `join.py` has the rules by
+which a record belongs to a line; `block_join.py` applies them to most lines without parsing each.
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
@@ -23,13 +22,10 @@ from amicrawl.index.collector import collector_at_rest
 from amicrawl.index.lines.line_reader import octet_blocks
 from amicrawl.index.merging.join import Counts
 from amicrawl.index.merging.joining import Joining
-from amicrawl.index.merging.ordered import join_in_order
 from amicrawl.index.merging.outputs import Outputs
 from amicrawl.index.merging.parts import Parts
 from amicrawl.index.merging.side_blocks import side_batches
 from amicrawl.index.merging.side_table import SideTable
-from amicrawl.index.merging.sides import CDXJ
-from amicrawl.index.merging.windows import NotInOrder
 from amicrawl.index.steady_memory import steady_memory
 from amicrawl.index.workers import Done, Lost, run_jobs
 
@@ -41,7 +37,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SIDES_IN_MEMORY = 250_000
-"""Records of sidecars that are held at a time, at some 300 bytes each."""
+"""Records of sidecars that are held at a time, at some 800 bytes each."""
 WORTH_A_PROCESS = 256 << 20
 """Bytes that are merged in the time that it takes to start a process, and as long again."""
 MOST_FAULTS = 20
@@ -63,8 +59,6 @@ class MergeJob(NamedTuple):
     """The directory of the outputs."""
     by_key_only: bool = False
     sides_in_memory: int = SIDES_IN_MEMORY
-    in_windows: bool = True
-    """Whether what is in order may go by in windows."""
 
 
 @dataclass
@@ -150,45 +144,9 @@ def output_name(index: Path) -> str:
 def merge_job(job: MergeJob, *, disk: Disk | None = None) -> Merged:
     """Do one job and return what became of it; where it fails, no output bears its name."""
     disk = disk or Disk()
-    with collector_at_rest(), steady_memory():
-        if _may_be_in_order(job):
-            with suppress(NotInOrder):
-                return _merged_in_order(job, disk)
-        return _merged_in_any_order(job, disk)
-
-
-def _may_be_in_order(job: MergeJob) -> bool:
-    """Tell whether *job* has one CDXJ file on either side, which mostly are in byte order."""
-    return (
-        job.in_windows
-        and len(job.indexes) == len(job.sidecars) == 1
-        and job.sidecars[0].name.endswith(CDXJ)
-        and not job.by_key_only
-    )
-
-
-def _merged_in_order(job: MergeJob, disk: Disk) -> Merged:
-    """Merge both files of *job* as they go by; raises NotInOrder."""
-    merged, (index,) = Merged(), job.indexes
-    with closing(Outputs([job.out / output_name(index)], disk=disk)) as outputs:
-        join_in_order(
-            _blocks(index, merged),
-            _batches(job, merged),
-            outputs,
-            merged.counts,
-            scratch=job.out,
-            disk=disk,
-        )
-        outputs.end_file()
-        outputs.seal()
-    merged.files = 1
-    return merged
-
-
-def _merged_in_any_order(job: MergeJob, disk: Disk) -> Merged:
     merged = Merged()
     batches = _batches(job, merged)
-    with ExitStack() as stack:
+    with collector_at_rest(), steady_memory(), ExitStack() as stack:
         held, more = _held(batches, job.sides_in_memory)
         outputs = Outputs([job.out / output_name(index) for index in job.indexes], disk=disk)
         stack.callback(outputs.close)

@@ -1,4 +1,4 @@
-"""The outputs of a merge: lines as they come, and lines that come later into gaps left for them."""
+"""The outputs of a merge: decided lines as they come, undecided ones once all lines have been seen."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ class Outputs:
         self._files.append(OutputFile.replacing(self._paths[len(self._files)], disk=self._disk))
 
 
-class Gaps:
-    """Lines on their way to a sink; from the first gap on they wait on disk until gaps are filled."""
+class Undecided:
+    """Lines on their way to a sink; from the first undecided one on, all wait on disk."""
 
     def __init__(self, sink: Sink, *, scratch: Path, disk: Disk) -> None:
         self._sink = sink
@@ -74,18 +74,23 @@ class Gaps:
         self._disk = disk
         self._aside: IO[bytes] | None = None
         self._size = 0
-        self._gaps = array("q")
-        # A file ends between two gaps; how many come before it, and where.
+        self._places = array("q")
+        # How many undecided lines come before the end of a file, and where it is.
         self._ends: list[tuple[int, int]] = []
 
-    def add(self, octets: bytes | memoryview, gaps: NDArray[np.int64]) -> None:
-        """Take lines, and where between them others will come, as offsets that ascend."""
-        if self._aside is None and not len(gaps):
+    @property
+    def are_there(self) -> bool:
+        """Whether any line is undecided."""
+        return bool(self._places)
+
+    def add(self, octets: bytes | memoryview, places: NDArray[np.int64]) -> None:
+        """Take lines, each ended by LF; at the offsets *places*, ascending, undecided ones begin."""
+        if self._aside is None and not len(places):
             self._sink.write(octets)
             return
         with explained(self._scratch, "written to"):
             self._aside = self._aside or self._disk.temporary(self._scratch)
-            self._gaps.extend((gaps + self._size).tolist())
+            self._places.extend((places + self._size).tolist())
             for piece in pieces(octets):
                 self._aside.write(piece)
         self._size += len(octets)
@@ -95,43 +100,56 @@ class Gaps:
         if self._aside is None:
             self._sink.end_file()
         else:
-            self._ends.append((len(self._gaps), self._size))
+            self._ends.append((len(self._places), self._size))
 
-    def fill(self, lines: Iterator[bytes]) -> None:
-        """Hand all that waits on, with *lines*, without LF, in the gaps."""
+    def lines(self) -> Iterator[bytes]:
+        """Yield the undecided lines in order, without LF; may be called more than once."""
+        assert self._aside is not None
+        for place in self._places:
+            with explained(self._scratch, "read from"):
+                self._aside.seek(place)
+                line = self._aside.readline()
+            yield line[:-1]
+
+    def replace(self, lines: Iterator[bytes]) -> None:
+        """Hand on all that waits, with *lines* in place of the undecided ones."""
         if self._aside is None:
             return
-        with explained(self._scratch, "read from"), self._aside as aside:
-            aside.seek(0)
-            filled = at = 0
-            for count, end in self._ends:
-                at = self._fill_until(aside, at, end, self._gaps[filled:count], lines)
-                filled = count
-                self._sink.end_file()
-            self._fill_until(aside, at, self._size, self._gaps[filled:], lines)
-        self._aside = None
+        done = at = 0
+        for count, end in self._ends:
+            at = self._replace_until(self._aside, at, end, self._places[done:count], lines)
+            done = count
+            self._sink.end_file()
+        self._replace_until(self._aside, at, self._size, self._places[done:], lines)
+        self.close()
 
-    def _fill_until(
-        self, aside: IO[bytes], at: int, end: int, gaps: array[int], lines: Iterator[bytes]
+    def _replace_until(
+        self, aside: IO[bytes], at: int, end: int, places: array[int], lines: Iterator[bytes]
     ) -> int:
-        """Hand on what stands from *at* to *end*, with a line in each gap between; return *end*."""
+        """Hand on the lines from *at* to *end*, those at *places* replaced by *lines*; return *end*."""
         held: list[bytes] = []
         size = 0
-        for gap in gaps:
-            held += [aside.read(gap - at), next(lines), b"\n"]
-            size += gap - at + len(held[-2])
-            at = gap
+        for place in places:
+            line = next(lines)
+            with explained(self._scratch, "read from"):
+                aside.seek(at)
+                held += [aside.read(place - at), line, b"\n"]
+                at = place + len(aside.readline())
+            size += len(held[-3]) + len(line)
             if size >= _PIECE:
                 self._sink.write(b"".join(held))
                 held, size = [], 0
         self._sink.write(b"".join(held))
         while at < end:
-            piece = aside.read(min(_PIECE, end - at))
+            with explained(self._scratch, "read from"):
+                aside.seek(at)
+                piece = aside.read(min(_PIECE, end - at))
             self._sink.write(piece)
             at += len(piece)
         return end
 
     def close(self) -> None:
-        """Let go of what waits."""
+        """Discard what waits."""
         if self._aside is not None:
             discard(self._aside)
+        self._aside = None

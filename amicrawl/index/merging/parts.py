@@ -15,8 +15,7 @@ import pyarrow as pa
 
 from amicrawl.disk import discard, explained, pieces
 from amicrawl.index.lines.arrow_texts import Texts, numbers_from, octets_of, taken, texts_of
-from amicrawl.index.lines.spans import Octets, Spans
-from amicrawl.index.merging.hashing import hashes_of
+from amicrawl.index.lines.spans import WORD, Octets, Spans
 from amicrawl.index.merging.joining import Joining
 from amicrawl.index.merging.side_table import SECOND, SIDES, SideTable
 
@@ -40,6 +39,8 @@ _BATCHES = 256
 _CHUNK = 8_192
 """Lines that are put together at a time."""
 _SPACE, _LF = b" \n"
+_FACTOR, _SHIFT = np.uint64(0xFF51AFD7ED558CCD), np.uint64(58)
+"""A product with the factor has the hash in its highest bits, of which six are the part."""
 
 
 class Parts:
@@ -67,7 +68,7 @@ class Parts:
 
     def add_records(self, batch: pa.RecordBatch) -> None:
         """Deal out records of sidecars."""
-        parts = (hashes_of(Spans.of(batch["when"]).last(SECOND)) % np.uint64(PARTS)).astype(np.int64)
+        parts = _parts_of(Spans.of(batch["when"]).last(WORD))
         order = np.argsort(parts, kind="stable")
         sorted_ = batch.take(numbers_from(order))
         borders = np.searchsorted(parts[order], np.arange(PARTS + 1))
@@ -92,8 +93,7 @@ class Parts:
         # Where there are no two spaces there is no second: any part will do, as nothing belongs to it.
         stops = np.minimum(stops, ends - 1)
         stops = np.maximum(stops, starts)
-        hashes = hashes_of(Spans(Octets(octets), np.maximum(starts, stops - SECOND), stops))
-        parts = (hashes % np.uint64(PARTS)).astype(np.uint8)
+        parts = _parts_of(Spans(Octets(octets), np.maximum(starts, stops - WORD), stops))
         order = np.argsort(parts, kind="stable")
         sorted_, places = octets_of(taken(_lines(octets, ends), order))
         data = memoryview(sorted_.data)
@@ -215,6 +215,11 @@ def _blocks(file: IO[bytes]) -> Iterator[bytes]:
     file.seek(0)
     while block := file.read(_BLOCK):
         yield block + file.readline()
+
+
+def _parts_of(seconds: Spans) -> NDArray[np.uint8]:
+    """Return the part of each of *seconds*, the last eight digits of a timestamp."""
+    return ((seconds.words(0) * _FACTOR) >> _SHIFT).astype(np.uint8)
 
 
 def _for_arrow(file: IO[bytes]) -> Any:

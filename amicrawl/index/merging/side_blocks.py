@@ -175,7 +175,7 @@ def _columns_of(block: Block, alike: Alike, places: _Places) -> tuple[pa.RecordB
 
     columns: list[Texts] = [
         block.whens(rows).texts(),
-        nothing if places.record_id is None else bare_ids(block.texts(alike, places.record_id)).texts(),
+        bare_ids(texts(places.record_id)),
         nothing if places.filename is None else base_names_of(texts(places.filename)),
         texts(places.offset),
         _bare_digests(texts(places.digest)),

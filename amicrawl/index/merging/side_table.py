@@ -1,11 +1,13 @@
-"""Records of sidecars as columns: what ties each to a capture, and what it adds; and how they are found.
+"""Records of sidecars as columns: what ties each to a capture, what it adds, and how it is found.
 
-A record takes some 300 octets here, a third of what it takes as objects. Rows are found by hash
-(`hashing.py`), and compared. What this cannot tell for sure is not told: `join.py` knows all rules.
+A record takes some 800 bytes here, its indexes included. Where the rules of `join.py` need more than one
+record or line to decide, a match is marked as not certain.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,13 +18,11 @@ from amicrawl.index.lines.arrow_texts import (
     Texts,
     lengths_of,
     numbers_from,
+    octets_of,
     taken,
     texts_from,
     truths,
 )
-from amicrawl.index.lines.numerals import have_other_than_digits
-from amicrawl.index.lines.spans import WORD, Octets, Spans
-from amicrawl.index.merging.hashing import HashIndex, hashes_in_pieces, hashes_of
 from amicrawl.index.merging.sides import Side, Ties
 
 if TYPE_CHECKING:
@@ -39,12 +39,11 @@ _FIELDS: list[pa.Field[Any]] = [
     pa.field("ending", pa.string()),
 ]
 SIDES = pa.schema(_FIELDS)
-"""The fields of `Ties`, and what is put in before the brace that ends a line; maybe nothing."""
+"""The fields of `Ties`, and what is inserted before the brace that ends a line; may be empty."""
 _BEFORE = ", "
 SECOND = 14
-"""Octets of a second, with which every `when` ends."""
-_NO_HASHES = np.empty(0, np.uint64)
-_SPACE = ord(" ")
+"""Bytes of the timestamp with which every `when` ends."""
+_ORDINARY = r" [0-9]{14}$"
 
 
 def sides_as_rows(sides: Sequence[Side]) -> pa.RecordBatch:
@@ -64,151 +63,114 @@ def rows_as_sides(rows: pa.Table) -> Iterator[Side]:
 
 
 def ending_of(addition: str) -> str:
-    """Return what is put in behind the last value of a line for *addition*."""
+    """Return what is inserted behind the last value of a line for *addition*."""
     return f"{_BEFORE}{addition}" if addition else ""
 
 
-class Known(NamedTuple):
-    """What the records of sidecars are known by, besides key and second."""
-
-    ids: bool
-    """Whether there are identifiers of records."""
-    places: bool
-    """Whether there are files with offsets."""
-
-
-class Found(NamedTuple):
-    """What was found for each of some lines."""
+class Matches(NamedTuple):
+    """The record found for each of some lines."""
 
     sides: NDArray[np.int64]
     """The number of the record; -1 where there is none."""
-    is_sure: NDArray[np.bool_]
-    """Whether that is so by all rules; where not, they have to be asked."""
-    hashes: NDArray[np.uint64]
-    """Of what was sought."""
+    are_certain: NDArray[np.bool_]
+    """Whether the match, or its absence, is final; `join.py` decides the others."""
 
 
-class _Column:
-    """Texts of one column, by the numbers of rows."""
+class _Index:
+    """Rows by a string; of several with the same string, the last."""
 
-    def __init__(self, texts: Texts) -> None:
-        _, cuts, octets = texts.buffers()
-        self._cuts = np.frombuffer(cuts, np.int32)[texts.offset :]
-        self._octets = Octets(octets or b"")
+    def __init__(self, texts: Texts, rows: NDArray[np.int64]) -> None:
+        names = _strings(texts)
+        self._rows = dict(zip(names, rows.tolist(), strict=True))
+        repeats = len(self._rows) < len(names)
+        self._repeated = {name for name, n in Counter(names).items() if n > 1} if repeats else set()
 
-    def spans(self, rows: NDArray[np.int64]) -> Spans:
-        """Return where the texts of *rows* stand."""
-        starts, ends = self._cuts[rows], self._cuts[rows + 1]
-        return Spans(self._octets, starts.astype(np.int64), ends.astype(np.int64))
+    def find(self, texts: Texts) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Return the row of each of *texts*, -1 where there is none, and whether it is the only one."""
+        names = _strings(texts)
+        get = self._rows.get
+        rows = np.fromiter((get(name, -1) for name in names), np.int64, len(names))
+        if not self._repeated:
+            return rows, np.ones(len(names), np.bool_)
+        return rows, np.array([name not in self._repeated for name in names], np.bool_)
 
 
 class SideTable:
     """The records that lines are joined with."""
 
-    def __init__(self, batches: Iterable[pa.RecordBatch], *, known: Known | None = None) -> None:
-        """Have the rows of *batches*, whose columns are `SIDES`.
-
-        *known* tells of all records where these are some of them.
-        """
-        self.is_ordinary = True
-        """Whether all records have their second where it belongs."""
+    def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
+        """Hold the rows of *batches*, whose columns are `SIDES`."""
         arrays: list[list[Texts]] = [[] for _ in SIDES]
-        hashes: list[list[NDArray[np.uint64]]] = [[], []]
         for batch in batches:
             for column, array in zip(arrays, batch.columns, strict=True):
                 column.append(array)
-            # Batch by batch, what is hashed stays in the processor's cache.
-            for found, each in zip(hashes, _hashes(batch), strict=True):
-                found.append(each)
-            self.is_ordinary = self.is_ordinary and _are_ordinary(Spans.of(batch["when"]))
         columns: dict[str, Any] = {}
         for field, column in zip(SIDES, arrays, strict=True):
             columns[field.name] = pa.concat_arrays(column or [texts_from([])])
             column.clear()
-        self.rows = pa.Table.from_pydict(columns, schema=SIDES)
         self._columns = columns
+        self.rows = pa.Table.from_pydict(columns, schema=SIDES)
         self.used = np.zeros(self.rows.num_rows, np.uint8)
         """What lines got from each record: 1 by a strong tie, 2 by a weak one, 3 by both."""
+        self.is_ordinary = bool(truths(pc.match_substring_regex(columns["when"], _ORDINARY)).all())
+        """Whether the `when` of every record ends in a space and 14 digits."""
         names = ("record_id", "filename", "offset", "digest")
         has = {name: lengths_of(columns[name]) > 0 for name in names}
-        has_place = has["filename"] & has["offset"]
-        self.known = known or Known(bool(has["record_id"].any()), bool(has_place.any()))
-        """What lines may be joined by, besides key and second."""
         self._only_keys = not (has["record_id"] | has["filename"] | has["digest"]).any()
-        self.ties = [
-            np.concatenate([*found, _NO_HASHES])[which]
-            for found, which in zip(hashes, (has["record_id"], has_place), strict=True)
-        ]
-        """Hashes of identifiers, and of places, each with its second."""
-        self._by_id, self._by_place = (
-            HashIndex(ties, np.flatnonzero(which))
-            for ties, which in zip(self.ties, (has["record_id"], has_place), strict=True)
-        )
-        self._by_when: HashIndex | None = None
+        seconds = pc.utf8_slice_codeunits(columns["when"], -SECOND)
+        self._by_id = self._index(has["record_id"], "record_id", seconds)
+        self._by_place = self._index(has["filename"] & has["offset"], "filename", "offset", seconds)
+        self._by_when: _Index | None = None
 
     def __len__(self) -> int:
         return int(self.rows.num_rows)
 
+    @property
+    def has_ids(self) -> bool:
+        """Whether records are tied to captures by identifiers."""
+        return self._by_id is not None
+
+    @property
+    def has_places(self) -> bool:
+        """Whether records are tied to captures by file and offset."""
+        return self._by_place is not None
+
     def endings(self, sides: NDArray[np.int64]) -> Texts:
-        """Return what each of *sides* adds, as octets; null where there is none."""
+        """Return what each of *sides* adds, as bytes; null where there is none."""
         return taken(self._columns["ending"].view(pa.binary()), sides, missing=sides < 0)
 
-    def by_id(self, ids: Spans, *, seconds: Any, whens: Spans) -> Found:
-        """Find records by identifiers, which may be empty, and hashes of seconds."""
-        hashes = hashes_of(ids, seed=seconds)
-        sides, alone = self._by_id.find(hashes)
-        sides[ids.lengths == 0] = -1
-        sure = self._are("record_id", sides, ids)
-        self._doubt_twins(sure, sides, alone, whens)
-        return Found(sides, sure, hashes)
+    def by_id(self, ids: Texts, seconds: Texts, whens: Texts) -> Matches:
+        """Find records by identifiers, which may be empty, and timestamps."""
+        assert self._by_id is not None
+        sides, are_alone = self._by_id.find(_joined(ids, seconds))
+        return Matches(sides, are_alone | (sides < 0) | self._have(sides, "when", whens))
 
     def by_place(
-        self, filenames: Spans, offsets: Spans, ids: Spans | None, *, seconds: Any, whens: Spans
-    ) -> Found:
+        self, filenames: Texts, offsets: Texts, ids: Texts | None, seconds: Texts, whens: Texts
+    ) -> Matches:
         """Find records by files without directories and offsets; *ids* are those of the lines."""
-        hashes = hashes_of(offsets, seed=hashes_of(filenames, seed=seconds))
-        sides, alone = self._by_place.find(hashes)
-        sides[offsets.lengths == 0] = -1
-        sure = self._are("filename", sides, filenames) & self._are("offset", sides, offsets)
-        self._doubt_twins(sure, sides, alone, whens)
+        assert self._by_place is not None
+        sides, are_alone = self._by_place.find(_joined(filenames, offsets, seconds))
+        certain = are_alone | (sides < 0) | self._have(sides, "when", whens)
         if ids is not None:
-            # Whether other identifiers tell them apart is left to the rules.
-            there = np.flatnonzero(sides >= 0)
-            ids, theirs = ids.some(there), self._texts("record_id").spans(sides[there])
-            sure[there] &= (theirs.lengths == 0) | (ids.lengths == 0) | ids.equal(theirs)
-        return Found(sides, sure, hashes)
+            # Whether different identifiers separate the two is left to the rules.
+            certain &= (
+                (sides < 0)
+                | (lengths_of(ids) == 0)
+                | self._have(sides, "record_id", ids)
+                | self._have(sides, "record_id", texts_from([""] * len(sides)))
+            )
+        return Matches(sides, certain)
 
-    def by_when(self, whens: Spans) -> Found:
-        """Find records by key and second."""
+    def by_when(self, whens: Texts) -> Matches:
+        """Find records by key and timestamp."""
         if self._by_when is None:
-            rows = self._weak_rows()
-            theirs = Spans.of(self._columns["when"]).some(rows)
-            self._by_when = HashIndex(hashes_in_pieces(theirs), rows)
-        hashes = hashes_of(whens)
-        sides, alone = self._by_when.find(hashes)
-        sure = sides < 0
-        if self._only_keys:
-            sure |= alone & self._are("when", sides, whens)
-        return Found(sides, sure, hashes)
-
-    def _weak_rows(self) -> NDArray[np.int64]:
-        """Return the numbers of the records that key and second alone may tie to a line."""
-        return np.arange(len(self))
-
-    def _doubt_twins(
-        self,
-        sure: NDArray[np.bool_],
-        sides: NDArray[np.int64],
-        alone: NDArray[np.bool_],
-        whens: Spans,
-    ) -> None:
-        """Clear in *sure* the lines that several records belong to, the last of them of another key."""
-        twins = np.flatnonzero((sides >= 0) & ~alone)
-        if len(twins):
-            sure[twins] &= self._are("when", sides[twins], whens.some(twins))
+            self._by_when = _Index(self._columns["when"], np.arange(len(self)))
+        sides, are_alone = self._by_when.find(whens)
+        return Matches(sides, (sides < 0) | (are_alone & self._only_keys))
 
     def of_seconds(self, seconds: set[bytes] | None) -> tuple[pa.Table, NDArray[np.int64]]:
-        """Return the records of *seconds*, and their numbers; all of them where that is not sure."""
+        """Return the records of *seconds*, and their numbers; all of them where that is not known."""
         if seconds is None or not self.is_ordinary:
             return self.rows, np.arange(len(self))
         wanted = texts_from([second.decode("latin-1") for second in seconds])
@@ -216,40 +178,26 @@ class SideTable:
         numbers = np.flatnonzero(truths(pc.is_in(theirs, value_set=wanted)))
         return self.rows.take(numbers_from(numbers)), numbers
 
-    def _texts(self, name: str) -> _Column:
-        return _Column(self._columns[name])
+    def _index(self, have: NDArray[np.bool_], *columns: Any) -> _Index | None:
+        """Index the rows that *have* all of *columns*, arrays or names; None where there are none."""
+        rows = np.flatnonzero(have)
+        if not len(rows):
+            return None
+        arrays = [self._columns[each] if isinstance(each, str) else each for each in columns]
+        return _Index(_joined(*[taken(array, rows) for array in arrays]), rows)
 
-    def _are(self, name: str, sides: NDArray[np.int64], values: Spans) -> NDArray[np.bool_]:
-        """Tell where what *sides* have under *name* is what *values* hold; or where there is no side."""
-        are = sides < 0
-        there = np.flatnonzero(~are)
-        are[there] = self._texts(name).spans(sides[there]).equal(values.some(there))
-        return are
-
-
-def _hashes(batch: pa.RecordBatch) -> tuple[Any, Any]:
-    """Return hashes of identifiers and of places, each with its second."""
-    when, ids, files, offsets = (
-        Spans.of(batch[name]) for name in ("when", "record_id", "filename", "offset")
-    )
-    if not ids.most and not offsets.most:
-        return (np.zeros(len(when), np.uint64),) * 2
-    seconds = hashes_of(when.last(SECOND))
-    return (
-        hashes_of(ids, seed=seconds),
-        hashes_of(offsets, seed=hashes_of(files, seed=seconds)),
-    )
+    def _have(self, sides: NDArray[np.int64], name: str, values: Texts) -> NDArray[np.bool_]:
+        """Return for each of *sides*, -1 for none, whether its field *name* equals that of *values*."""
+        return truths(pc.equal(taken(self._columns[name], sides, missing=sides < 0), values))
 
 
-def _are_ordinary(whens: Spans) -> bool:
-    """Tell whether all of *whens* end in a space and 14 digits."""
-    if not len(whens):
-        return True
-    seconds = whens.last(SECOND)
-    if (whens.lengths <= SECOND).any():
-        return False
-    others = have_other_than_digits(seconds.words(0)) | have_other_than_digits(
-        seconds.words(SECOND - WORD)
-    )
-    spaces = whens.octets.view[seconds.starts - 1] == _SPACE
-    return bool(spaces.all() and not others.any())
+def _joined(*texts: Texts) -> Texts:
+    # A base name has no slash, and a timestamp is the last part.
+    return pc.binary_join_element_wise(*texts, "/")
+
+
+def _strings(texts: Texts) -> list[bytes]:
+    """Return *texts* as Python's bytes, in less time than `to_pylist` takes."""
+    octets, cuts = octets_of(texts)
+    data = octets[cuts[0] : cuts[-1]].tobytes()
+    return [data[start:end] for start, end in pairwise((cuts - cuts[0]).tolist())]
