@@ -62,9 +62,7 @@ def test_whole_numbers_are_read_as_python_reads_them(texts: list[str]) -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(st.binary(max_size=40), st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40))))
-def test_spans_are_read_wherever_they_are(
-    octets: bytes, places: list[tuple[int, int]]
-) -> None:
+def test_spans_are_read_wherever_they_are(octets: bytes, places: list[tuple[int, int]]) -> None:
     starts, ends = (
         np.array([min(len(octets), edge(each)) for each in places], np.int64) for edge in (min, max)
     )
