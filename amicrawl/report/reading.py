@@ -8,9 +8,6 @@ A file that is truncated is counted up to there, and named.
 
 from __future__ import annotations
 
-import bz2
-import io
-import sys
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -18,20 +15,18 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 import numpy as np
-from isal import isal_zlib
 
 from amicrawl.errors import DamagedFileError, InputError, UsageError
-from amicrawl.index.lines.line_reader import refuse_archive, refuse_collection
+from amicrawl.index.lines.line_reader import octet_blocks, refuse_collection
 from amicrawl.report.cdx_batches import Legends, cdx_lines
 from amicrawl.report.cdxj_batches import cdxj_lines
 from amicrawl.report.counting import counted
 from amicrawl.report.counts import CORRECTED, Counts
 from amicrawl.report.counts_json import counts_from_json
 from amicrawl.report.layout import layout_named
-from amicrawl.seed.packing import gunzipped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -46,11 +41,6 @@ STDIN = "-"
 
 _BLOCK = 2 * 1024**2
 _KEPT = 31 * 1024**2
-_PIECE = 1 << 16
-_LONGEST_LINE = 64 * 1024**2
-_INFLATION_ERROR: type[Exception] = isal_zlib.error  # type: ignore[assignment]  # by its stub, an instance
-_GZIP = b"\x1f\x8b"
-_BZIP2 = b"BZh"
 _PARQUET = b"PAR1"
 _AHEAD = 2
 _SNIFFED = 1 << 16
@@ -150,25 +140,12 @@ def _parts(path: Path, pool: ThreadPoolExecutor, *, rules: str, kind: str | None
 
         yield from _in_order(pool, (partial(_itself, lines) for lines in table_lines(path)), rules=rules)
         return
-    blocks = text_blocks(path)
+    blocks = octet_blocks(path, block_bytes=_BLOCK)
     first = next(blocks, b"")
-    if kind is None:
-        refuse_archive(path, first)
     if kind is None and first.lstrip()[:1] == b"{":
         yield _loaded(path, b"".join(chain([first], blocks)), rules=rules)
         return
     yield from _in_order(pool, _jobs(first, blocks, rules=rules, kind=kind), rules=rules)
-
-
-def text_blocks(path: Path) -> Iterator[bytes]:
-    """Yield blocks of whole lines of *path*, unpacked if it is packed; `-` is standard input.
-
-    InputError where it cannot be opened; DamagedFileError, after the last of them, where it breaks off.
-    """
-    with _explained(path):
-        stream = sys.stdin.buffer if str(path) == STDIN else path.open("rb")
-    with stream:
-        yield from _blocks(path, stream)
 
 
 def _jobs(
@@ -231,69 +208,6 @@ def _is_cdxj(first: bytes) -> bool:
     return False
 
 
-def _blocks(path: Path, stream: BinaryIO) -> Iterator[bytes]:
-    """Yield blocks of whole lines; DamagedFileError behind the last where the file breaks off."""
-    rest = b""
-    broken: DamagedFileError | None = None
-    chunks = _chunks(path, stream)
-    while True:
-        try:
-            chunk = next(chunks, b"")
-        except DamagedFileError as error:
-            broken, chunk = error, b""
-        if not chunk:
-            break
-        end = chunk.rfind(b"\n") + 1
-        if not end:
-            rest += chunk
-            if len(rest) > _LONGEST_LINE:
-                raise DamagedFileError(path, 0, f"a line of more than {_LONGEST_LINE:,} bytes: no index")
-            continue
-        yield b"".join((rest, memoryview(chunk)[:end]))
-        rest = chunk[end:]
-    if rest:
-        yield rest
-    if broken is not None:
-        raise broken
-
-
-def _chunks(path: Path, stream: BinaryIO) -> Iterator[bytes]:
-    """Yield *stream*, unpacked if it is packed; DamagedFileError behind the last good byte."""
-    read = 0
-    pieces: list[bytes] = []
-    size = 0
-    try:
-        for piece in _pieces(stream):
-            pieces.append(piece)
-            size += len(piece)
-            if size >= _BLOCK:
-                yield b"".join(pieces)
-                read += size
-                pieces, size = [], 0
-    except (EOFError, OSError, ValueError, _INFLATION_ERROR) as error:
-        if pieces:
-            yield b"".join(pieces)
-        reason = f"it breaks off here ({error}); what stands before is counted"
-        raise DamagedFileError(path, read + size, reason) from error
-    if pieces:
-        yield b"".join(pieces)
-
-
-def _pieces(stream: BinaryIO) -> Iterator[bytes]:
-    """Yield *stream* unpacked, piece by piece, so that a fault takes nothing that came before."""
-    block = stream.read(_PIECE)
-    if block.startswith(_GZIP):
-        yield from gunzipped(chain([block], iter(partial(stream.read, _PIECE), b"")))
-    elif block.startswith(_BZIP2):
-        unpacked = bz2.BZ2File(_Rejoined(block, stream))
-        while piece := unpacked.read1(_PIECE):
-            yield piece
-    else:
-        while block:
-            yield block
-            block = stream.read(_BLOCK)
-
-
 def _loaded(path: Path, text: bytes, *, rules: str) -> Counts:
     """Return the counts that a summary in JSON carries."""
     try:
@@ -314,26 +228,3 @@ def _explained(path: Path) -> Iterator[None]:
         raise InputError(
             f"{path} cannot be read: {error.strerror or error}. Check path and permissions."
         ) from error
-
-
-class _Rejoined(io.RawIOBase):
-    """A stream whose first bytes were read before, from the start again."""
-
-    def __init__(self, head: bytes, rest: BinaryIO) -> None:
-        self._head, self._rest = head, rest
-
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int = -1) -> bytes:
-        """Return some bytes, at most *size*; none at the end."""
-        if self._head:
-            taken, self._head = self._head[:size], self._head[size:]
-            return taken
-        return self._rest.read(size)
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # what Python calls it with
-        """Fill *buffer* as far as there is something."""
-        block = self.read(len(buffer))
-        buffer[: len(block)] = block
-        return len(block)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from amicrawl.errors import DamagedFileError, InputError
-from amicrawl.report.reading import text_blocks
+from amicrawl.index.lines.line_reader import octet_blocks
 from amicrawl.report.years import Years, count_years, format_of
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def read_years(
 def _line_lists(path: str) -> Iterator[tuple[str, list[str]]]:
     """Yield the lines of *path* block by block, each time with the first line of the file."""
     first = ""
-    for block in text_blocks(Path(path)):
+    for block in octet_blocks(Path(path)):
         lines = block.decode("utf-8", "replace").split("\n")
         first = first or lines[0]
         yield first, lines

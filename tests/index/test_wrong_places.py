@@ -69,8 +69,8 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("summary - -", 2, "- is standard input, which can be read once. Name it once."),
         ("summary cdxj --overlap - --overlap -", 2, "- is standard input"),
         ("wacz latin\udce9.warc.gz -o x.wacz", 2, "the name is not UTF-8. Give it another one."),
-        ("summary cdxj --quick", 3, "--quick is for index tables, and cdxj/x.cdxj is none."),
-        ("summary - --quick", 3, "--quick is for index tables, and - is none."),
+        ("summary cdxj --quick", 3, "--quick is for index tables, and cdxj/x.cdxj is not one."),
+        ("summary - --quick", 3, "--quick is for index tables, and - is not one."),
         (
             "index x.warc.gz --dir-root gone",
             2,

@@ -1,4 +1,4 @@
-"""Files of lines, packed with gzip or not, read in blocks of whole lines. Reads only.
+"""Files of lines, packed with gzip or bzip2 or not, read in blocks of whole lines. Reads only.
 
 For readers that take millions of lines: a block is one list, made in one step. Several gzip members
 behind each other, as ZipNum has them, are one text. A file that breaks off or cannot be unpacked gives
@@ -7,8 +7,11 @@ what could be read, then DamagedFileError; memory stays bounded whatever the byt
 
 from __future__ import annotations
 
+import bz2
+import sys
 from contextlib import contextmanager
 from io import BufferedReader
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from isal import igzip, isal_zlib
@@ -16,18 +19,19 @@ from isal import igzip, isal_zlib
 from amicrawl.errors import DamagedFileError, InputError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Iterator, Sequence
 
 BLOCK_BYTES = 4 << 20
 """Bytes that are unpacked at a time, about."""
+STDIN = Path("-")
+"""Standard input, where a command allows it."""
 LONGEST_LINE = 64 << 20
 """Bytes after which what has no end is taken for no line."""
 
 _PIECE = 1 << 16
 # The stubs take IsalError for a value.
-_BROKEN = cast("tuple[type[Exception], ...]", (EOFError, isal_zlib.IsalError, igzip.BadGzipFile))
-_GZIP = b"\x1f\x8b"
+_BROKEN = cast("tuple[type[Exception], ...]", (EOFError, OSError, isal_zlib.IsalError))
+_GZIP, _BZIP2 = b"\x1f\x8b", b"BZh"
 _ARCHIVES = (b"WARC/", b"filedesc:")
 _SUFFIXES = (".cdxj", ".cdxj.gz")
 
@@ -44,15 +48,21 @@ def line_blocks(path: Path, *, block_bytes: int = BLOCK_BYTES) -> Iterator[list[
         yield lines
 
 
-def octet_blocks(path: Path, *, block_bytes: int = BLOCK_BYTES) -> Iterator[bytes]:
+def octet_blocks(
+    path: Path, *, block_bytes: int = BLOCK_BYTES, on_read: Callable[[int], None] = lambda _: None
+) -> Iterator[bytes]:
     """Yield the lines of *path* as octets, some whole lines at a time, each ended by LF.
 
-    A last line that has no LF is given one. Errors as `line_blocks`.
+    A last line that has no LF is given one. *on_read* receives how many bytes of the file, packed as it
+    is, each step read. The path `-` is standard input. Errors as `line_blocks`.
     """
-    with _opened(path) as stream:
+    with _opened(path) as (file, stream):
         rest: list[bytes] = []
-        is_first = True
+        is_first, read = True, 0
         for block in _blocks(stream, path, block_bytes):
+            if path != STDIN:
+                on_read(file.tell() - read)
+                read = file.tell()
             if is_first:
                 refuse_archive(path, block)
                 is_first = False
@@ -127,9 +137,12 @@ def _blocks(stream: BufferedReader, path: Path, size: int) -> Iterator[bytes]:
             while sum(map(len, pieces)) < size and (piece := stream.read1(piece_bytes)):
                 pieces.append(piece)
         except _BROKEN as error:
-            fault = DamagedFileError(path, stream.tell(), f"it cannot be unpacked any further ({error})")
-        except OSError as error:
-            fault = InputError(f"{path} cannot be read: {error.strerror or error}.")
+            # bz2 says with an OSError of its own that bytes do not unpack.
+            if isinstance(error, OSError) and error.errno is not None:
+                fault = InputError(f"{path} cannot be read: {error.strerror or error}.")
+            else:
+                reason = f"it cannot be unpacked any further ({error}); what came before is read"
+                fault = DamagedFileError(path, stream.tell(), reason)
         if pieces:
             yield b"".join(pieces)
         if fault:
@@ -139,16 +152,21 @@ def _blocks(stream: BufferedReader, path: Path, size: int) -> Iterator[bytes]:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[BufferedReader]:
+def _opened(path: Path) -> Iterator[tuple[BufferedReader, Any]]:
+    """Open *path*: the file as it is, and what it holds when unpacked."""
     try:
-        stream = path.open("rb")
+        stream = cast("BufferedReader", sys.stdin.buffer) if path == STDIN else path.open("rb")
     except OSError as error:
         raise InputError(
             f"{path} cannot be read: {error.strerror or error}. Check path and permissions."
         ) from error
     with stream:
-        if stream.peek(2)[:2] != _GZIP:
-            yield stream
-            return
-        with cast("Any", igzip).IGzipFile(fileobj=stream) as unpacked:
-            yield unpacked
+        head = stream.peek(len(_BZIP2))
+        if head.startswith(_GZIP):
+            with cast("Any", igzip).IGzipFile(fileobj=stream) as unpacked:
+                yield stream, unpacked
+        elif head.startswith(_BZIP2):
+            with bz2.BZ2File(stream) as unpacked:
+                yield stream, unpacked
+        else:
+            yield stream, stream
