@@ -84,9 +84,10 @@ docs: environment-dev ## Build the documentation as a site in build/site, and ch
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
 .PHONY: screenshots
-screenshots: environment-dev ## Draw the pages of the dashboard into docs/screenshots
+screenshots: environment-dev ## Draw the pages of the dashboard and a crawl on a terminal into docs/screenshots
 	@.ci/system-packages chromium redis-server
 	PYTHONPATH=tests $(BIN)/python tests/dashboard/screenshots.py docs/screenshots
+	PYTHONPATH=tests $(BIN)/python tests/terminal_picture.py docs/screenshots/crawl.svg
 
 .PHONY: crash-test
 crash-test: environment-dev ## Kill a crawl at random moments and check that nothing is lost [ROUNDS=200]
