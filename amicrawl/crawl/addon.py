@@ -144,9 +144,9 @@ class ArchiveAddon(RunHolder):
         if self.run.obeys:
             _place(settings, "DOWNLOADER_MIDDLEWARES", "amicrawl.crawl.robots.RobotsMiddleware", 100)
         if getattr(self._crawler.spider, "follows_links", False):
-            from amicrawl.crawl.selecting import make_following  # noqa: PLC0415  # see `_place`
+            from amicrawl.crawl.following import make_following  # noqa: PLC0415  # see `_place`
 
-            self.run.following = make_following(self.run, self._crawler.spider)
+            self.run.following = make_following(config, self._crawler.spider, key_of=self.run.key_of)
 
     def _make_run(self, config: CrawlConfig, settings: BaseSettings) -> Run:
         spider = self._crawler.spider or self._crawler.spidercls

@@ -4,34 +4,40 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from amicrawl.errors import UsageError
 from amicrawl.urls import without_userinfo
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 _TRUE = frozenset({"1", "true", "yes", "on"})
 _FALSE = frozenset({"0", "false", "no", "off", ""})
 _LAST_HOUR = 0xFFFF_FFFF
 _MOST_PROCESSES = 128
+_LARGEST_BATCH = 5_000
+DEFAULT_KEY = "%(name)s:start_urls"
+"""scrapy-redis's key of a queue; the name of the spider is filled in."""
+_NUMBER = re.compile(r"[0-9]{1,7}")
+_CONSUMER = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 JOB_ARGUMENT = "_job"
 """The argument in which scrapyd names the job; a spider that has it gets a directory for it."""
 # Given by scrapyd to every job; named so that it is not taken for a slip of the pen.
 _FROM_SCRAPYD = frozenset({JOB_ARGUMENT, "_version"})
 
 
-@dataclass(frozen=True, slots=True)
-class SeedArguments:
-    """The arguments of the spider `seeds`."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrawlArguments:
+    """What the spiders `seeds` and `site` both take."""
 
-    file: str
-    """The seed list: a path, `-` for standard input, or an http(s) address of a sitemap."""
     format: str | None = None
-    """`lines`, `jsonl`, `parquet` or `sitemap`; inferred where not given."""
+    """The format of the list: `lines`, `jsonl`, `parquet` or `sitemap`; inferred where not given."""
+    share: str | None = None
+    """The shared crawl of which this is a partition: its worker gives it, and sends seeds in batches."""
     out: str | None = None
     """Directory for the output."""
     run_id: str | None = None
@@ -40,45 +46,14 @@ class SeedArguments:
     """Which part of the hosts is fetched, from 0."""
     shards: int = 1
     """Into how many parts the hosts are divided."""
-    share: str | None = None
-    """The shared crawl of which this is a partition: its worker gives it, and seeds come by letter."""
     processes: str = "1"
     """How many processes crawl, each some of the hosts: a number, or `auto` for one a core."""
     fresh: bool = False
     """Whether a directory that holds a frontier is refused instead of resumed."""
     rebuild: bool = False
     """Whether a frontier that cannot be opened is made anew from what was archived."""
-    strict: bool = False
-    """Whether a line that cannot be used makes the exit code 7."""
     config: str | None = None
     """The crawl file that the others were taken from, where they were."""
-
-    @classmethod
-    def parse(cls, given: Mapping[str, object]) -> Self:
-        """Check *given*. Raises UsageError, naming the nearest known argument for an unknown one."""
-        values = {name: str(value) for name, value in given.items() if name not in _FROM_SCRAPYD}
-        _refuse_unknown(values, list(cls.__dataclass_fields__), spider="seeds")
-        _refuse_userinfo(values)
-        if not values.get("file") and not values.get("share"):
-            raise UsageError(
-                "The spider `seeds` needs a seed list: give it one with -a file=seeds.jsonl "
-                "(or -a file=- for standard input)."
-            )
-        shard, shards = _shard(values)
-        return cls(
-            file=values.get("file", ""),
-            share=values.get("share") or None,
-            format=values.get("format") or None,
-            out=values.get("out") or None,
-            run_id=values.get("run_id") or None,
-            shard=shard,
-            shards=shards,
-            processes=_processes(values, shards=shards),
-            fresh=_switch(values, "fresh"),
-            rebuild=_switch(values, "rebuild"),
-            strict=_switch(values, "strict"),
-            config=values.get("config") or None,
-        )
 
     @property
     def count(self) -> int:
@@ -86,45 +61,46 @@ class SeedArguments:
         return process_count(self.processes)
 
 
-@dataclass(frozen=True, slots=True)
-class SiteArguments:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeedArguments(CrawlArguments):
+    """The arguments of the spider `seeds`."""
+
+    file: str
+    """The seed list: a path, `-` for standard input, or an http(s) address of a sitemap."""
+    strict: bool = False
+    """Whether a line that cannot be used makes the exit code 7."""
+
+    @classmethod
+    def parse(cls, given: Mapping[str, object]) -> Self:
+        """Check *given*. Raises UsageError, naming the nearest known argument for an unknown one."""
+        values = _known(given, cls.__dataclass_fields__, spider="seeds")
+        _refuse_userinfo(values)
+        if not values.get("file") and not values.get("share"):
+            raise UsageError(
+                "The spider `seeds` needs a seed list: give it one with -a file=seeds.jsonl "
+                "(or -a file=- for standard input)."
+            )
+        return cls(file=values.get("file", ""), strict=_switch(values, "strict"), **_common(values))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteArguments(CrawlArguments):
     """The arguments of the spider `site`."""
 
     url: tuple[str, ...] = ()
     """Start URLs, space-separated."""
     file: str | None = None
     """A list of further start URLs: a path, or `-` for standard input."""
-    format: str | None = None
-    """The format of that list; inferred where not given."""
-    share: str | None = None
-    """The shared crawl of which this is a partition: its worker gives it; start URLs come by letter."""
     depth: str = "inf"
     """`inf`: all of the site; `shallow`: the start pages and what they need to be shown."""
-    out: str | None = None
-    """Directory for the output."""
-    run_id: str | None = None
-    """Sub-directory of `out` for this run."""
-    shard: int = 0
-    """Which part of the hosts is fetched, from 0."""
-    shards: int = 1
-    """Into how many parts the hosts are divided."""
-    processes: str = "1"
-    """How many processes crawl, each some of the hosts: a number, or `auto` for one a core."""
-    fresh: bool = False
-    """Whether a directory that holds a frontier is refused instead of resumed."""
-    rebuild: bool = False
-    """Whether a frontier that cannot be opened is made anew from what was archived."""
-    config: str | None = None
-    """The crawl file that the others were taken from, where they were."""
 
     @classmethod
     def parse(cls, given: Mapping[str, object]) -> Self:
         """Check *given*. Raises UsageError, naming the nearest known argument for an unknown one."""
-        values = {name: str(value) for name, value in given.items() if name not in _FROM_SCRAPYD}
-        _refuse_unknown(values, list(cls.__dataclass_fields__), spider="site")
+        values = _known(given, cls.__dataclass_fields__, spider="site")
         _refuse_userinfo(values)
-        url = tuple(values.get("url", "").split())
-        if not url and not values.get("file") and not values.get("share"):
+        url, file = tuple(values.get("url", "").split()), values.get("file") or None
+        if not url and not file and not values.get("share"):
             raise UsageError(
                 "The spider `site` needs a place to start: give it one with -a url=https://example.org/ "
                 "(or several in a list, -a file=starts.txt)."
@@ -135,27 +111,7 @@ class SiteArguments:
                 f"Argument depth={depth!r} is neither inf (the whole site) nor shallow (the start pages "
                 "alone). For a number of links use AMICRAWL_MAX_HOPS."
             )
-        shard, shards = _shard(values)
-        return cls(
-            url=url,
-            file=values.get("file") or None,
-            format=values.get("format") or None,
-            share=values.get("share") or None,
-            depth=depth,
-            out=values.get("out") or None,
-            run_id=values.get("run_id") or None,
-            shard=shard,
-            shards=shards,
-            processes=_processes(values, shards=shards),
-            fresh=_switch(values, "fresh"),
-            rebuild=_switch(values, "rebuild"),
-            config=values.get("config") or None,
-        )
-
-    @property
-    def count(self) -> int:
-        """The number of processes."""
-        return process_count(self.processes)
+        return cls(url=url, file=file, depth=depth, **_common(values))
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +128,7 @@ class RecrawlArguments:
     @classmethod
     def parse(cls, given: Mapping[str, object]) -> Self:
         """Check *given*. Raises UsageError, naming the nearest known argument for an unknown one."""
-        values = {name: str(value) for name, value in given.items() if name not in _FROM_SCRAPYD}
-        _refuse_unknown(values, list(cls.__dataclass_fields__), spider="recrawl")
+        values = _known(given, cls.__dataclass_fields__, spider="recrawl")
         if not values.get("dir"):
             raise UsageError(
                 "The spider `recrawl` needs the directory of an earlier crawl: give it, -a dir=ami-out."
@@ -181,6 +136,51 @@ class RecrawlArguments:
         return cls(
             dir=values["dir"],
             before=_hour(values.get("before", "")),
+            config=values.get("config") or None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class QueueArguments:
+    """The arguments of the spider `queue`."""
+
+    redis_key: str
+    """The list, set, sorted set or stream that holds the seeds."""
+    idle: float | None = None
+    """Seconds without anything to do after which the crawl ends; None: it stays."""
+    batch: int = 1000
+    """Seeds that are taken and not fetched, at most; 5000 are possible."""
+    consumer: str = ""
+    """By which name seeds are taken; empty for that of the directory."""
+    takeover: int = 300
+    """Seconds of silence after which another crawl's seeds are taken over."""
+    out: str | None = None
+    """Directory for the output."""
+    run_id: str | None = None
+    """Sub-directory of `out` for this run."""
+    config: str | None = None
+    """The crawl file that settings were taken from, where they were."""
+
+    @classmethod
+    def parse(cls, given: Mapping[str, object], *, name: str, default_key: str = "") -> Self:
+        """Check *given* for the spider *name*. Raises UsageError, naming what cannot be followed."""
+        values = _known(given, cls.__dataclass_fields__, spider=name)
+        key = (values.get("redis_key") or default_key or DEFAULT_KEY).replace("%(name)s", name)
+        if not key.isprintable() or len(key) > 500:
+            raise UsageError(f"Argument redis_key={key[:60]!r} is not the name of a key in Redis.")
+        consumer = values.get("consumer", "")
+        if consumer and not _CONSUMER.fullmatch(consumer):
+            raise UsageError(
+                f"Argument consumer={consumer!r} has others than letters, digits, `.`, `_`, `-`."
+            )
+        return cls(
+            redis_key=key,
+            idle=float(_number(values, "idle", 0)) if values.get("idle") else None,
+            batch=min(max(_number(values, "batch", 1000), 1), _LARGEST_BATCH),
+            consumer=consumer,
+            takeover=max(_number(values, "takeover", 300), 1),
+            out=values.get("out") or None,
+            run_id=values.get("run_id") or None,
             config=values.get("config") or None,
         )
 
@@ -206,12 +206,30 @@ def _hour(text: str) -> int:
     return hour
 
 
-def _refuse_unknown(values: Mapping[str, str], known: list[str], *, spider: str) -> None:
+def _known(given: Mapping[str, object], fields: Iterable[str], *, spider: str) -> dict[str, str]:
+    """Return *given* without what scrapyd adds; raises UsageError for what is not among *fields*."""
+    values = {name: str(value) for name, value in given.items() if name not in _FROM_SCRAPYD}
+    known = sorted(fields, key=CrawlArguments.__dataclass_fields__.__contains__)  # its own first
     for name in values:
         if name not in known:
             nearest = difflib.get_close_matches(name, known, n=1)
             hint = f"Did you mean {nearest[0]}?" if nearest else f"Known are {', '.join(known)}."
             raise UsageError(f"Unknown argument {name} for the spider `{spider}`. {hint}")
+    return values
+
+
+def _common(values: Mapping[str, str]) -> dict[str, Any]:
+    """Return what *values* say of the fields of `CrawlArguments`."""
+    shard, shards = _shard(values)
+    texts = ("format", "share", "out", "run_id", "config")
+    return {
+        **{name: values.get(name) or None for name in texts},
+        "shard": shard,
+        "shards": shards,
+        "processes": _processes(values, shards=shards),
+        "fresh": _switch(values, "fresh"),
+        "rebuild": _switch(values, "rebuild"),
+    }
 
 
 def _refuse_userinfo(values: Mapping[str, str]) -> None:
@@ -255,8 +273,8 @@ def _processes(values: Mapping[str, str], *, shards: int) -> str:
 
 def _number(values: Mapping[str, str], name: str, default: int) -> int:
     text = values.get(name, str(default))
-    if not text.isascii() or not text.isdigit():
-        raise UsageError(f"Argument {name}={text!r} is not a whole number: give 0 or more.")
+    if not _NUMBER.fullmatch(text):
+        raise UsageError(f"Argument {name}={text[:60]!r} is not a whole number: give 0 or more.")
     return int(text)
 
 

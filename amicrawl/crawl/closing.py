@@ -2,56 +2,42 @@
 
 from __future__ import annotations
 
-import asyncio
 import signal
 import threading
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING
 
 from scrapy import signals
-from scrapy.utils.reactor import is_reactor_installed
 
 from amicrawl.crawl import internals
-from amicrawl.crawl.run import Run, run_of
+from amicrawl.crawl.extension import CrawlExtension, before_shutdown
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
+    from amicrawl.crawl.run import Run
+
 _LOOK_EVERY = 0.25
 
 
-class Closing:
+class Closing(CrawlExtension):
     """Watches for the end, bounds the drain, and leaves whole files in every case."""
 
     def __init__(self, crawler: Crawler, run: Run) -> None:
-        self._crawler = crawler
-        self._run = run
-        self._timer: asyncio.TimerHandle | None = None
+        super().__init__(crawler, run)
         self._stopping_since: float | None = None
         self._ended = False
-        crawler.signals.connect(self._opened, signals.spider_opened)
-        crawler.signals.connect(self._closed, signals.spider_closed)
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Build it for *crawler*."""
-        return cls(crawler, run_of(crawler))
+        crawler.signals.connect(self._spider_closed, signals.spider_closed)
 
     def _opened(self) -> None:
-        # Scrapy's second signal stops the reactor without closing the spider. This is the last place
-        # that is reached then; after an ordinary end it finds everything done.
-        if is_reactor_installed():
-            from twisted.internet import reactor  # noqa: PLC0415  # importing it earlier would install one
-
-            cast("Any", reactor).addSystemEventTrigger("before", "shutdown", self._seal_at_once)
+        before_shutdown(self._seal_at_once)
         for reason in self._run.paused:
             # The engine could not be paused before it was there.
             self._run.pause(reason)
         _heed_hangup()
-        self._watch()
+        self._repeat(self._watch, every=_LOOK_EVERY)
 
     def _watch(self) -> None:
         """Look whether the crawl was asked to stop (Scrapy sends no signal for it), or must."""
-        self._timer = asyncio.get_running_loop().call_later(_LOOK_EVERY, self._watch)
         if self._run.recorder.fault is not None and not self._run.stopping:
             self._run.end("output_failed")
         elif not self._run.spec.is_guest and self._is_closing():
@@ -68,9 +54,7 @@ class Closing:
         elif now - self._stopping_since > self._run.config.drain_time:
             self._run.abort()
 
-    def _closed(self, reason: str) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+    def _spider_closed(self, reason: str) -> None:
         self._end(reason)
 
     def _seal_at_once(self) -> None:

@@ -14,8 +14,6 @@ from scrapy import Request, signals
 from scrapy.utils.misc import load_object
 
 from amicrawl.config import Direct
-from amicrawl.crawl.answering import bare_response
-from amicrawl.crawl.asking import RowRequests, default_fields
 from amicrawl.crawl.crawl_spec import reads_responses
 from amicrawl.crawl.decision import DONE, NO_TURN, Course
 from amicrawl.crawl.downloader import ArchiveDownloader
@@ -24,8 +22,10 @@ from amicrawl.crawl.links import RedirectLinks
 from amicrawl.crawl.pipelines import CapturePipeline
 from amicrawl.crawl.politeness import PolitenessMiddleware
 from amicrawl.crawl.redirects import AsFoundRedirectMiddleware
+from amicrawl.crawl.responses import bare_response
 from amicrawl.crawl.robots import RobotsMiddleware
 from amicrawl.crawl.signalling import Signaller
+from amicrawl.crawl.wire_requests import RowRequests, default_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -13,12 +13,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from amicrawl.crawl.carried import CHAIN, GROWTH, PRIMARY, REQUISITE, SITEMAP
 from amicrawl.crawl.findings import REDIRECTS
 from amicrawl.discovery import Kind, Limits, extract, is_read, set_names
 from amicrawl.discovery.coding import decoded
+from amicrawl.discovery.configured import has_scope, make_selection
 from amicrawl.frontier import Offer, Source
 from amicrawl.frontier.revisits import fingerprint_of
 from amicrawl.frontier.soft404 import Soft404Detector
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from amicrawl.capture import Capture
+    from amicrawl.config import CrawlConfig
     from amicrawl.discovery import Link, Selection
     from amicrawl.frontier import DurableFrontier, LivePartition
     from amicrawl.record import CaptureItem
@@ -398,3 +400,22 @@ def _text(capture: Capture, name: bytes) -> str:
 def _is_packed_sitemap(url: str, content_type: str) -> bool:
     media_type = content_type.partition(";")[0].strip().lower()
     return media_type in _GZIP and url.partition("?")[0].endswith(".xml.gz")
+
+
+def make_following(
+    config: CrawlConfig, spider: Any, *, key_of: Callable[[str], UrlKey | Refused]
+) -> Following:
+    """Return what the crawl of *spider*, which has `starts` and a `depth`, takes of its pages.
+
+    Raises UsageError as `make_selection` does.
+    """
+    starts = [seed.url for seed in spider.starts]
+    return Following(
+        make_selection(config, starts, depth=spider.depth),
+        key_of=key_of,
+        starts=starts,
+        depth=spider.depth,
+        widens=not has_scope(config),
+        max_urls=config.max_urls,
+        max_host_urls=config.max_host_urls,
+    )

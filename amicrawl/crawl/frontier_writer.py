@@ -6,14 +6,11 @@ cheap and happens many times a second; forcing is slow and happens on a thread.
 
 from __future__ import annotations
 
-import asyncio
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Self
-
-from scrapy import signals
+from typing import TYPE_CHECKING
 
 from amicrawl.config import Durability
-from amicrawl.crawl.run import Run, run_of
+from amicrawl.crawl.extension import CrawlExtension
 from amicrawl.errors import AmicrawlError
 
 if TYPE_CHECKING:
@@ -21,36 +18,29 @@ if TYPE_CHECKING:
 
     from scrapy.crawler import Crawler
 
+    from amicrawl.crawl.run import Run
+
 _WRITE_EVERY = 0.05
 _NOTE_EVERY = 1.0
 _FORCE_EVERY = {Durability.NONE: float("inf"), Durability.NORMAL: 1.0, Durability.FULL: 0.0}
 
 
-class FrontierWriter:
+class FrontierWriter(CrawlExtension):
     """Writes the journal of the frontier, and a snapshot when the journal has grown long."""
 
     def __init__(self, crawler: Crawler, run: Run) -> None:
-        self._run = run
-        self._timer: asyncio.TimerHandle | None = None
+        super().__init__(crawler, run)
         self._thread = ThreadPoolExecutor(1, "amicrawl-journal")
         self._forcing: Future[None] | None = None
         self._force_every = _FORCE_EVERY[run.config.durability]
         self._forced_at = run.clock()
         self._noted, self._noted_at = 0, run.clock()
         """The number of rows of the index that the frontier noted last, and when."""
-        crawler.signals.connect(self._opened, signals.spider_opened)
-        crawler.signals.connect(self._closed, signals.spider_closed)
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Build it for *crawler*."""
-        return cls(crawler, run_of(crawler))
 
     def _opened(self) -> None:
-        self._tick()
+        self._repeat(self._write, every=_WRITE_EVERY)
 
-    def _tick(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(_WRITE_EVERY, self._tick)
+    def _write(self) -> None:
         if not self._run.has_frontier or self._run.recorder.fault is not None:
             return
         if not self._run.may_write():
@@ -80,6 +70,5 @@ class FrontierWriter:
             frontier.snapshot()
 
     def _closed(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+        self._stop_timer()
         self._thread.shutdown(wait=True)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from scrapy.crawler import Crawler
 
-    from amicrawl.crawl.queue_arguments import QueueArguments
+    from amicrawl.crawl.arguments import QueueArguments
     from amicrawl.jobs.seedqueue import Taken
     from amicrawl.record import CaptureItem
     from amicrawl.urls import UrlKey

@@ -6,14 +6,12 @@ to leave room for that.
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
-from scrapy import signals
 from scrapy.exceptions import NotConfigured
 
-from amicrawl.crawl.run import Run, run_of
+from amicrawl.crawl.extension import CrawlExtension
 from amicrawl.crawl.watching.stopping import free_bytes
 from amicrawl.politeness.disk_guard import DiskGuard
 
@@ -21,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from scrapy.crawler import Crawler
+
+    from amicrawl.crawl.run import Run
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ REASON = "disk"
 _LOOK_EVERY = 1.0
 
 
-class DiskRoom:
+class DiskRoom(CrawlExtension):
     """Pauses the run below `AMICRAWL_PAUSE_FREE` free bytes; not there where that is 0."""
 
     def __init__(
@@ -42,18 +42,9 @@ class DiskRoom:
         """
         if not run.config.pause_free:
             raise NotConfigured
-        self._stats = crawler.stats
-        self._run = run
+        super().__init__(crawler, run)
         self._free = free
         self._guard = DiskGuard(run.config.pause_free)
-        self._timer: asyncio.TimerHandle | None = None
-        crawler.signals.connect(self._opened, signals.spider_opened)
-        crawler.signals.connect(self._closed, signals.spider_closed)
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Build it for *crawler*."""
-        return cls(crawler, run_of(crawler))
 
     def look(self) -> None:
         """Measure, and pause or resume accordingly."""
@@ -71,16 +62,8 @@ class DiskRoom:
             self._run.config.directory,
             self._run.config.pause_free,
         )
-        self._stats.inc_value("amicrawl/disk/pauses")
+        self._crawler.stats.inc_value("amicrawl/disk/pauses")
         self._run.pause(REASON)
 
     def _opened(self) -> None:
-        self._tick()
-
-    def _tick(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(_LOOK_EVERY, self._tick)
-        self.look()
-
-    def _closed(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+        self._repeat(self.look, every=_LOOK_EVERY)

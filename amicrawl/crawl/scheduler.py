@@ -20,8 +20,8 @@ from amicrawl.crawl.carried import META_JSON
 from amicrawl.crawl.decision import Ticket
 from amicrawl.crawl.direct import Announcements, direct_visit, obstacle
 from amicrawl.crawl.dispatcher import Dispatcher
-from amicrawl.crawl.holding import request_of, words_of
 from amicrawl.crawl.parking import Parking
+from amicrawl.crawl.requests import request_of, words_of
 from amicrawl.crawl.run import Run, run_of
 from amicrawl.crawl.ticket import NOTHING_MORE, TICKET, ticket_of
 from amicrawl.frontier import Offer, Source

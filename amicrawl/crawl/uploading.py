@@ -12,12 +12,11 @@ import asyncio
 import logging
 import threading
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING
 
-from scrapy import signals
 from scrapy.exceptions import NotConfigured
 
-from amicrawl.crawl.run import Run, run_of
+from amicrawl.crawl.extension import CrawlExtension, before_shutdown
 from amicrawl.crawl.uploader import Uploader
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, UsageError
@@ -27,6 +26,7 @@ from amicrawl.record.upload import Uploads
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
+    from amicrawl.crawl.run import Run
     from amicrawl.record import SealedFile
 
 logger = logging.getLogger(__name__)
@@ -35,14 +35,20 @@ _LAST_WAIT = 10.0
 """Seconds that a second signal waits for the block that is under way."""
 
 
-class Uploading:
+class Uploading(CrawlExtension):
     """Ties an `Uploader` to the beginning and the end of a crawl."""
 
     def __init__(self, crawler: Crawler, run: Run) -> None:
-        """Look at the bucket. Raises UsageError and OutputError where it cannot be used."""
+        """Look at the bucket. Raises NotConfigured, and UsageError or OutputError for a bad one."""
         config = run.config
-        self._crawler = crawler
-        self._run = run
+        if not config.bucket:
+            if config.remove_uploaded:
+                raise UsageError(
+                    "AMICRAWL_REMOVE_UPLOADED is set, and there is no AMICRAWL_BUCKET to upload to. Set "
+                    "it, or leave the other away."
+                )
+            raise NotConfigured
+        super().__init__(crawler, run)
         self._stop = threading.Event()
         bucket = open_bucket(config.bucket, disk=Disk())
         self._uploads = Uploads(
@@ -57,26 +63,9 @@ class Uploading:
         self._uploads.publish()
         self._uploader = Uploader(self._uploads, stop=self._stop)
         run.on_sealed.append(self._sealed)
-        crawler.signals.connect(self._opened, signals.spider_opened)
-        crawler.signals.connect(self._closed, signals.spider_closed)
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Build it for *crawler*, where a bucket is set."""
-        run = run_of(crawler)
-        if not run.config.bucket:
-            if run.config.remove_uploaded:
-                raise UsageError(
-                    "AMICRAWL_REMOVE_UPLOADED is set, and there is no AMICRAWL_BUCKET to upload to. Set "
-                    "it, or leave the other away."
-                )
-            raise NotConfigured
-        return cls(crawler, run)
 
     def _opened(self) -> None:
-        from twisted.internet import reactor  # noqa: PLC0415  # importing it earlier would install one
-
-        cast("Any", reactor).addSystemEventTrigger("before", "shutdown", self._give_up)
+        before_shutdown(self._give_up)
         for file in self._uploads.warc_files():
             self._uploader.add(file, settled=True)
         self._uploader.start()

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from scrapy import Spider
 
+from amicrawl.crawl.arguments import QueueArguments
 from amicrawl.crawl.configured import configured
-from amicrawl.crawl.queue_arguments import QueueArguments
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class QueueSpider(Spider):
-    """Fetches seeds from Redis. Arguments: `amicrawl.crawl.queue_arguments.QueueArguments`."""
+    """Fetches seeds from Redis. Arguments: `amicrawl.crawl.arguments.QueueArguments`."""
 
     name = "queue"
 

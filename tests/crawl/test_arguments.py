@@ -31,7 +31,7 @@ def test_arguments_that_scrapyd_adds_are_accepted() -> None:
     ("given", "words"),
     [
         ({"file": "s", "fromat": "lines"}, ["fromat", "Did you mean format?"]),
-        ({"file": "s", "zzz": "1"}, ["zzz", "Known are file, format"]),
+        ({"file": "s", "zzz": "1"}, ["zzz", "Known are file, strict, format"]),
         ({}, ["needs a seed list", "-a file="]),
         ({"file": "s", "shard": "x"}, ["shard", "'x'", "whole number"]),
         ({"file": "s", "shard": "4", "shards": "4"}, ["shard=4", "shards=4", "the last of 4 is 3"]),

@@ -25,8 +25,9 @@ from amicrawl.crawl.carried import META_JSON
 from amicrawl.crawl.findings import final_url
 from amicrawl.crawl.guest.names import guest_resolver
 from amicrawl.crawl.guest.receiving import Receipt
-from amicrawl.crawl.guest.responses import failure_of, headers_of, response_of
+from amicrawl.crawl.guest.responses import failure_of, response_of
 from amicrawl.crawl.guest.tls import policy_of, say_how, tls_settings_of
+from amicrawl.crawl.responses import headers_of
 from amicrawl.crawl.run import run_of
 from amicrawl.crawl.wiring import make_guest_wire
 from amicrawl.errors import AmicrawlError

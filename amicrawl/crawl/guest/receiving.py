@@ -13,7 +13,7 @@ from scrapy import signals
 from scrapy.exceptions import DownloadCancelledError, StopDownload
 from twisted.python.failure import Failure
 
-from amicrawl.crawl.guest.responses import headers_of
+from amicrawl.crawl.responses import headers_of
 from amicrawl.crawl.signalling import Signaller
 
 if TYPE_CHECKING:

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 
 from scrapy.exceptions import (
-    CannotResolveHostError,
     DownloadCancelledError,
-    DownloadConnectionRefusedError,
     DownloadFailedError,
     DownloadTimeoutError,
     ResponseDataLossError,
     UnsupportedURLSchemeError,
 )
-from scrapy.http import Headers, Response
-from scrapy.responsetypes import responsetypes
 
 from amicrawl.capture import Failure, Truncation
+from amicrawl.crawl.responses import EXCEPTIONS, make_response
 
 if TYPE_CHECKING:
+    from scrapy.http import Headers, Response
+
     from amicrawl.capture import Capture
 
-_EXCEPTIONS: dict[Failure, type[Exception]] = {
-    Failure.NAME_NOT_FOUND: CannotResolveHostError,
-    Failure.NAME_LOOKUP_FAILED: CannotResolveHostError,
-    Failure.CONNECTION_REFUSED: DownloadConnectionRefusedError,
-    Failure.CONNECT_TIMEOUT: DownloadTimeoutError,
-    Failure.RESPONSE_TIMEOUT: DownloadTimeoutError,
+_EXCEPTIONS = EXCEPTIONS | {
+    Failure.ADDRESS_REFUSED: DownloadFailedError,
     Failure.UNFETCHABLE_URL: UnsupportedURLSchemeError,
 }
 _CUT: dict[Truncation | None, type[Exception]] = {
@@ -47,25 +41,14 @@ def failure_of(capture: Capture) -> Exception | None:
     return None if cut is None else cut(f"{capture.url}: the response was cut ({capture.truncated})")
 
 
-def headers_of(fields: list[tuple[bytes, bytes]]) -> Headers:
-    """Return *fields* as Scrapy's headers, without the transfer coding, which the body has no more."""
-    headers = Headers()
-    for name, value in fields:
-        headers.appendlist(name, value)
-    headers.pop(b"Transfer-Encoding", None)
-    return headers
-
-
 def response_of(capture: Capture, *, headers: Headers, body: bytes, flags: list[str]) -> Response:
     """Return the response that *capture* is, with *body*, whose content coding is as sent."""
-    kind = responsetypes.from_args(headers=headers, url=capture.url, body=body)
-    return kind(
+    return make_response(
+        capture,
         url=capture.url,
-        status=capture.status,
         headers=headers,
         body=body,
         flags=flags,
-        ip_address=ip_address(capture.ip_address) if capture.ip_address else None,
         protocol=capture.protocol.upper() if capture.protocol else None,
         certificate=_certificate_of(capture),
     )

@@ -22,15 +22,15 @@ import json
 import logging
 import socket
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from scrapy import signals
 from scrapy.exceptions import DontCloseSpider
 
 from amicrawl.config import PREFIX, CrawlConfig
+from amicrawl.crawl.extension import CrawlExtension
 from amicrawl.crawl.processes.allowance import Allowance
 from amicrawl.crawl.processes.specification import LARGEST_MESSAGE, specification
-from amicrawl.crawl.run import Run, run_of
 from amicrawl.crawl.sharing.incoming import take_links
 from amicrawl.crawl.sharing.outgoing import Outgoing
 from amicrawl.errors import AmicrawlError
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
     from amicrawl.crawl.arguments import SeedArguments, SiteArguments
-    from amicrawl.crawl.processes.specification import Specification
+    from amicrawl.crawl.run import Run
     from amicrawl.jobs.sharing.outbox import Parcel
 
     Arguments = TypeVar("Arguments", SeedArguments, SiteArguments)
@@ -86,13 +86,12 @@ def as_child(arguments: Arguments, settings: BaseSettings) -> Arguments:
     )
 
 
-class Process:
+class Process(CrawlExtension):
     """Keeps one process of a crawl in touch with its parent. Placed by the add-on."""
 
-    def __init__(self, crawler: Crawler, run: Run, given: Specification) -> None:
-        self._crawler = crawler
-        self._run = run
-        self._given = given
+    def __init__(self, crawler: Crawler, run: Run) -> None:
+        super().__init__(crawler, run)
+        self._given = given = specification()
         self._outbox: Outbox | None = None
         self._outgoing = Outgoing(run, lambda: self._box)
         self._under_way: dict[int, Parcel] = {}
@@ -102,7 +101,6 @@ class Process:
         self._taking: set[asyncio.Task[None]] = set()
         self._writer: asyncio.StreamWriter | None = None
         self._reading: asyncio.Task[None] | None = None
-        self._timer: asyncio.TimerHandle | None = None
         self._ending = False
         run.spec = replace(
             run.spec,
@@ -114,14 +112,7 @@ class Process:
             run.lease_output(allowed, disk=run.disk, status_disk=run.status_disk)
         if given.settles:
             run.pause(BY_PARENT)
-        crawler.signals.connect(self._opened, signals.spider_opened)
         crawler.signals.connect(self._idle, signals.spider_idle)
-        crawler.signals.connect(self._closed, signals.spider_closed)
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Build it for *crawler*."""
-        return cls(crawler, run_of(crawler), specification())
 
     @property
     def _box(self) -> Outbox:
@@ -137,7 +128,7 @@ class Process:
         parent = socket.socket(fileno=self._given.socket)
         reader, self._writer = await asyncio.open_connection(sock=parent, limit=LARGEST_MESSAGE)
         self._reading = asyncio.ensure_future(self._read(reader))
-        self._tick()
+        self._repeat(self._exchange, every=_EVERY)
 
     async def _read(self, reader: asyncio.StreamReader) -> None:
         try:
@@ -178,10 +169,6 @@ class Process:
             logger.warning("A link of another process is left out: %s", why)
         self._kept.append([letter["from"], letter["id"]])
         self._run.wake()
-
-    def _tick(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(_EVERY, self._tick)
-        self._exchange()
 
     def _exchange(self) -> None:
         """Say how things stand, acknowledge what is in the journal, and send what the outbox has."""
@@ -246,8 +233,7 @@ class Process:
             raise DontCloseSpider
 
     async def _closed(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+        self._stop_timer()
         if self._reading is not None:
             self._reading.cancel()
         if self._run.recorder.fault is None and self._outbox is not None:

@@ -12,13 +12,12 @@ import logging
 import signal
 import threading
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any
 
 import orjson
-from scrapy import signals
 
+from amicrawl.crawl.extension import CrawlExtension, before_shutdown
 from amicrawl.crawl.feeding import on_a_thread
-from amicrawl.crawl.run import Run, run_of
 from amicrawl.crawl.watching.steering import STATUS, Steering
 from amicrawl.disk import OutputFile
 from amicrawl.errors import OutputError
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
 
     from scrapy.crawler import Crawler
 
+    from amicrawl.crawl.run import Run
     from amicrawl.disk import Disk
 
 logger = logging.getLogger(__name__)
@@ -40,33 +40,21 @@ _SOON = 0.05
 _LAYOUT = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
 
 
-class Control:
+class Control(CrawlExtension):
     """Has a `Steering` look at its files, and listens for signals, as long as the crawl runs."""
 
     def __init__(self, crawler: Crawler, run: Run) -> None:
-        self._crawler = crawler
-        self._run = run
+        super().__init__(crawler, run)
         self._steering = Steering(run, disk=run.status_disk)
         self._status = StatusFile(self._steering.directory / STATUS, disk=run.status_disk)
-        self._timer: asyncio.TimerHandle | None = None
         self._writing: asyncio.Future[None] | None = None
         self._told: dict[str, Any] = {}
         self._ran = False
         self._before: dict[int, Any] = {}
         """What the signals did before this crawl listened for them."""
-        crawler.signals.connect(self._opened, signals.spider_opened)
-        crawler.signals.connect(self._closed, signals.spider_closed)
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Build it for *crawler*."""
-        return cls(crawler, run_of(crawler))
 
     def _opened(self) -> None:
-        # As in `Closing`, whose trigger was added first: a second signal closes no spider.
-        from twisted.internet import reactor  # noqa: PLC0415  # importing it earlier would install one
-
-        cast("Any", reactor).addSystemEventTrigger("before", "shutdown", self._end)
+        before_shutdown(self._end)
         self._listen()
         try:
             self._steering.directory.mkdir(exist_ok=True)
@@ -112,8 +100,7 @@ class Control:
         """Stop looking and listening, and leave the last status behind; once."""
         if self._timer is None:
             return
-        self._timer.cancel()
-        self._timer = None
+        self._stop_timer()
         for number, before in self._before.items():
             asyncio.get_event_loop().remove_signal_handler(number)
             # By default they end the process, and the last files may still be under way.

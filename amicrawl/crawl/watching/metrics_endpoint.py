@@ -13,17 +13,19 @@ import contextlib
 import logging
 import socket
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from scrapy import signals
 from scrapy.exceptions import NotConfigured
 
-from amicrawl.crawl.run import Run, run_of
+from amicrawl.crawl.extension import CrawlExtension
 from amicrawl.crawl.watching.metrics import CrawlMetrics
 from amicrawl.errors import UsageError
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
+
+    from amicrawl.crawl.run import Run
 
 logger = logging.getLogger(__name__)
 
@@ -33,15 +35,14 @@ _TIME_LIMIT = 5.0
 _MOST_CONNECTIONS = 16
 
 
-class MetricsEndpoint:
+class MetricsEndpoint(CrawlExtension):
     """Serves the numbers of one crawl; not there where `AMICRAWL_METRICS` is empty."""
 
     def __init__(self, crawler: Crawler, run: Run) -> None:
         """Take the address; raises UsageError where it cannot be had, before anything was fetched."""
         if not run.config.metrics:
             raise NotConfigured
-        self._crawler = crawler
-        self._run = run
+        super().__init__(crawler, run)
         self._metrics = CrawlMetrics(run, in_flight=lambda: len(crawler.engine.downloader.active))
         self._socket = _bound(*parsed_address(run.config.metrics))
         self._server: asyncio.Server | None = None
@@ -51,13 +52,7 @@ class MetricsEndpoint:
         self._is_loopback = _is_loopback(host)
         run.metrics_url = f"http://{f'[{host}]' if ':' in host else host}:{port}/metrics"
         run.on_count.append(self._metrics.count)
-        crawler.signals.connect(self._opened, signals.spider_opened)
         crawler.signals.connect(self._stopped, signals.engine_stopped)
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Build it for *crawler*."""
-        return cls(crawler, run_of(crawler))
 
     async def _opened(self) -> None:
         logger.info("Metrics are served at %s", self._run.metrics_url)

@@ -11,12 +11,13 @@ import logging
 import sys
 from collections import Counter
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Self, TextIO, cast
+from typing import TYPE_CHECKING, Self, TextIO
 
 from scrapy import signals
 from scrapy.exceptions import NotConfigured
 
 from amicrawl.config import LogFormat
+from amicrawl.crawl.extension import before_shutdown
 from amicrawl.crawl.run import Run, run_of
 from amicrawl.crawl.watching.busy_hosts import BusyHosts
 from amicrawl.crawl.watching.screen import (
@@ -46,12 +47,6 @@ _LONG = 2.0
 """Seconds of waiting for hosts from which on a report has them."""
 
 
-def _before_shutdown(act: Callable[[], None]) -> None:
-    from twisted.internet import reactor  # noqa: PLC0415  # importing it earlier would install one
-
-    cast("Any", reactor).addSystemEventTrigger("before", "shutdown", act)
-
-
 class Progress:
     """Writes to *stream* how the crawl goes."""
 
@@ -61,7 +56,7 @@ class Progress:
         run: Run,
         *,
         stream: TextIO,
-        at_shutdown: Callable[[Callable[[], None]], None] = _before_shutdown,
+        at_shutdown: Callable[[Callable[[], None]], None] = before_shutdown,
     ) -> None:
         """*at_shutdown* registers what runs before the process ends, also where no spider closes."""
         self._crawler = crawler

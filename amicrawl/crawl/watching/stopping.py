@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import shutil
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
-from scrapy import signals
 from scrapy.exceptions import NotConfigured
 
-from amicrawl.crawl.run import Run, run_of
+from amicrawl.crawl.extension import CrawlExtension
 from amicrawl.crawl.watching.stops import clock_or_disk_reached, count_reached
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
+    from amicrawl.crawl.run import Run
     from amicrawl.record import CaptureItem
 
 logger = logging.getLogger(__name__)
@@ -23,7 +22,7 @@ logger = logging.getLogger(__name__)
 _LOOK_EVERY = 0.25
 
 
-class StopConditions:
+class StopConditions(CrawlExtension):
     """Ends the crawl when a limit that was set is reached; not there where none is."""
 
     def __init__(self, crawler: Crawler, run: Run) -> None:
@@ -33,28 +32,19 @@ class StopConditions:
         self._timed = bool(config.stop_time or config.stop_free)
         if not counted and not self._timed:
             raise NotConfigured
-        self._run = run
-        self._timer: asyncio.TimerHandle | None = None
+        super().__init__(crawler, run)
         self._started = run.clock()
         self._reached = False
         if counted:
             # At once and not four times a second: of a quick crawl that would be hundreds of pages more.
             run.on_count.append(self._counted)
-        crawler.signals.connect(self._opened, signals.spider_opened)
-        crawler.signals.connect(self._closed, signals.spider_closed)
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Build it for *crawler*."""
-        return cls(crawler, run_of(crawler))
 
     def _opened(self) -> None:
         self._started = self._run.clock()
         if self._timed:
-            self._look()
+            self._repeat(self._look, every=_LOOK_EVERY)
 
     def _look(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(_LOOK_EVERY, self._look)
         run = self._run
         elapsed = run.clock() - self._started
         self._end(clock_or_disk_reached(run.config, elapsed=elapsed, free=free_bytes(run)))
@@ -67,10 +57,6 @@ class StopConditions:
             self._reached = True
             logger.info("A limit that was set ends the crawl: %s", reason)
             self._run.end(reason)
-
-    def _closed(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
 
 
 def free_bytes(run: Run) -> int | None:

@@ -13,13 +13,13 @@ import uuid
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING
 
 from scrapy import signals
 from scrapy.exceptions import NotConfigured
 
+from amicrawl.crawl.extension import CrawlExtension, before_shutdown
 from amicrawl.crawl.feeding import on_a_thread
-from amicrawl.crawl.run import Run, run_of
 from amicrawl.crawl.watching.notices import PATIENCE, Receiver, deliver, notice, receiver
 from amicrawl.crawlfile.secrets import resolve
 from amicrawl.errors import InputError
@@ -27,13 +27,15 @@ from amicrawl.errors import InputError
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
+    from amicrawl.crawl.run import Run
+
 logger = logging.getLogger(__name__)
 
 _IN_A_HURRY = 2.0
 """Seconds that a second signal leaves for that."""
 
 
-class Webhooks:
+class Webhooks(CrawlExtension):
     """Sends the notice of one crawl to every webhook at once; not there where none is named."""
 
     def __init__(self, crawler: Crawler, run: Run) -> None:
@@ -42,7 +44,7 @@ class Webhooks:
         if not config.webhooks:
             raise NotConfigured
         base = Path.cwd()
-        self._run = run
+        super().__init__(crawler, run)
         self._receivers = [
             receiver(resolve(url, base=base) if url.startswith(("env:", "file:")) else url)
             for url in config.webhooks
@@ -53,21 +55,11 @@ class Webhooks:
         self._started = datetime.now(UTC)
         self._told = False
         self._engine_started = False
-        crawler.signals.connect(self._opened, signals.spider_opened)
         crawler.signals.connect(self._started_up, signals.engine_started)
-        crawler.signals.connect(self._closed, signals.spider_closed)
         crawler.signals.connect(self._tell, signals.engine_stopped)
 
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Build it for *crawler*."""
-        return cls(crawler, run_of(crawler))
-
     def _opened(self) -> None:
-        # As in `Closing`, whose trigger was added first: a second signal closes no spider.
-        from twisted.internet import reactor  # noqa: PLC0415  # importing it earlier would install one
-
-        cast("Any", reactor).addSystemEventTrigger("before", "shutdown", self._tell_at_once)
+        before_shutdown(self._tell_at_once)
 
     def _started_up(self) -> None:
         self._engine_started = True

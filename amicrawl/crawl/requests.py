@@ -1,4 +1,4 @@
-"""Holding: which requests a row of the frontier keeps, and the request that is made of one.
+"""Scrapy's requests and rows of the frontier: which requests a row can hold, and the request of a row.
 
 A row keeps a GET that is no more than its URL: what reads the answer is the spider's `parse`, if
 anything does, and what `meta` says is of redirects and depth. A request that brings more (another

@@ -10,7 +10,7 @@ from scrapy import FormRequest, Request, Spider
 
 from amicrawl.crawl.carried import META_JSON
 from amicrawl.crawl.decision import Ticket
-from amicrawl.crawl.holding import request_of, words_of
+from amicrawl.crawl.requests import request_of, words_of
 from amicrawl.crawl.ticket import TICKET
 from amicrawl.frontier import Dispatch, Offer, Source
 from amicrawl.seed import Seed

@@ -1,4 +1,4 @@
-"""What goes over the wire: for a Scrapy request, and for a row that needs none."""
+"""What goes over the wire for a Scrapy request, and for a row that is visited without one."""
 
 from __future__ import annotations
 

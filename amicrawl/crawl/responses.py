@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ipaddress import ip_address
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scrapy.exceptions import (
     CannotResolveHostError,
@@ -18,11 +18,13 @@ from scrapy.responsetypes import responsetypes
 from amicrawl.capture import Failure, Truncation
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from scrapy import Request
 
     from amicrawl.capture import Capture
 
-_EXCEPTIONS: dict[Failure, type[Exception]] = {
+EXCEPTIONS: dict[Failure, type[Exception]] = {
     Failure.NAME_NOT_FOUND: CannotResolveHostError,
     Failure.NAME_LOOKUP_FAILED: CannotResolveHostError,
     Failure.CONNECTION_REFUSED: DownloadConnectionRefusedError,
@@ -31,11 +33,12 @@ _EXCEPTIONS: dict[Failure, type[Exception]] = {
     Failure.ADDRESS_REFUSED: IgnoreRequest,
     Failure.UNFETCHABLE_URL: IgnoreRequest,
 }
+"""What Scrapy calls a failure; any other is a DownloadFailedError."""
 
 
 def failure_of(capture: Capture) -> Exception:
     """Return Scrapy's exception for a *capture* without a response."""
-    kind = _EXCEPTIONS.get(capture.failure or Failure.OTHER, DownloadFailedError)
+    kind = EXCEPTIONS.get(capture.failure or Failure.OTHER, DownloadFailedError)
     return kind(f"{capture.failure}: {capture.failure_detail}")
 
 
@@ -50,20 +53,38 @@ def response_of(request: Request, capture: Capture, *, max_size: int) -> Respons
     The body is cut at *max_size* bytes (0: not at all). Flags tell of it: `dataloss`, `partial`.
     """
     body, flags = _body_up_to(max_size, capture)
-    headers = Headers()
-    for name, value in capture.fields:
-        headers.appendlist(name, value)
-    # The transfer coding is gone from the body; a header that still names it would mislead.
-    headers.pop(b"Transfer-Encoding", None)
-    kind = responsetypes.from_args(headers=headers, url=request.url, body=body)
-    return kind(
+    return make_response(
+        capture,
         url=request.url,
+        headers=headers_of(capture.fields),
+        body=body,
+        flags=flags,
+        protocol=capture.protocol,
+    )
+
+
+def headers_of(fields: Iterable[tuple[bytes, bytes]]) -> Headers:
+    """Return *fields* as Scrapy's headers, without the transfer coding, which the body has no more."""
+    headers = Headers()
+    for name, value in fields:
+        headers.appendlist(name, value)
+    headers.pop(b"Transfer-Encoding", None)
+    return headers
+
+
+def make_response(
+    capture: Capture, *, url: str, headers: Headers, body: bytes, flags: list[str], **more: Any
+) -> Response:
+    """Return the response of the type that *headers* and *body* suggest; *more* is for its class."""
+    kind = responsetypes.from_args(headers=headers, url=url, body=body)
+    return kind(
+        url=url,
         status=capture.status,
         headers=headers,
         body=body,
         flags=flags,
         ip_address=ip_address(capture.ip_address) if capture.ip_address else None,
-        protocol=capture.protocol,
+        **more,
     )
 
 
