@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from amicrawl.crawl.carried import CHAIN
@@ -29,22 +30,16 @@ class OtherPartitions(Protocol):
         """Do the same where no event loop can be waited for."""
 
 
+@dataclass(frozen=True, eq=False)
 class SiteLinks:
     """The links of pages, as far as *following* takes them."""
 
-    def __init__(
-        self,
-        following: Following,
-        frontier: DurableFrontier,
-        *,
-        ours: Callable[[int], bool],
-        elsewhere: OtherPartitions | None,
-    ) -> None:
-        """*ours* tells which host keys belong to this partition; *elsewhere* takes the other offers."""
-        self._following = following
-        self._frontier = frontier
-        self._ours = ours
-        self._elsewhere = elsewhere
+    following: Following
+    frontier: DurableFrontier
+    ours: Callable[[int], bool]
+    """Tells which host keys belong to this partition."""
+    elsewhere: OtherPartitions | None
+    """Takes the other offers."""
 
     async def read(self, item: CaptureItem, offer: Offer) -> list[Offer]:
         """Return what the capture of the row *offer* leads to.
@@ -52,51 +47,40 @@ class SiteLinks:
         What belongs to other partitions is on disk by then: a page that is done has given what it leads
         to. Raises OutputError where that fails.
         """
-        offers = await self._following.read(item, offer)
-        elsewhere = self._elsewhere if offers else None
+        offers = await self.following.read(item, offer)
+        elsewhere = self.elsewhere if offers else None
         return offers if elsewhere is None else await elsewhere.keep(offers)
 
     def hand_over(self, offers: Sequence[Offer]) -> None:
         """Offer what a page leads to, within the limits of the crawl."""
-        self._following.hand_over(self._frontier, list(offers), ours=self._ours)
+        self.following.hand_over(self.frontier, list(offers), ours=self.ours)
 
 
+@dataclass(frozen=True, eq=False)
 class RedirectLinks:
     """The targets of redirects, each asked for as the server wrote it; nothing else of a page."""
 
-    def __init__(
-        self,
-        frontier: DurableFrontier,
-        *,
-        key_of: Callable[[str], UrlKey | Refused],
-        ours: Callable[[int], bool],
-        count: Callable[[str], None],
-        most: int,
-        priority: int,
-        elsewhere: OtherPartitions | None,
-    ) -> None:
-        """Follow *most* redirects in a row, each *priority* ahead of what led to it.
-
-        *count* is given the name of a statistic; *elsewhere* takes the targets of other partitions.
-        """
-        self._elsewhere = elsewhere
-        self._frontier = frontier
-        self._key_of = key_of
-        self._ours = ours
-        self._count = count
-        self._most = most
-        self._priority = priority
+    frontier: DurableFrontier
+    key_of: Callable[[str], UrlKey | Refused]
+    ours: Callable[[int], bool]
+    count: Callable[[str], None]
+    """Called with the name of a statistic."""
+    most: int
+    """Redirects in a row that are followed."""
+    priority: int
+    """How far a target is ahead of what led to it."""
+    elsewhere: OtherPartitions | None
 
     async def read(self, item: CaptureItem, offer: Offer) -> list[Offer]:
         """Return the offer of the target, if the row *offer* is redirected to what can be fetched."""
-        key = self._key_of(item.final_url) if item.capture.status in REDIRECTS else None
+        key = self.key_of(item.final_url) if item.capture.status in REDIRECTS else None
         if key is None or isinstance(key, Refused):
             # `javascript:`, `file:`, no host: the row that names such a target is all there is to say.
             return []
         hops = (offer.extra or {}).get(CHAIN, 0)
         chain = hops + 1 if isinstance(hops, int) else 1
-        if chain > self._most:
-            self._count("amicrawl/redirects/chain_too_long")
+        if chain > self.most:
+            self.count("amicrawl/redirects/chain_too_long")
             return []
         # What the producer knows of a seed belongs to every hop that it leads to; its digest does not.
         seed = Seed(item.final_url, meta_json=offer.seed.meta_json)
@@ -104,19 +88,19 @@ class RedirectLinks:
             seed=seed,
             key=key,
             source=Source.REDIRECT,
-            priority=int(offer.priority) + self._priority,
+            priority=int(offer.priority) + self.priority,
             hops=chain,
             extra={CHAIN: chain},
         )
-        elsewhere = self._elsewhere
+        elsewhere = self.elsewhere
         return [target] if elsewhere is None else await elsewhere.keep([target])
 
     def hand_over(self, offers: Sequence[Offer]) -> None:
         """Offer the target."""
         for offer in offers:
-            if not self._ours(offer.key.host):
-                self._count("amicrawl/redirects/other_shard")
-            elif self._frontier.offer(offer):
-                self._count("amicrawl/frontier/enqueued")
+            if not self.ours(offer.key.host):
+                self.count("amicrawl/redirects/other_shard")
+            elif self.frontier.offer(offer):
+                self.count("amicrawl/frontier/enqueued")
             else:
-                self._count("amicrawl/frontier/known")
+                self.count("amicrawl/frontier/known")

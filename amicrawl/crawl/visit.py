@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from amicrawl.capture import Failure
@@ -81,47 +82,31 @@ class Underway:
             task.cancel()
 
 
+@dataclass(frozen=True, eq=False)
 class Visit:
     """Visits URLs, any number at a time; it keeps nothing of them."""
 
-    def __init__(
-        self,
-        frontier: DurableFrontier,
-        pacing: Pacing,
-        wire: Exchanger,
-        *,
-        keep: Callable[[CaptureItem], Awaitable[None]],
-        keep_unasked: Callable[[Seed, Failure, str], Awaitable[None]],
-        fail: Callable[[AmicrawlError], None],
-        breaker: HostBreaker,
-        limit: InflightLimit,
-        underway: Underway,
-        clock: Callable[[], float],
-        rules: Sequence[Rule] = (),
-        request_of: Callable[[Dispatch], WireRequest | Refused] | None = None,
-        refusal_of: Callable[[Dispatch], str] = lambda _: "",
-        links: Links | None = None,
-    ) -> None:
-        """*keep* stores a capture and its row, *keep_unasked* the row of a URL that was not asked for.
-
-        *fail* is given what makes the crawl fail. *rules*, *request_of* (what goes over the wire for a
-        row) and *refusal_of* (why the crawl does not take a row any more) are for rows that are visited
-        whole. *links* is None where what pages lead to is not taken here.
-        """
-        self._frontier = frontier
-        self._pacing = pacing
-        self._wire = wire
-        self._keep = keep
-        self._keep_unasked = keep_unasked
-        self._fail = fail
-        self._breaker = breaker
-        self._limit = limit
-        self._underway = underway
-        self._clock = clock
-        self._rules = rules
-        self._request_of = request_of
-        self._refusal_of = refusal_of
-        self._links = links
+    frontier: DurableFrontier
+    pacing: Pacing
+    wire: Exchanger
+    keep: Callable[[CaptureItem], Awaitable[None]]
+    """Stores a capture and its row."""
+    keep_unasked: Callable[[Seed, Failure, str], Awaitable[None]]
+    """Stores the row of a URL that was not asked for."""
+    fail: Callable[[AmicrawlError], None]
+    """Called with what makes the crawl fail."""
+    breaker: HostBreaker
+    limit: InflightLimit
+    underway: Underway
+    clock: Callable[[], float]
+    rules: Sequence[Rule] = ()
+    """For rows that are visited whole, as are the next two."""
+    request_of: Callable[[Dispatch], WireRequest | Refused] | None = None
+    """Returns what goes over the wire for a row."""
+    refusal_of: Callable[[Dispatch], str] = lambda _: ""
+    """Returns why the crawl does not take a row any more."""
+    links: Links | None = None
+    """None where what pages lead to is not taken here."""
 
     async def visit(self, ticket: Ticket) -> Decision:
         """Visit the URL of *ticket*, and return what becomes of it.
@@ -144,10 +129,10 @@ class Visit:
         try:
             decision = await self._admit(ticket, dispatch)
             if decision is None:
-                assert self._request_of is not None
-                decision = await self._fetch(ticket, self._request_of(dispatch))
+                assert self.request_of is not None
+                decision = await self._fetch(ticket, self.request_of(dispatch))
         except AmicrawlError as fault:
-            self._fail(fault)
+            self.fail(fault)
             return OUTPUT_FAILED
         except Exception as error:
             logger.exception("A URL could not be visited: %s", ascii(dispatch.offer.seed.url))
@@ -162,15 +147,15 @@ class Visit:
         if dispatch.skip:
             reason = "the host had not answered before and was given up"
             return Decision(Course.GIVEN_UP, reason, Failure.HOST_SKIPPED)
-        if reason := self._refusal_of(dispatch):
+        if reason := self.refusal_of(dispatch):
             # No server is asked: the next row of the host need not wait on its account.
-            self._pacing.withdraw(ticket)
+            self.pacing.withdraw(ticket)
             return Decision(Course.NOT_OURS, reason, Failure.REFUSED_BY_CRAWL)
         url = dispatch.offer.seed.url
-        if not self._pacing.admit(ticket, url, self._clock()):
+        if not self.pacing.admit(ticket, url, self.clock()):
             return NO_TURN
         words = dispatch.offer.extra or _NO_WORDS
-        for rule in self._rules:
+        for rule in self.rules:
             decision = await rule.admit(url, ticket, words)
             if decision is not None:
                 return decision
@@ -188,7 +173,7 @@ class Visit:
             return STOPPED
         if dispatch is not None and capture.failure is not None:
             outcome = evidence(capture)
-            if self._frontier.decide(dispatch, outcome) is Settled.AGAIN:
+            if self.frontier.decide(dispatch, outcome) is Settled.AGAIN:
                 ticket.outcome = outcome
                 return Decision(Course.AGAIN_LATER, str(capture.failure))
         item = CaptureItem(
@@ -198,15 +183,15 @@ class Visit:
             final_url=final_url(capture),
         )
         try:
-            await self._keep(item)
+            await self.keep(item)
             ticket.outcome = outcome_of(item)
             if capture.status in REDIRECTS:
                 ticket.redirect_to = item.final_url
-            if self._links is not None and dispatch is not None and capture.failure is None:
-                await self._follow(self._links, ticket, item, dispatch.offer)
+            if self.links is not None and dispatch is not None and capture.failure is None:
+                await self._follow(self.links, ticket, item, dispatch.offer)
         except AmicrawlError as fault:
             # A row whose page is not kept, or whose links are not, is as good as not fetched.
-            self._fail(fault)
+            self.fail(fault)
             ticket.outcome, ticket.offers = None, []
             return OUTPUT_FAILED
         if capture.failure is not None:
@@ -215,16 +200,16 @@ class Visit:
 
     async def _exchange(self, ticket: Ticket, asked: WireRequest) -> Capture | None:
         """Return what the wire brought; None where the crawl ended before it did."""
-        pacing, clock, tasks = self._pacing, self._clock, self._underway.tasks
+        pacing, clock, tasks = self.pacing, self.clock, self.underway.tasks
         task = asyncio.current_task()
         assert task is not None
         tasks.add(task)
         try:
-            capture = await self._wire.fetch(
+            capture = await self.wire.fetch(
                 asked, departs=lambda: pacing.departs(ticket, asked.url, clock())
             )
         except asyncio.CancelledError:
-            if self._underway.aborted:
+            if self.underway.aborted:
                 return None
             raise
         finally:
@@ -236,9 +221,9 @@ class Visit:
         """Give a URL that no server was asked for its row in the index."""
         assert decision.failure is not None
         try:
-            await self._keep_unasked(seed, decision.failure, decision.reason)
+            await self.keep_unasked(seed, decision.failure, decision.reason)
         except AmicrawlError as fault:
-            self._fail(fault)
+            self.fail(fault)
             return
         ticket.outcome = Outcome(status=0, failure=decision.failure)
 
@@ -254,17 +239,17 @@ class Visit:
         A row without an outcome goes back to be handed out again; then, and where there is no row, the
         result is None.
         """
-        now, dispatch = self._clock(), ticket.dispatch
+        now, dispatch = self.clock(), ticket.dispatch
         if dispatch is None or not dispatch.skip:
-            self._pacing.left(ticket, now)
+            self.pacing.left(ticket, now)
         if dispatch is not None:
             if ticket.outcome is not None:
                 return self.settle(ticket)
-            self._frontier.release(dispatch.key, now)
+            self.frontier.release(dispatch.key, now)
         elif ticket.host is not None:
             if ticket.outcome is not None:
-                judge(ticket.host, ticket.outcome, attempt=1, breaker=self._breaker, limit=self._limit)
-            self._pacing.end(ticket, now)
+                judge(ticket.host, ticket.outcome, attempt=1, breaker=self.breaker, limit=self.limit)
+            self.pacing.end(ticket, now)
         return None
 
     def land(self, ticket: Ticket) -> bool:
@@ -274,11 +259,11 @@ class Visit:
         """
         assert ticket.dispatch is not None
         dispatch, outcome = ticket.dispatch, ticket.outcome
-        if outcome is None or self._frontier.decide(dispatch, outcome) is Settled.AGAIN:
+        if outcome is None or self.frontier.decide(dispatch, outcome) is Settled.AGAIN:
             return False
-        now = self._clock()
-        self._pacing.left(ticket, now)
-        self._frontier.land(dispatch.key, now)
+        now = self.clock()
+        self.pacing.left(ticket, now)
+        self.frontier.land(dispatch.key, now)
         return True
 
     def settle(self, ticket: Ticket) -> Settled:
@@ -286,10 +271,10 @@ class Visit:
         assert ticket.dispatch is not None
         assert ticket.outcome is not None
         key = ticket.dispatch.key
-        if ticket.offers and self._links is not None:
+        if ticket.offers and self.links is not None:
             # Before the page is settled: a page that is done has given what it leads to.
-            self._links.hand_over(ticket.offers)
-        return self._frontier.settle(key, ticket.outcome, self._clock())
+            self.links.hand_over(ticket.offers)
+        return self.frontier.settle(key, ticket.outcome, self.clock())
 
 
 def _seed_of(ticket: Ticket) -> Seed:

@@ -6,7 +6,7 @@
 `Archive` ties these together for one crawl and keeps the order in which they reach the disk; `repair`
 repairs what a killed one has left; `CrawlJson` says what a crawl was and which files it left. What is
 written is exactly what came over the wire: nothing here rebuilds a message from its parsed fields.
-The modules that compute (digests, revisit, warc, exchange, captures, counts) are apart from those that
+The modules that compute (digests, revisit, warc, exchange, captures) are apart from those that
 touch the disk. Nothing here knows of Scrapy, threads or event loops: all of it is for one thread.
 """
 
@@ -18,7 +18,6 @@ from amicrawl.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from amicrawl.record.archive import Archive
     from amicrawl.record.captures import validators_of
-    from amicrawl.record.counts import Counts
     from amicrawl.record.crawl_json import CrawlJson
     from amicrawl.record.item import CaptureItem, RecordLocation
     from amicrawl.record.journal import CapturesJournal
@@ -34,7 +33,6 @@ else:
         CAPTURES="schema",
         CaptureItem="item",
         CapturesJournal="journal",
-        Counts="counts",
         CrawlJson="crawl_json",
         RecordLocation="item",
         Repaired="repair",
@@ -51,7 +49,6 @@ __all__ = [
     "Archive",
     "CaptureItem",
     "CapturesJournal",
-    "Counts",
     "CrawlJson",
     "Disk",
     "RecordLocation",

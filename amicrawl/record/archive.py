@@ -29,12 +29,11 @@ from amicrawl.record.warc import RecordIds
 from amicrawl.record.writer import WarcWriter, next_number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
     from pathlib import Path
 
     from amicrawl.config import CrawlConfig
-    from amicrawl.record.counts import Counts
     from amicrawl.record.item import CaptureItem
     from amicrawl.record.repair import Repaired
     from amicrawl.record.sealed import SealedFile
@@ -43,10 +42,6 @@ SYNC_SECONDS = 1.0
 """Under `Durability.NORMAL`, the longest that what is written may wait for being forced to disk ..."""
 SYNC_BYTES = 64 * 1024**2
 """... and the most of it that may."""
-PENDING_BYTES = 16 * 1024**2
-"""Bytes of records and rows that may be added before they are written."""
-_AT_ONCE = 32
-_AT_ONCE_BYTES = 1024**2
 
 
 class Archive:
@@ -102,37 +97,15 @@ class Archive:
         self._unsynced_bytes = 0
         self._synced_at = monotonic()
 
-    @property
-    def counts(self) -> Counts:
-        """What was stored since the archive was opened."""
-        return self.index.counts
-
-    @property
-    def pending_bytes(self) -> int:
-        """Bytes that were added and not yet written."""
-        return self.warc.writer.pending_bytes + self.index.pending_bytes
-
-    @property
-    def unsynced_bytes(self) -> int:
-        """Bytes that are written and not yet forced to disk.
-
-        While there are any, `commit` must be called once a second even if there is nothing to add, for
-        `Durability.NORMAL` to mean what it says.
-        """
-        return self._unsynced_bytes
-
     def store(self, items: Sequence[CaptureItem]) -> None:
-        """Keep the captures of *items* and their rows; OutputError where that cannot be done."""
-        for batch in _batches(items):
-            self.warc.add(*batch)
-            self.index.add(*batch)
-            if self.pending_bytes >= PENDING_BYTES:
-                self.commit()
+        """Keep the captures of *items*, one batch, and their rows; raises OutputError."""
+        self.warc.add(*items)
+        self.index.add(*items)
         self.commit()
 
     def commit(self) -> None:
         """Write what was added to both stages, and force it to disk where that is due."""
-        self._unsynced_bytes += self.pending_bytes
+        self._unsynced_bytes += self.warc.writer.pending_bytes + self.index.pending_bytes
         due = self._sync_is_due()
         # A file about to be sealed outlives any crash; its rows must do so first.
         self.index.commit(sync=due or self.warc.writer.will_seal)
@@ -171,20 +144,6 @@ class Archive:
             self._told += 1
             if self._on_sealed is not None:
                 self._on_sealed(file)
-
-
-def _batches(items: Iterable[CaptureItem]) -> Iterator[list[CaptureItem]]:
-    """Yield *items* by as many as a stage takes at once."""
-    batch: list[CaptureItem] = []
-    size = 0
-    for item in items:
-        batch.append(item)
-        size += len(item.capture.body)
-        if len(batch) >= _AT_ONCE or size >= _AT_ONCE_BYTES:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
 
 
 def _take_over(directory: Path, disk: Disk) -> tuple[DirectoryLock, Repaired, int]:

@@ -16,7 +16,6 @@ import orjson
 
 from amicrawl.disk import OutputFile, Trust
 from amicrawl.record.captures import row_of
-from amicrawl.record.counts import Counts
 from amicrawl.record.digests import digests_of
 from amicrawl.record.journals import JOURNAL_NAME, next_journal
 
@@ -35,8 +34,6 @@ class CapturesJournal:
     def __init__(self, directory: Path, *, disk: Disk) -> None:
         self.pending_bytes = 0
         """Bytes of memory that what was added and not yet written takes."""
-        self.counts = Counts()
-        """What came of the captures whose rows it has taken."""
         self._directory = directory
         self._disk = disk
         self._pending: list[bytes] = []
@@ -55,7 +52,6 @@ class CapturesJournal:
                 item.digest, item.body_length = digests.payload, digests.payload_length
                 item.unchanged = digests.payload == item.seed.digest
             line = encode_row(row_of(item))
-            self.counts.add(item)
             self._pending.append(line)
             self.pending_bytes += len(line)
 

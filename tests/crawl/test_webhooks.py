@@ -206,7 +206,7 @@ def test_every_webhook_is_told_once_the_files_are_sealed(tmp_path: Path) -> None
     assert told["finished"] >= told["started"]
 
     assert len(mover.calls) == 1
-    assert f"The webhook at {mover.url} was not told" in done.stderr
+    assert f"The notice of the end did not reach the webhook at {mover.url}" in done.stderr
     assert "it answered 302" in done.stderr
     everything = done.stderr + (out / "crawl.json").read_text()
     assert KEY.decode() not in everything

@@ -13,7 +13,6 @@ from record.exchanges import (
     NOT_MODIFIED,
     capture,
     check_agreement,
-    failed,
     foreign_verdicts,
     item,
     member_at,
@@ -23,11 +22,10 @@ from record.exchanges import (
     table_rows,
 )
 
-from amicrawl.capture import Truncation
 from amicrawl.config import CrawlConfig
 from amicrawl.errors import UsageError
 from amicrawl.record import Disk, SealedFile
-from amicrawl.record.archive import PENDING_BYTES, SYNC_BYTES, warcinfo_fields
+from amicrawl.record.archive import SYNC_BYTES, warcinfo_fields
 from amicrawl.record.warc import unix_ms
 from amicrawl.seed import Seed
 
@@ -40,7 +38,6 @@ class NotingDisk(Disk):
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, str]] = []
-        self.most_at_once = 0
         """Bytes of the largest block that was to be written."""
         self._names: dict[int, str] = {}
 
@@ -52,7 +49,6 @@ class NotingDisk(Disk):
 
     def write(self, descriptor: int, block: bytes | memoryview) -> int:
         self.calls.append(("write", self._names[descriptor]))
-        self.most_at_once = max(self.most_at_once, len(block))
         return super().write(descriptor, block)
 
     def sync(self, descriptor: int) -> None:
@@ -95,7 +91,6 @@ def test_full_durability_forces_each_batch_rows_first(tmp_path: Path) -> None:
     for batch in (pages(3), pages(3, first=5)):
         archive.store(batch)
         assert disk.taken() == [("write", JOURNAL), ("sync", JOURNAL), ("write", WARC), ("sync", WARC)]
-        assert archive.unsynced_bytes == 0
     archive.commit()
     assert disk.taken() == []
     archive.close()
@@ -116,7 +111,7 @@ def test_normal_durability_forces_at_most_once_a_second_and_by_size(tmp_path: Pa
     assert disk.taken() == forced
     times[0] = 1.5
     archive.store(pages(1, first=3))
-    assert (disk.taken(), archive.unsynced_bytes > 0) == (written, True)
+    assert disk.taken() == written
     times[0] = 2.1
     archive.commit()
     assert disk.taken() == [("sync", JOURNAL), ("sync", WARC)]
@@ -151,16 +146,6 @@ def test_before_a_file_is_sealed_its_rows_are_on_disk(tmp_path: Path) -> None:
         ("sync", WARC),
         ("rename", "ami-00000.warc.gz"),
     ]
-    archive.close()
-
-
-def test_memory_is_bounded_within_a_batch(tmp_path: Path) -> None:
-    disk = NotingDisk()
-    archive = open_archive(tmp_path, disk=disk, warc_size=10**9)
-    body = random.Random(1).randbytes(900_000)
-    count = 2 * PENDING_BYTES // len(body) + 2
-    archive.store([item(capture(f"http://h/{number}", body=body)) for number in range(count)])
-    assert PENDING_BYTES < disk.most_at_once < PENDING_BYTES + 2 * len(body)
     archive.close()
 
 
@@ -203,27 +188,6 @@ def test_the_next_crawl_goes_on_in_the_same_directory(tmp_path: Path) -> None:
         archive.seal()
     assert len(table_rows(tmp_path)) == 30
     check_agreement(tmp_path)
-
-
-def test_counts_say_what_became_of_the_captures(tmp_path: Path) -> None:
-    archive = open_archive(tmp_path, dedup="crawl")
-    body = b"<p>one</p>"
-    digest = hashlib.sha1(body).hexdigest()
-    archive.store(
-        [
-            item(capture("http://h/1", body=body)),
-            item(capture("http://h/2", body=body)),
-            item(capture("http://h/3", body=body), Seed("http://h/3", digest=digest)),
-            item(capture("http://h/4", truncated=Truncation.LENGTH)),
-            item(failed()),
-        ]
-    )
-    counts = archive.counts
-    assert (counts.rows, counts.responses, counts.revisits, counts.failures) == (5, 2, 2, 1)
-    assert (counts.unchanged, counts.truncated, counts.payload_bytes) == (1, 1, 3 * 10 + 12)
-    archive.seal()
-    lengths = [row["warc_length"] for row in table_rows(tmp_path)]
-    assert counts.warc_bytes == sum(lengths)
 
 
 def fields_of(directory: Path, row: dict[str, Any]) -> dict[str, str]:
