@@ -16,7 +16,7 @@ from xxhash import xxh3_128_intdigest
 from amicrawl.capture import Failure
 from amicrawl.crawl.index_rows import rows_from
 from amicrawl.crawl.processes.specification import is_child
-from amicrawl.frontier.seen import KeyIndex
+from amicrawl.frontier.seen.keyindex import KeyIndex
 from amicrawl.urls import octets
 
 if TYPE_CHECKING:

@@ -3,11 +3,11 @@
     crawl -> DurableFrontier -> LivePartition -> store (journal, snapshots) -> format (files)
                    |-> queue           |-> state: tables, strings, seen-set
 
-The crawl offers what it finds, asks for the next row whose host may be asked now, and settles it with
-what came of the fetch; what is promised is in `Frontier`. Rules that only compute stand by themselves:
-`states` and `outcomes` (what leads where), `judgement` (who is to blame), `freshness` and `revisits`
-(when again), `admission` and `traps` (what gets in). Nothing here reads a clock or sends anything:
-moments are handed in. All changes to the disk go through the `Disk` that is handed in.
+The crawl offers the URLs that it finds, takes the next row whose host may be asked now, and settles it
+with the outcome of the fetch; `DurableFrontier` says what is promised. Rules that only compute have
+modules of their own: `states` and `outcomes` (transitions), `freshness` and `revisits` (when a page is
+due again), `admission` and `traps` (what is kept out). Nothing here reads a clock or sends a request:
+moments are parameters, and all changes to the disk go through the `Disk` that is passed in.
 """
 
 from typing import TYPE_CHECKING
@@ -16,9 +16,8 @@ from amicrawl.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from amicrawl.frontier.durable import DurableFrontier
-    from amicrawl.frontier.frontier import Frontier
-    from amicrawl.frontier.judgement import judge
     from amicrawl.frontier.live import LivePartition, Opened
+    from amicrawl.frontier.outcomes import judge
     from amicrawl.frontier.row import Dispatch, Found, Offer, Outcome, Settled, Source
     from amicrawl.frontier.shard import belongs, shard_of
     from amicrawl.frontier.states import Cause, Event, Status
@@ -30,7 +29,6 @@ else:
         DurableFrontier="durable",
         Event="states",
         Found="row",
-        Frontier="frontier",
         LivePartition="live",
         Offer="row",
         Opened="live",
@@ -39,7 +37,7 @@ else:
         Source="row",
         Status="states",
         belongs="shard",
-        judge="judgement",
+        judge="outcomes",
         shard_of="shard",
     )
 
@@ -49,7 +47,6 @@ __all__ = [
     "DurableFrontier",
     "Event",
     "Found",
-    "Frontier",
     "LivePartition",
     "Offer",
     "Opened",

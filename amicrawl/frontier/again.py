@@ -19,11 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from amicrawl.frontier.admission import Admission
-    from amicrawl.frontier.flights import Flights
+    from amicrawl.frontier.flights import Flights, StatusCounts
     from amicrawl.frontier.live import LivePartition
     from amicrawl.frontier.queue import Queue
     from amicrawl.frontier.row import Offer
-    from amicrawl.frontier.status_counts import StatusCounts
     from amicrawl.urls import UrlKey
 
 

@@ -3,9 +3,8 @@
     offer   row, journal, queue                          settle  event, row, journal, due wheel
     next    queue, or due wheel -> queue; row in flight  flush   the journal to disk
 
-Which rows are due is known when the partition is opened (the backlog) and from then on by the wheel; no
-row is ever looked for. A list crawl takes what waits; a recrawl also takes what was settled and has
-fallen due again. What is in flight when the process dies is due again when the partition is opened.
+Which rows are due is known when the partition is opened (the backlog), and from then on from the wheel;
+the table is never searched for them.
 """
 
 from __future__ import annotations
@@ -17,16 +16,15 @@ from typing import TYPE_CHECKING
 from amicrawl.errors import AmicrawlError
 from amicrawl.frontier.again import Again
 from amicrawl.frontier.annex import offered, offered_entries
-from amicrawl.frontier.flights import Flight, Flights
+from amicrawl.frontier.flights import Flight, Flights, StatusCounts
 from amicrawl.frontier.hosts import HostTally, interval_of, keep_gates_shut, recall_pace
-from amicrawl.frontier.judgement import judge
+from amicrawl.frontier.outcomes import judge
 from amicrawl.frontier.places import order_of, place, place_of
 from amicrawl.frontier.queue import Queue
 from amicrawl.frontier.revisits import Revisits
 from amicrawl.frontier.row import Dispatch, Settled
 from amicrawl.frontier.settling import Settling
 from amicrawl.frontier.states import RESTING, WAITING, Event, Status, after
-from amicrawl.frontier.status_counts import StatusCounts
 from amicrawl.frontier.stock import due_now, is_settled_since, take_stock
 from amicrawl.frontier.texts import offer_of
 from amicrawl.frontier.url_row import priority_and_reference
@@ -51,20 +49,37 @@ _SCHEDULED, _TRAPPED = int(Status.SCHEDULED), int(Status.TRAPPED)
 
 
 class DurableFrontier:
-    """A `Frontier` whose rows outlive the process.
+    """Every URL of a crawl, once; it names the next one whose host may be asked now.
 
-    It shares *gates*, *breaker* and *limit* with the crawl, which may use them for requests of its own,
-    and is the one listener of *gates*. *wall* gives Unix seconds, *now* is the moment on the clock of
-    the gates at which the frontier is opened. With *recrawl_before*, an hour since 1970, rows that were
-    settled are handed out again if they are due at that hour or before; and from then on as they fall
-    due. With *renews*, a row that was there before counts as new the first time that it is offered.
+    **Order.** Within a host, greater priority first, then the order of the offers; a row that comes
+    back (released, or to be tried again) keeps its place. Among the hosts that may be asked, the one
+    with the greatest priority at its head, then the one that has waited longest: a host goes to the end
+    of the queue with each request, so one with a million rows gets turns like any other. Priority is
+    strict: between hosts, only a gate holds a greater one back.
 
-    With *pace*, hosts are asked at the pace that they were asked at last. No gate is believed to be shut
-    for longer than *longest_wait* seconds.
+    **Gates.** `next` starts the gate of the host it names, `settle` and `release` end it; the crawl
+    does so only for requests that the frontier does not hold. At most as many rows are in flight as the
+    in-flight limit allows. The frontier is the one listener of *gates*; *gates*, *breaker* and *limit*
+    are shared with the crawl.
 
-    Without *admission* and *soft404*, as for a plain list, nothing is kept out. With *admission*, what
-    is too much of its host is TRAPPED; with *soft404*, a capture of an error page leaves its row GONE.
-    What those gather is bounded in memory and forgotten with the process; flags stand in the rows.
+    **Hosts given up.** Their rows leave through `next` like all others, with `Dispatch.skip` set, so
+    that each gets its row in the index. They pass no gate, but take turns, and count as in flight until
+    settled with `Failure.HOST_SKIPPED`.
+
+    **Time.** *now* is monotonic seconds, on the clock of the gates, and must not go back; *wall* returns
+    Unix seconds. A frontier is used by one thread.
+
+    **Durability.** What was flushed outlives the process, what was synced outlives a power cut. A row in
+    flight when the process ends is due again when the partition is opened.
+
+    **Recrawls.** With *recrawl_before*, an hour since 1970, settled rows are handed out again if they
+    are due at that hour or before, and from then on as they fall due. With *renews*, a row of an earlier
+    crawl counts as new the first time that it is offered. With *pace*, each host starts at the pace it
+    had last. No gate stays shut for longer than *longest_wait* seconds for what an earlier crawl noted.
+
+    **Admission.** With *admission*, URLs beyond the limits of their host are TRAPPED; with *soft404*, a
+    capture of an error page leaves its row GONE. Without them, as for a plain list, nothing is kept out.
+    What they gather is bounded in memory and is lost with the process; statuses are kept in the rows.
     """
 
     def __init__(
@@ -220,7 +235,12 @@ class DurableFrontier:
         return None if taken is None else self._hand_out(taken.number, skip=taken.skip)
 
     def decide(self, dispatch: Dispatch, outcome: Outcome) -> Settled:
-        """Decide whether *dispatch* is handed out again after *outcome*."""
+        """Decide whether *dispatch* is handed out again after *outcome*.
+
+        `settle` with an outcome of the same status, failure and `answered` keeps to the decision,
+        whatever happens between, so that the crawl can leave attempts before the last out of the index.
+        The row must be in flight.
+        """
         again = self._decide(self._flights.at(dispatch.key), outcome)
         return Settled.AGAIN if again else Settled.DONE
 
@@ -249,6 +269,8 @@ class DurableFrontier:
     def land(self, key: UrlKey, now: float) -> None:
         """Note that the request of the row in flight at *key* is over: its host may be asked again.
 
+        The row is settled later, by the callback that reads the response, and counts as in flight until
+        then, but not against the in-flight limit.
         Raises AmicrawlError where it is not in flight, or has landed.
         """
         flight = self._flights.at(key)
@@ -261,7 +283,8 @@ class DurableFrontier:
     def release(self, key: UrlKey, now: float) -> None:
         """Take back the row in flight at *key* that was never fetched; it may be handed out again.
 
-        Raises AmicrawlError where it is not in flight.
+        The attempt is not counted, but the delay of the host's gate holds: its robots.txt may have been
+        requested. Raises AmicrawlError where it is not in flight.
         """
         flight = self._flights.at(key)
         if flight.dispatch.attempt > 1:
@@ -271,7 +294,11 @@ class DurableFrontier:
         self._leave(flight, now)
 
     def next_moment(self, now: float) -> float | None:
-        """Return the earliest moment at which `next` may answer, *now* included; for one timer."""
+        """Return the earliest moment at which `next` may return a row, *now* included; for one timer.
+
+        None while nothing waits, or only the end of a row in flight can help. It may be too early, but
+        is after *now* when `next(now)` has just returned None.
+        """
         if len(self._flights) - self._flights.landed >= self._limit.limit:
             return None
         return self._queue.next_moment(now)

@@ -1,4 +1,4 @@
-"""What an outcome makes of a row: which event it is, and what the row says afterwards. Pure.
+"""What an outcome makes of a row, of its host and of the in-flight limit.
 
     2xx                       captured, or unchanged  back by its rate of change
     304                       unchanged               back by its rate of change
@@ -23,12 +23,14 @@ from typing import TYPE_CHECKING
 
 from amicrawl.capture import Failure
 from amicrawl.frontier.states import MANY, RETURNS, Cause, Event, Status, after
+from amicrawl.politeness import BLAME, Blame, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from amicrawl.frontier.row import Outcome
     from amicrawl.frontier.url_row import UrlRow
+    from amicrawl.politeness import HostBreaker, InflightLimit
 
 _NOT_NOW = frozenset({408, 425, 429})
 _WITHHELD: Mapping[Failure | None, Cause] = {
@@ -124,3 +126,24 @@ def _back_at(event: Event, in_a_row: int, outcome: Outcome, hour: int) -> int:
     # What is exhausted was counted up to that; its pauses begin anew with the first.
     asked = min(ceil(outcome.retry_after / 3600), LONGEST_WAIT)
     return hour + max(back.hours(in_a_row - MANY + 1 if event is Event.EXHAUSTED else in_a_row), asked)
+
+
+def judge(
+    host: int, outcome: Outcome, *, attempt: int, breaker: HostBreaker, limit: InflightLimit
+) -> Verdict:
+    """Give *breaker* and *limit* the evidence that *outcome* is, and return what follows for the row.
+
+    *host* is the host key that was asked, *attempt* the number of the attempt, from 1. To be called once
+    for each outcome. A response is final.
+    """
+    failure = outcome.failure
+    if failure is None:
+        breaker.answered(host)
+        limit.answered()
+        return Verdict.FINAL
+    if outcome.answered:
+        breaker.answered(host)
+    if BLAME[failure] is Blame.SILENCE and breaker.has_spoken(host):
+        limit.lost()
+    # The loss just noted counts towards the congestion that may excuse the host.
+    return breaker.failed(host, failure, attempt=attempt, congested=limit.congested)

@@ -16,12 +16,12 @@ from amicrawl.frontier.states import Event, Status
 from amicrawl.frontier.texts import keep_found
 
 if TYPE_CHECKING:
+    from amicrawl.frontier.flights import StatusCounts
     from amicrawl.frontier.hosts import HostTally
     from amicrawl.frontier.live import LivePartition
     from amicrawl.frontier.revisits import Revisits
     from amicrawl.frontier.row import Outcome
     from amicrawl.frontier.soft404 import Soft404Detector
-    from amicrawl.frontier.status_counts import StatusCounts
     from amicrawl.frontier.url_row import UrlRow
     from amicrawl.frontier.wheel import DueWheel
     from amicrawl.seed import Seed

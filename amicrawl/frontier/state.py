@@ -17,7 +17,9 @@ from amicrawl.frontier.arena import StringArena
 from amicrawl.frontier.format.faults import Malformed
 from amicrawl.frontier.format.reader import FrontierFile
 from amicrawl.frontier.format.schema import HOST_COLUMNS, HOST_ROW, ROW, URL_COLUMNS
-from amicrawl.frontier.seen import BlockedBloom, KeyIndex, SortedKeys, read_filter, sound_sizing
+from amicrawl.frontier.seen.bloom import BlockedBloom, sound_sizing
+from amicrawl.frontier.seen.keyindex import KeyIndex
+from amicrawl.frontier.seen.sorted_keys import SortedKeys
 from amicrawl.frontier.store.logs import ReplayedLogs, replay_logs
 from amicrawl.frontier.table import RowTable
 from amicrawl.frontier.url_row import UrlRow
@@ -222,10 +224,10 @@ class PartitionState:
         if IDENTITY not in self.meta:
             return None
         try:
-            stored = read_filter(file.seen_filter())
+            stored = BlockedBloom.from_blob(file.seen_filter())
         except Malformed:
             return None
-        return stored if isinstance(stored, BlockedBloom) and stored.added == self.base else None
+        return stored if stored.added == self.base else None
 
     def _filter_of(self, view: np.ndarray) -> BlockedBloom:
         filter_ = BlockedBloom(*sound_sizing(self.base))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from amicrawl.disk import Disk
-from amicrawl.frontier import DurableFrontier, Frontier, LivePartition, Offer, Source
+from amicrawl.frontier import DurableFrontier, LivePartition, Offer, Source
 from amicrawl.politeness import Gates, HostBreaker, InflightLimit
 from amicrawl.seed import Seed
 from amicrawl.urls import UrlKey
@@ -19,7 +19,7 @@ from amicrawl.urls import UrlKey
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    Maker = Callable[[Gates, HostBreaker, InflightLimit], Frontier]
+    Maker = Callable[[Gates, HostBreaker, InflightLimit], DurableFrontier]
 
 NOW = 1_700_000_000.0
 HOUR = int(NOW // 3600)
@@ -57,7 +57,7 @@ class World:
     gates: Gates
     breaker: HostBreaker
     limit: InflightLimit
-    frontier: Frontier
+    frontier: DurableFrontier
     rules: dict[str, Any]
 
     def close(self) -> None:

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from amicrawl.frontier import Found, Outcome, Status
-from amicrawl.frontier.history import Visit
-from amicrawl.frontier.revisits import Revisits, fingerprint_of
+from amicrawl.frontier.revisits import Revisits, Visit, fingerprint_of
 from amicrawl.frontier.url_row import UrlRow
 
 ROWS = st.builds(

@@ -23,7 +23,7 @@ from amicrawl.frontier.freshness import (
     target_interval,
     value_density,
 )
-from amicrawl.frontier.history import History, Visit, is_changed, observe, recrawl
+from amicrawl.frontier.revisits import History, Visit, is_changed, observe, recrawl
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,7 +8,7 @@ import numpy as np
 
 from amicrawl.frontier.backlog import Run
 from amicrawl.frontier.places import number_at, order_of, place
-from amicrawl.frontier.rotation import Lane, Rotation
+from amicrawl.frontier.queue import Lane, Rotation
 
 NUMBERS = count(1)
 

@@ -1,4 +1,4 @@
-"""What can be done to whole partitions: compact, split, merge, extract, deal, gather.
+"""What can be done to whole partitions: compact, merge, deal, gather.
 
 Each returns new partitions with an arena of their own, in which every content lies once: first the
 strings of the URL rows (URL, ETag and redirect of each row in turn), then those of the host rows (host,
@@ -19,7 +19,7 @@ from amicrawl.frontier.format.strings import ArenaBuilder
 from amicrawl.frontier.shard import shard_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Sequence
 
     from amicrawl.frontier.format.partition import Columns
     from amicrawl.frontier.format.schema import Column
@@ -47,18 +47,6 @@ def compact(
     return _with_rows(partition, ~gone, None)
 
 
-def split(partition: Partition, at: int) -> tuple[Partition, Partition]:
-    """Return what lies below the host key *at*, and what lies there and above."""
-    # As many as the keys below it: sorted rows are cut, not picked.
-    urls = slice(0, int(np.searchsorted(partition.urls["host_key"], np.uint64(at))))
-    hosts = slice(0, int(np.searchsorted(partition.hosts["host_key"], np.uint64(at))))
-    low = _with_rows(partition, urls, hosts)
-    high = _with_rows(partition, slice(urls.stop, None), slice(hosts.stop, None))
-    low.host_key_hi = max(at - 1, 0)
-    high.host_key_lo = at
-    return low, high
-
-
 def merge(*partitions: Partition) -> Partition:
     """Return the rows of *partitions*, one or more of distinct hosts, in any order, as one partition.
 
@@ -75,19 +63,6 @@ def merge(*partitions: Partition) -> Partition:
     merged.host_key_hi = max(part.host_key_hi for part in parts)
     _check_order(merged)
     return merged
-
-
-def extract(partition: Partition, hosts: Collection[int]) -> tuple[Partition, Partition]:
-    """Return what belongs to the host keys *hosts*, and the rest; each ranges over the hosts it has."""
-    wanted = np.array(sorted(hosts), np.uint64)
-    urls = np.isin(partition.urls["host_key"], wanted)
-    rows = np.isin(partition.hosts["host_key"], wanted)
-    out, rest = _with_rows(partition, urls, rows), _with_rows(partition, ~urls, ~rows)
-    for part in (out, rest):
-        keys = part.hosts["host_key"]
-        part.host_key_lo = int(keys.min()) if len(keys) else 0
-        part.host_key_hi = int(keys.max()) if len(keys) else 0
-    return out, rest
 
 
 def deal(partition: Partition, shards: int) -> list[Partition]:

@@ -175,10 +175,6 @@ class FrontierFile:
             raise IndexError(f"rows {indexes.min()} to {indexes.max()} of {self.url_rows}")
         return {name: self._urls.take(name, indexes) for name in names}
 
-    def may_own_host(self, host_key: int) -> bool:
-        """Return whether *host_key* is within the range of the file."""
-        return self.header.host_key_lo <= host_key <= self.header.host_key_hi
-
     def may_be_due(self, at: int) -> bool:
         """Return whether something is due at hour *at*, by the statistics, without reading anything."""
         return self.stats.due_min != 0 and self.stats.due_min <= at
@@ -198,34 +194,10 @@ class FrontierFile:
         ]
         return np.concatenate([np.empty(0, np.int64), *found])
 
-    def due_by_schedule(self, at: int) -> np.ndarray:
-        """Return the same rows as `due` in the order of the schedule, if there is one: by bucket."""
-        if not self.may_be_due(at) or RegionId.SCHEDULE not in self._regions:
-            return self.due(at)
-        return self._confirmed(self._schedule(), at)
-
     def _confirmed(self, schedule: Schedule, at: int) -> np.ndarray:
         candidates = schedule.candidates(at)
         due = self._urls.take("next_due", candidates)
         return np.compress((due != 0) & (due <= at), candidates)
-
-    def host_range(self, lo: int, hi: int) -> np.ndarray:
-        """Return the URL rows whose host key is from *lo* to *hi*, both included, in their order."""
-        found = []
-        for first, keys in self._urls.pages("host_key", self._pages_of_hosts(lo, hi)):
-            found.append(first + np.flatnonzero((keys >= np.uint64(lo)) & (keys <= np.uint64(hi))))
-        return np.concatenate([np.empty(0, np.int64), *found])
-
-    def pages_of_host_range(self, lo: int, hi: int) -> tuple[int, int]:
-        """Return how many pages `host_range` reads, and of how many; 0, 0 where there is only one."""
-        total = len(self._urls.first_rows)
-        return (len(self._pages_of_hosts(lo, hi)), total) if total > 1 else (0, 0)
-
-    def _pages_of_hosts(self, lo: int, hi: int) -> list[int]:
-        if lo > hi or hi < self.header.host_key_lo or lo > self.header.host_key_hi or not self.url_rows:
-            return []
-        least, greatest = self._urls.zones("host_key")
-        return self._urls.only_or((least <= np.uint64(hi)) & (greatest >= np.uint64(lo)))
 
     def schedule(self) -> tuple[int, int, list[np.ndarray]] | None:
         """Return base hour, covered rows and the rows of each bucket, or None without a schedule."""

@@ -20,21 +20,229 @@ names. A base that an encoding has no use for is ignored.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Final
+
 import numpy as np
 
 from amicrawl.frontier.format.bits import expect_fit, pack_bits, packed_size, read_width, unpack_narrow
-from amicrawl.frontier.format.deltas import (
-    decode_delta,
-    decode_delta_frame,
-    delta_frame_size,
-    delta_size,
-    encode_delta,
-    encode_delta_frame,
-)
 from amicrawl.frontier.format.dictionary import decode_dictionary, dictionary_size, encode_dictionary
 from amicrawl.frontier.format.faults import Malformed
-from amicrawl.frontier.format.runs import decode_runs, encode_runs, least_size
 from amicrawl.frontier.format.schema import Encoding
+from amicrawl.frontier.format.varints import (
+    decode_uvarints,
+    encode_uvarints,
+    read_uvarint,
+    unzigzag,
+    uvarints_size,
+    write_uvarint,
+    written_words,
+    zigzag,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_BLOCK: Final = 1 << 14
+"""Values or runs that are worked on at once, to stay within a processor's cache."""
+
+_CALM: Final = 48
+"""Lengths of one byte in a row after which walking gives way to strides: where they cost the same."""
+
+
+def encode_runs(words: np.ndarray) -> bytes:
+    """Return unsigned *words* as their runs, each as long as it can be."""
+    if not len(words):
+        return b"\0"
+    ends = np.append(np.flatnonzero(words[1:] != words[:-1]) + 1, len(words))
+    values = words[ends - 1]
+    lengths = np.diff(ends, prepend=0).view(np.uint64)
+    blocks = (
+        _encoded_block(values[first : first + _BLOCK], lengths[first : first + _BLOCK])
+        for first in range(0, len(ends), _BLOCK)
+    )
+    return write_uvarint(len(ends)) + b"".join(blocks)
+
+
+def _encoded_block(values: np.ndarray, lengths: np.ndarray) -> bytes:
+    width = values.itemsize
+    if int(lengths.max()) < 0x80:
+        runs = np.empty((len(values), width + 1), np.uint8)
+        runs[:, width] = lengths
+        runs[:, :width] = values.view(np.uint8).reshape(-1, width)
+        return runs.tobytes()
+    written, used = written_words(lengths)
+    runs = np.empty((len(values), width + 8), np.uint8)
+    runs[:, :width] = values.view(np.uint8).reshape(-1, width)
+    runs[:, width:] = written.view(np.uint8).reshape(-1, 8)
+    kept = np.ones(runs.shape, np.bool)
+    kept[:, width:] = used.view(np.uint8).reshape(-1, 8)
+    return runs.reshape(-1).take(np.flatnonzero(kept)).tobytes()
+
+
+def least_size(words: np.ndarray) -> int:
+    """Return a number of bytes that `encode_runs` of *words*, one or more, will not go below."""
+    runs = 1 + int(np.count_nonzero(words[1:] != words[:-1]))
+    return len(write_uvarint(runs)) + runs * (words.itemsize + 1)
+
+
+def decode_runs(payload: bytes | memoryview, count: int, dtype: np.dtype) -> np.ndarray:
+    """Return the *count* values of *dtype*, unsigned, whose runs fill *payload*.
+
+    Raises `Malformed` where they are more or fewer, a run is empty or cut short, or bytes are left over.
+    All of that is known before room is made for the values.
+    """
+    runs, at = read_uvarint(payload, 0)
+    if runs > count or runs * (dtype.itemsize + 1) > len(payload) - at:
+        message = f"{runs} runs for {count} values in {len(payload)} bytes"
+        raise Malformed(message)
+    octets = np.frombuffer(payload, np.uint8)
+    if runs * (dtype.itemsize + 1) == len(payload) - at:
+        values, lengths = _short_runs(octets[at:].reshape(runs, dtype.itemsize + 1), dtype)
+    else:
+        values, lengths = _mixed_runs(octets, at, runs, count=count, dtype=dtype)
+    if not lengths.all():
+        raise Malformed("run without values", at=at)
+    total = int(lengths.sum())
+    if total != count:
+        message = f"runs of {total} values in all, not {count}"
+        raise Malformed(message, at=at)
+    return values if total == runs else np.repeat(values, lengths)
+
+
+def _short_runs(table: np.ndarray, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
+    """Return the values and lengths of runs that leave no room for a length of two bytes."""
+    lengths = table[:, -1].astype(np.int64)
+    if len(lengths) and int(lengths.max()) >= 0x80:
+        raise Malformed("run is cut short", at=table.size)
+    return np.ascontiguousarray(table[:, :-1]).view(dtype).reshape(-1), lengths
+
+
+def _mixed_runs(
+    octets: np.ndarray, at: int, runs: int, *, count: int, dtype: np.dtype
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the values and lengths of the *runs* that begin at *at* and fill *octets*."""
+    width, payload = dtype.itemsize, octets.data
+    places, lengths = np.empty(runs, np.int64), np.empty(runs, np.int64)
+    place_of, length_of = places.data, lengths.data
+    done = calm = 0
+    while done < runs:
+        if calm >= _CALM:
+            found = _one_byte_lengths(octets[at + width :: width + 1][: min(calm, runs - done)])
+            stop = at + len(found) * (width + 1)
+            places[done : done + len(found)] = np.arange(at, stop, width + 1)
+            lengths[done : done + len(found)] = found
+            done, at, calm = done + len(found), stop, 2 * calm if len(found) == calm else 0
+            continue
+        behind = at + width + 1
+        if behind > len(octets):
+            raise Malformed("run is cut short", at=at)
+        length = payload[behind - 1]
+        if length >= 0x80:
+            length, behind = read_uvarint(payload, behind - 1)
+        if length > count:
+            message = f"run of {length} values among {count}"
+            raise Malformed(message, at=at)
+        place_of[done], length_of[done] = at, length
+        calm = calm + 1 if behind == at + width + 1 else 0
+        done, at = done + 1, behind
+    if at != len(octets):
+        message = f"{len(octets) - at} bytes behind the last run"
+        raise Malformed(message, at=at)
+    if not runs:
+        return np.empty(0, dtype), lengths
+    return np.ndarray((len(octets) - width + 1,), dtype, octets, 0, (1,))[places], lengths
+
+
+def _one_byte_lengths(bytes_ahead: np.ndarray) -> np.ndarray:
+    """Return the first of the bytes where lengths would stand, up to one that is not all of a length."""
+    longer = bytes_ahead >= 0x80
+    return bytes_ahead[: int(longer.argmax())] if longer.any() else bytes_ahead
+
+
+def _images(words: np.ndarray) -> np.ndarray:
+    """Return the zigzag images of the differences between neighbours, one fewer than *words*."""
+    wide = words.astype(np.uint64, copy=False)
+    return zigzag(wide[1:] - wide[:-1])
+
+
+def _blocks_of_images(words: np.ndarray) -> Iterator[np.ndarray]:
+    return (_images(words[first : first + _BLOCK + 1]) for first in range(0, len(words) - 1, _BLOCK))
+
+
+def encode_delta(words: np.ndarray) -> bytes:
+    """Return the images of unsigned *words*, one or more, as LEB128."""
+    return b"".join(map(encode_uvarints, _blocks_of_images(words)))
+
+
+def delta_size(words: np.ndarray) -> int:
+    """Return the length of what `encode_delta` makes of *words*."""
+    return sum(map(uvarints_size, _blocks_of_images(words)))
+
+
+def decode_delta(payload: bytes | memoryview, count: int, dtype: np.dtype, base: int) -> np.ndarray:
+    """Return the *count* values, one or more, of unsigned *dtype* that start at *base*.
+
+    Raises `Malformed` where the others do not fill *payload*, or a value does not fit *dtype*.
+    """
+    images, used = decode_uvarints(payload, count - 1)
+    if used < len(payload):
+        message = f"{len(payload) - used} bytes behind the last difference"
+        raise Malformed(message, at=used)
+    return _summed(images, dtype, base)
+
+
+def encode_delta_frame(words: np.ndarray) -> bytes:
+    """Return the images of unsigned *words*, one or more, packed as their distances from the least."""
+    if len(words) == 1:
+        return b"\0\0"
+    images = _images(words)
+    least = images.min()
+    images -= least
+    width = int(images.max()).bit_length()
+    return bytes((width,)) + write_uvarint(int(least)) + pack_bits(images, width)
+
+
+def delta_frame_size(words: np.ndarray) -> int:
+    """Return the length of what `encode_delta_frame` makes of *words*."""
+    if len(words) == 1:
+        return 2
+    ranges = [(int(images.min()), int(images.max())) for images in _blocks_of_images(words)]
+    least, greatest = min(low for low, _ in ranges), max(high for _, high in ranges)
+    return 1 + len(write_uvarint(least)) + packed_size((greatest - least).bit_length(), len(words) - 1)
+
+
+def decode_delta_frame(
+    payload: bytes | memoryview, count: int, dtype: np.dtype, base: int
+) -> np.ndarray:
+    """Return the *count* values, one or more, of unsigned *dtype* that start at *base*.
+
+    Raises `Malformed` where the others do not fill *payload*, or an image or a value has too many bits.
+    """
+    width = read_width(payload, 0)
+    least, at = read_uvarint(payload, 1)
+    if count == 1 and (width or least):
+        raise Malformed("differences of a single value")
+    distances = unpack_narrow(payload, width, count - 1, at=at)
+    if least + (1 << width) > 1 << 64:
+        expect_fit(least + int(distances.max()), np.dtype(np.uint64), at=at)
+    return _summed(distances + np.uint64(least), dtype, base)
+
+
+def _summed(images: np.ndarray, dtype: np.dtype, base: int) -> np.ndarray:
+    """Return the values that begin with *base* and differ from each other as *images* say."""
+    expect_fit(base, dtype)
+    sums = np.empty(len(images) + 1, dtype)
+    sums[0] = base
+    reached = np.array([base], np.uint64)
+    for first in range(0, len(images), _BLOCK):
+        block = unzigzag(images[first : first + _BLOCK])
+        block[:1] += reached
+        np.cumsum(block, out=block)
+        reached = block[-1:]
+        if dtype.itemsize < 8:
+            expect_fit(int(block.max()), dtype)
+        sums[first + 1 : first + 1 + len(block)] = block
+    return sums
 
 
 def encode(encoding: Encoding, values: np.ndarray) -> tuple[int, bytes]:

@@ -23,7 +23,7 @@ import numpy as np
 from amicrawl.frontier.format.faults import Malformed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from typing import Self
 
 _HEADER = Struct("<BBBBIQQQ")
@@ -37,9 +37,6 @@ _MIX = 0xFF51_AFD7_ED55_8CCD
 _U64 = 2**64 - 1
 FULL_BLOCK = 2**512 - 1
 """A block, as a number, in which every bit is set."""
-
-Probe = tuple[memoryview, int, tuple[int, ...]]
-"""A filter's blocks, their number, and the patterns of its k (`patterns_of`)."""
 
 
 class Sizing(NamedTuple):
@@ -102,16 +99,6 @@ class BlockedBloom:
     def nbytes(self) -> int:
         """Bytes of its blocks."""
         return len(self._buffer)
-
-    @property
-    def bits_per_key(self) -> float:
-        """Bits of its blocks for each key added; 0 before the first."""
-        return len(self._buffer) * 8 / self.added if self.added else 0.0
-
-    @property
-    def probe(self) -> Probe:
-        """What it takes to ask it, for a caller that asks several filters at once."""
-        return self._buffer, self.blocks, self._patterns
 
     def add(self, host: int, path: int) -> None:
         """Add a key."""
@@ -209,6 +196,18 @@ def patterns_of(k: int) -> tuple[int, ...]:
     """
     once = (sum(1 << i * step % 512 for i in range(k)) for step in range(1, 512, 2))
     return tuple(pattern | pattern << 512 for pattern in once)
+
+
+def merged_blob(pages: Iterable[tuple[np.ndarray, np.ndarray]], count: int) -> bytes:
+    """Return the filter of all keys of a snapshot, for its file.
+
+    *pages* give the halves of the keys, *count* says how many there are. Takes 11 bits a key and, as
+    long as they are copied to the result, 11 more; every step of the work is short.
+    """
+    merged = BlockedBloom(*sound_sizing(count), capacity=count)
+    for hosts, paths in pages:
+        merged.add_many(hosts, paths)
+    return merged.to_blob()
 
 
 def _pages(hosts: np.ndarray, paths: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from amicrawl.frontier.format.checksum import crc32c
 from amicrawl.frontier.format.faults import FrontierFileError
 from amicrawl.frontier.format.footer import REGION_NAMES
@@ -85,9 +87,7 @@ def read_all(path: Path) -> bool:
     try:
         with FrontierFile.open(path) as file:
             file.due(0xFFFF_FFFF)
-            file.due_by_schedule(file.stats.due_max)
-            rows = file.host_range(file.header.host_key_lo, file.header.host_key_hi)
-            file.rows(rows[:10], ["url_ref", "lambda"])
+            file.rows(np.arange(min(file.url_rows, 10)), ["url_ref", "lambda"])
             file.partition()
             file.verify()
     except FrontierFileError as refused:

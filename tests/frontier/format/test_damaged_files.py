@@ -113,9 +113,6 @@ def answers(file: FrontierFile) -> dict[str, object]:
     queries: dict[str, Callable[[], object]] = {
         "keys": lambda: [half.tolist() for half in file.keys()],  # noqa: SIM118
         "due": lambda: file.due(0xFFFF_FFFF).tolist(),
-        "due_by_schedule": lambda: file.due_by_schedule(0xFFFF_FFFF).tolist(),
-        "host_range": lambda: file.host_range(0, (1 << 64) - 1).tolist(),
-        "first_host": lambda: file.host_range(file.header.host_key_lo, file.header.host_key_lo).tolist(),
     }
     found: dict[str, object] = {}
     for name, query in queries.items():

@@ -1,8 +1,9 @@
-"""Compact, split, merge, extract: the golden bytes, and what golden bytes do not show."""
+"""Compact and merge: the golden bytes, and what golden bytes do not show."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from frontier.format.golden_dumps import BOTH, FULL, WITH_FULL, selected, sha256
 
 from amicrawl.frontier.format.dump import partition_of
 from amicrawl.frontier.format.faults import Fault, Malformed
-from amicrawl.frontier.format.operations import compact, extract, merge, split
+from amicrawl.frontier.format.operations import compact, merge
 from amicrawl.frontier.format.partition import columns_of, empty_partition
 from amicrawl.frontier.format.reader import read_partition
 from amicrawl.frontier.format.schema import HOST_ROW, ROW
@@ -54,22 +55,6 @@ def test_compacting_gives_the_golden_bytes(directory: Path, whole: Partition) ->
         _is(compact(whole), said["result"])
 
 
-@BOTH
-def test_splitting_gives_the_golden_bytes(directory: Path, whole: Partition) -> None:
-    for said in _golden(directory, "split"):
-        low, high = split(whole, int(said["at"], 0))
-        _is(low, said["low"])
-        _is(high, said["high"])
-
-
-@BOTH
-def test_extracting_gives_the_golden_bytes(directory: Path, whole: Partition) -> None:
-    for said in _golden(directory, "extract"):
-        out, rest = extract(whole, [int(key, 0) for key in said["hosts"]])
-        _is(out, said["out"])
-        _is(rest, said["rest"])
-
-
 @WITH_FULL
 def test_merging_gives_the_golden_bytes() -> None:
     for said in _golden(FULL, "merge"):
@@ -81,6 +66,21 @@ def test_merging_gives_the_golden_bytes() -> None:
             ]
             _is(merge(*parts), said["result"])
             _is(merge(*reversed(parts)), said["result"])
+
+
+def split(whole: Partition, at: int) -> tuple[Partition, Partition]:
+    """Return the rows below the host key *at*, and the others; both have the strings of all."""
+    parts = []
+    for low, high in ((whole.host_key_lo, at - 1), (at, whole.host_key_hi)):
+        urls, hosts = (
+            {
+                name: values[(low <= rows["host_key"]) & (rows["host_key"] <= high)]
+                for name, values in rows.items()
+            }
+            for rows in (whole.urls, whole.hosts)
+        )
+        parts.append(replace(whole, urls=urls, hosts=hosts, host_key_lo=low, host_key_hi=high))
+    return parts[0], parts[1]
 
 
 def test_the_halves_merge_into_the_whole(whole: Partition) -> None:

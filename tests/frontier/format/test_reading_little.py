@@ -68,24 +68,6 @@ def test_a_column_costs_its_pages(file: FrontierFile) -> None:
     assert file.bytes_read - before == int(lengths(file, "depth").sum())
 
 
-def test_the_rows_of_a_host_cost_the_pages_they_stand_in(file: FrontierFile) -> None:
-    hosts, _ = file.keys()
-    host = int(hosts[ROWS // 2])
-    wanted = np.flatnonzero(hosts == host)
-    pages = np.unique(wanted // PAGE_ROWS)
-    before = file.bytes_read
-    rows = file.host_range(host, host)
-    assert rows.tolist() == wanted.tolist()
-    assert file.bytes_read - before == int(lengths(file, "host_key")[pages].sum())
-    assert file.pages_of_host_range(host, host) == (len(pages), ROWS // PAGE_ROWS)
-    before = file.bytes_read
-    found = file.rows(rows, ["path_key", "priority"])
-    assert file.bytes_read - before == sum(
-        int(lengths(file, name)[pages].sum()) for name in ("path_key", "priority")
-    )
-    assert found["path_key"].tolist() == file.url_column("path_key")[rows].tolist()
-
-
 def test_what_is_due_costs_the_schedule_and_the_pages_of_candidates(file: FrontierFile) -> None:
     due = file.url_column("next_due")
     at = file.stats.due_min
@@ -101,8 +83,6 @@ def test_what_is_due_costs_the_schedule_and_the_pages_of_candidates(file: Fronti
 def test_nothing_is_read_where_nothing_can_be_found(file: FrontierFile) -> None:
     before = file.bytes_read, file.reads
     assert not len(file.due(file.stats.due_min - 1))
-    assert not len(file.due_by_schedule(0))
-    assert not len(file.host_range(5, 4))
     assert (file.bytes_read, file.reads) == before
 
 
@@ -113,12 +93,16 @@ def test_schedule_and_scan_find_the_same_rows(path: Path, tmp_path: Path, hours:
     with FrontierFile.open(path) as scheduled, FrontierFile.open(without) as scanned:
         at = scheduled.stats.due_min + hours
         assert scheduled.due(at).tolist() == scanned.due(at).tolist()
-        assert sorted(scheduled.due_by_schedule(at).tolist()) == scanned.due(at).tolist()
 
 
-def test_rows_come_in_the_order_they_were_asked_for(file: FrontierFile) -> None:
+def test_rows_come_in_the_order_they_were_asked_for_and_cost_their_pages(file: FrontierFile) -> None:
     asked = np.array([ROWS - 1, 3, 3, 17_000, 0])
+    before = file.bytes_read
     found = file.rows(asked, ["path_key", "status"])
+    pages = np.unique(asked // PAGE_ROWS)
+    assert file.bytes_read - before == sum(
+        int(lengths(file, name)[pages].sum()) for name in ("path_key", "status")
+    )
     assert found["path_key"].tolist() == file.url_column("path_key")[asked].tolist()
     assert not len(file.rows(np.empty(0, np.int64), ["status"])["status"])
     with pytest.raises(IndexError):

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from amicrawl.frontier.format.schema import ROW
-from amicrawl.frontier.seen import SortedKeys
+from amicrawl.frontier.seen.sorted_keys import SortedKeys
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,9 +34,6 @@ def check(found: SortedKeys, keys: list[tuple[int, int]], others: list[tuple[int
     numbers = {one: number for number, one in enumerate(keys)}
     assert [found.find(*one) for one in keys] == list(range(len(keys)))
     assert [found.find(*one) for one in others] == [numbers.get(one) for one in others]
-    for host in {host for host, _ in keys + others}:
-        expected = [number for number, one in enumerate(keys) if one[0] == host]
-        assert list(found.host_rows(host)) == expected
 
 
 @given(keys=KEYS, others=KEYS)

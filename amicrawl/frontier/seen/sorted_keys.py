@@ -52,11 +52,6 @@ class SortedKeys:
         row = self._lower_bound(host, path)
         return row if row < self._count and self._key_at(row) == (host, path) else None
 
-    def host_rows(self, host: int) -> range:
-        """Return the numbers of the host's rows: empty if it has none."""
-        start = self._lower_bound(host, 0)
-        return range(start, self._lower_bound(host + 1, 0))
-
     def _lower_bound(self, host: int, path: int) -> int:
         """Return the first row whose key is not less."""
         firsts = self._first_hosts
