@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from amicrawl.cli.json_answer import AsOneObject
+from amicrawl.cli.options import AsOneObject
 from amicrawl.config import PREFIX, CrawlConfig
 from amicrawl.crawlfile import examine
 from amicrawl.crawlfile.effective import effective

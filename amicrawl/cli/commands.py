@@ -39,7 +39,7 @@ COMMANDS: Mapping[str, Place] = {
         "Crawl a site by its URL, the URLs of a seed list, or what a crawl file describes.",
     ),
     "recrawl": Place(
-        "recrawl:recrawl", "Request again what is due of the crawl in DIR, and store what has changed."
+        "crawl:recrawl", "Request again what is due of the crawl in DIR, and store what has changed."
     ),
     "inspect": Place(
         "inspect:inspect",
@@ -65,10 +65,10 @@ COMMANDS: Mapping[str, Place] = {
         "merge:merge", "Add type, format, charset, languages and soft-404 probability to CDXJ lines."
     ),
     "wat": Place(
-        "wat:wat",
+        "wat_wet:wat",
         "Write the metadata of every record in FILES, with the links of pages, as X.warc.wat.gz.",
     ),
-    "wet": Place("wet:wet", "Write the text of every page in FILES as X.warc.wet.gz."),
+    "wet": Place("wat_wet:wet", "Write the text of every page in FILES as X.warc.wet.gz."),
     "wacz": Place("wacz:wacz", "Package WARC files with an index and a page list as WACZ."),
     "cdx": Place("cdx:app", "Look up captures in CDXJ files and ZipNum clusters, and build clusters."),
     "repair": Place(

@@ -1,4 +1,4 @@
-"""`amicrawl crawl`: crawl a site or a seed list, or what a crawl file says, if that is due."""
+"""`amicrawl crawl`: crawl a site, a seed list or by a crawl file; `recrawl`: fetch again what is due."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from amicrawl.cli.crawl_target import target_of
-from amicrawl.cli.engine import Engine, EngineOption, Master
-from amicrawl.cli.name_value import pairs, passed_on
+from amicrawl.cli.options import Engine, EngineOption, Master, pairs, passed_on
 from amicrawl.cli.project import crawl_settings
 from amicrawl.config import PREFIX, CrawlConfig, Robots
 from amicrawl.crawlfile.schedule import Action, Plan, last_crawls, plan
@@ -19,6 +18,7 @@ from amicrawl.errors import UsageError
 
 if TYPE_CHECKING:
     from amicrawl.crawlfile import CrawlFile
+
 
 _OUT = f"{PREFIX}OUT"
 _DEFAULT_OUT = CrawlConfig.model_fields["out"].default
@@ -243,3 +243,35 @@ def begin(spider: list[str], arguments: dict[str, str], settings: list[str]) -> 
     from amicrawl.crawl.start import start_crawl  # noqa: PLC0415  # Scrapy, which `--help` does not need
 
     start_crawl([*line, *further, *settings])
+
+
+Directory = Annotated[str, typer.Argument(metavar="DIR", help="The output directory of a crawl.")]
+Before = Annotated[
+    str,
+    typer.Option(
+        "--before",
+        metavar="DATE",
+        help="Include what is due until then, for example 2027-01-31; a far date takes every URL.",
+        show_default="now",
+    ),
+]
+
+
+def recrawl(
+    directory: Directory,
+    *,
+    before: Before = "",
+    quiet: Quiet = False,
+    verbose: Verbose = 0,
+    settings: Settings = None,
+    arguments: Arguments = None,
+) -> None:
+    """Request again what is due of the crawl in DIR, and store what has changed.
+
+    Example: amicrawl recrawl ami-out --before 2100-01-01
+
+    This is `scrapy crawl recrawl`. When a URL is due follows from how often its page was found changed.
+    """
+    given = {"dir": directory, **({"before": before} if before else {})}
+    further = [*passed_on(settings), *loudness(quiet=quiet, verbose=verbose)]
+    begin(["recrawl"], given | pairs(arguments or [], option="-a"), further)

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from amicrawl.cli.frontier.words import CAUSES
-from amicrawl.cli.json_answer import AsOneObject, json_text
+from amicrawl.cli.frontier.output import CAUSES
+from amicrawl.cli.options import AsOneObject, json_text
 from amicrawl.config import PREFIX, CrawlConfig, Robots
 from amicrawl.crawl.carried import REQUISITE
 from amicrawl.crawlfile import read_crawl_file

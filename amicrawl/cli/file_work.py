@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from amicrawl.cli.processes import as_many, to_be_continued
+from amicrawl.cli.options import as_many, to_be_continued
 from amicrawl.errors import ExitCode
 from amicrawl.index.collection.collecting import Failed, collect, collect_by
 from amicrawl.index.collection.file import FileJob, collect_file

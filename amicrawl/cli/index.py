@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
+import tempfile
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from amicrawl.cli.engine import Engine, EngineOption, Master
-from amicrawl.cli.index_work import STANDARD, Whole, index_files, index_placed
-from amicrawl.cli.processes import Processes
-from amicrawl.errors import UsageError
+from amicrawl.cli.archive_files import archive_files, check_root, make_directory, placed_files
+from amicrawl.cli.file_work import do_files, do_placed_files, end
+from amicrawl.cli.options import Engine, EngineOption, Master, Processes
+from amicrawl.disk import Disk
+from amicrawl.errors import OutputError, UsageError
+from amicrawl.index.collection.file import MARKS, FileJob
 from amicrawl.index.collection.products import ProductOptions
+from amicrawl.index.derivatives.file import named_apart
 from amicrawl.index.lines.cdx_text import Layout
 from amicrawl.index.lines.cdxj import Compat, IndexOptions
-from amicrawl.index.location import is_uri
+from amicrawl.index.lines.sorting import merged_files, without_repeats, write_lines
+from amicrawl.index.location import Location, is_uri
 from amicrawl.index.reading.records import RECORD_TYPES
 from amicrawl.index.zipnum.cluster import BLOCK_LINES
+from amicrawl.index.zipnum.writer import write_blocks, write_zipnum
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable, Iterator, Sequence
+
 
 Files = Annotated[
     list[str],
@@ -169,3 +180,185 @@ def _check_types(types: Collection[str]) -> None:
 
 def _listed(names: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in names.split(",") if name.strip())
+
+
+STANDARD = Path("-")
+"""Standard input or output."""
+
+
+def index_files(
+    files: Sequence[Path],
+    out: Path | None,
+    *,
+    options: ProductOptions,
+    whole: Whole,
+    root: Path | None,
+    processes: int,
+    again: bool,
+) -> None:
+    """Index *files* into the directory *out*, and make of it what *whole* asks for.
+
+    Ends with the exit code that says what was lost. The names in the index are those below *root*.
+    """
+    whole.check()
+    check_root(root)
+    with tempfile.TemporaryDirectory(prefix="amicrawl-index-") as scratch:
+        sources = list(_sources(files, Path(scratch)))
+        parts = whole.parts or Path(scratch) / "parts"
+        directory = out or (parts if whole.is_asked_for else Path())
+        make_directory(directory / MARKS)
+        jobs = jobs_for(sources, directory, options=options, root=root)
+        collected = do_files(jobs, processes=processes, again=again, names_products=False)
+        if whole.is_asked_for:
+            whole.write([job.path for job in jobs if job.stem in collected.outcomes], directory)
+            if out is None:
+                shutil.rmtree(directory)
+    end(collected, noun="line")
+
+
+def index_placed(
+    files: Sequence[str],
+    out: str,
+    *,
+    options: ProductOptions,
+    whole: Whole,
+    root: str | None,
+    processes: int,
+    again: bool,
+    master: str | None,
+) -> None:
+    """Index *files*, paths or URIs, to the directory or URI *out*; with a *master*, over Spark.
+
+    What *whole* asks for is put together here, where *out* is a path. Otherwise as `index_files`.
+    """
+    whole.check()
+    if whole.is_asked_for and is_uri(out):
+        raise UsageError(
+            "What is made of all indexes together is made on this machine. Name a directory with -o."
+        )
+    places = placed_files(files)
+    sources = [(path, path.name) for path in places]
+    above = None if root is None else Location.of(root).as_path
+    jobs = jobs_for(sources, Path(), options=options, root=above)
+    collected = do_placed_files(
+        jobs,
+        places,
+        out,
+        processes=processes,
+        master=master,
+        names_products=False,
+        again=again,
+    )
+    if whole.is_asked_for:
+        paths = [replace(job, out=Path(out)).path for job in jobs if job.stem in collected.outcomes]
+        whole.write(paths, Path(out))
+    end(collected, noun="line")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Whole:
+    """What is made of the indexes of all files together."""
+
+    merge: Path | None
+    zipnum: Path | None
+    blocks: Path | None
+    block_lines: int
+    packed: bool
+
+    @property
+    def is_asked_for(self) -> bool:
+        """Whether anything is."""
+        return any(out is not None for out in (self.merge, self.zipnum, self.blocks))
+
+    def check(self) -> None:
+        """Raise OutputError where a file is asked for in place of a directory."""
+        for path, option in ((self.merge, "--merge"), (self.blocks, "--blocks")):
+            if path is not None and path.is_dir():
+                raise OutputError(f"{path} is a directory. Name a file with {option}.")
+
+    @property
+    def parts(self) -> Path | None:
+        """Where the indexes of single files wait to be merged, and a broken run is gone on with."""
+        beside = next(
+            (
+                out
+                for out in (self.merge, self.zipnum, self.blocks)
+                if out not in (None, STANDARD) and (not out.exists() or out.is_file() or out.is_dir())
+            ),
+            None,
+        )
+        return beside.with_name(f"{beside.name}.parts") if beside is not None else None
+
+    def write(self, parts: Sequence[Path], scratch: Path) -> None:
+        """Write it from *parts*, each in byte order."""
+        if self.merge is not None:
+            with merged_files(parts, scratch=scratch) as lines:
+                if self.merge == STANDARD:
+                    _write_out(without_repeats(lines))
+                else:
+                    # The legends of the parts come first, and are one.
+                    write_lines(without_repeats(lines), self.merge, packed=self.packed, disk=Disk())
+        if self.zipnum is not None:
+            make_directory(self.zipnum)
+            with merged_files(parts, scratch=scratch) as lines:
+                write_zipnum(lines, self.zipnum, disk=Disk(), block_lines=self.block_lines, replace=True)
+        if self.blocks is not None:
+            with merged_files(parts, scratch=scratch) as lines:
+                write_blocks(lines, self.blocks, disk=Disk(), block_lines=self.block_lines)
+
+
+def jobs_for(
+    sources: Sequence[tuple[Path, str]], out: Path, *, options: ProductOptions, root: Path | None
+) -> list[FileJob]:
+    """Return a job for each of *sources*; UsageError where an index could not tell two apart."""
+    named: dict[str, Path] = {}
+    for source, given in sources:
+        name = os.path.relpath(source, root) if root is not None and given == source.name else given
+        if name in named:
+            raise UsageError(_alike(named[name], source, name, root=root))
+        named[name] = source
+    given_paths = [source if given == source.name else Path(given) for source, given in sources]
+    stems = named_apart(given_paths)
+    return [
+        FileJob(source, stems[path], out, ("cdxj",), name, options, in_directories=False)
+        for (name, source), path in zip(named.items(), given_paths, strict=True)
+    ]
+
+
+def _sources(files: Sequence[Path], scratch: Path) -> Iterator[tuple[Path, str]]:
+    """Yield each file and what it is called; what comes on standard input is put into *scratch*."""
+    named = [path for path in files if path != STANDARD]
+    if len(named) < len(files):
+        spooled = scratch / "stdin"
+        try:
+            with spooled.open("wb") as spool:
+                while block := sys.stdin.buffer.read(1 << 20):
+                    spool.write(block)
+        except OSError as error:
+            raise OutputError(
+                f"Standard input cannot be kept in {scratch}: {error.strerror}. "
+                "Set TMPDIR to where there is room."
+            ) from error
+        yield spooled, "-"
+    if named:
+        for path in archive_files(named):
+            yield path, path.name
+
+
+def _alike(one: Path, other: Path, name: str, *, root: Path | None) -> str:
+    """Return the sentence for two files that the lines of an index would call the same *name*."""
+    if root is not None or one.absolute() == other.absolute():
+        return f"{one} and {other} would both be {name} in the index. Name each file once."
+    shared = Path(os.path.commonpath([one.absolute().parent, other.absolute().parent]))
+    above = os.path.relpath(shared) if shared.is_relative_to(Path.cwd()) else shared
+    return (
+        f"{one} and {other} would both be {name} in the index, and whoever looks a capture up could not "
+        f"tell which. Give --dir-root {above}, and it names them by their paths below that directory."
+    )
+
+
+def _write_out(lines: Iterable[bytes]) -> None:
+    stream = sys.stdout.buffer
+    for line in lines:
+        stream.write(line)
+    stream.flush()

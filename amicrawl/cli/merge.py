@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from amicrawl.cli.archive_files import make_directory
-from amicrawl.cli.processes import as_many
+from amicrawl.cli.options import as_many
 from amicrawl.errors import ExitCode
 from amicrawl.index.lines.line_reader import files_in
 from amicrawl.index.merging.merge import SIDECAR_SUFFIXES, Merged

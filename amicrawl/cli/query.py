@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from amicrawl.cli.archive_files import check_output_file
-from amicrawl.cli.name_value import pairs
+from amicrawl.cli.options import pairs
 from amicrawl.cli.query_output import FORMATS, write_answer
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, OutputError, UsageError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from amicrawl.cli.crawl_directory import CrawlDirectory, check_is_there
+from amicrawl.cli.options import CrawlDirectory, check_is_there
 from amicrawl.disk import Disk
 from amicrawl.record.repair import repair as repair_directory
 

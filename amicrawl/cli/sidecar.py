@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import socket
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from amicrawl.cli.archive_files import ArchiveFiles, archive_files, make_directory
-from amicrawl.cli.detector_lines import detector_lines
 from amicrawl.cli.file_work import do_files, end
-from amicrawl.cli.processes import Processes
+from amicrawl.cli.options import Processes
 from amicrawl.index.collection.collecting import jobs_for
 from amicrawl.index.collection.products import ProductOptions
 from amicrawl.index.derivatives.file import Publisher
 from amicrawl.index.sidecar.detectors import KINDS, installed_detectors
 from amicrawl.terminal import harmless
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
 
 Out = Annotated[Path, typer.Option("-o", "--out", help="Directory for the sidecars.")]
 Without = Annotated[
@@ -61,3 +64,34 @@ def _address() -> str:
         return socket.gethostbyname(socket.gethostname())
     except (OSError, UnicodeError):
         return ""
+
+
+class _Optional(NamedTuple):
+    """A detector of the extra `sidecar`."""
+
+    name: str
+    kind: str
+    """What leaves it out."""
+    seen_as: tuple[str, ...]
+    """One of these is in the list of versions where it, or what stands in for it, is installed."""
+
+
+_OPTIONAL = (
+    _Optional("fido", "fido", ("fido ",)),
+    _Optional("libmagic", "libmagic", ("libmagic ",)),
+    _Optional("chardetng", "charset", ("+chardetng",)),
+    _Optional("cld2", "languages", ("cld2 ",)),
+)
+
+
+def detector_lines(versions: Sequence[str], *, without: Collection[str] = ()) -> Iterator[str]:
+    """Yield what is said of detectors of *versions*; the kinds *without* are not wanted."""
+    yield f"Detectors: {', '.join(versions)}"
+    missing = [
+        optional.name
+        for optional in _OPTIONAL
+        if optional.kind not in without
+        and not any(mark in version for version in versions for mark in optional.seen_as)
+    ]
+    if missing:
+        yield f"Not installed: {', '.join(missing)} (pip install 'amicrawl[sidecar]')"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from amicrawl.cli.name_value import pairs, passed_on
+from amicrawl.cli.options import pairs, passed_on
 from amicrawl.cli.project import OUR_SETTINGS, SETTINGS_MODULE
 from amicrawl.config import PREFIX, CrawlConfig
 from amicrawl.crawl.spark.driver import MOST_PARTITIONS, SparkCrawl, crawl_on_spark

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from amicrawl.cli.archive_files import make_directory
-from amicrawl.cli.engine import Engine, EngineOption, Master
+from amicrawl.cli.options import Engine, EngineOption, Master
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, InputError, UsageError
 from amicrawl.index.lines.line_reader import files_in

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from amicrawl.cli.crawl_directory import CrawlDirectory, check_is_there
+from amicrawl.cli.options import CrawlDirectory, check_is_there
 from amicrawl.disk import OPEN_SUFFIX, DirectoryLock, Disk
 from amicrawl.errors import AmicrawlError, InputError, OutputError
 from amicrawl.record.bucket import open_bucket

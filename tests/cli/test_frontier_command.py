@@ -14,7 +14,7 @@ from frontier.format.golden_dumps import FULL, WITH_FULL, golden_files, selected
 from typer.testing import CliRunner
 
 from amicrawl.cli import app
-from amicrawl.cli.frontier.verdict import Asked, sentences
+from amicrawl.cli.frontier.lookup import Asked, sentences
 from amicrawl.config import Identity
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, DamagedFileError, InputError, OutputError, UsageError

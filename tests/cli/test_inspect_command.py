@@ -18,8 +18,7 @@ from record.exchanges import capture, failed, item, open_archive, pages
 from typer.testing import CliRunner
 
 from amicrawl.capture import Failure
-from amicrawl.cli.inspect import inspect
-from amicrawl.cli.warc_listing import list_records
+from amicrawl.cli.inspect import inspect, list_records
 from amicrawl.disk import DirectoryLock
 from amicrawl.errors import AmicrawlError, DamagedFileError, InputError
 from amicrawl.record import CrawlJson, Disk

@@ -9,8 +9,7 @@ from __future__ import annotations
 import typer
 
 from amicrawl.cli.frontier.compare import diff
-from amicrawl.cli.frontier.exchange import export, import_dump
-from amicrawl.cli.frontier.files import compact, pack
+from amicrawl.cli.frontier.files import compact, export, import_dump, pack
 from amicrawl.cli.frontier.listing import ls, schedule
 from amicrawl.cli.frontier.lookup import explain, show
 from amicrawl.cli.frontier.rebuild import rebuild

@@ -7,10 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from amicrawl.cli.frontier.output import AnyPath, Limit, print_lines
+from amicrawl.cli.frontier.output import (
+    AnyPath,
+    Limit,
+    as_text_field,
+    float_value,
+    key_text,
+    print_lines,
+)
 from amicrawl.cli.frontier.source import partition_in
-from amicrawl.cli.frontier.words import as_text_field, float_value, key_text
-from amicrawl.cli.json_answer import AsJson, json_text
+from amicrawl.cli.options import AsJson, json_text
 from amicrawl.errors import InputError
 from amicrawl.frontier.format.difference import head_differences, row_differences
 from amicrawl.frontier.format.faults import Malformed

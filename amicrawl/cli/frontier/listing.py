@@ -7,18 +7,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from amicrawl.cli.frontier.output import AnyPath, HostKey, Limit, hour_now, print_lines
-from amicrawl.cli.frontier.source import LiveSource, due_in_crawl, opened
-from amicrawl.cli.frontier.words import (
+from amicrawl.cli.frontier.output import (
     STATUSES,
+    AnyPath,
+    HostKey,
+    Limit,
     as_text_field,
     host_key_in,
+    hour_now,
     hour_text,
     key_text,
+    print_lines,
     status_name,
     text_of,
 )
-from amicrawl.cli.json_answer import AsJson, json_text
+from amicrawl.cli.frontier.source import LiveSource, due_in_crawl, opened
+from amicrawl.cli.options import AsJson, json_text
 from amicrawl.errors import UsageError
 from amicrawl.frontier.format.footer import RegionId
 from amicrawl.frontier.format.reader import FrontierFile

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from amicrawl.cli.frontier.output import AnyPath, AtHour, print_lines
+from amicrawl.cli.frontier.output import (
+    CAUSES,
+    HOUR,
+    AnyPath,
+    AtHour,
+    hour_text,
+    key_text,
+    print_lines,
+    second_text,
+)
 from amicrawl.cli.frontier.row_facts import conventions, find, host_facts, row_facts
 from amicrawl.cli.frontier.source import opened
-from amicrawl.cli.frontier.verdict import Asked, sentences
-from amicrawl.cli.frontier.words import HOUR, key_text
-from amicrawl.cli.json_answer import AsJson, json_text
+from amicrawl.cli.options import AsJson, json_text
 from amicrawl.errors import InputError
-from amicrawl.terminal import harmless
+from amicrawl.frontier.states import RESTING, WAITING, Status
+from amicrawl.terminal import harmless, human_span
 from amicrawl.urls import Canonical, canonical_form
 
 if TYPE_CHECKING:
@@ -22,6 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from amicrawl.cli.frontier.source import Source
+
 
 _Url = Annotated[str, typer.Argument(metavar="URL", help="The URL, as found or in its canonical form.")]
 _INDENT = 22
@@ -110,3 +120,121 @@ def explain(path: AnyPath, url: _Url, *, at: AtHour = 0, as_json: AsJson = False
             )
         else:
             print_lines(map(harmless, verdict.says))
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The question."""
+
+    url: str
+    canonical: str | None
+    refusal: str | None
+    """Why it has no canonical form; None where it has one."""
+    second: int
+    """As of when, in seconds since 1970."""
+
+
+class Verdict(NamedTuple):
+    """The answer."""
+
+    due: bool
+    """Whether a crawl that starts then would take the URL, its host permitting."""
+    says: list[str]
+
+
+def sentences(
+    asked: Asked, convention: str | None, row: dict[str, Any] | None, host: dict[str, Any] | None
+) -> Verdict:
+    """Return the answer for a URL whose row and host row, as far as there are any, say so much."""
+    says = [asked.url]
+    if asked.canonical is None:
+        says.append(f"It has no canonical form: {asked.refusal}.")
+    elif asked.canonical == asked.url:
+        says.append("This is its canonical form.")
+    else:
+        says.append(f"Its canonical form is {asked.canonical}.")
+    if row is None:
+        says.append("There is no row for it, under any reading: it was never offered, or left out.")
+        says += _of_host(host, asked.second)
+        return Verdict(due=False, says=says)
+    key = f"{row['host_key']}:{row['path_key']}"
+    says.append(f"Its row, number {row['row']}, has the key {key}, matched by its {convention}.")
+    says.append(f"It was found as {row['source_name']}, at depth {row['depth']}.")
+    says += _history(row)
+    due, reason = _due(row, asked.second)
+    says.append(reason)
+    says += _of_host(host, asked.second)
+    return Verdict(due=due, says=says)
+
+
+def _history(row: dict[str, Any]) -> Iterator[str]:
+    if row["crawl_count"]:
+        last = row["last_crawled_at"] or "at an unknown time"
+        answered = f", answered with {row['http_status']}" if row["http_status"] >= 100 else ""
+        yield f"It was crawled {_times(row['crawl_count'])}, last {last}{answered}."
+    else:
+        yield "It was never crawled."
+    if row["retry_count"] or row["error_count"]:
+        yield (
+            f"Attempts since that failed and are to be repeated: {row['retry_count']}; errors in all: "
+            f"{row['error_count']}."
+        )
+    if row["change_count"]:
+        yield f"It changed {_times(row['change_count'])}, last {row['last_changed_at'] or 'some time'}."
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count:,} times"
+
+
+_NEVER = {
+    Status.IN_FLIGHT: "handed out and not settled; a crawl that opens the frontier takes it back",
+    Status.TRAPPED: "taken for one of endlessly many, so it is never handed out",
+    Status.WITHHELD: "kept out by the crawl's configuration",
+}
+
+
+def _due(row: dict[str, Any], now: int) -> tuple[bool, str]:
+    status, due = row["status"], row["next_due"]
+    state = f"It is {row['status_name']}"
+    if status not in WAITING and status not in RESTING:
+        why = _NEVER.get(status, "a state that nothing is known of, so it is not handed out")
+        if status == Status.WITHHELD and row["http_status"] in CAUSES:
+            why += f": {CAUSES[row['http_status']][1]}"
+        return False, f"{state}: {why}."
+    if due == 0:
+        if status in WAITING:
+            return True, f"{state} without a time, so it is due at once."
+        return False, f"{state} and has no time to come back, so it is not handed out again."
+    when = f"hour {due} ({hour_text(due)})"
+    if due > now // HOUR:
+        return False, f"{state} and due at {when}, in {human_span(due * HOUR - now)}: not yet."
+    return True, f"{state} and has been due since {when}, for {human_span(now - due * HOUR)}."
+
+
+def _of_host(host: dict[str, Any] | None, now: int) -> Iterator[str]:
+    if host is None:
+        yield "Its host has no row, so no gate of it is known."
+        return
+    name = host.get("host") or host["host_key"]
+    yield f"Its host group is {name} ({host['host_key']}), with {host['url_count']:,} URLs."
+    opens = max(host["host_next_eligible"], host["ip_next_eligible"])
+    if opens > now:
+        yield f"The host's gate is shut until {second_text(opens)}."
+    else:
+        yield "The host's gate is open."
+    if host["crawl_delay"]:
+        yield f"Between two requests to it {host['crawl_delay'] / 10:g} s must pass."
+    if host["flag_names"]:
+        yield f"It is marked: {', '.join(host['flag_names'])}."
+    yield _robots(host, now // HOUR)
+
+
+def _robots(host: dict[str, Any], hour: int) -> str:
+    if not host["robots_fetched"]:
+        return "Its robots.txt is not recorded here."
+    fetched = f"Its robots.txt was fetched {host['robots_fetched_at']}"
+    if not host["robots_expiry"]:
+        return f"{fetched}."
+    tense = "expired" if host["robots_expiry"] <= hour else "expires"
+    return f"{fetched} and {tense} {host['robots_expiry_at']}."

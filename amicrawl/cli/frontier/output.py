@@ -1,16 +1,20 @@
-"""Printing: lines that no terminal mistakes for commands, and the options that all commands share."""
+"""What the frontier commands share: options, printing, and states, times and keys as text."""
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
 
-from amicrawl.cli.frontier.words import HOUR
+from amicrawl.errors import UsageError
+from amicrawl.frontier.states import Cause
 
 AnyPath = Annotated[
     Path, typer.Argument(help="A frontier file, a frontier's directory, or a crawl's output directory.")
@@ -33,3 +37,103 @@ def print_lines(lines: Iterable[str]) -> None:
 def hour_now() -> int:
     """Return the time in whole hours since 1970."""
     return int(time.time()) // HOUR
+
+
+HOUR = 3600
+
+STATUSES = (
+    "discovered",
+    "scheduled",
+    "ready",
+    "in_flight",
+    "crawled",
+    "due_recrawl",
+    "gone",
+    "excluded_robots",
+    "trapped",
+    "withheld",
+)
+"""The names of the states, as other software prints them."""
+
+CAUSES = {
+    Cause.ADDRESS: ("address", "its address is private or special; AMICRAWL_ALLOW_PRIVATE permits it"),
+    Cause.RULE: ("rule", "an ignore pattern or another rule of the crawl keeps it out"),
+    Cause.UNFETCHABLE: ("not fetchable", "it is not an HTTP URL, and no setting changes that"),
+    Cause.NETWORK: (
+        "network",
+        "its name was not looked up or no way led to it; the next crawl asks again",
+    ),
+}
+"""Why no server was asked for a row, in a word and in a sentence, by its `http_status`."""
+
+SOURCES = ("seed", "link", "sitemap", "redirect", "manual")
+HOST_FLAGS = ("trap suspect", "robots.txt missing", "dead", "grouping overridden")
+
+_LATEST = 253_402_300_799  # the last second of the year 9999
+
+
+def status_name(status: int) -> str:
+    """Return the name of a row's state."""
+    return STATUSES[status] if status < len(STATUSES) else f"status({status})"
+
+
+def source_name(source: int) -> str:
+    """Return how a URL was found."""
+    return SOURCES[source] if source < len(SOURCES) else f"source({source})"
+
+
+def flag_names(flags: int) -> list[str]:
+    """Return what a host is marked as."""
+    return [name for bit, name in enumerate(HOST_FLAGS) if flags >> bit & 1]
+
+
+def hour_text(hours: int) -> str | None:
+    """Return a time given in hours since 1970, in UTC; None for never."""
+    return second_text(hours * HOUR)
+
+
+def second_text(seconds: int) -> str | None:
+    """Return a time given in seconds since 1970, in UTC; None for never."""
+    if seconds == 0:
+        return None
+    if seconds > _LATEST:
+        return "after the year 9999"
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def text_of(octets: bytes) -> str:
+    """Return *octets* as text; what is not UTF-8 becomes lone surrogates, which `harmless` escapes."""
+    return octets.decode("utf-8", "surrogateescape")
+
+
+def as_text_field(name: str, octets: bytes | None) -> dict[str, str | None]:
+    """Return a JSON field of *octets*: under *name*, or as digits under `<name>_hex` if not UTF-8."""
+    if octets is None:
+        return {name: None}
+    try:
+        return {name: octets.decode()}
+    except UnicodeDecodeError:
+        return {f"{name}_hex": octets.hex()}
+
+
+def float_value(value: float) -> float | str:
+    """Return a 32-bit float in its shortest form; a word where it is not finite, as JSON needs."""
+    return float(str(np.float32(value))) if math.isfinite(value) else str(value)
+
+
+def key_text(key: int) -> str:
+    """Return half a key, or a host key, in digits."""
+    return f"0x{key:016x}"
+
+
+def host_key_in(given: str) -> int:
+    """Read a host key, 0x and hexadecimal or decimal; raises UsageError."""
+    try:
+        key = int(given, 16 if given.lower().startswith("0x") else 10)
+    except ValueError:
+        key = -1
+    if not 0 <= key < 1 << 64:
+        raise UsageError(
+            f"{given!r} is no host key. Give 0x and up to 16 hexadecimal digits, or a decimal number."
+        )
+    return key

@@ -8,9 +8,8 @@ from urllib.parse import urlsplit
 
 import typer
 
-from amicrawl.cli.frontier.output import hour_now
+from amicrawl.cli.frontier.output import STATUSES, hour_now
 from amicrawl.cli.frontier.source import frontier_directory
-from amicrawl.cli.frontier.words import STATUSES
 from amicrawl.crawl.policy import read_policy, write_policy
 from amicrawl.disk import Disk
 from amicrawl.errors import UsageError

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from amicrawl.cli.frontier.words import (
+from amicrawl.cli.frontier.output import (
     as_text_field,
     flag_names,
     float_value,

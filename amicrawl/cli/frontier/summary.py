@@ -6,10 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from amicrawl.cli.frontier.output import AnyPath, AtHour, hour_now, print_lines
+from amicrawl.cli.frontier.output import (
+    CAUSES,
+    AnyPath,
+    AtHour,
+    hour_now,
+    hour_text,
+    key_text,
+    print_lines,
+    status_name,
+)
 from amicrawl.cli.frontier.source import LiveSource, due_in_crawl, frontier_directory, opened
-from amicrawl.cli.frontier.words import CAUSES, hour_text, key_text, status_name
-from amicrawl.cli.json_answer import AsJson, json_text
+from amicrawl.cli.options import AsJson, json_text
 from amicrawl.frontier.format.footer import RegionId
 from amicrawl.frontier.format.inspection import inspect as inspected
 from amicrawl.frontier.format.inspection import inspection_text

@@ -8,9 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from amicrawl.cli.frontier.output import HostKey, print_lines
-from amicrawl.cli.frontier.words import as_text_field, host_key_in, hour_text, key_text, text_of
-from amicrawl.cli.json_answer import AsJson, json_text
+from amicrawl.cli.frontier.output import (
+    HostKey,
+    as_text_field,
+    host_key_in,
+    hour_text,
+    key_text,
+    print_lines,
+    text_of,
+)
+from amicrawl.cli.options import AsJson, json_text
 from amicrawl.disk import Disk
 from amicrawl.errors import InputError
 from amicrawl.frontier.format.header import TRAILER_SIZE, unpack_trailer

@@ -10,7 +10,7 @@ import typer
 
 from amicrawl.cli.frontier.output import AnyPath, print_lines
 from amicrawl.cli.frontier.source import frontier_directory
-from amicrawl.cli.json_answer import AsJson, json_text
+from amicrawl.cli.options import AsJson, json_text
 from amicrawl.disk import Disk
 from amicrawl.errors import DamagedFileError, ExitCode, InputError
 from amicrawl.frontier.format.faults import FrontierFileError

@@ -1,7 +1,7 @@
-"""`amicrawl job VERB`, or `amicrawl jobs VERB`: jobs in Redis, submitted, watched and steered.
+"""`amicrawl job VERB`, or `amicrawl jobs VERB`: submit, watch and control jobs in Redis.
 
-One module for submitting, one for looking, one for changing. A job is named by its ident, or by the URL
-that it was submitted with. With `--json`, answers are JSON: one object, or one a line.
+A job is named by its ident, or by the URL that it was submitted with. With `--json`, answers are JSON:
+one object, or one per line.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from amicrawl.cli.job import changing
-from amicrawl.cli.job.listing import dead, ls, pending, status
-from amicrawl.cli.job.showing import log, show, where
+from amicrawl.cli.job.listing import dead, log, ls, pending, show, status, where
 from amicrawl.cli.job.submitting import submit
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import typer
 
 from amicrawl.cli.job.naming import store_at
 from amicrawl.cli.job.waiting import wait_for
-from amicrawl.cli.json_answer import AsJson
+from amicrawl.cli.options import AsJson
 from amicrawl.cli.redis_options import PrefixOption, RedisOption
 from amicrawl.errors import InputError, UsageError
 from amicrawl.jobs.lookup import LARGEST_LIST

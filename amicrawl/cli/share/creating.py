@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from amicrawl.cli.redis_options import PrefixOption, RedisOption, job_store
-from amicrawl.cli.share.steering import Name
+from amicrawl.cli.share.working import Name
 from amicrawl.config import PREFIX, CrawlConfig, Identity
 from amicrawl.discovery.configured import has_scope
 from amicrawl.disk import Disk

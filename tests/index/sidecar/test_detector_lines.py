@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from amicrawl.cli.detector_lines import detector_lines
+from amicrawl.cli.sidecar import detector_lines
 from amicrawl.index.sidecar.detectors import installed_detectors
 
 BARE = ["signatures signatures 1", "declared", "soft404 1"]

@@ -1,4 +1,4 @@
-"""`amicrawl wet`: the text of pages, as WET files."""
+"""`amicrawl wat` and `wet`: the metadata of records, and the text of pages, as WAT and WET files."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import typer
 
 from amicrawl.cli.archive_files import ArchiveFiles, archive_files, make_directory
 from amicrawl.cli.file_work import do_files, end
-from amicrawl.cli.processes import Processes
+from amicrawl.cli.options import Processes
 from amicrawl.index.collection.collecting import jobs_for
 from amicrawl.index.collection.products import ProductOptions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
 
 Out = Annotated[Path, typer.Option("-o", "--out", help="Directory for the WET files.")]
 
@@ -37,3 +38,17 @@ def make_all(product: str, sources: Sequence[Path], out: Path, *, processes: int
     options = ProductOptions(hostname=socket.gethostname())
     jobs = jobs_for(sources, out, products=[product], options=options, in_directories=False)
     end(do_files(jobs, processes=processes), noun="entry")
+
+
+WatOut = Annotated[Path, typer.Option("-o", "--out", help="Directory for the WAT files.")]
+
+
+def wat(files: ArchiveFiles, out: WatOut = Path(), jobs: Processes = 0) -> None:
+    """Write the metadata of every record in FILES, with the links of pages, as X.warc.wat.gz.
+
+    A file that is done is not done again. Exit code 5 where something of a file is lost; the rest of it
+    is written.
+
+    Example: amicrawl wat *.warc.gz -o wat/
+    """
+    make_all("wat", archive_files(files), out, processes=jobs)
