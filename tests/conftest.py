@@ -2,6 +2,7 @@
 
 import os
 import signal
+from functools import cache
 from itertools import islice
 from pathlib import Path
 
@@ -78,11 +79,10 @@ def pytest_make_parametrize_id(val: object) -> str | None:
     return "gzip" if isinstance(val, bytes) and val.startswith(b"\x1f\x8b") else None
 
 
-def _place(item: pytest.Item, places: tuple[str, ...]) -> int | None:
-    path = item.path.relative_to(TESTS).as_posix()
-    return next(
-        (n for n, each in enumerate(places) if path == each or path.startswith(f"{each}/")), None
-    )
+@cache
+def _place(path: Path, places: tuple[str, ...]) -> int | None:
+    path_below = path.relative_to(TESTS).as_posix()
+    return next((n for n, each in enumerate(places) if f"{path_below}/".startswith(f"{each}/")), None)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -94,9 +94,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     longest: dict[tuple[int, str], list[pytest.Item]] = {}
     others: list[pytest.Item] = []
     for item in items:
-        place = _place(item, LONGEST)
+        place = _place(item.path, LONGEST)
         used = {*vars(item.module), *item.fixturenames} if isinstance(item, pytest.Function) else ()
-        is_slow = place is not None or _place(item, SLOW) is not None
+        is_slow = place is not None or _place(item.path, SLOW) is not None
         if is_slow or not _STARTS_PROCESSES.isdisjoint(used):
             item.add_marker("slow")
         if place is None:

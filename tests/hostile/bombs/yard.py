@@ -307,23 +307,27 @@ YARD: dict[str, Format] = {
 }
 """All formats that commands read out of a file of their own."""
 
-DIRECTORIES: dict[str, tuple[Callable[[Path], None], Sequence[str]]] = {}
 
-
-def _zipnum(directory: Path, *, line: bytes, block: bytes) -> None:
+def _zipnum(
+    directory: Path,
+    *,
+    line: Callable[[bytes], bytes],
+    block: Callable[[], bytes] = lambda: b"x",
+) -> None:
     index = directory / "index"
     index.mkdir()
-    (index / "cdx-00000.gz").write_bytes(block)
-    (index / "a.idx").write_bytes(line)
+    packed_lines = block()
+    (index / "cdx-00000.gz").write_bytes(packed_lines)
+    (index / "a.idx").write_bytes(line(packed_lines))
     (index / "a.loc").write_text(f"cdx-00000.gz\t{index / 'cdx-00000.gz'}\n")
 
 
-def _crawl(directory: Path, name: str, content: bytes) -> None:
+def _crawl(directory: Path, name: str, content: Callable[[], bytes]) -> None:
     crawl = directory / "ami"
     (crawl / "frontier").mkdir(parents=True)
     parquet_bombs.captures(crawl / "captures.parquet", length=1, rows=1)
     (crawl / "crawl.json").write_text("{}")
-    (crawl / name).write_bytes(content)
+    (crawl / name).write_bytes(content())
 
 
 ZIPNUM = ("cdx query --url example.com index", "summary index")
@@ -334,14 +338,29 @@ CRAWLED = (
     "upload ami --to {bucket}",
 )
 ZIPNUM_LINE = b"com,example)/ 20260101000000\tcdx-00000\t0\t%d\t1\n"
-VALUES = b'{"files":[' + b"{}," * 5_000_000 + b"{}]}"
+LISTED = b'{"format":1,"version":"%s","bucket":"","files":[' % (b"0" * 32)
+FILE = b'{"name":"frontier/super","part":"part-000","key":"","size":%s,"sha256":"%s"}'
+LISTS: dict[str, Callable[[], bytes]] = {
+    "values": lambda: LISTED + b"{}," * 4_000_000 + b"{}]}",
+    "files": lambda: LISTED + b",".join([FILE % (b"1", b"0" * 64)] * 50_000) + b"]}",
+    "nesting": lambda: LISTED + NESTED,
+    "a size of digits": lambda: LISTED + FILE % (b"9" * 500_000, b"0" * 64) + b"]}",
+    "a lying size": lambda: LISTED + FILE % (b"1", b"0" * 64) + b"]}",
+    "spaces": lambda: LISTED + b" " * (80 * MIB),
+    "a name": lambda: LISTED + b'{"name":"' + b"x" * (8 * MIB) + b'"}]}',
+}
+"""Lists of the files of a crawl."""
 
 
-def _bucket(directory: Path, content: bytes) -> None:
+def _values() -> bytes:
+    return b'{"files":[' + b"{}," * 5_000_000 + b"{}]}"
+
+
+def _bucket(directory: Path, content: Callable[[], bytes]) -> None:
     bucket = directory / "bucket"
     bucket.mkdir(parents=True)
     for name in ("checkpoint.json", "uploaded.json"):
-        (bucket / name).write_bytes(content)
+        (bucket / name).write_bytes(content())
     (bucket / "part-000").write_bytes(packed(bytes(MIB), 64))
 
 
@@ -350,41 +369,39 @@ BUCKET = ("bucket",)
 
 
 def directories() -> Iterator[tuple[str, Callable[[Path], None], Sequence[str]]]:
-    """Yield the bombs that are directories: ZipNum clusters, and what a crawl has left."""
-    block = packed(CDXJ * 1000, 2000)
+    """Yield the bombs that are directories: ZipNum clusters, and what a crawl has left.
+
+    Each is made when it is called: every worker asks which there are.
+    """
     yield (
         "zipnum: a block of gigabytes",
-        partial(_zipnum, line=ZIPNUM_LINE % len(block), block=block),
+        partial(
+            _zipnum,
+            line=lambda block: ZIPNUM_LINE % len(block),
+            block=lambda: packed(CDXJ * 1000, 2000),
+        ),
         ZIPNUM,
     )
-    yield "zipnum: a lying length", partial(_zipnum, line=ZIPNUM_LINE % 10**15, block=b"x"), ZIPNUM
-    yield "zipnum: a line without end", partial(_zipnum, line=b"x" * (9 * MIB), block=b"x"), ZIPNUM
+    yield "zipnum: a lying length", partial(_zipnum, line=lambda _: ZIPNUM_LINE % 10**15), ZIPNUM
+    yield "zipnum: a line without end", partial(_zipnum, line=lambda _: b"x" * (9 * MIB)), ZIPNUM
     for name in ("crawl.json", "uploaded.json", "frontier/robots.json"):
-        yield f"{name} of values", partial(_crawl, name=name, content=VALUES), CRAWLED
-        yield f"{name} that is nested", partial(_crawl, name=name, content=NESTED), CRAWLED
-    listed = b'{"format":1,"version":"%s","bucket":"","files":[' % (b"0" * 32)
-    file = b'{"name":"frontier/super","part":"part-000","key":"","size":%s,"sha256":"%s"}'
-    for what, content in {
-        "values": listed + b"{}," * 4_000_000 + b"{}]}",
-        "files": listed + b",".join([file % (b"1", b"0" * 64)] * 50_000) + b"]}",
-        "nesting": listed + NESTED,
-        "a size of digits": listed + file % (b"9" * 500_000, b"0" * 64) + b"]}",
-        "a lying size": listed + file % (b"1", b"0" * 64) + b"]}",
-        "spaces": listed + b" " * (80 * MIB),
-        "a name": listed + b'{"name":"' + b"x" * (8 * MIB) + b'"}]}',
-    }.items():
+        yield f"{name} of values", partial(_crawl, name=name, content=_values), CRAWLED
+        yield f"{name} that is nested", partial(_crawl, name=name, content=lambda: NESTED), CRAWLED
+    for what, content in LISTS.items():
         yield f"bucket: lists of {what}", partial(_bucket, content=content), BUCKET
-    journal = b'{"url":"' + b"x" * MIB
-    yield "a journal of rows", partial(_crawl, name="captures-00000.open", content=journal * 8), CRAWLED
-    warc = packed(record() * 100, 300)
+    yield (
+        "a journal of rows",
+        partial(_crawl, name="captures-00000.open", content=lambda: (b'{"url":"' + b"x" * MIB) * 8),
+        CRAWLED,
+    )
     yield (
         "a WARC file that was not sealed",
-        partial(_crawl, name="ami-00000.warc.gz.open", content=warc),
+        partial(_crawl, name="ami-00000.warc.gz.open", content=lambda: packed(record() * 100, 300)),
         CRAWLED,
     )
     yield (
         "a block that was not sealed",
-        partial(_crawl, name="ami-00000.warc.gz.open", content=packed(bytes(MIB), 256)),
+        partial(_crawl, name="ami-00000.warc.gz.open", content=lambda: packed(bytes(MIB), 256)),
         CRAWLED,
     )
 
