@@ -35,19 +35,38 @@ if TYPE_CHECKING:
 PROJECT = Path(__file__).parents[1]
 MODULES = frozenset({"scrapy", "amicrawl", "amicrawl.cli"})
 SCRIPT = str(Path(sys.executable).with_name("amicrawl"))
+_BY_PACKAGE = {
+    "amicrawl": "cli cli.crawl fetch.name_servers fetch.tls record.table seed.captures",
+    "amicrawl.crawl": "addon downloader handler pipelines run scheduler selecting",
+    "amicrawl.crawl.commands": "crawl fetch genspider parse settings shell view",
+    "amicrawl.crawl.guest": "downloader settings",
+    "amicrawl.crawl.job": "joblink opening",
+    "amicrawl.discovery": "coding configured",
+    "amicrawl.jobs": "lease scrapy_connection",
+    "amicrawl.spiders": "job queue recrawl seeds site",
+    "encodings": "charmap idna",
+    "itemadapter": "adapter",
+    "lxml": "html",
+    "numpy": "ma",
+    "pyarrow": "compute parquet",
+    "rich": "console",
+    "scrapy": "cmdline dupefilters exporters pqueues squeues statscollectors",
+    "scrapy.commands": (
+        "bench check fetch genspider list parse runspider settings shell startproject version view"
+    ),
+    "scrapy.core": "engine downloader.handlers.datauri downloader.handlers.file",
+    "scrapy.core.downloader.handlers": "ftp http11 s3",
+    "scrapy.downloadermiddlewares": "cookies httpcache httpproxy retry stats",
+    "scrapy.extensions": (
+        "closespider logcount logstats memdebug memusage remote_control spiderstate telnet throttle"
+    ),
+    "scrapy.spidermiddlewares": "httperror",
+    "scrapy.utils": "test",
+    "twisted.web": "client",
+}
 PRELOADED = (
-    *("amicrawl.cli", "amicrawl.cli.crawl", "amicrawl.crawl.addon", "amicrawl.crawl.commands.crawl"),
-    *("amicrawl.crawl.downloader", "amicrawl.crawl.handler", "amicrawl.crawl.pipelines"),
-    *("amicrawl.crawl.run", "amicrawl.crawl.scheduler", "amicrawl.fetch.name_servers"),
-    *("amicrawl.record.table", "amicrawl.spiders.job", "amicrawl.spiders.queue"),
-    *("amicrawl.spiders.recrawl", "amicrawl.spiders.seeds", "amicrawl.spiders.site"),
-    *("itemadapter.adapter", "lxml.html", "pyarrow.compute", "pyarrow.parquet", "pycares"),
-    *("rich.console", "scrapy.cmdline", "scrapy.commands.bench", "scrapy.commands.check"),
-    *("scrapy.commands.fetch", "scrapy.commands.genspider", "scrapy.commands.runspider"),
-    *("scrapy.commands.shell", "scrapy.commands.startproject", "scrapy.core.engine"),
-    *("scrapy.downloadermiddlewares.httpcache", "scrapy.extensions.memusage"),
-    *("scrapy.extensions.throttle", "scrapy.spidermiddlewares.httperror", "scrapy.squeues"),
-    *("scrapy.utils.test", "twisted.web.client", "unittest", "uvloop"),
+    *(f"{package}.{name}" for package, names in _BY_PACKAGE.items() for name in names.split()),
+    *("prometheus_client", "psutil", "pycares", "redis", "scrapy_redis", "unittest", "uvloop"),
 )
 """What is imported before the forks. Nothing that reads the environment while it is imported."""
 
