@@ -14,7 +14,7 @@ request:
     raw         sorts the response, by the rules of `framing`     pure but for the spool
     spool       holds the body                                    disk
 
-`Wire` puts these together, on one loop in `transport`; `failures` has the words for what goes wrong.
+`Wire` puts these together, on one loop; `failures` has the words for what goes wrong.
 """
 
 from typing import TYPE_CHECKING

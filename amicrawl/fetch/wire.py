@@ -9,55 +9,83 @@ nothing is decoded, no cookie is kept: the bytes are the result.
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import time
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Self
+from math import inf
+from typing import TYPE_CHECKING, NamedTuple, Self
 
-from amicrawl.capture import Capture, Failure
+from amicrawl.capture import Capture, Failure, Tls
 from amicrawl.config import TlsPolicy
 from amicrawl.errors import UsageError
 from amicrawl.fetch.dialer import Dialer
+from amicrawl.fetch.exchange import Exchange, Lateness
 from amicrawl.fetch.failures import NotConnected
 from amicrawl.fetch.pool import Pool
 from amicrawl.fetch.request import Unfetchable, compose
 from amicrawl.fetch.resolver import Resolver, Threads, system_lookup
-from amicrawl.fetch.transport import Job, Transport
+from amicrawl.fetch.spool import Spool
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from amicrawl.fetch.connection import Connection
     from amicrawl.fetch.exchange import Watcher
     from amicrawl.fetch.guard import Guard
     from amicrawl.fetch.limits import Limits
+    from amicrawl.fetch.pool import Lane
     from amicrawl.fetch.request import Message, WireRequest
-    from amicrawl.fetch.resolver import Lookup
     from amicrawl.fetch.tls import TlsClient, TlsSettings
-    from amicrawl.fetch.transport import Carried
     from amicrawl.politeness.timeouts import AdaptiveTimeout
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_STALE = frozenset({Failure.EMPTY_RESPONSE, Failure.CONNECTION_RESET})
+"""What shows that the server had already given up a connection that was kept."""
+_SWEEP = 0.05
+"""Seconds between two looks at the exchanges whose time may be up: one timer for all of them."""
+
+
+class _Job(NamedTuple):
+    """A message, and how it is to be carried."""
+
+    message: Message
+    deadline: float
+    """By when the response must be there, a moment of `time.monotonic`."""
+    departs: Callable[[], None]
+    """Called before a connection is dialled, and before the message goes out on one."""
+    max_body: int
+    watcher: Watcher | None
+
+
+class _Carried(NamedTuple):
+    """An exchange that is over, and what it was carried by."""
+
+    exchange: Exchange
+    started: float
+    """The Unix time at which the first byte was sent."""
+    address: str
+    tls: Tls | None
 
 
 class Wire:
     """Fetches over HTTP/1.1, many at once, on the loop it is first used on.
 
     *tls* is the policy of requests that name none, *ca_file* a PEM file of trusted certificates in place
-    of the system's, *tls_settings* what is offered in handshakes. *resolve* answers for host names; it
-    is called in threads, and what it says holds for *keep_names* seconds; a *resolver* that is shared
-    with others takes the place of both. With *patience*, the first byte has to come as soon as it says,
-    and it is given how long answers take. Up to *keep* idle connections are kept, each for *max_idle*
-    seconds. *clock* gives the Unix time. *on_lag* is called many times a second while a request is in
-    flight, with the seconds by which the event loop is late.
+    of the system's, *tls_settings* what is offered in handshakes. *resolver* looks names up, by default
+    with the system's in threads. With *patience*, the first byte has to come as soon as it says, and it
+    is given how long responses take. Up to *keep* idle connections are kept, for *max_idle* seconds.
+    *clock* gives the Unix time. *on_lag* is called many times a second while a request is in flight,
+    with the seconds by which the event loop is late.
     """
 
     def __init__(
         self, limits: Limits, *, guard: Guard, tls: TlsPolicy = TlsPolicy.VERIFY,
         ca_file: Path | None = None, tls_settings: TlsSettings | None = None,
-        resolve: Lookup = system_lookup, keep_names: float = 60.0, resolver: Resolver | None = None,
-        patience: AdaptiveTimeout | None = None, keep: int = 512, max_idle: float = 90.0,
+        resolver: Resolver | None = None, patience: AdaptiveTimeout | None = None,
+        keep: int = 512, max_idle: float = 90.0,
         clock: Callable[[], float] = time.time, on_lag: Callable[[float], None] | None = None,
     ) -> None:  # fmt: skip
         self._limits = limits
@@ -65,16 +93,19 @@ class Wire:
         self._tls = tls
         self._ca_file = ca_file
         self._tls_settings = tls_settings
-        self._resolve = resolve
-        self._keep_names = keep_names
         self._resolver = resolver
         self._patience = patience
         self._keep = keep
         self._max_idle = max_idle
         self._clock = clock
         self._on_lag = on_lag
-        self._transport: Transport | None = None
-        self._closed = False
+        self._pool: Pool | None = None
+        self._dialer: Dialer
+        self._exchanges: set[Exchange] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._lateness = Lateness()
+        self._active = 0
+        self._closing: asyncio.Event | None = None
 
     async def __aenter__(self) -> Self:
         return self
@@ -94,20 +125,19 @@ class Wire:
         Raises UsageError for a request that cannot be put on the wire as it is, or where the wire is
         closed, and OutputError where the body cannot be spooled.
         """
-        if self._closed:
+        if self._closing is not None:
             raise UsageError("This wire is closed. Open another one.")
         began_at, began = self._clock(), time.monotonic()
         message = compose(request, policy=self._tls)
-        carried: Carried | NotConnected
+        carried: _Carried | NotConnected
         if isinstance(message, Unfetchable):
             carried = NotConnected(Failure.UNFETCHABLE_URL, message.reason)
         else:
             limits = self._limits
             timeout = limits.timeout if request.timeout is None else request.timeout
             max_body = limits.max_body if request.max_body is None else request.max_body or sys.maxsize
-            transport = self._transport or self._open()
-            job = Job(message, began + timeout, departs, max_body, watcher)
-            carried = await transport.carry(job)
+            job = _Job(message, began + timeout, departs, max_body, watcher)
+            carried = await self._carry(self._pool or self._open(), job)
             if not isinstance(carried, NotConnected):
                 return _capture(request, message, carried)
         return Capture(
@@ -121,25 +151,29 @@ class Wire:
 
     async def close(self) -> None:
         """End what is under way, whose captures are then failures, and give everything back."""
-        if self._closed:
+        if self._closing is not None:
             return
-        self._closed = True
-        if self._transport is not None:
-            await self._transport.close("The wire was closed.")
+        self._closing = asyncio.Event()
+        if self._pool is None:
+            return
+        why = "The wire was closed."
+        self._dialer.abort(why)
+        for exchange in tuple(self._exchanges):
+            exchange.abandon(why)
+        if self._active:
+            await self._closing.wait()
+        self._pool.close()
+        if self._timer is not None:
+            self._timer.cancel()
 
-    def _open(self) -> Transport:
+    def _open(self) -> Pool:
+        """Make what is bound to the running loop."""
         if self._ca_file is not None and not self._ca_file.is_file():
             raise UsageError(f"{self._ca_file} is missing. Name a PEM file of trusted certificates.")
-        resolver = self._resolver or Resolver(Threads(self._resolve, keep=self._keep_names))
-        self._transport = Transport(
-            dialer=Dialer(guard=self._guard, resolver=resolver, tls=self._tls_client),
-            pool=Pool(size=self._keep, max_idle=self._max_idle, clock=time.monotonic),
-            limits=self._limits,
-            patience=self._patience,
-            clock=self._clock,
-            on_lag=self._on_lag,
-        )
-        return self._transport
+        resolver = self._resolver or Resolver(Threads(system_lookup))
+        self._dialer = Dialer(guard=self._guard, resolver=resolver, tls=self._tls_client)
+        self._pool = Pool(size=self._keep, max_idle=self._max_idle, clock=time.monotonic)
+        return self._pool
 
     def _tls_client(self) -> TlsClient:
         # OpenSSL takes long to load, and plain crawls have no use for it.
@@ -147,8 +181,91 @@ class Wire:
 
         return TlsClient(ca_file=self._ca_file, settings=self._tls_settings or TlsSettings())
 
+    async def _carry(self, pool: Pool, job: _Job) -> _Carried | NotConnected:
+        """Send the message of *job*, on a kept connection if there is one; receive the response."""
+        self._active += 1
+        try:
+            lane = pool.lane(job.message.route)
+            if job.message.repeatable:
+                kept = pool.take(lane) or await pool.wait(lane)
+                if kept is not None:
+                    carried = await self._exchange(pool, lane, kept, job)
+                    exchange = carried.exchange
+                    if exchange.failure not in _STALE or self._closing is not None:
+                        return carried
+                    exchange.body.close()
+            job.departs()
+            made = await self._dial(pool, lane, job)
+            if isinstance(made, NotConnected):
+                return made
+            return await self._exchange(pool, lane, made, job)
+        finally:
+            self._active -= 1
+            if self._closing is not None and not self._active:
+                self._closing.set()
 
-def _capture(request: WireRequest, message: Message, carried: Carried) -> Capture:
+    async def _dial(self, pool: Pool, lane: Lane, job: _Job) -> Connection | NotConnected:
+        lane.dialling += 1
+        made: Connection | NotConnected | None = None
+        try:
+            within = min(self._limits.connect_timeout, job.deadline - time.monotonic())
+            made = await self._dialer.dial(lane.route, within=within)
+        finally:
+            pool.dialled(lane, made=made is not None and not isinstance(made, NotConnected))
+        return made
+
+    async def _exchange(self, pool: Pool, lane: Lane, connection: Connection, job: _Job) -> _Carried:
+        patience, limits = self._patience, self._limits
+        body = Spool(limits.spool_dir, above=limits.spool_above)
+        exchange = Exchange(
+            connection, job.message, body=body, limits=limits, deadline=job.deadline,
+            ended=asyncio.get_running_loop().create_future(), max_body=job.max_body,
+            lateness=self._lateness, watcher=job.watcher,
+            answer_within=patience.seconds if patience is not None else None,
+        )  # fmt: skip
+        self._exchanges.add(exchange)
+        if self._timer is None:
+            self._sweep_later()
+        try:
+            job.departs()
+            started = self._clock()
+            exchange.start()
+            await exchange.ended
+        except BaseException:
+            body.close()
+            raise
+        finally:
+            self._exchanges.discard(exchange)
+            exchange.release()
+            if exchange.reusable and job.message.keep and self._closing is None:
+                pool.put(lane, connection)
+            else:
+                pool.drop(lane, connection)
+        if patience is not None and exchange.sent_at is not None and exchange.first_byte is not None:
+            patience.answered(max(0.0, exchange.first_byte - exchange.sent_at))
+        return _Carried(exchange, started, connection.address, connection.tls)
+
+    def _sweep(self) -> None:
+        """Wake the exchanges whose time may be up, and come again as long as there are any."""
+        now = time.monotonic()
+        self._lateness.seconds = now - self._lateness.due
+        if self._on_lag is not None:
+            self._on_lag(self._lateness.seconds)
+        for exchange in [each for each in self._exchanges if each.wake_at <= now]:
+            exchange.wake(now)
+        more = bool(self._exchanges) and self._closing is None
+        self._timer = None
+        if more:
+            self._sweep_later()
+        else:
+            self._lateness.due = inf
+
+    def _sweep_later(self) -> None:
+        self._lateness.due = time.monotonic() + _SWEEP
+        self._timer = asyncio.get_running_loop().call_later(_SWEEP, self._sweep)
+
+
+def _capture(request: WireRequest, message: Message, carried: _Carried) -> Capture:
     """Return what an exchange, which brought some response or none, has shown.
 
     Its time begins with the first byte that was sent: how long this program took to get there, or to

@@ -10,6 +10,7 @@ import pytest
 import uvloop
 
 from amicrawl.fetch import Guard, Limits, Wire
+from amicrawl.fetch.resolver import Resolver, Threads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -40,6 +41,10 @@ def make_wire(tmp_path: Path) -> Callable[..., Wire]:
     def make(*, guard: Guard | None = None, wire: dict[str, Any] | None = None, **limits: Any) -> Wire:
         patience = {"connect_timeout": 30.0, "timeout": 60.0, "linger": 0.05, "idle": 0.2}
         bounds = Limits(**{"spool_dir": tmp_path, **patience, **limits})
-        return Wire(bounds, guard=guard or Guard(LOOPBACK), **(wire or {}))
+        given = dict(wire or {})
+        if "resolve" in given:
+            names = Threads(given.pop("resolve"), keep=given.pop("keep_names", 60.0))
+            given["resolver"] = Resolver(names)
+        return Wire(bounds, guard=guard or Guard(LOOPBACK), **given)
 
     return make
