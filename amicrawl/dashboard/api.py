@@ -1,8 +1,8 @@
-"""The table of the HTTP API: what there is, who may, what goes in and what comes out."""
+"""The table of the HTTP API: its operations, the role that each requires, its input and its output."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from amicrawl.dashboard import api_changing as changing
 from amicrawl.dashboard import api_reading as reading
@@ -13,7 +13,10 @@ from amicrawl.dashboard.operations import Call, Operation
 from amicrawl.dashboard.stream import events, stream
 from amicrawl.dashboard.users import Role
 
-_JOB = "/jobs/{ident}"
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pydantic import BaseModel
 
 
 def openapi(_call: Call) -> Any:
@@ -21,44 +24,50 @@ def openapi(_call: Call) -> Any:
     return document(OPERATIONS)
 
 
-def _verb(name: str, run: Any, body: Any = bodies.Nothing) -> Operation:
-    return Operation(
-        "POST",
-        f"{_JOB}/{name}",
-        run,
-        shapes.Done,
-        Role.operate,
-        body=body,
-        problems=(409,),
-    )
+def _get(
+    path: str,
+    run: Callable[[Call], Any],
+    answer: Any,
+    *,
+    role: Role | None = Role.view,
+    query: type[BaseModel] = bodies.Nothing,
+    serve: Callable[[Call], Any] | None = None,
+) -> Operation:
+    return Operation("GET", path, run, answer, role, query=query, serve=serve)
+
+
+def _post(
+    path: str,
+    run: Callable[[Call], Any],
+    answer: Any,
+    body: type[BaseModel] = bodies.Nothing,
+    *,
+    role: Role = Role.operate,
+    status: int = 200,
+) -> Operation:
+    return Operation("POST", path, run, answer, role, body=body, status=status)
+
+
+def _verb(name: str, run: Callable[[Call], Any], body: type[BaseModel] = bodies.Nothing) -> Operation:
+    return _post(f"/jobs/{{ident}}/{name}", run, shapes.Done, body)
 
 
 OPERATIONS = (
-    Operation("GET", "/session", reading.session, shapes.SessionFacts, None),
-    Operation("GET", "/openapi.json", openapi, dict[str, Any], None),
-    Operation("GET", "/status", reading.status, shapes.Totals, Role.view),
-    Operation("GET", "/events", events, str, Role.view, query=bodies.EventsQuery, serve=stream),
-    Operation("GET", "/jobs", reading.list_jobs, shapes.Jobs, Role.view, query=bodies.JobsQuery),
-    Operation(
-        "POST",
-        "/jobs",
-        changing.submit_job,
-        shapes.Submitted,
-        Role.operate,
-        body=bodies.Submit,
-        status=201,
-        problems=(409,),
-    ),
-    Operation("GET", _JOB, reading.show_job, shapes.JobDetail, Role.view),
-    Operation("GET", f"{_JOB}/log", reading.show_log, shapes.Log, Role.view, query=bodies.LogQuery),
-    Operation("GET", f"{_JOB}/ignores", reading.show_ignores, shapes.Ignores, Role.view),
-    Operation(
-        "POST",
-        f"{_JOB}/test-pattern",
+    _get("/session", reading.session, shapes.SessionFacts, role=None),
+    _get("/openapi.json", openapi, dict[str, Any], role=None),
+    _get("/status", reading.status, shapes.Totals),
+    _get("/events", events, str, query=bodies.EventsQuery, serve=stream),
+    _get("/jobs", reading.list_jobs, shapes.Jobs, query=bodies.JobsQuery),
+    _post("/jobs", changing.submit_job, shapes.Submitted, bodies.Submit, status=201),
+    _get("/jobs/{ident}", reading.show_job, shapes.JobDetail),
+    _get("/jobs/{ident}/log", reading.show_log, shapes.Log, query=bodies.LogQuery),
+    _get("/jobs/{ident}/ignores", reading.show_ignores, shapes.Ignores),
+    _post(
+        "/jobs/{ident}/test-pattern",
         reading.test_pattern,
         shapes.Tested,
-        Role.view,
-        body=bodies.TestPattern,
+        bodies.TestPattern,
+        role=Role.view,
     ),
     _verb("abort", changing.abort_job),
     _verb("pause", changing.pause_job),
@@ -71,72 +80,17 @@ OPERATIONS = (
     _verb("note", changing.set_note, bodies.Note),
     _verb("reports", changing.set_reports, bodies.Switch),
     _verb("expire", changing.expire_job),
-    Operation("GET", "/pipelines", reading.list_pipelines, shapes.Pipelines, Role.view),
-    Operation(
-        "POST",
-        "/pipelines/{id}/drain",
-        changing.drain_pipeline,
-        shapes.Drained,
-        Role.operate,
-        body=bodies.Switch,
-        problems=(404,),
-    ),
-    Operation("GET", "/pending", reading.list_pending, shapes.Queues, Role.view),
-    Operation(
-        "POST",
-        "/pending/move",
-        changing.move_pending,
-        shapes.Queues,
-        Role.operate,
-        body=bodies.Move,
-        problems=(409,),
-    ),
-    Operation(
-        "POST",
-        "/pending/remove",
-        changing.remove_pending,
-        shapes.Queues,
-        Role.operate,
-        body=bodies.Waiting,
-        problems=(409,),
-    ),
-    Operation(
-        "GET",
-        "/finished",
-        reading.list_finished,
-        shapes.Jobs,
-        Role.view,
-        query=bodies.FinishedQuery,
-    ),
-    Operation("GET", "/dead", reading.list_dead_letters, shapes.DeadLetters, Role.view),
-    Operation("GET", "/ignore-sets", reading.list_ignore_sets, shapes.IgnoreSets, Role.view),
-    Operation("GET", "/users", users.list_users, shapes.KnownUsers, Role.admin, problems=(409,)),
-    Operation(
-        "POST",
-        "/users",
-        users.put_user,
-        shapes.KnownUsers,
-        Role.admin,
-        body=bodies.NewUser,
-        problems=(409,),
-    ),
-    Operation(
-        "POST",
-        "/users/{name}/token",
-        users.add_token,
-        shapes.NewToken,
-        Role.admin,
-        body=bodies.Nothing,
-        problems=(409,),
-    ),
-    Operation(
-        "POST",
-        "/users/{name}/remove",
-        users.remove_user,
-        shapes.KnownUsers,
-        Role.admin,
-        body=bodies.Nothing,
-        problems=(409,),
-    ),
+    _get("/pipelines", reading.list_pipelines, shapes.Pipelines),
+    _post("/pipelines/{id}/drain", changing.drain_pipeline, shapes.Drained, bodies.Switch),
+    _get("/pending", reading.list_pending, shapes.Queues),
+    _post("/pending/move", changing.move_pending, shapes.Queues, bodies.Move),
+    _post("/pending/remove", changing.remove_pending, shapes.Queues, bodies.Waiting),
+    _get("/finished", reading.list_finished, shapes.Jobs, query=bodies.FinishedQuery),
+    _get("/dead", reading.list_dead_letters, shapes.DeadLetters),
+    _get("/ignore-sets", reading.list_ignore_sets, shapes.IgnoreSets),
+    _get("/users", users.list_users, shapes.KnownUsers, role=Role.admin),
+    _post("/users", users.put_user, shapes.KnownUsers, bodies.NewUser, role=Role.admin),
+    _post("/users/{name}/token", users.add_token, shapes.NewToken, role=Role.admin),
+    _post("/users/{name}/remove", users.remove_user, shapes.KnownUsers, role=Role.admin),
 )
 """Every operation, in the order of the document."""

@@ -6,7 +6,7 @@ of. `endpoint` turns it into a route; `openapi` turns the same table into a docu
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -61,8 +61,6 @@ class Operation:
     body: type[BaseModel] | None = None
     query: type[BaseModel] = Nothing
     status: int = 200
-    problems: Sequence[int] = field(default=())
-    """Statuses it may have beside those of every operation."""
     serve: Callable[[Call], Any] | None = None
     """Makes the whole response, on the event loop, in place of `run`: for a stream."""
 

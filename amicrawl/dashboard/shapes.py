@@ -6,9 +6,29 @@ in `link`, and there only if it is http or https.
 
 from __future__ import annotations
 
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Any, Literal, NotRequired
+
+from typing_extensions import TypedDict
 
 State = Literal["queued", "running", "paused", "aborting", "completed", "aborted", "failed"]
+
+
+class FaultFacts(TypedDict):
+    """One part of a request that cannot be followed."""
+
+    where: str
+    what: str
+
+
+class ProblemFacts(TypedDict):
+    """Why a request was not followed (RFC 9457)."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    errors: NotRequired[list[FaultFacts]]
+    ident: NotRequired[str]
 
 
 class UserFacts(TypedDict):
