@@ -123,7 +123,7 @@ def write(url: str, jobs: int, lines: int, ready: Any, stop: Any) -> None:
         ident, token = claimed(store, number)
         # A client of its own: in earnest each is a process of its own, too.
         own = connect(RedisSettings(url=url))
-        link = Link(own, fetched_copy(own, ident, token=token), ttl=_TTL, told=lambda _: None)
+        link = Link(own, fetched_copy(own, ident, token=token), ttl=_TTL, on_answer=lambda _: None)
         link.start()
         links.append(link)
     ready.set()
@@ -294,7 +294,10 @@ def month(lines: int) -> dict[str, Any]:
         store = connect(RedisSettings(url=url))
         ident, token = claimed(store, 0)
         link = Link(
-            store, fetched_copy(store, ident, token=token), ttl=timedelta(days=1), told=lambda _: None
+            store,
+            fetched_copy(store, ident, token=token),
+            ttl=timedelta(days=1),
+            on_answer=lambda _: None,
         )
         began = time.monotonic()
         per_trim = _TRIMMED_EVERY * _LINES_A_SECOND

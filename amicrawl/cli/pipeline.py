@@ -265,7 +265,7 @@ def list_pipelines(
             typer.echo(json.dumps(facts))
         return
     if not found:
-        typer.echo("None.")
+        typer.echo("No pipeline runs. Start one with `amicrawl pipeline --data DIRECTORY`.")
         return
     right = (False, False, True, True, True, True, False)
     for line in aligned([_HEADING, *(_row(facts, int(now)) for facts in found)], right=right):

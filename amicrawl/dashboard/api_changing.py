@@ -71,11 +71,11 @@ def submit_job(call: Call) -> Any:
 
 
 def abort_job(call: Call) -> Any:
-    """Abort a job: one that waits is taken out of its queue, one that runs is told to end."""
+    """Abort a job: one that waits is taken out of its queue, one that runs is asked to end."""
     said = {
         verbs.Aborted.REMOVED: "The job is out of its queue, and counts as aborted.",
-        verbs.Aborted.ASKED: "The crawl was told to end.",
-        verbs.Aborted.AGAIN: "The crawl had been told to end before, and was told again.",
+        verbs.Aborted.ASKED: "The crawl was asked to end.",
+        verbs.Aborted.AGAIN: "The crawl had been asked to end before, and was asked again.",
     }
     return _done(call, lambda store, ident: said[verbs.abort(store, ident, now=time.time())])
 
@@ -85,7 +85,7 @@ def pause_job(call: Call) -> Any:
 
     def pause(store: JobStore, ident: str) -> str:
         verbs.pause(store, ident)
-        return "The crawl was told to pause."
+        return "The crawl was asked to pause."
 
     return _done(call, pause)
 
@@ -94,7 +94,7 @@ def resume_job(call: Call) -> Any:
     """Let a paused crawl go on."""
 
     def resume(store: JobStore, ident: str) -> str:
-        return "The crawl was told to go on." if verbs.resume(store, ident) else "It was not paused."
+        return "The crawl was asked to continue." if verbs.resume(store, ident) else "It was not paused."
 
     return _done(call, resume)
 
@@ -210,7 +210,7 @@ def drain_pipeline(call: Call) -> Any:
     key = store.keys.pipeline(call.path["id"])
     if not call.body.on:
         raise Problem(
-            409, "A pipeline that drains cannot be told to go on. Start it again when it has ended."
+            409, "A pipeline that drains cannot be asked to continue. Start it again when it has ended."
         )
     with store.answering():
         tell_to_drain(store, key)

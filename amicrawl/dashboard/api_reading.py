@@ -24,7 +24,7 @@ def session(call: Call) -> Any:
     visitors = call.site.visitors
     visitor = visitors.of(call.request)
     if visitor is None:
-        return {"user": visitors.nobody, "users_exist": True, "csrf": visitors.sessions.csrf("")}
+        return {"user": visitors.signed_out, "users_exist": True, "csrf": visitors.sessions.csrf("")}
     return {
         "user": visitor.facts,
         "users_exist": visitors.users is not None,

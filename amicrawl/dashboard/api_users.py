@@ -28,7 +28,7 @@ def put_user(call: Call) -> Any:
 
 
 def add_token(call: Call) -> Any:
-    """Make a token for a user; it is told this once."""
+    """Make a token for a user; it is shown this once."""
     return {"token": _users(call).add_token(call.path["name"])}
 
 
@@ -41,7 +41,7 @@ def remove_user(call: Call) -> Any:
 
 
 def known_users(users: Users) -> list[KnownUser]:
-    """Return what may be told of *users*."""
+    """Return what may be shown of *users*."""
     return [
         {
             "name": user.name,
@@ -65,4 +65,4 @@ def _keep_an_admin(users: Users, but: str) -> None:
     if but in everybody and everybody[but].role is Role.admin:
         others = [u for u in everybody.values() if u.role is Role.admin and u.name != but]
         if not others:
-            raise Problem(409, f"{but} is the last admin. Make somebody else one first.")
+            raise Problem(409, f"{but} is the last admin. Make another user one first.")

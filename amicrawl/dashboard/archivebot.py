@@ -46,7 +46,7 @@ def recent_logs(site: Site, request: Request) -> Response:
     with site.store.answering():
         records = lookup.jobs(site.store, running)
     entries = site.board.recent(list(records), most=int(said))
-    told = [
+    jobs = [
         {
             **{name: value for name, value in entry.items() if name not in {"score", "link"}},
             "job_data": data,
@@ -55,7 +55,7 @@ def recent_logs(site: Site, request: Request) -> Response:
         for entry in entries[ident]
         if entry["type"] != "unknown"
     ]
-    return _json(told)
+    return _json(jobs)
 
 
 def status(site: Site, _request: Request) -> Response:
@@ -78,7 +78,7 @@ def status(site: Site, _request: Request) -> Response:
 
 
 def pipelines(site: Site, _request: Request) -> Response:
-    """`/pipelines` for whoever asks for JSON: the records as they are, all values texts."""
+    """`/pipelines` for clients that accept JSON: the records as they are, all values texts."""
     with site.store.answering():
         records = site.board.pipeline_records()
     return _json(
@@ -100,7 +100,7 @@ def pending(site: Site, _request: Request) -> Response:
 
 
 def finished(site: Site, _request: Request) -> Response:
-    """`/finished` for whoever asks for JSON: the jobs that have ended."""
+    """`/finished` for clients that accept JSON: the jobs that have ended."""
     with site.store.answering():
         records = lookup.finished(site.store)
     return _json([_job_data(record) for record in records])

@@ -127,7 +127,7 @@ class Board:
         return {**detail_view(job, seen), **lists}
 
     def seen(self, ident: str) -> Seen:
-        """Return one job as it stands in Redis; NoSuchJobError where there is none."""
+        """Return one job as Redis has it; NoSuchJobError where there is none."""
         return self._job(ident)[1]
 
     def ignores(self, ident: str) -> list[IgnoreFacts]:

@@ -1,4 +1,4 @@
-"""Following: the jobs that somebody looks at, their last lines and details, read once for all."""
+"""Following: the jobs that viewers look at, their last lines and details, read once for all."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from amicrawl.dashboard.views import (
     files_view,
     history_view,
     ignores_view,
-    told,
+    reported,
 )
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from amicrawl.jobs.watching import Seen, Watch
 
 RING = 500
-"""Lines of a job that are kept for whoever comes later."""
+"""Lines of a job that are kept for viewers that come later."""
 LARGEST_RING = 1 << 20
 """Bytes of them, about."""
 AT_ONCE = 1000
@@ -35,7 +35,7 @@ LISTS = ("ignores", "files", "history")
 
 
 class Followed:
-    """One job that somebody looks at."""
+    """One job that viewers look at."""
 
     def __init__(self, ident: str) -> None:
         self.ident = ident
@@ -81,7 +81,7 @@ class Followed:
     def take_detail(self, job: Job, seen: Seen, watch: Watch) -> dict[str, bytes]:
         """Take the details of *job*; return events that tell what changed, by what they bring.
 
-        A long list is read only when the crawl says that it changed, and told by an event of its own,
+        A long list is read only when the crawl says that it changed, and sent as an event of its own,
         which brings the rest of the details, too. The first time one event brings everything, since a
         viewer that came before it has nothing yet to put a part to. Raises RedisUnavailable.
         """
@@ -100,7 +100,7 @@ class Followed:
         return events
 
     def _changed_lists(self, seen: Seen) -> list[str]:
-        said = told(seen.facts.get("now")).get("rev")
+        said = reported(seen.facts.get("now")).get("rev")
         said = said if isinstance(said, dict) else {}
         age = seen.record.get("settings_age")
         revisions: dict[str, object] = {

@@ -2,7 +2,7 @@
 
 A page of another site can have its own name lead to this machine (DNS rebinding), and then talks to the
 dashboard as if they were one site. What it cannot do is change the Host header: so only names that are
-known are answered. Numbers are no names: a page that was loaded from the address of this machine is the
+known are answered. Numbers are not names: a page that was loaded from the address of this machine is the
 dashboard's own.
 """
 
@@ -36,7 +36,7 @@ class Hosts:
 
     def __init__(self, bound: str, further: Iterable[str] = ()) -> None:
         self._names = {name.casefold().rstrip(".") for name in (*LOCAL, bound, *further)}
-        self._any_address = bound in {"0.0.0.0", "::"}  # noqa: S104  # told apart, not bound to
+        self._any_address = bound in {"0.0.0.0", "::"}  # noqa: S104  # compared, not bound to
 
     def allows(self, host: str) -> bool:
         """Tell whether a request with the Host header *host* is for this dashboard."""

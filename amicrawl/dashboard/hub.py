@@ -1,8 +1,8 @@
 """The hub: one thread that reads Redis for all viewers, four times a second at most.
 
 Each job is read at most once a reading, however many look at it: the overview once a second, the log of
-a job that somebody follows when it has news, its details once a second. Of jobs that nobody follows no
-log is read. When Redis is away the viewers are told, and the hub tries again every second.
+a job that is followed when it has news, its details once a second. Of jobs that no viewer follows no
+log is read. When Redis is away the viewers are notified, and the hub tries again every second.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Hub:
             return len(self._viewers) + len(self._joining)
 
     def join(self, wish: Wish, *, wake: Callable[[], None]) -> Viewer | None:
-        """Return a new viewer, told the state with the next reading; None where there are too many."""
+        """Return a new viewer, which gets the state with the next reading; None if too many."""
         viewer = Viewer(wish, wake=wake)
         with self._lock:
             if len(self._viewers) + len(self._joining) >= MOST_VIEWERS or self._stop.is_set():
@@ -123,7 +123,7 @@ class Hub:
                     updates = None
                 self._stop.wait(_RETRY)
             except Exception:
-                # What somebody wrote into Redis must not end the thread that all viewers hang on.
+                # What any client wrote into Redis must not end the thread that all viewers hang on.
                 logger.exception("A reading of Redis went wrong; the next one follows")
                 self._has_asked.set()
                 self._stop.wait(_RETRY)
@@ -160,7 +160,7 @@ class Hub:
         self._broadcasts.look(overview.seen, now=time.time())
 
     def _follow(self, now: float) -> None:
-        """Begin to follow what somebody wants to see; forget what nobody has wanted for a minute."""
+        """Begin to follow what viewers ask for; forget what no viewer has asked for in a minute."""
         with self._lock:
             wishes = [viewer.wish for viewer in self._viewers]
         wanted = dict.fromkeys(ident for wish in wishes for ident in sorted(wish.jobs))
@@ -175,7 +175,7 @@ class Hub:
     def _read_followed(self, news: set[str], viewers: list[Viewer], now: float) -> None:
         wanted = {i: f for i, f in self._followed.items() if f.wanted_at == now}
         stale = {i: f for i, f in wanted.items() if now - f.read_at >= _OVERVIEW_EVERY}
-        # A log is read before the record: the lines of a job that has ended are told before its end.
+        # A log is read before the record: the lines of a job that has ended are sent before its end.
         due = {i: f.score for i, f in wanted.items() if i in news or i in stale}
         fresh = {i: score for i, score in due.items() if wanted[i].is_new}
         logs = self._watch.logs(fresh, most=RING)

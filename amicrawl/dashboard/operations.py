@@ -108,7 +108,7 @@ def endpoint(operation: Operation, site: Site) -> Callable[[Request], Any]:
 
 
 def problem_of(error: AmicrawlError) -> Problem:
-    """Return how *error* is told."""
+    """Return *error* as the API reports it."""
     if isinstance(error, RedisUnavailable | RedisRefused):
         return Problem(503, str(error), headers={"retry-after": "5"})
     if isinstance(error, InputError):

@@ -59,7 +59,7 @@ class Overview:
         self.totals: Totals | None = None
 
     def read(self, *, viewers: int) -> None:
-        """Read everything again, but what waits not each time; *viewers* is told in the figures."""
+        """Read everything again, but what waits not each time; *viewers* is among the figures."""
         now = self._clock()
         if self._names is None or now - self._names_at >= self._names_every:
             self._read_names()

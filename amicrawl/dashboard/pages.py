@@ -25,7 +25,7 @@ from amicrawl.dashboard.job_choice import ROWS, JobChoice
 from amicrawl.dashboard.operations import problem_of
 from amicrawl.dashboard.problems import Problem
 from amicrawl.dashboard.users import Role
-from amicrawl.dashboard.visitors import COOKIE, NOBODY, Visitor
+from amicrawl.dashboard.visitors import COOKIE, SIGNED_OUT, Visitor
 from amicrawl.dashboard.wording import FILTERS
 from amicrawl.discovery.named import set_names
 from amicrawl.errors import AmicrawlError
@@ -136,7 +136,7 @@ class Pages:
         text = self._templates.get_template(f"{name}.html").render(
             version=__version__,
             page=name,
-            user=NOBODY if visitor is None else visitor.facts,
+            user=SIGNED_OUT if visitor is None else visitor.facts,
             users_exist=visitors.users is not None,
             csrf=visitors.sessions.csrf("" if visitor is None else visitor.session),
             now=time.time(),
@@ -149,8 +149,8 @@ class Pages:
             visitor = self._site.visitors.of(request)
         except (Problem, AmicrawlError):
             visitor = None
-        told = {"status": problem.status, "title": problem.title, "detail": problem.detail}
-        page = self._rendered("error", visitor, told, status=problem.status)
+        shown = {"status": problem.status, "title": problem.title, "detail": problem.detail}
+        page = self._rendered("error", visitor, shown, status=problem.status)
         page.headers.update(problem.headers)
         return page
 
@@ -287,7 +287,7 @@ def _wants_html(request: Request) -> bool:
 
 
 def _own_path(path: str) -> str:
-    """Return *path* if it is one of this site, else the first page's: nobody is sent elsewhere."""
+    """Return *path* if it is one of this site, else `/`: no browser is sent to another site."""
     is_own = path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable()
     return path if is_own and "\\" not in path and len(path) < 2000 else "/"
 

@@ -67,5 +67,5 @@ def _encoded(part: bytes) -> str:
     return base64.urlsafe_b64encode(part).decode()
 
 
-DECOY = hashed("nobody", salt=bytes(16))
+DECOY = hashed("decoy", salt=bytes(16))
 """What the password of a name that is not there is compared with, so that both take as long."""

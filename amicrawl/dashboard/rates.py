@@ -33,7 +33,7 @@ class Rates:
             self._points.popleft()
 
     def items(self) -> float | None:
-        """Return items a second, None while that cannot be told."""
+        """Return items a second, None while that is unknown."""
         return self._rate(1)
 
     def bytes(self) -> float | None:

@@ -1,4 +1,4 @@
-"""Serving: checks of where and for whom, and the server itself, in this thread or in another."""
+"""Serving: the options of the server, checked, and the server itself, which runs in a thread."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Settings:
     port: int = PORT
     """0 takes a free one."""
     users: Path | None = None
-    """The users file; without one nobody needs to sign in, and nobody else may reach us."""
+    """The users file; without one no user signs in, and only this machine may connect."""
     archives: Path | None = None
     """Where the directories of jobs lie, for their summaries."""
     allow_hosts: tuple[str, ...] = ()
@@ -73,8 +73,8 @@ def checked_users(settings: Settings, *, disk: Disk) -> Users | None:
     everybody = {} if users is None else users.all()
     if is_public(settings.host) and not everybody:
         raise UsageError(
-            f"--host {settings.host} can be reached by others, and nobody has to sign in. Name a users "
-            "file with --users, and add somebody with `amicrawl dashboard user add NAME --role admin "
+            f"--host {settings.host} can be reached by others, and no sign-in is required. Name a users "
+            "file with --users, and add a user with `amicrawl dashboard user add NAME --role admin "
             "--users FILE`; or leave --host out."
         )
     if settings.allow_hosts and not everybody:
@@ -88,7 +88,7 @@ def checked_users(settings: Settings, *, disk: Disk) -> Users | None:
         raise UsageError("--jobs-per-user counts by user: name a users file with --users.")
     if users is not None and not any(user.role is Role.admin for user in everybody.values()):
         raise UsageError(
-            f"{users.path} has no admin, so nobody could say who may sign in. Add one with "
+            f"{users.path} has no admin, so no user could manage the others. Add one with "
             f"`amicrawl dashboard user add NAME --role admin --users {users.path}`."
         )
     return users
@@ -164,7 +164,7 @@ def serve_in_thread(
 
 
 class _Server(uvicorn.Server):
-    """Ends its streams when it is told to end; otherwise it would wait for browsers to leave."""
+    """Ends its streams when it is asked to end; otherwise it would wait for browsers to leave."""
 
     def __init__(self, config: uvicorn.Config, hub: Hub) -> None:
         super().__init__(config)
@@ -191,9 +191,9 @@ def _prepared(settings: Settings, *, disk: Disk) -> Iterator[tuple[_Server, sock
             ) from error
     for path in (settings.certificate, settings.key):
         if path is not None and not path.is_file():
-            raise InputError(f"{path} is no file.")
+            raise InputError(f"{path} is not a file.")
     if settings.archives is not None and not settings.archives.is_dir():
-        raise InputError(f"--archives {settings.archives} is no directory.")
+        raise InputError(f"--archives {settings.archives} is not a directory.")
     store = connect(settings.redis)
     try:
         site = site_of(

@@ -41,7 +41,7 @@ class UserFacts(TypedDict):
 
 
 class SessionFacts(TypedDict):
-    """The session of whoever asks."""
+    """The session of the client."""
 
     user: UserFacts
     users_exist: bool
@@ -49,7 +49,7 @@ class SessionFacts(TypedDict):
 
 
 class Responses(TypedDict):
-    """Responses by class; `runk` is no status, or none of these."""
+    """Responses by class; `runk` counts those without a status of these."""
 
     r1xx: int
     r2xx: int
@@ -274,7 +274,7 @@ class Pipelines(TypedDict):
 
 
 class Drained(TypedDict):
-    """A pipeline that was told to drain, or not to."""
+    """A pipeline that was asked to drain."""
 
     pipeline: Pipeline
 

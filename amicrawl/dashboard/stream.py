@@ -136,7 +136,7 @@ def _after(last: str, epoch: str) -> int | None:
 
 def _framed(events_: list[Event], last: str) -> bytes:
     frames = [b"event: %s\ndata: %s\n" % (event.name.encode(), event.data) for event in events_]
-    # Only the last one of a batch has an id: whoever has got that has got them all.
+    # Only the last one of a batch has an id: a client that has it has them all.
     frames[-1] += b"id: %s\n" % last.encode()
     return b"\n".join(frames) + b"\n"
 

@@ -1,8 +1,9 @@
-"""Summaries: the report over what a finished job has captured, made when somebody asks for it.
+"""Summaries: the report over what a finished job has captured, made when it is requested.
 
 It is made by a process of its own (`amicrawl.dashboard.summarise`), one at a time, with a limit on time
 and on size, and kept in memory until the index changes or others need the room. Which directory is a
-job's is told by the crawl itself, or by the end of its name; a name that leads elsewhere is no name.
+job's is reported by the crawl itself, or found by the end of its name; a name that leads elsewhere is
+refused.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from amicrawl.dashboard.problems import Problem
 from amicrawl.dashboard.texts import text_of
-from amicrawl.dashboard.views import told
+from amicrawl.dashboard.views import reported
 from amicrawl.jobs.place import is_base
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class Summaries:
     def _index(self, ident: str, seen: Seen) -> Path | None:
         if self._archives is None:
             return None
-        said = text_of(told(seen.facts.get("now")), "directory").rpartition("/")[2]
+        said = text_of(reported(seen.facts.get("now")), "directory").rpartition("/")[2]
         listed = self._names()
         # Five characters are not enough to tell two jobs apart: the slug has to be right, too.
         slug = seen.record.get("slug", "")

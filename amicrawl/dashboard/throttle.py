@@ -1,4 +1,4 @@
-"""Throttle: how often somebody may be wrong about a password. Pure but for the clock handed in.
+"""Throttle: how often a password may be wrong. Pure but for the clock handed in.
 
 A key (an address, a name) has some tries; one comes back every three minutes. What is remembered is
 bounded: the keys that were wrong longest ago are forgotten first.

@@ -37,7 +37,7 @@ _MOST_TOKENS = 20
 
 
 class Role(IntEnum):
-    """What somebody may do; each may do what the ones before it may."""
+    """What a user may do; each role may do what those before it may."""
 
     view = 1
     """See everything."""
@@ -190,7 +190,7 @@ def _users_in(path: Path) -> dict[str, User]:
         return _parsed(json.loads(content))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(
-            f"{path} is no users file ({error}). Restore it, or make a new one with "
+            f"{path} is not a users file ({error}). Restore it, or make a new one with "
             "`amicrawl dashboard user add`."
         ) from error
 
@@ -206,6 +206,6 @@ def _parsed(said: Any) -> dict[str, User]:
         if not isinstance(password, str | None) or not all(
             isinstance(kept, str) for kept in tokens.values()
         ):
-            raise TypeError(f"what is kept for {name} is no text")
+            raise TypeError(f"what is kept for {name} is not a string")
         users[name] = User(name, Role[facts["role"]], password, dict(tokens))
     return users

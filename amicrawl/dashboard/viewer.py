@@ -77,7 +77,7 @@ class Viewer:
         self._last = wish.after or 0
         self._is_awake = False
         self.is_welcome = False
-        """Whether it has been told the state that everything after builds on."""
+        """Whether it has received the state that everything after builds on."""
         self.is_over = False
         """Whether there is nothing more to come."""
 

@@ -1,7 +1,7 @@
-"""Views: jobs, log entries and what a crawl told, from what is in Redis to what the API answers. Pure.
+"""Views: jobs, pipelines, log entries and reports of crawls, from Redis to answers of the API. Pure.
 
 Everything in Redis may have been written by anybody. A number that is none is 0 or None, a list that is
-none is empty, and the fault is told in `faults`. Lists and texts have bounds.
+none is empty, and the fault is in `faults`. Lists and texts have bounds.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 MOST_HOSTS = 100
 BUSIEST = 3
-"""Hosts of a job that are told where many jobs are."""
+"""Hosts of a job that are listed where many jobs are."""
 MOST_IGNORES = 5000
 MOST_POINTS = 2000
 MOST_FILES = 5000
@@ -77,7 +77,7 @@ def past_view(record: JobRecord, *, pipeline: str = "") -> Job:
 
 
 def _job(record: JobRecord, seen: Seen, queue: str | None, pipeline: str, *, has_summary: bool) -> Job:
-    now = told(seen.facts.get("now"))
+    now = reported(seen.facts.get("now"))
     rates = now.get("rates")
     rates = rates if isinstance(rates, dict) and record.state is JobState.RUNNING else {}
     attempt, resumed = seen.attempt or record.further.get("amicrawl_attempt", ""), seen.resumed
@@ -123,9 +123,9 @@ def _job(record: JobRecord, seen: Seen, queue: str | None, pipeline: str, *, has
 
 
 def detail_view(job: Job, seen: Seen) -> JobDetail:
-    """Return *job* with what is known beyond; the long lists are added by whoever has read them."""
+    """Return *job* with what else is known; the caller adds the long lists, which it has read."""
     record = JobRecord.parse(seen.record, ident=job["ident"])
-    now = told(seen.facts.get("now"))
+    now = reported(seen.facts.get("now"))
     return {
         **job,  # type: ignore[typeddict-item]  # mypy asks for what need not be there
         "user_agent": plain(record.user_agent, limit=_SHORT * 4),
@@ -137,7 +137,7 @@ def detail_view(job: Job, seen: Seen) -> JobDetail:
 
 
 def hosts_view(text: str | None, *, most: int = MOST_HOSTS) -> list[HostFacts]:
-    """Return the hosts that a crawl told, the busiest first, *most* at most."""
+    """Return the hosts that a crawl reported, the busiest first, *most* at most."""
     return [
         {
             "host": text_of(host, "host", limit=_SHORT),
@@ -151,7 +151,7 @@ def hosts_view(text: str | None, *, most: int = MOST_HOSTS) -> list[HostFacts]:
 
 
 def ignores_view(patterns: Iterable[str], text: str | None) -> list[IgnoreFacts]:
-    """Return the expressions *patterns* of a job, with the hits that its crawl told; most hits first."""
+    """Return the expressions *patterns* of a job, with the hits that its crawl reported; most first."""
     hits: dict[str, int | None] = {
         told_of["pattern"]: whole(told_of.get("hits"))
         for told_of in objects(text, most=MOST_IGNORES)
@@ -163,7 +163,7 @@ def ignores_view(patterns: Iterable[str], text: str | None) -> list[IgnoreFacts]
 
 
 def history_view(text: str | None) -> list[HistoryPoint]:
-    """Return the figures over time that a crawl told, oldest first."""
+    """Return the figures over time that a crawl reported, oldest first."""
     points: list[HistoryPoint] = [
         {
             "ts": fraction(point.get("ts")) or 0.0,
@@ -178,7 +178,7 @@ def history_view(text: str | None) -> list[HistoryPoint]:
 
 
 def files_view(text: str | None) -> list[FileFacts]:
-    """Return the files that a crawl told."""
+    """Return the files that a crawl reported."""
     return [
         {
             "name": text_of(file, "name", limit=_SHORT),
@@ -231,14 +231,14 @@ def entry_view(score: float, text: str) -> LogEntry:
     }
 
 
-def told(text: str | None) -> dict[str, Any]:
+def reported(text: str | None) -> dict[str, Any]:
     """Return the JSON object in *text*, an empty one where it is none."""
     said = _json(text)
     return said if isinstance(said, dict) else {}
 
 
 def objects(text: str | None, *, most: int) -> list[dict[str, Any]]:
-    """Return the JSON objects of the list in *text*, *most* at most; none where it is no list."""
+    """Return the JSON objects of the list in *text*, *most* at most; empty where it is not a list."""
     said = _json(text)
     if not isinstance(said, list):
         return []
@@ -295,7 +295,7 @@ def _texts(value: Any, *, most: int) -> list[str]:
 
 
 def _bounded(value: Any) -> Any:
-    """Return what a crawl told of itself if it is small and can be sent, else None."""
+    """Return what a crawl reported of itself if it is small and can be sent, else None."""
     if isinstance(value, str):
         return plain(value, limit=_SHORT * 4)
     if value is None or isinstance(value, bool):

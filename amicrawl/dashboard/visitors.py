@@ -1,9 +1,9 @@
 """Visitors: who asks, what they may do, and whether a change really comes from them.
 
-Without a users file everybody who reaches the dashboard is an admin; it is bound to this machine then.
-With one, a browser has a session and a program a token. A change needs, in this order: a page of ours as
-its origin, somebody who is signed in, the token against forged requests (bearers need none: no browser
-sends their header by itself), and the role.
+Without a users file every client that reaches the dashboard is an admin; then it is bound to this
+machine. With one, a browser has a session and a program a token. A change needs, in this order: a page
+of ours as its origin, a user who is signed in, the token against forged requests (bearers need none: no
+browser sends their header by itself), and the role.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Visitor:
     """Who asks."""
 
     name: str
-    """Empty where nobody needs to sign in."""
+    """Empty where no sign-in is required."""
     role: Role
     session: str = ""
     """The key of the session."""
@@ -57,8 +57,8 @@ class Visitor:
         }
 
 
-NOBODY = {"name": "", "role": "view", "may_operate": False, "may_admin": False}
-"""What a page is told about somebody who has not signed in."""
+SIGNED_OUT = {"name": "", "role": "view", "may_operate": False, "may_admin": False}
+"""What a page gets about a visitor who has not signed in."""
 
 
 class Visitors:
@@ -77,9 +77,9 @@ class Visitors:
         self._bearing = threading.Lock()
 
     @property
-    def nobody(self) -> dict[str, Any]:
-        """What is told about somebody who has not signed in."""
-        return dict(NOBODY)
+    def signed_out(self) -> dict[str, Any]:
+        """What the API reports about a visitor who has not signed in."""
+        return dict(SIGNED_OUT)
 
     def of(self, request: Request) -> Visitor | None:
         """Return who makes *request*, None where that is not known. Blocks: not for the event loop.
@@ -139,7 +139,7 @@ class Visitors:
     def sign_in(self, request: Request, name: str, password: str) -> str:
         """Return the key of a new session; Problem where the password is wrong. Blocks."""
         if self.users is None:
-            raise Problem(404, "Nobody needs to sign in here: there is no users file.")
+            raise Problem(404, "No sign-in is required here: there is no users file.")
         address, tried = address_of(request), name[:_LONGEST_NAME]
         self._take_try(address, tried)
         with self._hashing:

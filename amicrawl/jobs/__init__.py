@@ -1,6 +1,6 @@
 """Jobs: crawls asked for, claimed, steered and watched over Redis, in the layout of ArchiveBot.
 
-The only room that knows Redis. Whoever uses it is handed a `JobStore` (`connection.py`).
+The only room that talks to Redis, through a `JobStore` (`connection.py`).
 
 * Asked for: `submission.py`, `verbs.py`, `queues.py`; `ident.py` and `limits.py` say what is allowed.
 * Looked at: `lookup.py`, `logs.py`, `watching.py`; `record.py` and `entries.py` parse what is found.

@@ -74,7 +74,7 @@ def save(
     names = files or _crawl_files
     bucket = open_bucket(url, disk=disk)
     with _explained(bucket):
-        # While it is being replaced, nobody may take it for whole.
+        # While it is being replaced, no reader may take it for whole.
         bucket.write(LIST_NAME, iter([b"{}"]), size=2)
         for _ in range(_TRIES):
             try:

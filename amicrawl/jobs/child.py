@@ -1,8 +1,8 @@
 """Child: one crawl as a process, and what it prints.
 
 It runs in its own process group, so that a signal for the pipeline does not reach it and all that it
-has started can be killed with it. Its output is kept in a file, and told line by line, as in the log of
-the job: whole lines only, so many a second and no more. Both are bounded; a line that is dropped from
+has started can be killed with it. Its output is kept in a file, and passed on line by line, for the log
+of the job: whole lines only, so many a second and no more. Both are bounded; a line that is dropped from
 the log is still in the file.
 """
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 LINES_A_SECOND = 100
-"""Lines of output that are told in the log of the job."""
+"""Lines of output a second that go into the log of the job."""
 CONSOLE_SIZE = 16 * 1024**2
 """Bytes of `console.log`; then it becomes `console.log.1`, and a new one begins."""
 LONGEST_LINE = 8192
@@ -52,7 +52,7 @@ class Child:
         disk: Disk,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Start the command *line*; *tell* is told what it prints. Raises OSError where that fails."""
+        """Start the command *line*; *tell* gets what it prints. Raises OSError where that fails."""
         self._console = console
         self._told = tell
         self._disk = disk
@@ -179,7 +179,7 @@ class _Second:
         self._dropped = 0
 
     def has_room(self, tell: Callable[[str], object]) -> bool:
-        """Tell whether one more line may be told in this second."""
+        """Return whether one more line may be passed on in this second."""
         second = int(self._clock())
         if second != self._second:
             self.close(tell)

@@ -1,4 +1,4 @@
-"""The way to Redis: which server, as whom, below which prefix; and what is said when it is not there.
+"""The connection to Redis: server, user, prefix of the keys, and the errors where it is unavailable.
 
 The settings are scrapy-redis's: `REDIS_URL` (`rediss://` for TLS, user and password in it or in
 `REDIS_PARAMS`), or `REDIS_HOST`, `REDIS_PORT`, `REDIS_DB`; and `AMICRAWL_REDIS_PREFIX`, empty by
@@ -115,7 +115,7 @@ class JobStore:
     scripts: Scripts
     where: str = ""
     """The server, for a sentence."""
-    told: dict[str, float] = field(default_factory=dict, repr=False, compare=False)
+    reported: dict[str, float] = field(default_factory=dict, repr=False, compare=False)
     """When which dead letter was written last; `letters` keeps it small."""
 
     @contextmanager
@@ -140,7 +140,7 @@ class JobStore:
         except redis.RedisError as error:
             if str(error).startswith(_FOR_NOW):
                 raise RedisUnavailable(
-                    f"Redis at {self.where} takes nothing for now: {error}. Mend it, or wait."
+                    f"Redis at {self.where} takes no writes now: {error}. Fix that, or wait."
                 ) from error
             raise RedisRefused(f"Redis at {self.where} refuses that: {error}.") from error
 
@@ -162,9 +162,8 @@ def connect(
 ) -> JobStore:
     """Return the way to the Redis of *settings*; *params* go before those of `REDIS_PARAMS`.
 
-    *client_of* makes the client, from the keywords of `redis_client`. Texts come back as `str`; octets
-    that are not UTF-8 as lone surrogates, so nothing that somebody else wrote keeps an answer from being
-    read.
+    *client_of* makes the client, from the keywords of `redis_client`. Texts come back as `str`, bytes
+    that are not UTF-8 as lone surrogates: an answer can be read whatever another client wrote.
     """
     if not isinstance(settings, RedisSettings):
         settings = RedisSettings.from_mapping(settings)
@@ -197,13 +196,13 @@ def _params(value: Any) -> dict[str, Any]:
         try:
             value = json.loads(value or "{}")
         except ValueError as error:
-            raise UsageError(f"Setting REDIS_PARAMS is no JSON: {error}.") from error
+            raise UsageError(f"Setting REDIS_PARAMS is not JSON: {error}.") from error
     if not value:
         return {}
     try:
         params = dict(value)
     except (TypeError, ValueError) as error:
-        raise UsageError("Setting REDIS_PARAMS is no dict of keywords for redis.Redis.") from error
+        raise UsageError("Setting REDIS_PARAMS is not a dict of keywords for redis.Redis.") from error
     for name in ("redis_cls", "retry_on_timeout"):  # which client, and what it repeats, is decided here
         params.pop(name, None)
     return params

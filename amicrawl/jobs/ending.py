@@ -1,4 +1,4 @@
-"""Ending: what a pipeline tells Redis, and leaves on disk, when the crawl of a job has ended.
+"""Ending: what a pipeline writes to Redis and to disk when the crawl of a job has ended.
 
 Everything here may be done again: a Redis that went away in between has either taken it or not, and the
 scripts answer the second time as they did the first.
@@ -59,13 +59,13 @@ class Ending:
             )
         attempt.inbox.taken()
 
-    def told(self, attempt: JobAttempt) -> Verdict | None:
-        """Tell how *attempt* ended; return how that is judged, or None where the job is another's."""
+    def report(self, attempt: JobAttempt) -> Verdict | None:
+        """Report how *attempt* ended; return how that is judged, or None where the job is another's."""
         [(claim, _)] = self._claims.look([attempt.ident])
         if claim is not None and claim.token != attempt.claim.token:
             attempt.is_lost = True
         if attempt.is_lost:
-            logger.warning("Job %s is somebody else's by now; nothing is told of its end", attempt.ident)
+            logger.warning("Job %s is another pipeline's now; its end is not reported", attempt.ident)
             return None
         record = hash_at(self._store, self._store.keys.job(attempt.ident))
         if not record.get("url") and self._restored(attempt):
@@ -91,7 +91,7 @@ class Ending:
             try:
                 write_info(path, info, disk=self._workshop.disk)
             except AmicrawlError as error:
-                # The captures are safe, and that they are there must be told.
+                # The captures are safe, and that must be reported.
                 logger.error("%s", error)  # noqa: TRY400  # a sentence for the operator
         answer = self._claims.finish(ident, claim.token, info=encoded(info))
         if answer is Finished.GONE:
@@ -138,7 +138,7 @@ class Ending:
         if copy is None or copy.unit != attempt.ident or copy.token != attempt.claim.token:
             return False
         if text_at(self._store, self._store.keys.own("epoch")) == copy.epoch:
-            # Redis remembers: somebody has taken the job away.
+            # Redis remembers: another pipeline has taken the job.
             return False
         lease_ms = int(self._workshop.lease_seconds * 1000)
         return restore(self._store, copy, lease_ms=lease_ms, epoch=uuid.uuid4().hex)

@@ -1,7 +1,7 @@
 """Log entries in the three shapes that ArchiveBot has. Pure: JSON text in, an entry out, and back.
 
 * `Download`: one response, or one failed attempt.
-* `Ignore`: a URL that an ignore expression, or a rule told in brackets, has kept out.
+* `Ignore`: a URL that an ignore expression, or a rule named in brackets, has excluded.
 * `Stdout`: what a program said, for people.
 
 No other type may be written: ArchiveBot's page stops at one that it does not know.
@@ -24,7 +24,7 @@ _LONGEST_FIELD = 8_192
 
 
 class NotAnEntryError(ValueError):
-    """A text that is no log entry; the message says why."""
+    """A string that is not a log entry; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,14 +120,14 @@ def parsed(text: str) -> Entry:
     try:
         fields = json.loads(text, parse_constant=_refused)
     except (ValueError, RecursionError) as error:
-        raise NotAnEntryError(f"it is no JSON: {str(error)[:100]}") from error
+        raise NotAnEntryError(f"it is not JSON: {str(error)[:100]}") from error
     if not isinstance(fields, dict):
         raise NotAnEntryError("it is JSON, but no object")
     shape = fields.get("type")
     if shape == "download":
         code = fields.get("response_code")
         if isinstance(code, bool) or not isinstance(code, int) or not 0 <= code <= 9999:
-            raise NotAnEntryError("response_code is no status")
+            raise NotAnEntryError("response_code is not a status")
         return Download(_when(fields), _text(fields, "url"), code, _text(fields, "wget_code"))
     if shape == "ignore":
         return Ignore(
@@ -139,20 +139,20 @@ def parsed(text: str) -> Entry:
 
 
 def _refused(constant: str) -> float:
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is not JSON")
 
 
 def _when(fields: dict[str, Any]) -> float:
     ts = fields.get("ts")
     if isinstance(ts, bool) or not isinstance(ts, (int, float)) or not 0 <= ts < 1e11 or math.isnan(ts):
-        raise NotAnEntryError("ts is no time")
+        raise NotAnEntryError("ts is not a time")
     return ts
 
 
 def _text(fields: dict[str, Any], name: str) -> str:
     value = fields.get(name)
     if not isinstance(value, str):
-        raise NotAnEntryError(f"{name} is no text")
+        raise NotAnEntryError(f"{name} is not a string")
     # JSON may spell half a surrogate pair, and what came as bytes may not have been UTF-8.
     return value if value.isascii() else value.encode("utf-8", "replace").decode()
 

@@ -57,11 +57,11 @@ def is_unit(text: str) -> bool:
 
 
 def checked_ident(text: str) -> str:
-    """Return *text*, which somebody gave as an ident; raises UsageError where it can be none."""
+    """Return *text*, which a user gave as an ident; raises UsageError where it cannot be one."""
     if not is_ident(text):
         shown = text if len(text) <= 40 else text[:39] + "…"
         raise UsageError(
-            f"{shown!r} is no ident, which has 16 to 25 lower-case letters and digits. "
+            f"{shown!r} is not an ident, which has 16 to 25 lower-case letters and digits. "
             "See `amicrawl job ls`."
         )
     return text
@@ -80,7 +80,7 @@ def ident_of(normal: str) -> str:
 def normalised(url: str) -> str:
     """Return *url* as ArchiveBot spells it. Normalising that again changes nothing.
 
-    Raises UsageError for what is no http, https or ftp URL.
+    Raises UsageError for anything but an http, https or ftp URL.
     """
     text = url.strip()
     if len(text) > LONGEST_URL:
@@ -122,7 +122,7 @@ def _parts(text: str) -> _Parts:
     match = _PARTS.fullmatch(text)
     if match is None or match[1].lower() not in SCHEMES:
         raise UsageError(
-            f"{text!r} is no URL that a job can have: it begins with http://, https:// or ftp://."
+            f"{text!r} cannot be the URL of a job, which begins with http://, https:// or ftp://."
         )
     return _Parts(match[1].lower(), *match.groups()[1:])
 
@@ -145,14 +145,14 @@ def _netloc(parts: _Parts) -> tuple[str, str, str]:
     if not rest.endswith("]") and ":" in rest:
         host, _, port = rest.rpartition(":")
     if port and not (port.isascii() and port.isdigit() and int(port) < 65536):
-        raise UsageError(f"{port!r} in {parts.authority!r} is no port.")
-    told = bool(port) and int(port) != _DEFAULT_PORTS[parts.scheme]
+        raise UsageError(f"{port!r} in {parts.authority!r} is not a port.")
+    is_written = bool(port) and int(port) != _DEFAULT_PORTS[parts.scheme]
     user, colon, password = user_info.partition(":")
     secret = _component(user.strip(), _UNRESERVED) + colon + _component(password.strip(), _UNRESERVED)
     return (
         secret + "@" if at and secret.strip(":") else "",
         _host(host),
-        f":{int(port)}" if told else "",
+        f":{int(port)}" if is_written else "",
     )
 
 
@@ -163,7 +163,7 @@ def _host(written: str) -> str:
     if host.endswith(".") and not host.endswith(".."):
         host = host[:-1]
     if _HOST.fullmatch(host) is None:
-        raise UsageError(f"{written!r} is no host. Check the URL.")
+        raise UsageError(f"{written!r} is not a host. Check the URL.")
     return host
 
 
@@ -187,7 +187,7 @@ def _query_piece(piece: str) -> str:
 
 def _component(text: str, allowed: frozenset[int]) -> str:
     decoded = unquote_to_bytes(text)
-    # What is no UTF-8 is encoded by Addressable as if it were a whole URL.
+    # What is not UTF-8 is encoded by Addressable as if it were a whole URL.
     return _encoded(_composed(decoded), allowed if _is_utf8(decoded) else _RESERVED_TOO)
 
 

@@ -1,7 +1,7 @@
 """Inbox: the log entries of a crawl on their way to Redis, bounded. For several threads.
 
 When it is full the least telling entry goes, the oldest of its kind first: an ignore before a download,
-a download before a line of text. What went is counted, and told by a line of its own.
+a download before a line of text. What was dropped is counted, and reported by a line of its own.
 
 Every entry has a moment that no other of the same inbox has, in microseconds: a log in Redis is a set,
 and of two entries of the same text it would keep one.
@@ -26,7 +26,7 @@ _LEAST_TELLING_FIRST = (Ignore, Download, Stdout)
 
 
 class Inbox:
-    """What is to be told in the log of one job. Every method returns at once."""
+    """Lines on their way into the log of one job. Every method returns at once."""
 
     def __init__(self, *, clock: Callable[[], float], room: int = ROOM) -> None:
         """*clock* gives Unix seconds; *room* is how many entries may wait."""
@@ -71,9 +71,9 @@ class Inbox:
         with self._lock:
             if self.dropped > self._told:
                 lost, self._told = self.dropped - self._told, self.dropped
-                told = f"{lost} log entries found no room and were dropped.\n"
+                line = f"{lost} log entries found no room and were dropped.\n"
                 # Beyond the room that there is: it must not be the reason for the next one.
-                self._append(Stdout(self._moment(), told))
+                self._append(Stdout(self._moment(), line))
             waiting = [entry for queue in self._waiting.values() for entry in queue]
         waiting.sort(key=lambda numbered: numbered[0])
         texts: list[str] = []

@@ -59,5 +59,5 @@ def write_info(path: Path, info: Mapping[str, Any], *, disk: Disk) -> None:
 
 
 def _text(value: str) -> str:
-    # Octets that are no UTF-8 came as lone surrogates, which JSON has no way to write.
+    # Bytes that are not UTF-8 came as lone surrogates, which JSON has no way to write.
     return value[:_LONGEST].encode("utf-8", "replace").decode()

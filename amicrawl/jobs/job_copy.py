@@ -1,4 +1,4 @@
-"""JobCopy: what a crawl remembers of its own job, so that a Redis that was emptied can be told again.
+"""JobCopy: what a crawl remembers of its own job, so that it can be written to a Redis that was emptied.
 
 It lies as `job.json` in the crawl directory and in the memory of the crawl:
 
@@ -146,7 +146,7 @@ def fetched_copy(store: JobStore, unit: str, *, token: int) -> JobCopy:
 
 
 def restore(store: JobStore, copy: JobCopy, *, lease_ms: int, epoch: str) -> bool:
-    """Write *copy* into a Redis that has forgotten the job; False where somebody else has it by now.
+    """Write *copy* into a Redis that has forgotten the job; False where another owner has it now.
 
     *epoch* is the text that begins a new one where there is none. Raises as `store` does.
     """
@@ -178,7 +178,7 @@ def _texts(value: Any) -> dict[str, str]:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{value!r} is no text")
+        raise TypeError(f"{value!r} is not a string")
     return value
 
 

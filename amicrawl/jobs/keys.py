@@ -16,7 +16,7 @@ Those of ArchiveBot, by its names and types, so that its bot and dashboard find 
 | `updates`, `archivebot:job:IDENT`, `archivebot:pipeline_updates` | channel | | |
 
 Our own all begin with `amicrawl:`, which none of ArchiveBot's patterns takes for its own. A prefix
-stands in front of every key and channel; with an empty one the database is ArchiveBot's. Names are not
+is put before every key and channel; with an empty one the database is ArchiveBot's. Names are not
 checked here: a text that may come from anywhere goes through `ident.is_ident` first.
 """
 

@@ -1,13 +1,13 @@
-"""Claims: who crawls what, so that no two ever do, and a dead owner's job goes to the next one.
+"""Claims: which owner crawls which unit, so that no two ever do, and a dead owner's unit is taken over.
 
     amicrawl:claim:UNIT    hash, as long as the job lives: owner, token, attempt, state, queue, since,
                            queued_at; directory, store, run_id, resumed; failures, why
     amicrawl:lease:UNIT    string, the token; gone when its owner has not renewed it in time
-    amicrawl:token         string, the last token given to anybody
+    amicrawl:token         string, the last token given to any owner
 
 Every step is one script in Redis, so it has happened or it has not. Time is that of Redis: the clocks
 of the machines do not matter. A token grows with every claim and never comes back, not even after the
-database was emptied. A claim whose lease ran out is still its owner's until somebody else takes it over:
+database was emptied. A claim whose lease ran out is still its owner's until another takes it over:
 an owner that was cut off for a while regains its lease, unless it is too late. A claim belongs to the
 `queued_at` of the record under which it was taken: where ArchiveBot's bot has expired a job and queued
 its URL again, the claim, the crawl file and the list of the earlier job are removed.
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from amicrawl.jobs.connection import JobStore
 
 LEASE = timedelta(seconds=30)
-"""How long a lease is good for, unless somebody says otherwise."""
+"""How long a lease is good for, unless another duration is given."""
 FAILURES_BORNE = 5
 """Failures in a row that end a job."""
 UNABLE_BORNE = 200
@@ -43,7 +43,7 @@ ABORTED_KEPT = timedelta(seconds=5)
 NOTIFICATIONS_KEPT = 10_000
 """Announcements that wait for a bot; older ones are dropped."""
 ENTRIES_LOOKED_AT = 1000
-"""Entries of queues that one reservation looks at, where they are no jobs."""
+"""Entries of queues that one reservation looks at, that are not jobs."""
 
 _WHY_LENGTH = 500
 _CLAIM_BOUNDS = (100, 8192, 65_536)
@@ -55,19 +55,19 @@ _TEXTS = (
 
 
 class Renewal(StrEnum):
-    """What came of renewing a lease."""
+    """The result of renewing a lease."""
 
     RENEWED = "RENEWED"
     REGAINED = "REGAINED"
-    """It had run out, and nobody had taken the job over."""
+    """It had run out, and no other owner had taken the job over."""
     LOST = "LOST"
-    """The job is somebody else's: nothing of it may be written any more."""
+    """The job is another owner's: this one may write nothing of it any more."""
     GONE = "GONE"
-    """Redis knows of no claim: it was emptied, or the job was ended by hand."""
+    """Redis has no claim: it was emptied, or the job was ended by hand."""
 
 
 class GivenBack(StrEnum):
-    """What became of a job that is not done."""
+    """The result of giving a job back."""
 
     QUEUED = "QUEUED"
     """It is the next of its queue."""
@@ -80,7 +80,7 @@ class GivenBack(StrEnum):
 
 
 class Finished(StrEnum):
-    """What became of a job that is done."""
+    """The result of finishing a job."""
 
     COMPLETED = "COMPLETED"
     ABORTED = "ABORTED"
@@ -97,7 +97,7 @@ class Happened(StrEnum):
     LAPSED = "lapsed"
     """Its owner is dead, or cut off."""
     UNABLE = "unable"
-    """Its owner has no room, or no Redis: somebody else may have. That is no failure of the job."""
+    """Its owner has no room, or no Redis; another may have. The job has not failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class Claim:
     directory: str = ""
     """The name of its crawl directory below the data directory; empty where there was none yet."""
     store: str = ""
-    """The data directory that it lies in, by the UUID kept there."""
+    """The data directory that holds it, by the UUID kept there."""
     resumed: str = ""
     """`resumed` or `restarted`; empty for a first attempt."""
     shipped: str = ""
@@ -165,7 +165,7 @@ class Claims:
         failures_borne: int = FAILURES_BORNE,
         kept_for: timedelta = timedelta(0),
     ) -> None:
-        """*refused* is told of what was found in queues and is no job.
+        """*refused* is called with entries of queues that are not jobs.
 
         *kept_for*: how long a job that is given back waits for a pipeline that has its directory.
         """

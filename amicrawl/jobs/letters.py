@@ -1,8 +1,8 @@
 """Dead letters: what lay in Redis and could not be read, with where and why, for a person to look at.
 
 The database is shared, and any program that reaches it may write anything. What a reader cannot use is
-copied here and passed over; nobody stops for it. Letters are bounded in size and number, and one that
-comes again only gets a new date. They lie in a sorted set of JSON texts by time.
+copied here and passed over; no program stops for it. Letters are bounded in size and number, and one
+that comes again only gets a new date. They are in a sorted set of JSON texts by time.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ def put(store: JobStore, *, where: str, why: str, value: str = "", now: float | 
     """Keep a letter about *value*. Never raises: a reader without the right to write goes on reading."""
     fields = {"where": _shown(where), "why": _shown(why), "excerpt": _shown(value)}
     text, moment = json.dumps(fields), time.time() if now is None else now
-    # Whoever looks every second would write as often.
-    if moment - store.told.get(text, -AGAIN) < AGAIN:
+    # A reader that looks every second would write as often.
+    if moment - store.reported.get(text, -AGAIN) < AGAIN:
         return
-    if text not in store.told:
+    if text not in store.reported:
         logger.warning("Redis: %s: %s", fields["where"], fields["why"])
-    if len(store.told) >= MOST:
-        store.told.clear()
-    store.told[text] = moment
+    if len(store.reported) >= MOST:
+        store.reported.clear()
+    store.reported[text] = moment
     try:
         pipe = store.client.pipeline(transaction=False)
         pipe.zadd(store.keys.dead_letters, {text: moment})
@@ -77,7 +77,7 @@ def letters(store: JobStore, count: int = MOST) -> list[Letter]:
                 Letter(float(score), *(str(fields[name]) for name in ("where", "why", "excerpt")))
             )
         except (ValueError, KeyError, TypeError, RecursionError):
-            found.append(Letter(0.0, store.keys.dead_letters, "it is no letter", _shown(text)))
+            found.append(Letter(0.0, store.keys.dead_letters, "it is not a dead letter", _shown(text)))
     return found
 
 

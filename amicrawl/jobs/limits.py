@@ -18,7 +18,7 @@ LONGEST_NOTE = 1_000
 
 
 def checked_delay(least: int, greatest: int) -> tuple[int, int]:
-    """Return both, milliseconds; raises UsageError where they are no range."""
+    """Return both, milliseconds; raises UsageError where they do not make a range."""
     if not 0 <= least <= greatest <= LONGEST_DELAY:
         raise UsageError(
             f"Delay {least} to {greatest} ms is none: the first is at most the second, and both lie "
@@ -45,7 +45,9 @@ def checked_note(text: str) -> str:
 def checked_pattern(pattern: str) -> str:
     """Return *pattern*; raises UsageError, saying why, where no crawl could ignore by it."""
     if not pattern or not pattern.isprintable():
-        raise UsageError(f"{pattern[:60]!r} is no ignore expression: it is one line of printable text.")
+        raise UsageError(
+            f"{pattern[:60]!r} is not an ignore expression, which is one line of printable text."
+        )
     if len(pattern.encode()) > LONGEST_PATTERN:
         raise UsageError(f"The ignore expression has more than {LONGEST_PATTERN} bytes. Shorten it.")
     IgnoreSet().add(pattern)

@@ -1,14 +1,14 @@
 """Link: the way between one crawl and Redis, on a thread of its own.
 
     event loop --- feed, once a second --> link --- one script --> figures, log, facts, heartbeat, lease
-    event loop <-- told, at news --------- link <-- its answer --- settings, abort, pause, or: LOST
+    event loop <-- at news --------------- link <-- its answer --- settings, abort, pause, or: LOST
 
 The crawl never waits for it. What it is fed is kept until Redis has taken it: figures as they stand,
 log entries up to the room of the inbox. A crawl whose event loop hangs feeds nothing, so nothing is
 renewed, and its lease runs out like that of a dead one.
 
 Between two flushes the link listens to the job's channel, and reads the settings at once when they have
-changed; every 30 s it reads all of them whatever was told.
+changed; every 30 s it reads all of them in any case.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _TOO_EARLY = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Fed:
-    """What a crawl tells once a second, as it stands."""
+    """What a crawl reports once a second."""
 
     figures: Mapping[str, str | int] = field(default_factory=dict)
     """Fields of the record; those that are left out stay as they are."""
@@ -63,7 +63,7 @@ class Fed:
 
 
 class Link(HeldLease):
-    """Carries what one crawl tells, keeps its lease, and tells it what it is to do."""
+    """Carries what one crawl reports, keeps its lease, and hands it what it is to do."""
 
     def __init__(
         self,
@@ -71,20 +71,20 @@ class Link(HeldLease):
         copy: JobCopy,
         *,
         ttl: timedelta,
-        told: Callable[[Answer], None],
+        on_answer: Callable[[Answer], None],
         inbox: Inbox | None = None,
         clock: Callable[[], float] = steady_clock,
         renewed: float | None = None,
     ) -> None:
         """*copy* names unit and token, and is kept up to date here.
 
-        *told* is called on the link's thread with each answer that brings news. *renewed* is when, by
+        *on_answer* is called on the link's thread with each answer that has news. *renewed* is when, by
         *clock*, the lease was known to be good for *ttl*; None for not at all.
         """
         super().__init__(ttl.total_seconds(), clock=clock, renewed=renewed)
         self._store = store
         self.copy = copy
-        self._told = told
+        self._on_answer = on_answer
         self.inbox = inbox or Inbox(clock=time.time)
         self.trouble = ""
         """Why Redis did not take the last flush; empty where it did."""
@@ -109,7 +109,7 @@ class Link(HeldLease):
         self._thread.start()
 
     def read_again(self) -> None:
-        """Have everything told anew that there is to follow."""
+        """Have all settings reported again."""
         self._abort_told = False
         self._news = True
 
@@ -119,14 +119,14 @@ class Link(HeldLease):
         self._wake.set()
 
     def feed(self, fed: Fed) -> None:
-        """Take what is to be told next, in place of what was not told yet; never waits."""
+        """Take what is to be sent next, in place of what was not sent yet; never waits."""
         with self._lock:
             self._facts.update(fed.facts)
             self._fed = fed
         self._wake.set()
 
     def finish(self, fed: Fed, patience: float) -> bool:
-        """Tell *fed* and all entries that wait, for *patience* seconds at most; return if that arrived.
+        """Send *fed* and all entries that wait, for *patience* seconds at most; return if that arrived.
 
         Nothing is carried afterwards. Blocks: not for the event loop.
         """
@@ -152,7 +152,7 @@ class Link(HeldLease):
         except Exception as error:  # a thread that dies in silence would let the lease lapse
             logger.exception("The link to Redis failed")
             self.lost = f"the link to Redis failed: {error!r}"
-            self._told(Answer("LOST"))
+            self._on_answer(Answer("LOST"))
         finally:
             self._closed.set()
 
@@ -171,7 +171,7 @@ class Link(HeldLease):
                 time.sleep(_LISTEN)
 
     def _flush(self, *, renew: bool) -> bool:
-        """Tell what is there, and with *renew* renew the lease; False where Redis did not take it."""
+        """Send what is there, and with *renew* renew the lease; False where Redis did not take it."""
         started = self._clock()
         is_due = started - self._read_at >= _RE_READ
         if renew:
@@ -227,7 +227,7 @@ class Link(HeldLease):
         copy.remember({"settings_age": answer.age, "log_score": answer.log_score})
         settings = answer.settings
         if settings is not None:
-            # A record whose age is no text would be taken for one that has never been read.
+            # A record without an age would be taken for one that has never been read.
             self._age, self._read_at = answer.age or "0", started
             copy.remember(answer.raw)
             if settings.ignores is not None:
@@ -237,17 +237,17 @@ class Link(HeldLease):
         stops = (answer.abort or answer.failed) and not self._abort_told
         if settings is not None or stops or answer.faults or answer.regained:
             self._abort_told = self._abort_told or stops
-            self._told(answer)
+            self._on_answer(answer)
 
     def _not_ours(self, answer: Answer, started: float) -> bool:
         """Do what follows where the flush was not taken; False, since it was not."""
         if answer.what == "GONE":
             return self._restore(started)
         if answer.what == "ODD":
-            self._failed(AmicrawlError(f"the claim of {self.copy.unit} in Redis is no hash"))
+            self._failed(AmicrawlError(f"the claim of {self.copy.unit} in Redis is not a hash"))
             return False
         self.lost = _WHY[answer.what]
-        self._told(answer)
+        self._on_answer(answer)
         return False
 
     def _restore(self, started: float) -> bool:
@@ -260,12 +260,12 @@ class Link(HeldLease):
             return False
         if not done:
             self.lost = _WHY["LOST"]
-            self._told(Answer("LOST"))
+            self._on_answer(Answer("LOST"))
             return False
         self._renewed(started)
         self._age, self._flushed_at = "", float("-inf")
         self.inbox.tell("Redis had forgotten this job; its crawl has written it down again.")
-        self._told(Answer("RESTORED"))
+        self._on_answer(Answer("RESTORED"))
         return False
 
     def _keep(self, fed: Fed | None, facts: dict[str, str]) -> None:
@@ -295,7 +295,7 @@ class Link(HeldLease):
                     ignore_subscribe_messages=True
                 )
                 self._pubsub.subscribe(self._store.keys.job_channel(self.copy.ident))
-                # What was told before nobody heard.
+                # What was published before was not received.
                 self._news = True
             for number in range(_MOST_MESSAGES):
                 message = self._pubsub.get_message(timeout=0 if number else _LISTEN)
@@ -315,6 +315,6 @@ class Link(HeldLease):
 
 
 _WHY = {
-    "LOST": "the job is somebody else's by now, or over",
+    "LOST": "the job is another owner's now, or has ended",
     "ENDED": "the record of the job was taken away",
 }

@@ -1,6 +1,6 @@
-"""Live settings: what a crawl is told while it runs, parsed from what Redis holds. Pure.
+"""Live settings: what can change while a crawl runs, parsed from what Redis holds. Pure.
 
-Whoever writes into the database may write anything, so each value is taken by itself: one that means
+Any client may write anything into the database, so each value is taken by itself: one that means
 nothing is reported, and what was in force stays so.
 """
 
@@ -100,7 +100,7 @@ def live_settings(
         longest = shortest
     concurrency = _number(raw, "concurrency", MOST_CONCURRENCY, wrong)
     if concurrency == 0:
-        wrong.append("concurrency: 0 is no number of requests; pause the job to stop it for a while")
+        wrong.append("concurrency: 0 requests cannot be set; pause the job to stop it for a while")
         concurrency = None
     desired = {} if wishes is None else dict(zip(wishes[::2], wishes[1::2], strict=False))
     return LiveSettings(
@@ -122,5 +122,5 @@ def _number(raw: dict[str, str], name: str, most: int, faults: list[str]) -> int
         return None
     if text.isascii() and text.isdigit() and len(text) < 10 and int(text) <= most:
         return int(text)
-    faults.append(f"{name}: {text[:_SHOWN]!a} is no whole number from 0 to {most}")
+    faults.append(f"{name}: {text[:_SHOWN]!a} is not a whole number from 0 to {most}")
     return None

@@ -2,8 +2,8 @@
 
 Entries are numbered; a reader remembers the number of the last one that it has seen and asks for what
 comes after. A log is trimmed as ArchiveBot does it, up to what all consumers have seen once that is 500
-entries, and besides, whoever consumes, to a number of entries and of bytes, the oldest first. A finished
-job keeps its last lines, within the same bounds, as long as its record.
+entries, and also, whatever the consumers do, to a number of entries and of bytes, the oldest first. A
+finished job keeps its last lines, within the same bounds, as long as its record.
 """
 
 from __future__ import annotations

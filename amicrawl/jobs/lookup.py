@@ -172,7 +172,7 @@ def only_idents(store: JobStore, key: str, found: Sequence[str]) -> list[str]:
         if is_ident(element):
             kept.append(element)
         else:
-            letters.put(store, where=key, why="an element is no ident", value=element)
+            letters.put(store, where=key, why="an element is not an ident", value=element)
     return kept
 
 

@@ -163,7 +163,7 @@ class Pipeline(Supervisor[JobAttempt]):
 
     def _end(self, attempt: JobAttempt) -> None:
         try:
-            judged = self._ending.told(attempt)
+            judged = self._ending.report(attempt)
         except redis.ResponseError as error:
             # Its keys are something else than ours. The lease runs out; no other job waits for that.
             where = self._store.keys.job(attempt.ident)

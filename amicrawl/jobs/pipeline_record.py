@@ -2,10 +2,10 @@
 
 The fields and the three commands are ArchiveBot's, so that its pages list our pipelines. The name is the
 MD5 of `hostname:fqdn:pid`: it is the same as long as the process lives. A clean stop takes the record
-away; that of a pipeline that died is removed a day later by whoever reaps.
+away; that of a pipeline that died is removed a day later by any pipeline (`reaper.py`).
 
-Fields of ours: `slots`, `running`, `store`, and `amicrawl_drain`, by which a pipeline is told from
-outside to take no more jobs.
+Fields of ours: `slots`, `running`, `store`, and `amicrawl_drain`, by which a pipeline is asked to
+take no more jobs.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ RUNNING = "Running"
 STOPPING = "Stopping"
 DRAIN_FIELD = "amicrawl_drain"
 DRAINS = ("release", "finish")
-"""What a pipeline may be told: to give its jobs back, or to run them to their end."""
+"""How a pipeline may drain: it gives its jobs back, or runs them to their end."""
 SILENT_AFTER = 15.0
 """Seconds without a report, by the clock of Redis, after which a pipeline counts as gone."""
 STALE_AFTER = 86_400
@@ -96,7 +96,7 @@ class PipelineRecord:
         self.key = store.keys.pipeline(identity.hash)
         self._clock_is_off = 0.0
         """By how many seconds the clock of Redis was ahead when it last answered."""
-        self._told = {
+        self._fields = {
             "id": self.key,
             "hostname": identity.hostname,
             "fqdn": identity.fqdn,
@@ -110,13 +110,13 @@ class PipelineRecord:
     def report(
         self, status: str, now: float, measured: dict[str, str], *, slots: int, running: int
     ) -> str:
-        """Say that the pipeline lives; return what it was told to do: nothing, or one of `DRAINS`.
+        """Say that the pipeline lives; return how it is asked to drain: not at all, or one of `DRAINS`.
 
         *now* is in Unix seconds, and corrected by the clock of Redis from the second report on, since
         clocks may differ by more than `SILENT_AFTER`. *measured* comes from `figures`.
         """
         fields: dict[Any, str] = {
-            **self._told,
+            **self._fields,
             **measured,
             "ts": str(int(now + self._clock_is_off)),
             "status": status,
@@ -131,10 +131,10 @@ class PipelineRecord:
             pipe.hget(self.key, DRAIN_FIELD)
             pipe.time()
             # A key of a wrong type, `pipelines` as a list for one, must not keep us from work.
-            *_, told, moment = pipe.execute(raise_on_error=False)
+            *_, drain, moment = pipe.execute(raise_on_error=False)
         if isinstance(moment, tuple):
             self._clock_is_off = moment[0] + moment[1] / 1e6 - now
-        return told if told in DRAINS else ""
+        return drain if drain in DRAINS else ""
 
     def unregister(self) -> None:
         """Take the record away: the pipeline has stopped."""
@@ -185,13 +185,13 @@ def pipelines(store: JobStore) -> list[dict[str, str]]:
 
 
 def tell_to_drain(store: JobStore, name: str, *, how: str = "release") -> list[str]:
-    """Tell the pipelines called *name*, by nickname or key, to take no more jobs; return their keys.
+    """Ask the pipelines called *name*, by nickname or key, to take no more jobs; return their keys.
 
     *how* is one of `DRAINS`. Raises InputError where there is no such pipeline.
     """
     if how not in DRAINS:
-        raise UsageError(f"{how!r} is no way to drain: {' or '.join(DRAINS)}.")
-    told = []
+        raise UsageError(f"{how!r} is not a way to drain: {' or '.join(DRAINS)}.")
+    asked = []
     found = _keys_of(store)
     with store.answering():
         for key, fields in zip(found, hashes_at(store, found), strict=True):
@@ -201,10 +201,10 @@ def tell_to_drain(store: JobStore, name: str, *, how: str = "release") -> list[s
                 fields.get("nickname"),
             }:
                 store.client.hset(key, DRAIN_FIELD, how)
-                told.append(key)
-    if not told:
+                asked.append(key)
+    if not asked:
         raise InputError(f"No pipeline is called {name!r}. `amicrawl pipeline ls` lists those that run.")
-    return told
+    return asked
 
 
 def _keys_of(store: JobStore) -> list[str]:

@@ -1,4 +1,4 @@
-"""Where jobs lie on disk: the data directory of a pipeline, and in it a directory for each job.
+"""Jobs on disk: the data directory of a pipeline, and in it a directory for each job.
 
     DATA/.amicrawl-store      a UUID: pipelines that find the same one share the directory
     DATA/STOP                 made or touched: the pipeline takes no more jobs, and ends
@@ -7,7 +7,7 @@
                               characters of the ident
     DATA/BASE/fence.json      {"unit": ..., "token": ...}: the claim under which it may be written to
     DATA/BASE/console.log     what the crawl printed
-    DATA/BASE.json            what the job was, for whoever takes the files away (`info.py`)
+    DATA/BASE.json            the job in short, for programs that collect the files (`info.py`)
 
 A fence only goes up: a crawl that finds a higher token in it than its own stops without writing.
 """

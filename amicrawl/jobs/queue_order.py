@@ -33,6 +33,6 @@ def check_nickname(nickname: str) -> None:
     """Raise UsageError unless *nickname* can be a pipeline's."""
     if not _NICKNAME.fullmatch(nickname):
         raise UsageError(
-            f"{nickname!r} is no name for a pipeline: it has 3 to 30 letters, digits, _ and -. "
+            f"{nickname!r} is not a name for a pipeline, which has 3 to 30 letters, digits, _ and -. "
             "Give another with --name."
         )

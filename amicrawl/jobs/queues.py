@@ -1,6 +1,6 @@
 """The queues: which there are, what waits in them, and moving it about.
 
-Four kinds, told apart by name: `pending`, `pending-ao` for single pages, `pending-large`, and
+Four kinds, distinguished by name: `pending`, `pending-ao` for single pages, `pending-large`, and
 `pending:TAG` for pipelines whose nickname contains the tag. Each is a list, first in at the left, the
 next to be crawled at the right. What is moved is moved in one step, so no job is ever in none.
 """
@@ -43,15 +43,17 @@ class Waiting(NamedTuple):
 def checked_tag(tag: str) -> str:
     """Return *tag*; raises UsageError where it can be part of no pipeline's nickname."""
     if _TAG.fullmatch(tag) is None:
-        raise UsageError(f"{tag!r} is no tag: it is 1 to 30 letters, digits, `_` and `-` of a nickname.")
+        raise UsageError(
+            f"{tag!r} is not a tag, which is 1 to 30 letters, digits, `_` and `-` of a nickname."
+        )
     return tag
 
 
 def checked_queue(name: str) -> str:
-    """Return *name*; raises UsageError where it is no name of a queue."""
+    """Return *name*; raises UsageError where it is not the name of a queue."""
     if name not in NAMED:
         if not name.startswith(TAGGED):
-            raise UsageError(f"{name!r} is no queue: there are {', '.join(NAMED)} and {TAGGED}TAG.")
+            raise UsageError(f"{name!r} is not a queue; there are {', '.join(NAMED)} and {TAGGED}TAG.")
         checked_tag(name.removeprefix(TAGGED))
     return name
 

@@ -113,7 +113,7 @@ def count_at(store: JobStore, key: str) -> int:
         return 0
     if text.isascii() and text.isdigit() and len(text) < 19:
         return int(text)
-    letters.put(store, where=key, why="it is no count", value=text)
+    letters.put(store, where=key, why="it is not a count", value=text)
     return 0
 
 

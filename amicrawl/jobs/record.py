@@ -1,8 +1,8 @@
 """The record of a job, as its hash in Redis says it. Pure: texts in, a `JobRecord` out.
 
-Anybody may have written the hash, so every value is hostile until it is read: one that is no number
+Any client may have written the hash, so every value is hostile until parsed: one that is not a number
 where a number belongs counts as absent, and `JobRecord.faults` says so. Flags are presence: any text but
-the empty one is true. What the counters really count is told in `docs/jobs.md`.
+the empty one is true. `docs/jobs.md` says what the counters count.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class JobRecord:
 
     ident: str
     url: str = ""
-    """Normalised; of the list file for a list job. A record without one is no job."""
+    """Normalised; of the list file for a list job. A record without one is not a job."""
     url_file: str = ""
     """The same for a list job."""
     fetch_depth: str = ""
@@ -143,7 +143,7 @@ class JobRecord:
         """Return the record in *fields*. Never raises: what cannot be read is in `faults`."""
         faults: list[str] = []
         if not is_ident(ident):
-            faults.append("its name is no ident")
+            faults.append("its name is not an ident")
         values: dict[str, Any] = {}
         for name in _TEXTS:
             values[name] = _text(name, fields.get(name, ""), faults)
@@ -156,7 +156,7 @@ class JobRecord:
         further: dict[str, str] = {}
         for name in sorted(fields.keys() - _READ):
             if len(further) == _MOST_FURTHER:
-                faults.append(f"it has more than {_MOST_FURTHER} fields that nobody knows")
+                faults.append(f"it has more than {_MOST_FURTHER} unknown fields")
                 break
             key = _text("the name of a field", name, faults)
             further[key[:100]] = _text(key[:100], fields[name], faults)
@@ -191,7 +191,7 @@ class JobRecord:
 
     @property
     def has_ended(self) -> bool:
-        """Whether nobody works on it any more; one that is being aborted has not ended yet."""
+        """Whether it is over; one that is being aborted has not ended yet."""
         return self.finished_at is not None or self.failed
 
     @property
@@ -269,7 +269,7 @@ def _fraction(name: str, value: str | None, faults: list[str]) -> float | None:
     if not value:
         return None
     number = float(value) if _FRACTION.fullmatch(value) is not None else math.nan
-    # An infinite time would break whoever makes a date of it; a log may be trimmed to its end.
+    # An infinite time could not be made a date; a log may be trimmed to its end.
     if math.isnan(number) or (math.isinf(number) and name != "last_trimmed_log_entry"):
         faults.append(f"{name} is {value[:40]!r}, no number")
         return None

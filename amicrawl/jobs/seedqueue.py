@@ -69,7 +69,7 @@ class SeedQueue:
     def take(self, most: int) -> list[Taken]:
         """Take at most *most* seeds, and say that this consumer lives; with 0, only say that.
 
-        Raises UsageError where the key holds something that is no queue.
+        Raises UsageError where the key holds something other than a queue.
         """
         keys = [self._queue, self._taken, self._consumers, self._counter]
         return self._read("seeds_take", keys, most)
@@ -128,8 +128,8 @@ class SeedQueue:
         if kind not in {"list", "set", "zset", "stream", "none"}:
             which = "a key beside it" if kind == "odd" else f"a {kind}"
             raise UsageError(
-                f"Key {self._queue} in Redis is no queue of seeds ({which} is of a wrong type): it is a "
-                "list, set, sorted set or stream."
+                f"Key {self._queue} in Redis is not a queue of seeds ({which} is of a wrong type), "
+                "which is a list, set, sorted set or stream."
             )
         return self._readable(found)
 

@@ -1,6 +1,6 @@
 """Submitting a job: ArchiveBot's record and its steps in ArchiveBot's order, but all at once.
 
-A job is there if its record has a `url`. What else lies under its name was left behind by somebody who
+A job is there if its record has a `url`. What else is under its name was left behind by a client that
 wrote too late, and is removed. Whether an ended job may be crawled again is the submitter's `again`; one
 that waits or runs never is. Counters begin at 0, because pages of ArchiveBot reckon with them.
 """
@@ -47,7 +47,7 @@ class JobExistsError(UsageError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
-    """What somebody wants crawled, and how."""
+    """What is to be crawled, and how."""
 
     url: str
     """Where to begin; of a list job, where the list lies."""
@@ -58,7 +58,7 @@ class Submission:
     lines: str | None = None
     """The list itself, where it can be had at no URL; `url` is a name for it then."""
     config: str | None = None
-    """The text of a crawl file, checked by whoever submits."""
+    """The text of a crawl file, checked before it is submitted."""
     note: str = ""
     pipeline: str = ""
     """Part of the nickname of the pipelines that may take it; empty for any."""
@@ -160,9 +160,9 @@ def _steps(store: JobStore, submission: Submission, url: str, ident: str) -> lis
         steps.append(("set", "note", checked_note(submission.note)))
     if submission.delay is not None:
         low, high = checked_delay(*submission.delay)
-        steps += [("set", "delay_min", str(low), "delay_max", str(high)), ("told",)]
+        steps += [("set", "delay_min", str(low), "delay_max", str(high)), ("publish",)]
     if submission.concurrency is not None:
-        steps += [("set", "concurrency", str(checked_concurrency(submission.concurrency))), ("told",)]
+        steps += [("set", "concurrency", str(checked_concurrency(submission.concurrency))), ("publish",)]
     if not submission.offsite_links:
         steps.append(("set", "no_offsite_links", "true"))
     for name in dict.fromkeys(submission.ignore_sets):
@@ -170,7 +170,7 @@ def _steps(store: JobStore, submission: Submission, url: str, ident: str) -> lis
             steps += _ignoring([entry.expression for entry in ignore_set(name)])
     steps += _ignoring([checked_pattern(pattern) for pattern in submission.ignores])
     steps += _ignoring([entry.expression for entry in ignore_set(GLOBAL_SET)])
-    steps += [("set", "suppress_ignore_reports", "true"), ("told",)]
+    steps += [("set", "suppress_ignore_reports", "true"), ("publish",)]
     if submission.config is not None:
         _check_size("The crawl file", submission.config, lookup.LARGEST_CONFIG)
         steps.append(("keep", store.keys.config(ident), submission.config))
@@ -199,7 +199,7 @@ def _ignoring(patterns: list[str]) -> list[Step]:
     if not patterns:
         return []
     batches = [patterns[at : at + _AT_ONCE] for at in range(0, len(patterns), _AT_ONCE)]
-    return [*(("ignore", *batch) for batch in batches), ("told",)]
+    return [*(("ignore", *batch) for batch in batches), ("publish",)]
 
 
 def _policy(again: str | int) -> str | int:

@@ -37,11 +37,11 @@ class Aborted(StrEnum):
     """What an abort has led to."""
 
     REMOVED = "removed"
-    """Nobody crawled it: it is out of its queue, and counts as aborted."""
+    """No pipeline crawled it: it is out of its queue, and counts as aborted."""
     ASKED = "asked"
-    """Its crawl was told to end."""
+    """Its crawl was asked to end."""
     AGAIN = "again"
-    """Its crawl was told before."""
+    """Its crawl was asked before."""
 
 
 class Where(NamedTuple):
@@ -55,7 +55,7 @@ class Where(NamedTuple):
 
 
 def abort(store: JobStore, ident: str, *, now: float) -> Aborted:
-    """Abort a job: one that waits is taken out of its queue at once, one that runs is told to end."""
+    """Abort a job: one that waits is taken out of its queue at once, one that runs is asked to end."""
     record = lookup.job(store, ident)
     keys = store.keys
     ours = (*keys.ours_of_job(ident), keys.claim(ident))

@@ -29,7 +29,7 @@ _UNABLE = {ExitCode.OUTPUT, ExitCode.UNAVAILABLE}
 def verdict(exit_code: int, *, was_stopped: bool, abort_requested: bool) -> Verdict:
     """Judge a crawl by its *exit_code*, minus the signal for one that was killed.
 
-    *was_stopped*: its pipeline asked it to stop. *abort_requested*: somebody asked the job to end.
+    *was_stopped*: its pipeline asked it to stop. *abort_requested*: a user asked the job to end.
     """
     if exit_code in _DONE:
         return Verdict.DONE

@@ -1,6 +1,6 @@
-"""Watching: many jobs read in one round trip, for whoever shows them all the time.
+"""Watching: many jobs read in one round trip, for displays that poll.
 
-What is read is bounded whatever somebody has written: texts are cut in Redis, queues and logs are read
+What is read is bounded whatever was written: texts are cut in Redis, queues and logs are read
 so far and no further, and a key of a wrong type is an empty one that is named. Nothing is changed here
 but one mark, `last_broadcasted_log_entry`, of which `Broadcasts` says when.
 """
@@ -54,14 +54,14 @@ _LONGEST_ELEMENT = 100
 """Bytes that are read of an element of a queue: more than an ident has."""
 _MOST_QUEUES = 200
 _AT_ONCE = 200
-"""Jobs that one script reads: nobody else is served meanwhile."""
+"""Jobs that one script reads: Redis serves no other client meanwhile."""
 _KEEP = 1000
 _SETTLED = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One job as it stands in Redis, nothing of it believed."""
+    """One job as Redis has it, unchecked."""
 
     record: dict[str, str]
     """Empty where there is none."""
@@ -239,7 +239,7 @@ class Watch:
 
 
 class Updates:
-    """A subscription; to be closed. What is missed while it is not read is not told later."""
+    """A subscription; to be closed. What is missed while it is not read is not repeated."""
 
     def __init__(self, store: JobStore) -> None:
         self._store = store
@@ -269,20 +269,20 @@ class Updates:
 
 
 class Broadcasts:
-    """Moves the mark of what was broadcast, for jobs of which nobody else broadcasts the log.
+    """Moves the mark of what was broadcast, for jobs whose log no other program broadcasts.
 
     The trimmer of ArchiveBot and ours delete entries that were both analysed and broadcast, so with no
     broadcaster at all nothing would be. The mark is moved only where it is more than a thousand entries
-    behind and nobody else has moved it for a minute, and never closer to the newest entry than that: who
-    opens a job later still finds its last lines, and a firehose that works, or a second dashboard, never
-    loses one to us.
+    behind and no other program has moved it for a minute, and never closer to the newest entry.
+    So a viewer that comes later still finds its last lines, and a firehose that works, or a second
+    dashboard, never loses one to us.
     """
 
     def __init__(self, store: JobStore, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._store = store
         self._clock = clock
         self._marks: dict[str, tuple[str, float, bool]] = {}
-        """By ident: the mark as last seen, since when it stands there, whether it was us."""
+        """By ident: the mark as last seen, since when it has not moved, whether it was us."""
 
     def look(self, seen: Mapping[str, Seen], *, now: float) -> int:
         """Move the marks of *seen* that are due, at the time *now*; return of how many jobs."""
@@ -315,11 +315,11 @@ def _seen(values: Any, facts: Sequence[str]) -> Seen:
     if not isinstance(values, list):
         return Seen({}, is_wrong=True)
     record = _named(FIELDS, values)
-    told = values[len(FIELDS) : len(FIELDS) + len(facts)]
+    theirs = values[len(FIELDS) : len(FIELDS) + len(facts)]
     attempt, resumed = values[-2:]
     return Seen(
         record,
-        {name: text for name, text in zip(facts, told, strict=True) if text is not None},
+        {name: text for name, text in zip(facts, theirs, strict=True) if text is not None},
         attempt or "",
         resumed or "",
     )
@@ -354,7 +354,7 @@ def _is_queue(name: str) -> bool:
 
 
 def _idents(listed: Any) -> list[str]:
-    """Return the idents of a list, each once; entries that are none are nobody's jobs."""
+    """Return the idents of a list, each once; other entries are not jobs."""
     return list(dict.fromkeys(filter(is_ident, listed if isinstance(listed, list) else [])))
 
 

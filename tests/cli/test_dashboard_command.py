@@ -66,7 +66,7 @@ def test_a_user_is_added_changed_listed_and_taken_out(tmp_path: Path) -> None:
         (("user", "ls", "--users", "{}/nowhere/u.json"), InputError, "no directory"),
         (("--host", "0.0.0.0"), UsageError, "--users"),
         (("--certificate", "{}/c.pem"), UsageError, "--key"),
-        (("--archives", "{}/nowhere"), InputError, "no directory"),
+        (("--archives", "{}/nowhere"), InputError, "not a directory"),
         (("--redis", "http://localhost/"), UsageError, "redis://"),
     ],
 )

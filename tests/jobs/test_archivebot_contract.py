@@ -131,7 +131,7 @@ def life(shared_redis: RedisServer) -> Life:
         store,
         fetched_copy(store, ident, token=claim.token),
         ttl=timedelta(minutes=1),
-        told=lambda _: None,
+        on_answer=lambda _: None,
     )
     link.inbox.download("http://example.com/a%20b", 404, "OK")
     link.inbox.ignore("http://example.com/c", "c$", "accept_url")

@@ -155,7 +155,7 @@ def test_what_is_no_job_is_taken_out_of_the_queue_and_told(store: JobStore) -> N
     assert claim is not None
     assert claim.unit == IDENTS[0]
     assert [refusal.reason for refusal in refused] == [
-        *["it is no ident"] * 4,
+        *["it is not an ident"] * 4,
         "its record has no url",
         "there is no record of that name",
         "it has finished",

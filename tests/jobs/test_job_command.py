@@ -101,10 +101,10 @@ def test_a_job_is_submitted_shown_steered_and_aborted(job: Command, store: JobSt
 @pytest.mark.parametrize(
     ("line", "code", "said"),
     [
-        (("show", "no ident"), ExitCode.USAGE, "is no ident"),
+        (("show", "no ident"), ExitCode.USAGE, "is not an ident"),
         (("show", IDENT), ExitCode.INPUT, "There is no job"),
         (("abort", "http://nowhere.example"), ExitCode.INPUT, "There is no job"),
-        (("submit", "gopher://x"), ExitCode.USAGE, "is no URL"),
+        (("submit", "gopher://x"), ExitCode.USAGE, "cannot be the URL of a job"),
         (("submit",), ExitCode.USAGE, "Nothing to crawl"),
         (("submit", URL, "--delay", "soon"), ExitCode.USAGE, "milliseconds"),
         (("submit", URL, "--force", "--if-older", "2d"), ExitCode.USAGE, "not both"),
@@ -169,8 +169,13 @@ def test_a_crawl_file_is_checked_and_goes_along_whole(
     assert "where to begin" in job("submit", "http://b.example/", "--config", str(file)).err
 
 
+def test_a_list_without_jobs_says_how_to_submit_one(job: Command) -> None:
+    assert "amicrawl job submit URL" in job("ls").out
+    assert "amicrawl job submit URL" in job("ls", "--finished").out
+
+
 def test_what_waits_is_listed_in_order_with_or_without_record(job: Command, store: JobStore) -> None:
-    assert job("pending").out == "None.\n"
+    assert job("pending").out == "No job waits in a queue.\n"
     job("submit", URL)
     job("submit", "http://b.example/", "--shallow")
     store.client.rpush("pending", "f" * 25)

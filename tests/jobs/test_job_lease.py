@@ -74,7 +74,7 @@ def test_a_crawl_that_was_frozen_past_its_lease_writes_nothing_more(
         assert everything_in(tmp_path / "out") == files
         assert crawl.record() == record
         assert crawl.entries() == entries
-        assert "is lost: the job is somebody else's by now" in crawl.stderr
+        assert "is lost: the job is another owner's now" in crawl.stderr
         assert redis_server.client().hget(f"amicrawl:claim:{ident}", "token") == str(taken.token)
 
 

@@ -40,7 +40,7 @@ class Crawl:
         assert claim is not None
         self.told: list[Answer] = []
         copy = fetched_copy(self.store, claim.unit, token=claim.token)
-        self.link = Link(self.store, copy, ttl=ttl, told=self.told.append, renewed=steady_clock())
+        self.link = Link(self.store, copy, ttl=ttl, on_answer=self.told.append, renewed=steady_clock())
         self.link.start()
 
     def key(self, name: str) -> str:
@@ -222,7 +222,7 @@ def test_a_claim_of_a_wrong_type_is_waited_for(crawl: Crawl) -> None:
     claim: Any = crawl.client.hgetall(crawl.key("claim"))
     crawl.client.delete(crawl.key("claim"))
     crawl.client.lpush(crawl.key("claim"), "injected")
-    crawl.until(lambda: "is no hash" in crawl.link.trouble)
+    crawl.until(lambda: "is not a hash" in crawl.link.trouble)
     crawl.until(lambda: not crawl.link.is_held)
     assert not crawl.link.lost
     crawl.client.delete(crawl.key("claim"))

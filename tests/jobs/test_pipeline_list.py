@@ -41,7 +41,9 @@ def report(store: JobStore, nickname: str, *, ago: float) -> str:
 def test_pipelines_are_listed_in_columns_that_people_read(
     redis_server: RedisServer, store: JobStore
 ) -> None:
-    assert listed(redis_server) == ["None."]
+    assert listed(redis_server) == [
+        "No pipeline runs. Start one with `amicrawl pipeline --data DIRECTORY`."
+    ]
     keys = [report(store, "anna", ago=0), report(store, "a-longer-name", ago=7 * 60)]
     head, *lines = listed(redis_server)
     assert head.split() == ["name", "status", "jobs", "load", "free", "reported", "key"]

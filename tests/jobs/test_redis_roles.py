@@ -98,7 +98,9 @@ def test_a_worker_takes_runs_and_ends_a_job(roles: dict[str, JobStore]) -> None:
     claims = Claims(store)
     claim = claims.reserve(["pending"], pipeline.key, LONG)
     assert claim is not None
-    link = Link(store, fetched_copy(store, claim.unit, token=claim.token), ttl=LONG, told=lambda _: None)
+    link = Link(
+        store, fetched_copy(store, claim.unit, token=claim.token), ttl=LONG, on_answer=lambda _: None
+    )
     link.inbox.tell("a line")
     link.start()
     assert link.finish(Fed(figures={"r2xx": 1}), patience=10)

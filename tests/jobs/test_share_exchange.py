@@ -131,7 +131,7 @@ def test_a_letter_is_acknowledged_when_its_links_are_on_disk_and_not_before(
     ]
     crawl.round(BUSY)
     assert (crawl.forced, store.client.xlen(inbox)) == (0, 1)
-    assert not crawl.round(IDLE).told.ended
+    assert not crawl.round(IDLE).reply.ended
     crawl.round(Standing(idle=False, has_room=True, kept=(news.letters[0].name,)))
     assert (crawl.forced, store.client.xlen(inbox)) == (1, 0)
     crawl.exchange.finish(IDLE, PATIENCE)
@@ -149,16 +149,16 @@ def test_links_go_from_an_outbox_to_an_inbox_and_the_crawl_ends_with_the_last(
         crawl.round(Standing(idle=False, has_room=True, kept=(news.letters[0].name,)))
     one.outbox.append(two.taken.number, [link(str(number)) for number in range(1200)])
     one.outbox.sync()
-    assert not two.round(IDLE).told.ended
+    assert not two.round(IDLE).reply.ended
     one.round(IDLE)
     assert one.outbox.is_empty
     assert one.exchange.sent == 1200
     found = two.until(IDLE, lambda news: bool(news.letters))
     names = [letter.name for letter in found.letters]
     assert sum(len(letter.links) for letter in found.letters) == 1200
-    assert not one.round(IDLE).told.ended
-    assert two.round(Standing(idle=True, has_room=True, kept=tuple(names))).told.ended
-    assert one.round(IDLE).told.ended
+    assert not one.round(IDLE).reply.ended
+    assert two.round(Standing(idle=True, has_room=True, kept=tuple(names))).reply.ended
+    assert one.round(IDLE).reply.ended
 
 
 def test_a_full_inbox_leaves_links_in_the_outbox(share: Share, store: JobStore, tmp_path: Path) -> None:
@@ -204,7 +204,7 @@ def test_a_crawl_that_feeds_nothing_loses_its_lease(
         time.sleep(0.05)
     assert not crawl.exchange.is_held
     assert not crawl.exchange.lost
-    assert crawl.round(BUSY).told.lease == "regained"
+    assert crawl.round(BUSY).reply.lease == "regained"
     assert crawl.exchange.is_held
 
 
@@ -250,7 +250,7 @@ def test_a_newer_token_in_the_directory_ends_it_even_without_redis(share: Share,
     crawl.exchange.begin()
     crawl.round(BUSY)
     crawl.newer = "a newer owner has this directory"
-    assert crawl.round(BUSY).told.lease == "lost"
+    assert crawl.round(BUSY).reply.lease == "lost"
     assert not crawl.exchange.is_held
     assert "newer owner" in crawl.exchange.lost
 
@@ -304,7 +304,7 @@ def test_a_lease_that_ran_out_while_redis_was_away_is_regained_with_letters_on_t
     lease = share.keys.lease(crawl.taken.number)
     store.client.delete(lease)
     news = crawl.round(Standing(idle=False, has_room=True, kept=(letter.name,)))
-    assert news.told.is_ours
+    assert news.reply.is_ours
     assert not crawl.exchange.lost
     assert store.client.get(lease) == str(crawl.taken.token)
     assert crawl.outbox.is_empty
@@ -323,6 +323,6 @@ def test_redis_away_and_back_again_loses_nothing(share: Share, store: JobStore, 
         crawl.exchange.feed(BUSY)
         time.sleep(0.1)
     store.client.config_set("maxclients", "10000")
-    crawl.until(BUSY, lambda news: news.told.is_ours and crawl.outbox.is_empty)
+    crawl.until(BUSY, lambda news: news.reply.is_ours and crawl.outbox.is_empty)
     assert crawl.exchange.is_held
     assert not crawl.exchange.trouble

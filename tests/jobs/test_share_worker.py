@@ -246,7 +246,7 @@ def test_seeds_go_to_their_partitions_as_fast_as_inboxes_are_emptied(store: JobS
 def test_somebody_else_who_gives_seeds_ends_this_giving(store: JobStore) -> None:
     share, token = begin(store, ShareRecord("work", 1))
     begin(store, ShareRecord("work", 1), again=True)
-    with pytest.raises(UsageError, match="Somebody else"):
+    with pytest.raises(UsageError, match="Another process"):
         SeedGiver(share, token, key_of=host_of).give([Seed("http://example.org/1")])
 
 

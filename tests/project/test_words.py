@@ -32,10 +32,8 @@ ROOMS = sorted(path for path in (PROJECT / "amicrawl").iterdir() if list(path.gl
 NOT_YET = {
     "cli",
     "crawl",
-    "dashboard",
     "frontier",
     "index",
-    "jobs",
 }
 """Pages, and rooms by their docstrings, comments and messages, that still have such words."""
 

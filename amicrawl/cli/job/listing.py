@@ -85,6 +85,10 @@ def ls(
         ("ident", "state", "since", "received", "responses", "queue", "URL"),
         rows,
         right=(False, False, False, True, True, True, False),
+        otherwise="No jobs. Submit one with `amicrawl job submit URL`."
+        if finished
+        else "No job waits or runs. Submit one with `amicrawl job submit URL`, or list those that have "
+        "ended with `amicrawl job ls --finished`.",
     )
 
 
@@ -105,7 +109,12 @@ def pending(*, as_json: AsJson = False, redis: RedisOption = None, prefix: Prefi
             harmless(record.url, limit=_URL_SHOWN) if record else "(no record: no pipeline will take it)"
         )
         rows.append((entry.queue, str(entry.place), entry.ident, url))
-    _print_table(("queue", "place", "ident", "URL"), rows, right=(False, True, False, False))
+    _print_table(
+        ("queue", "place", "ident", "URL"),
+        rows,
+        right=(False, True, False, False),
+        otherwise="No job waits in a queue.",
+    )
 
 
 def dead(
@@ -202,10 +211,15 @@ def delay_text(record: JobRecord) -> str:
 
 
 def _print_table(
-    heading: tuple[str, ...], rows: Sequence[tuple[str, ...]], *, right: tuple[bool, ...]
+    heading: tuple[str, ...],
+    rows: Sequence[tuple[str, ...]],
+    *,
+    right: tuple[bool, ...],
+    otherwise: str,
 ) -> None:
+    """Print *rows* below *heading*; the sentence *otherwise* where there are none."""
     if not rows:
-        typer.echo("None.")
+        typer.echo(otherwise)
         return
     for line in aligned([heading, *rows], right=right):
         typer.echo(line)

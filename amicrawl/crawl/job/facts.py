@@ -6,7 +6,7 @@
     files     those that were finished
     history   one point a minute for a day
 
-Everything is bounded. A text that is as it was before is not told again.
+Everything is bounded. A fact that has not changed is not sent again.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _LONGEST = 2048
 
 
 class Facts:
-    """What is told of one crawl; asked once a second, on the event loop."""
+    """What is reported of one crawl; read once a second, on the event loop."""
 
     def __init__(
         self,
@@ -84,15 +84,15 @@ class Facts:
         now = self._clock()
         if is_last:
             self._due = dict.fromkeys(self._due, now)
-        told: dict[str, Any] = {"hosts": self._hosts(is_last=is_last)}
+        facts: dict[str, Any] = {"hosts": self._hosts(is_last=is_last)}
         if self._is_due("ignores", now, _IGNORES_EVERY):
-            told["ignores"] = self._ignores()
-        told["files"] = self._files()
+            facts["ignores"] = self._ignores()
+        facts["files"] = self._files()
         if figures is not None and self._is_due("history", now, _MINUTE):
             self._history.append(self._point(figures))
-            told["history"] = list(self._history)
+            facts["history"] = list(self._history)
         changed = {}
-        for name, fact in told.items():
+        for name, fact in facts.items():
             text = orjson.dumps(fact)
             if self._told.get(name) != text:
                 self._told[name] = text

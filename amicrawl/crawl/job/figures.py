@@ -72,8 +72,8 @@ class Figures:
 
     def as_fields(self, *, waiting: int) -> dict[str, str | int]:
         """Return the fields of the job record, given how many URLs are *waiting*."""
-        told: dict[str, str | int] = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {**told, "items_queued": self.items_downloaded + waiting}
+        counted: dict[str, str | int] = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {**counted, "items_queued": self.items_downloaded + waiting}
 
 
 def figures_in(index: BinaryIO) -> Figures:

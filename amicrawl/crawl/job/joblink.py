@@ -1,4 +1,4 @@
-"""JobLink: the extension by which a crawl that is a job is told of in Redis, and steered from there.
+"""JobLink: the extension by which a crawl that is a job is reported to Redis, and steered from there.
 
 Four times a second it looks whether the lease is good and pauses the crawl while it is not; once a
 second it feeds the link. Both happen on the event loop, so that a crawl which hangs stops looking alive.
@@ -49,7 +49,7 @@ logger = logging.getLogger(__name__)
 BY_LEASE = "lease"
 """The reason for a pause since the lease cannot be kept."""
 LOST = "lease lost"
-"""The finish reason of a crawl whose job is somebody else's."""
+"""The finish reason of a crawl whose job is another owner's."""
 
 _LOOK_EVERY = 0.25
 _FEED_EVERY = 1.0
@@ -71,7 +71,9 @@ class JobLink:
         self._run = run
         self._job = job
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._link = Link(job.store, job.copy, ttl=job.ttl, told=self._told, renewed=job.renewed)
+        self._link = Link(
+            job.store, job.copy, ttl=job.ttl, on_answer=self._on_answer, renewed=job.renewed
+        )
         self._orders = Orders(run)
         self._facts = Facts(run, self._orders, self._link, job.claim)
         self._log = JobLog(run, self._link.inbox, self._orders, self._facts)
@@ -131,7 +133,7 @@ class JobLink:
         cast("Any", reactor).addSystemEventTrigger("before", "shutdown", self._hurry)
         cast("Any", reactor).addSystemEventTrigger("after", "shutdown", self._end_at_once)
         self._loop = asyncio.get_running_loop()
-        # What was told until now nobody has heard.
+        # No component has received what was published until now.
         self._link.read_again()
         self._link.grant(0)
         self._count_what_was_there()
@@ -195,7 +197,7 @@ class JobLink:
             run.abort()
 
     def _fed(self, *, is_last: bool = False) -> Fed:
-        """Return what is to be told now, as it stands."""
+        """Return what is to be reported now."""
         figures: dict[str, str | int] = {}
         total: Figures | None = None
         if self._found is not None:
@@ -207,7 +209,7 @@ class JobLink:
             figures["aborted"] = "true"
         return Fed(figures, self._facts.current(total, own=self._new, is_last=is_last))
 
-    def _told(self, answer: Answer) -> None:
+    def _on_answer(self, answer: Answer) -> None:
         """Take *answer* over to the event loop; on the thread of the link."""
         if self._loop is not None and not self._loop.is_closed():
             # Closed in between, there is nothing left to steer.
@@ -222,9 +224,9 @@ class JobLink:
             self._lose(self._link.lost)
             return
         if answer.settings is not None:
-            told = self._orders.follow(answer.settings)
-            if told:
-                self._log.tell("Settings: " + ", ".join(told))
+            changed = self._orders.follow(answer.settings)
+            if changed:
+                self._log.tell("Settings: " + ", ".join(changed))
             self._write_copy(copy)
         self._tell_of_faults(answer)
         if answer.abort or answer.failed:
@@ -275,7 +277,7 @@ class JobLink:
         self._log.tell(f"The crawl has ended: {reason}")
 
     async def _stopped(self) -> None:
-        """Tell the last of it; the crawl has sealed its files by now."""
+        """Report the end; the crawl has sealed its files by now."""
         if self._ended:
             return
         self._ended = True

@@ -28,7 +28,7 @@ _LARGEST = 4096
 
 
 class LeaseLost(AmicrawlError):  # noqa: N818  # a state of the world, named as such
-    """The job is somebody else's: this crawl writes nothing any more."""
+    """The job is another owner's: this crawl writes nothing any more."""
 
     exit_code = ExitCode.OUR_ERROR
 
@@ -73,10 +73,10 @@ class Fence:
             if seen == self._seen:
                 return ""
             with self._path.open("rb") as file:
-                told = orjson.loads(file.read(_LARGEST))
-            token = int(told["token"]) if told["unit"] == self._unit else 0
+                fence = orjson.loads(file.read(_LARGEST))
+            token = int(fence["token"]) if fence["unit"] == self._unit else 0
         except (OSError, ValueError, KeyError, TypeError):
-            # Not there, or no fence: that keeps nobody out, and our own is written over it.
+            # Not there, or no fence: that excludes no owner, and our own is written over it.
             return ""
         if token > self._token:
             return f"{self._path} says that a newer owner has this directory"

@@ -2,7 +2,7 @@
 
 One `download` for every row that was asked for, redirects among them, each under its own URL; one
 `ignore` for every URL that a rule kept out, unless such reports are off; lines of text for what matters
-to people. What is told of a URL is what the index has.
+to people. A line about a URL has what the index has.
 """
 
 from __future__ import annotations

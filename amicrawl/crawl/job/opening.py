@@ -71,8 +71,8 @@ def open_job(
 
     In *environment*, a pipeline says what it has claimed.
 
-    Raises UsageError where it is no ident or cannot be claimed, InputError where there is no such job,
-    RedisUnavailable where Redis does not answer for a while, LeaseLost where somebody else has it.
+    Raises UsageError where it is not an ident or cannot be claimed, InputError where there is no such
+    job, RedisUnavailable where Redis does not answer for a while, LeaseLost where another owner has it.
     """
     unit = environment.get(UNIT_VARIABLE) or checked_ident(ident)
     token = environment.get(TOKEN_VARIABLE, "")
@@ -94,12 +94,12 @@ def end_by_hand(job: Job, run: Run, *, is_done: bool) -> None:
         if is_done:
             info = encoded(info_of(copy.record, job.claim, exit_code=int(run.exit_code())))
             if claims.finish(copy.unit, copy.token, info=info) is Finished.LOST:
-                logger.warning("The job %s was somebody else's when it ended", job.ident)
+                logger.warning("The job %s was another owner's when it ended", job.ident)
         else:
             happened = Happened.DRAINED if run.fault is None else Happened.CRASHED
             claims.give_back(copy.unit, copy.token, happened, why=str(run.fault or ""))
     except AmicrawlError as error:
-        logger.warning("The end of the job could not be told: %s", error)
+        logger.warning("The end of the job could not be reported: %s", error)
 
 
 def redis_of(settings: BaseSettings, environment: Mapping[str, str]) -> dict[str, Any]:
@@ -161,7 +161,7 @@ def _remembered(store: JobStore, copy: JobCopy, ttl: timedelta) -> Job:
     copy.token += 1
     epoch = os.urandom(16).hex()
     if not restore(store, copy, lease_ms=int(ttl.total_seconds() * 1000), epoch=epoch):
-        raise LeaseLost(f"The job {copy.unit} is somebody else's by now: nothing is crawled.")
+        raise LeaseLost(f"The job {copy.unit} is another owner's now: nothing is crawled.")
     logger.info("Redis had forgotten the job %s; it is written down again", copy.unit)
     claim = replace(Claim.read(copy.unit, copy.claim), token=copy.token)
     return Job(store, copy, claim, ttl, renewed, by_hand=True)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from amicrawl.jobs.live import LiveSettings
 
 BY_OPERATOR = "operator"
-"""The reason for a pause that somebody asked for in Redis."""
+"""The reason for a pause that was requested in Redis."""
 MOST_FAULTS = 20
 
 
@@ -61,17 +61,17 @@ class Orders:
 
     def follow(self, settings: LiveSettings) -> list[str]:
         """Do what *settings* say; return what is new about that, one clause each, for the log."""
-        told = self._follow_pace(settings)
+        changed = self._follow_pace(settings)
         if settings.ignores is not None:
-            told += self._follow_ignores(settings.ignores)
+            changed += self._follow_ignores(settings.ignores)
         if settings.suppress_ignore_reports != self.suppress_ignore_reports:
             self.suppress_ignore_reports = settings.suppress_ignore_reports
-            told.append("ignore reports off" if self.suppress_ignore_reports else "ignore reports on")
+            changed.append("ignore reports off" if self.suppress_ignore_reports else "ignore reports on")
         if settings.paused is not None:
-            told += self._follow_pause(wanted=settings.paused)
+            changed += self._follow_pause(wanted=settings.paused)
         self.age = settings.age
         self.faults = (*settings.faults, *self._refused.values())[:MOST_FAULTS]
-        return told
+        return changed
 
     def _follow_pace(self, settings: LiveSettings) -> list[str]:
         layer, before = self._layer, self._shown()

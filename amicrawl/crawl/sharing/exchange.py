@@ -4,7 +4,7 @@
                                                             in the frontier
     thread: force the frontier to disk, acknowledge letters, send what the outbox has, read the inbox,
             and last of all renew the lease, in the same step in which idle is said
-    event loop <--- told ------------------------ thread    letters, and what the others want
+    event loop <--- news ------------------------ thread    letters, and what the others want
 
 A letter is acknowledged when its links are in the frontier, and that is on disk; so a crash at any point
 brings it again. Redis away: the thread tries again, and everything stays where it is. A crawl whose
@@ -27,7 +27,7 @@ from amicrawl.jobs.held import HeldLease, steady_clock
 from amicrawl.jobs.lease import Claims, Renewal
 from amicrawl.jobs.letters import put
 from amicrawl.jobs.sharing.letter import Link, links_in
-from amicrawl.jobs.sharing.share import NEXT, Told
+from amicrawl.jobs.sharing.share import NEXT, Reply
 from amicrawl.jobs.sharing.share_record import unit_of
 
 if TYPE_CHECKING:
@@ -74,9 +74,9 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What the event loop is told."""
+    """News for the event loop."""
 
-    told: Told
+    reply: Reply
     letters: tuple[Letter, ...] = field(default=())
 
 
@@ -96,7 +96,7 @@ class Exchange(HeldLease):
         turn: timedelta,
         clock: Callable[[], float] = steady_clock,
     ) -> None:
-        """*force* has the frontier forced to disk; *tell* is told, on the thread, what there is to tell.
+        """*force* has the frontier forced to disk; *tell* is called with news, on the thread.
 
         *fence* says in a sentence who has been given the directory since, if anybody has. *turn* is how
         long the partition may be held while others wait.
@@ -138,7 +138,7 @@ class Exchange(HeldLease):
         """Let nothing be written any more, because of *why*; once."""
         if not self.lost:
             super().lose(f"The partition is another worker's by now: {why}")
-            self._tell(News(Told("lost")))
+            self._tell(News(Reply("lost")))
 
     def begin(self) -> None:
         """Renew the lease here and now, and go on with that; raises AmicrawlError where it is lost."""
@@ -197,16 +197,16 @@ class Exchange(HeldLease):
             self._acknowledge()
             if not self.lost:
                 self._send()
-            told = None if self.lost else self._renew(standing)
-            letters = () if told is None or not told.letters else self._receive(standing)
+            reply = None if self.lost else self._renew(standing)
+            letters = () if reply is None or not reply.letters else self._receive(standing)
         except AmicrawlError as error:
             self._failed(error)
             return
         if self._failures:
             logger.info("Redis answers again")
         self._failures, self.trouble = 0, ""
-        if told is not None and not self.lost:
-            self._tell(News(told, letters))
+        if reply is not None and not self.lost:
+            self._tell(News(reply, letters))
 
     @property
     def _box(self) -> Outbox:
@@ -277,7 +277,7 @@ class Exchange(HeldLease):
             self.lose("the lease was lost")
             return ()
         if self._after != NEXT:
-            # First what the owner before had read and not acknowledged, then what nobody has.
+            # First what the owner before had read and not acknowledged, then the rest.
             self._after = entries[-1][0] if entries else NEXT
         new = [(name, fields) for name, fields in entries if name not in self._handed]
         self._handed.update(name for name, _ in new)
@@ -312,13 +312,13 @@ class Exchange(HeldLease):
         else:
             self.lose("the lease was lost")
 
-    def _renew(self, standing: Standing) -> Told | None:
+    def _renew(self, standing: Standing) -> Reply | None:
         outbox = self._box
         started = self._clock()
         if not standing.idle:
             self._busy_at = started
         is_sent = outbox.is_empty or outbox.only_for(self._out)
-        told = self._share.tick(
+        reply = self._share.tick(
             self._number,
             self._token,
             ttl=self._lease,
@@ -327,15 +327,15 @@ class Exchange(HeldLease):
             turn=self._turn,
             facts=standing.facts,
         )
-        if told.lease == "gone":
+        if reply.lease == "gone":
             raise AmicrawlError("Redis knows nothing of this crawl any more; make it again, as it was")
-        if not told.is_ours:
+        if not reply.is_ours:
             self.lose("the lease was lost")
             return None
         self._renewed(started)
-        self._out = told.out
-        self._mark(lambda: outbox.begin_epoch(told.epoch))
-        return told
+        self._out = reply.out
+        self._mark(lambda: outbox.begin_epoch(reply.epoch))
+        return reply
 
     def _check_fence(self) -> None:
         newer = self._fence()

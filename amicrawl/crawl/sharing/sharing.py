@@ -209,16 +209,16 @@ class Sharing:
             task = asyncio.ensure_future(self._take(letter))
             self._incoming.add(task)
             task.add_done_callback(self._incoming.discard)
-        told = news.told
-        if told.lease == "lost":
+        reply = news.reply
+        if reply.lease == "lost":
             self._stop_without_writing()
-        elif told.stop:
+        elif reply.stop:
             self._leave("shutdown")
-        elif told.ended:
+        elif reply.ended:
             self._leave("finished")
-        elif told.give:
+        elif reply.give:
             self._leave(GIVEN_UP)
-        elif told.pause:
+        elif reply.pause:
             self._run.pause(BY_SHARE)
         else:
             self._run.resume(BY_SHARE)
@@ -240,7 +240,7 @@ class Sharing:
             self._run.end(reason)
 
     def _stop_without_writing(self) -> None:
-        # Whatever the disk was told not to write since was on account of this.
+        # This is why the disk has refused to write since.
         self._run.recorder.fault = LeaseLost(f"{self._exchange.lost}. Nothing more was written.")
         self._run.end("output_failed")
         # Behind that: what is broken off counts as stopped only in a crawl that ends.

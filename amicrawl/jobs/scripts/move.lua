@@ -4,7 +4,7 @@
 local ident, place = ARGV[1], tonumber(ARGV[2])
 local was = false
 local kind = redis.call('TYPE', KEYS[1]).ok
-if place and kind ~= 'list' and kind ~= 'none' then return redis.error_reply('WRONGTYPE ' .. KEYS[1] .. ' is no list') end
+if place and kind ~= 'list' and kind ~= 'none' then return redis.error_reply('WRONGTYPE ' .. KEYS[1] .. ' is not a list') end
 for number = 2, #KEYS do
   local queue = KEYS[number]
   if redis.call('TYPE', queue).ok == 'list' and redis.call('LREM', queue, 0, ident) > 0 then was = queue end

@@ -19,7 +19,7 @@ end
 -- Why an entry cannot be run; nil where it can.
 local function objection(unit)
   if #unit < 16 or #unit > 25 or not string.find(unit, '^[a-z0-9]+$') then
-    return 'it is no ident'
+    return 'it is not an ident'
   end
   if kind(prefix .. unit) ~= 'hash' then
     return 'there is no record of that name'
@@ -69,7 +69,7 @@ local function take(unit, queue)
 end
 
 if kind(working) ~= 'list' and kind(working) ~= 'none' then
-  return redis.error_reply('WRONGTYPE ' .. working .. ' is no list')
+  return redis.error_reply('WRONGTYPE ' .. working .. ' is not a list')
 end
 for number = 3, #KEYS do
   local queue = KEYS[number]

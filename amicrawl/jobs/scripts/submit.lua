@@ -54,7 +54,7 @@ for _ = 1, steps do
   texts = several(tonumber(taken()))
   if step == 'set' then redis.call('HSET', record, unpack(texts))
   elseif step == 'age' then aged(false)
-  elseif step == 'told' then aged(true)
+  elseif step == 'publish' then aged(true)
   elseif step == 'ignore' then redis.call('SADD', ignores, unpack(texts))
   elseif step == 'keep' then redis.call('SET', texts[1], texts[2])
   end

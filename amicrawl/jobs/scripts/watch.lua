@@ -1,5 +1,5 @@
 --!include _cut
--- Reads many jobs in one go, every text cut to a length: what somebody wrote too large is not carried.
+-- Reads many jobs in one go, every text cut to a length: what was written too large is not carried.
 -- KEYS: record, facts and claim of each job, one job after the other.
 -- ARGV: longest text, room for all, number of fields of a record, these fields, fields of the facts.
 -- Returns for each job: the fields of the record, of the facts, and attempt and resumed of the claim, in

@@ -49,7 +49,7 @@ class SeedGiver:
         """Seeds that lie in inboxes."""
 
     def give(self, seeds: Iterable[Seed]) -> None:
-        """Send all of *seeds*. Raises UsageError where somebody else gives seeds to this crawl now."""
+        """Send all of *seeds*. Raises UsageError where another process gives seeds to this crawl now."""
         for seed in seeds:
             number = self.partition_of(seed.url)
             waiting = self._waiting.setdefault(number, [])
@@ -85,8 +85,8 @@ class SeedGiver:
             answers = self._share.send(-1, self._token, [(number, letter) for number, letter, _ in some])
             if answers is None:
                 raise UsageError(
-                    f"Somebody else gives seeds to the shared crawl {self._share.record.name!r} now, or "
-                    "it was removed. See `amicrawl share status`."
+                    f"Another process gives seeds to the shared crawl {self._share.record.name!r} now, "
+                    "or it was removed. See `amicrawl share status`."
                 )
             for (number, _, count), answer in zip(some, answers, strict=True):
                 if answer == "taken":

@@ -2,11 +2,11 @@
 
     outbox        one line a batch: CRC-32 of what follows (8 hex digits), a blank, the number of the
                   recipient, and each link behind a tab
-    outbox.mark   {"epoch": ..., "at": offset}: everything before it lies in inboxes
+    outbox.mark   {"epoch": ..., "at": offset}: everything before it is in inboxes
 
 Lines are only ever appended, and never taken away: when Redis has lost what it held, the crawl gets a
 new epoch, and every outbox is sent once more from its beginning. A line that was torn by a crash, and
-all behind it, is cut off at opening: nobody was told that it is kept. What was sent behind the mark is
+all behind it, is cut off at opening: no page was settled by it. What was sent behind the mark is
 sent twice then; the recipient knows a link that it has. A mark that cannot be read counts as none.
 
 `append`, `is_empty` and `only_for` are for one thread, the sending for another, `sync` for any.
@@ -97,7 +97,7 @@ class Outbox:
 
     @property
     def is_empty(self) -> bool:
-        """Whether all that was ever appended lies in inboxes."""
+        """Whether all that was ever appended is in inboxes."""
         with self._lock:
             return not self._pending and self._at == self._kept
 
@@ -184,7 +184,7 @@ class Outbox:
             line.is_on_its_way = is_so
 
     def sent(self, parcel: Parcel) -> None:
-        """Note that *parcel* lies in an inbox; `write_mark` makes that last."""
+        """Note that *parcel* is in an inbox; `write_mark` makes that last."""
         for line in parcel.lines:
             line.is_sent = True
         with self._lock:
@@ -247,7 +247,7 @@ class Outbox:
         for line, end in self._lines_from(start):
             parsed = _parsed(line)
             if parsed is None:
-                raise DamagedFileError(self._path, end - len(line), "is no line of an outbox")
+                raise DamagedFileError(self._path, end - len(line), "is not a line of an outbox")
             with self._lock:
                 self._lines.append(_Line(end, *parsed))
                 self._read_until = end

@@ -45,7 +45,7 @@ _CLAIM_BOUNDS = (100, 65_536, 1 << 20)
 _RECORD_BOUNDS = (100, 4 << 20, 16 << 20)
 """Fields of a hash, bytes of each and of all that are read; a record has a whole crawl file."""
 NEXT = ">"
-"""Stands for the letters of an inbox that nobody has been handed yet."""
+"""Stands for the letters of an inbox that were not handed out yet."""
 
 
 class DisturbedError(AmicrawlError):
@@ -90,8 +90,8 @@ class Nothing:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What a worker hears when it says how its partition stands."""
+class Reply:
+    """The answer to a worker that reports how its partition is."""
 
     lease: str
     """`renewed`, `regained`, `lost`, or `gone` where Redis knows nothing of the crawl."""
@@ -166,7 +166,7 @@ class Share:
         spare: bool = False,
         turn: timedelta = timedelta(0),
         facts: str = "{}",
-    ) -> Told:
+    ) -> Reply:
         """Renew the lease of partition *number*, saying how it stands.
 
         *idle*: nothing is left to do in it and its outbox is empty. *spare*: nothing was done for a
@@ -184,9 +184,9 @@ class Share:
             facts,
         )
         if len(answer) == 1:
-            return Told(answer[0])
+            return Reply(answer[0])
         lease, ended, stop, pause, letters, give, epoch, out = answer
-        return Told(
+        return Reply(
             lease,
             bool(ended),
             bool(stop),
@@ -202,7 +202,7 @@ class Share:
     ) -> list[str] | None:
         """Put *letters* into inboxes; return for each `taken`, `full` or `out`, or None if taken over.
 
-        The *sender* -1 is whoever gives the seeds.
+        The *sender* -1 is the process that gives the seeds.
         """
         flat = [part for to, letter in letters for part in (to, letter)]
         answer = self._run("share_send", sender, token, self.record.inbox, *flat)
@@ -213,7 +213,7 @@ class Share:
     ) -> list[tuple[str, dict[str, str]]] | None:
         """Return letters of the inbox with their numbers, not acknowledged yet. None: it was taken over.
 
-        *after*: NEXT for those that nobody has been handed yet; or else those that somebody has, and
+        *after*: NEXT for those that were not handed out yet; or else those that were, and
         that are not acknowledged, behind the letter of that name (`0` for all).
         """
         answer = self._script(

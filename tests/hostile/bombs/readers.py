@@ -51,10 +51,10 @@ READERS: dict[str, tuple[str, ...]] = {
         *("crawl/startlist.py", "crawlfile/schedule.py", "record/crawl_json.py", "record/uploaded.py"),
         *("record/rows.py", "record/members.py", "record/unsealed.py", "jsontext.py"),
     ),
-    "bucket": ("crawl/spark/places.py", "jobs/checkpoint.py", "jobs/sharing/shipping.py"),
+    "bucket": ("crawl/spark/places.py", "jobs/checkpoint.py"),
     "Redis": (
-        *("dashboard/views.py", "jobs/entries.py", "jobs/letters.py", "jobs/link.py", "jobs/logs.py"),
-        *("jobs/seedqueue.py", "jobs/sharing/beginning.py", "jobs/sharing/letter.py"),
+        *("dashboard/views.py", "jobs/child.py", "jobs/entries.py", "jobs/letters.py", "jobs/link.py"),
+        *("jobs/logs.py", "jobs/seedqueue.py", "jobs/sharing/beginning.py", "jobs/sharing/letter.py"),
         *("cli/share/steering.py", "crawl/sharing/exchange.py", "crawl/sharing/sharing.py"),
         *("crawl/job/joblink.py", "spiders/queue.py"),
     ),
