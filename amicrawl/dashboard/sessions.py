@@ -78,7 +78,7 @@ class Sessions:
             self._sessions.pop(_hash(key), None)
 
     def csrf(self, key: str) -> str:
-        """Return the token that changes made in the session of *key* carry; "" is no session yet."""
+        """Return the token that changes made in the session of *key* carry; "" stands for none."""
         return hmac.new(self._secret, b"csrf " + key.encode(), "sha256").hexdigest()
 
     def is_csrf(self, token: str, key: str) -> bool:
