@@ -17,11 +17,11 @@ _DIGITS = re.compile(r"[0-9]+")
 
 
 def retry_after_seconds(value: bytes | str, *, now: float, cap: float) -> float:
-    """Return how many seconds from *now* on *value* asks for; 0 where it asks for none, *cap* at most.
+    """Return the wait in seconds that *value* requests, at most *cap*; 0 if it requests none.
 
-    *now* is in Unix seconds: a date is measured against our clock, not the server's. A moment that has
-    passed, a sign, a fraction, a list, and whatever is longer than any date are no wait. A date without
-    a zone is in UTC.
+    *now* is in Unix seconds: a date is compared with the local clock, not the server's. The wait is 0
+    for a past date, a sign, a fraction, a list, and a value that is longer than any date. A date
+    without a zone is in UTC.
     """
     text = value.decode("latin-1") if isinstance(value, bytes) else value
     if len(text) > _LONGEST_VALUE:
