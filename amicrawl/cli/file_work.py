@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
     from pathlib import Path
 
-    from amicrawl.index.collection.collecting import Collected, Job, State, Told
+    from amicrawl.index.collection.collecting import Collected, Event, Job, State
     from amicrawl.index.collection.marks import Outcome
     from amicrawl.index.location import Facts
 
@@ -135,7 +135,7 @@ def do_placed_files(
     return collected
 
 
-def _on_spark(jobs: Sequence[PlacedJob], *, master: str) -> Generator[Told]:
+def _on_spark(jobs: Sequence[PlacedJob], *, master: str) -> Generator[Event]:
     # Both need an extra.
     from amicrawl.index.spark import done_on_spark  # noqa: PLC0415
     from amicrawl.table.spark import session  # noqa: PLC0415

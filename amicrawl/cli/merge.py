@@ -49,13 +49,13 @@ def merge(
     make_directory(out)
     line = LiveLines()
 
-    def told(merged: Merged) -> None:
+    def show_progress(merged: Merged) -> None:
         counts = merged.counts
         line.show(f"{merged.files:,} of {counted(len(lines), 'file')}, {counted(counts.lines, 'line')}")
 
     try:
         merged = merge_files(
-            lines, records, out, processes=as_many(processes), by_key_only=by_key, told=told
+            lines, records, out, processes=as_many(processes), by_key_only=by_key, show=show_progress
         )
     finally:
         line.clear()

@@ -28,7 +28,7 @@ _SCHEMES = ("s3", "s3a", "gs", "gcs", "hdfs", "file")
 
 
 def is_uri(name: str) -> bool:
-    """Tell whether *name* is a URI, and not a path."""
+    """Return whether *name* is a URI, and not a path."""
     return "://" in name
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from amicrawl.index.collection.collecting import Told
+    from amicrawl.index.collection.collecting import Event
     from amicrawl.index.collection.file import Progress
     from amicrawl.index.collection.marks import Outcome
     from amicrawl.index.collection.placed import PlacedJob
@@ -43,7 +43,7 @@ _DETECTING = frozenset({"sidecar", "merged"})
 _PASSING = (OSError.__name__, OutputError.__name__)
 
 
-def done_on_spark(spark: SparkSession, jobs: Sequence[PlacedJob]) -> Generator[Told]:
+def done_on_spark(spark: SparkSession, jobs: Sequence[PlacedJob]) -> Generator[Event]:
     """Do *jobs* and yield what came of each, once all are done; InputError where Spark itself fails."""
     from py4j.protocol import Py4JError  # noqa: PLC0415  # an extra
     from pyspark.errors import PySparkException  # noqa: PLC0415  # an extra
@@ -61,7 +61,7 @@ def done_on_spark(spark: SparkSession, jobs: Sequence[PlacedJob]) -> Generator[T
         return came_of(batches, jobs, is_last=is_last)
 
     try:
-        # A task a file: they differ in size, and Spark hands the next to whoever is done.
+        # A task a file: they differ in size, and Spark gives the next to the executor that is free.
         rows = (
             spark.range(0, len(jobs), 1, numPartitions=len(jobs))
             .mapInArrow(work, from_arrow_schema(_CAME))
@@ -71,10 +71,10 @@ def done_on_spark(spark: SparkSession, jobs: Sequence[PlacedJob]) -> Generator[T
         reason = str(error).partition("\n")[0][:500]
         raise InputError(f"Spark could not read the files: {reason}. Its own log says more.") from error
     for row in rows:
-        yield _told(jobs[row["job"]], row)
+        yield _event(jobs[row["job"]], row)
 
 
-def _told(job: PlacedJob, row: Any) -> Told:
+def _event(job: PlacedJob, row: Any) -> Event:
     if row["error"]:
         return Lost(job, row["reason"], None, row["error"])
     outcome = outcome_of(json.loads(row["outcome"]))
@@ -128,16 +128,16 @@ def _done(job: PlacedJob) -> Outcome:
     """Do *job*; what detectors bring down is a process of their own, as on one machine."""
     if _DETECTING.isdisjoint(job.products):
         return do_placed(job, _unheard)
-    for told in run_jobs([job], do_placed, processes=1):
-        if isinstance(told, Done):
-            outcome: Outcome = told.answer
+    for event in run_jobs([job], do_placed, processes=1):
+        if isinstance(event, Done):
+            outcome: Outcome = event.answer
             return outcome
-        if isinstance(told, Lost):
-            if told.error in _PASSING:
-                raise OSError(told.reason)
-            if told.error == InputError.__name__:
-                raise InputError(told.reason)
-            raise _WorkerDiedError(told.sentence)
+        if isinstance(event, Lost):
+            if event.error in _PASSING:
+                raise OSError(event.reason)
+            if event.error == InputError.__name__:
+                raise InputError(event.reason)
+            raise _WorkerDiedError(event.sentence)
     raise AssertionError("a job has an end")
 
 

@@ -44,7 +44,7 @@ Answer = TypeVar("Answer")
 
 
 class Progress(NamedTuple, Generic[Job]):
-    """What a worker told while at *job*."""
+    """A report of a worker on its *job*."""
 
     job: Job
     message: Any
@@ -63,7 +63,7 @@ class Lost(NamedTuple, Generic[Job]):
     job: Job
     reason: str
     last: Any
-    """The last thing the worker told about it; None if there was nothing."""
+    """The last report of the worker about it; None if there was none."""
     error: str = ""
     """The name of the exception that was raised; empty where the process died."""
 
@@ -102,7 +102,7 @@ def run_jobs(
                 yield busy[connection].hear()  # type: ignore[index]  # it is one of those given
             for worker in busy.values():
                 if worker.is_busy and worker.silence() > patience.total_seconds():
-                    yield worker.give_up(f"nothing was heard of it for {patience}; it was ended")
+                    yield worker.give_up(f"it reported nothing for {patience} and was ended")
             workers = [worker for worker in workers if not worker.is_gone]
     finally:
         for worker in workers:
@@ -150,7 +150,7 @@ class _Worker(Generic[Job]):
             self.connection.send(job)
 
     def silence(self) -> float:
-        """Return the seconds since it was last heard of."""
+        """Return the seconds since its last report."""
         return time.monotonic() - self._heard
 
     def hear(self) -> Progress[Job] | Done[Job, Any] | Lost[Job]:

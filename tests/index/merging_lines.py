@@ -92,7 +92,7 @@ def by_the_rules(index: bytes, side: Path, *, by_key_only: bool) -> tuple[list[b
     def broken(_: str) -> None:
         counts.records_broken += 1
 
-    join = Join(sides_of(side, told=broken), counts, by_key_only=by_key_only)
+    join = Join(sides_of(side, report=broken), counts, by_key_only=by_key_only)
     lines = index.split(b"\n")[:-1]
     merged = list(join.decided(lambda: lines))
     counts.records = len(join.used)

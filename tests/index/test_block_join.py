@@ -84,9 +84,9 @@ def test_a_sidecar_is_read_in_blocks_as_in_lines(
     sidecar = tmp_path_factory.mktemp("side") / "side.cdxj"
     sidecar.write_bytes(b"".join(line + b"\n" for line in lines))
     told: tuple[list[str], list[str]] = ([], [])
-    batches = list(side_batches(sidecar, told=told[0].append))
+    batches = list(side_batches(sidecar, report=told[0].append))
     found = [side for batch in batches for side in rows_as_sides(pa.Table.from_batches([batch]))]
-    assert found == list(sides_of(sidecar, told=told[1].append))
+    assert found == list(sides_of(sidecar, report=told[1].append))
     assert told[0] == told[1]
 
 

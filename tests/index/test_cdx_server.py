@@ -262,7 +262,7 @@ def test_a_revisit_is_told_with_its_original(tmp_path: Path) -> None:
         ({}, "url= is missing"),
         ({"url": ["x"] * 2}, "2 times"),
         ({"url": ["x" * 20_000]}, "characters"),
-        ({"url": ["x"], "fliter": ["=status:200"]}, "'fliter' is no parameter"),
+        ({"url": ["x"], "fliter": ["=status:200"]}, "'fliter' is not a known parameter"),
         ({"url": ["x"], "matchType": ["some"]}, "exact, prefix, host, domain"),
         ({"url": ["x"], "from": ["yesterday"]}, "from="),
         ({"url": ["x"], "to": ["2" * 15]}, "to="),

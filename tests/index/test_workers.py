@@ -39,7 +39,7 @@ def test_a_process_that_dies_costs_its_own_job_only() -> None:
     assert lost["killed"].reason == "its process was ended by SIGKILL"
     assert lost["gone"].reason == "its process ended with code 3"
     assert (lost["raises"].error, lost["raises"].reason) == ("ValueError", "no such thing")
-    assert lost["hangs"].reason.startswith("nothing was heard of it for 0:00:06")
+    assert lost["hangs"].reason.startswith("it reported nothing for 0:00:06")
     assert all(told.last == f"at {job}" for job, told in lost.items())
     progress = Counter(told.job for told in heard if isinstance(told, Progress))
     assert progress == Counter(jobs)

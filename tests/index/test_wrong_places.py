@@ -79,7 +79,11 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("collection x.warc.gz -o out --dir-root x.arc", 2, "--dir-root x.arc is no directory."),
         ("summary cdxj --monthly", 2, "are options of --compat cdx-summarize. Add that, or leave"),
         ("summary cdxj --compat cdx-summarize --json", 2, "--compat cdx-summarize prints lines of its"),
-        ("wacz x.warc.gz -o x.wacz --pages gone", 3, "gone is no file. Name the captures.parquet of a"),
+        (
+            "wacz x.warc.gz -o x.wacz --pages gone",
+            3,
+            "gone is not a file. Name the captures.parquet of",
+        ),
         # What is not there.
         ("wacz gone -o x.wacz", 3, "gone is not there. Check the path."),
         ("wat empty", 3, "empty: no file that ends in .warc, .warc.gz, .warc.zst, .arc or"),

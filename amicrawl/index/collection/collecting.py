@@ -6,7 +6,7 @@
     what the last steps make of all files together       OUT/table/, OUT/summary.json, ...
 
 Files are worked at in several processes; one that brings its process down costs itself only. A run that
-is broken off, in whatever way, is gone on with by the next one: what is marked as done is not done
+that is interrupted, in whatever way, is resumed by the next one: what is marked as done is not done
 again, and nothing that is half made has the name of something whole.
 """
 
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from amicrawl.index.location import Location
 
     Job: TypeAlias = FileJob | PlacedJob
-    Told = workers.Progress[Any] | workers.Done[Any, Outcome] | workers.Lost[Any]
-    """What comes of a file."""
-    Run = Callable[[Sequence[Any]], Generator[Told]]
+    Event = workers.Progress[Any] | workers.Done[Any, Outcome] | workers.Lost[Any]
+    """Progress or result of a file."""
+    Run = Callable[[Sequence[Any]], Generator[Event]]
     """Does jobs."""
 
 FAILED = "failed"
@@ -52,7 +52,7 @@ class Failed(NamedTuple):
 
     source: Path | Location
     offset: int
-    """How far the reading had come when it was last heard of, in bytes."""
+    """Bytes that were read, by the last report of its process."""
     reason: str
     is_unreadable: bool = False
     """Whether the file could not be read at all."""
@@ -70,7 +70,7 @@ class Collected:
     steps: dict[str, Any] = field(default_factory=dict)
     """What the steps say that were taken with all files together, by name."""
     same_names: dict[str, int] = field(default_factory=dict)
-    """How many files have one name in the index, which cannot tell them apart, by name."""
+    """How many files have one name in the index, which cannot distinguish them, by name."""
     not_named: int = 0
     """Files that were done by earlier runs and not named in this one; their products are still there."""
 
@@ -108,7 +108,7 @@ def collect(
 ) -> Collected:
     """Make what *jobs* ask for, as far as it is not there, and return what came of all of them.
 
-    *show* is told how far it is, *came* what came of each file, as it comes. Raises OutputError where
+    *show* is given the progress, *came* the result of each file, as they come. Raises OutputError where
     the collection's directory cannot be written to, and UsageError where another process is writing
     there.
     """
@@ -120,7 +120,7 @@ def collect(
         if not wait_for_others(out / MARKS):
             raise UsageError(f"Another process is writing to {out}. Wait until it has ended.")
 
-        def run(waiting: Sequence[FileJob]) -> Generator[Told]:
+        def run(waiting: Sequence[FileJob]) -> Generator[Event]:
             return workers.run_jobs(waiting, collect_file, processes=processes, patience=patience)
 
         return collect_by(run, jobs, show=show, came=came, disk=disk)
@@ -164,7 +164,7 @@ def do_waiting(
     show: Callable[[State], None],
     came: Callable[[Any, Outcome | Failed], None],
 ) -> None:
-    """Have *run* do what is *waiting*, and take in what comes of it."""
+    """Have *run* do what is *waiting*, and take in the results."""
     _Work(collected, _Tracker(waiting, len(collected.before)), show, came).take(run(waiting))
 
 
@@ -189,24 +189,24 @@ def in_order(collected: Collected, jobs: Sequence[Job]) -> None:
 
 
 class _Work(NamedTuple):
-    """What is done with what comes of files."""
+    """What is done with the results of files."""
 
     collected: Collected
     tracker: _Tracker
     show: Callable[[State], None]
     came: Callable[[Any, Outcome | Failed], None]
 
-    def take(self, running: Generator[Told]) -> None:
+    def take(self, running: Generator[Event]) -> None:
         """Take in all that comes."""
         self.show(self.tracker.state())
         try:
-            for told in running:
-                if isinstance(told, workers.Done):
-                    self.done(told.job, told.answer)
-                elif isinstance(told, workers.Lost):
-                    self.lost(told)
+            for event in running:
+                if isinstance(event, workers.Done):
+                    self.done(event.job, event.answer)
+                elif isinstance(event, workers.Lost):
+                    self.lost(event)
                 else:
-                    self.progress(told.job, told.message)
+                    self.progress(event.job, event.message)
         finally:
             running.close()
 
@@ -228,17 +228,17 @@ class _Work(NamedTuple):
         self.came(job, outcome)
         self.show(self.tracker.state())
 
-    def lost(self, told: workers.Lost[Any]) -> None:
-        if told.error == OutputError.__name__:
-            raise OutputError(told.reason)
-        offset = told.last.offset if told.last is not None else 0
-        is_unreadable = told.error == InputError.__name__
-        failed = Failed(told.job.source, offset, told.sentence, is_unreadable)
+    def lost(self, event: workers.Lost[Any]) -> None:
+        if event.error == OutputError.__name__:
+            raise OutputError(event.reason)
+        offset = event.last.offset if event.last is not None else 0
+        is_unreadable = event.error == InputError.__name__
+        failed = Failed(event.job.source, offset, event.sentence, is_unreadable)
         self.collected.failed.append(failed)
-        if isinstance(told.job, FileJob):
-            _remove_half_made(told.job)
-        self.tracker.failed(told.job)
-        self.came(told.job, failed)
+        if isinstance(event.job, FileJob):
+            _remove_half_made(event.job)
+        self.tracker.failed(event.job)
+        self.came(event.job, failed)
         self.show(self.tracker.state())
 
 

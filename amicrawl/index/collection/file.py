@@ -1,7 +1,7 @@
 """One source file of a collection: read once, and everything that was asked for made of that read.
 
 A record is given to every product in turn. What goes wrong with one record costs the record, in all
-products alike or in one, and is told with its offset: it does not cost the file. Products get their
+products alike or in one, and is reported with its offset: it does not cost the file. Products get their
 names when the whole file has been read, and the mark that they are done comes last.
 """
 
@@ -226,7 +226,7 @@ class FileReader:
 
 @contextmanager
 def _claimed(directory: Path) -> Iterator[None]:
-    """Show, for as long as files are written, that somebody is at work here."""
+    """Hold a shared lock on *directory* while files are written."""
     with explained(directory, "opened"):
         descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -237,9 +237,9 @@ def _claimed(directory: Path) -> Iterator[None]:
 
 
 def wait_for_others(directory: Path, *, patience: float = 30.0) -> bool:
-    """Wait until nobody writes products any more: workers outlive a killed starter for a moment.
+    """Wait until no process writes products: workers outlive a killed parent for a moment.
 
-    Returns False where somebody still does after *patience* seconds.
+    Returns False where one still does after *patience* seconds.
     """
     with explained(directory, "opened"):
         descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)

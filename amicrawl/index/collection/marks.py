@@ -93,7 +93,7 @@ def read_mark(path: Path, *, source: Path, settings: Mapping[str, str], out: Pat
     there = {
         name: made for name, made in outcome.products.items() if _is_there(out / made.file, made.size)
     }
-    # The file may have come here from elsewhere since; what is told of it names it as it is called now.
+    # The file may have been moved since; reports name it by its path now.
     return replace(outcome, source=str(source), products=there)
 
 
@@ -117,8 +117,8 @@ def with_earlier(outcome: Outcome, earlier: Outcome) -> Outcome:
 
     What was lost then of a product that is still there is not found again by making others.
     """
-    told = {*outcome.losses}
-    added = [loss for loss in earlier.losses if loss not in told]
+    known = {*outcome.losses}
+    added = [loss for loss in earlier.losses if loss not in known]
     return replace(
         outcome,
         lost=max(outcome.lost + len(added), earlier.lost),

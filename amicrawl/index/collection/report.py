@@ -1,4 +1,4 @@
-"""What is told of a collection: which files failed or lost something, where, why, and what was kept.
+"""The report of a collection: which files failed or lost something, where, why, and what was kept.
 
 `as_object` is what `report.json` holds. Pure.
 """

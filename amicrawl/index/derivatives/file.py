@@ -178,7 +178,7 @@ def named_apart(sources: Iterable[Path]) -> dict[Path, str]:
         found[source] = next(free, "")
     if len(set(found.values())) < len(given) or "" in found.values():
         raise UsageError(
-            "Some of the files have names that cannot be told apart. Give them in two runs."
+            "Some of the files have names that cannot be distinguished. Give them in two runs."
         )
     return found
 

@@ -82,7 +82,7 @@ class WatFile:
 
 
 def wat_of(record: Record, page: Page | None, *, container: Container) -> dict[str, Any]:
-    """Return what WAT says of *record*, which lies in *container*, and of the *page* in it."""
+    """Return what WAT says of *record*, which is stored in *container*, and of the *page* in it."""
     envelope = _arc_header(record) if record.version.startswith("ARC") else _header(record)
     envelope["Payload-Metadata"] = payload_metadata(record, page)
     return {"Container": _place(record, container), "Envelope": envelope}

@@ -88,10 +88,10 @@ def truths(found: Any) -> NDArray[np.bool_]:
     """Return what Arrow says of each as numpy has it; null is false."""
     if not len(found):
         return np.zeros(0, np.bool_)
-    told = _bits(found.buffers()[1], found)
+    are = _bits(found.buffers()[1], found)
     if found.null_count:
-        told &= _bits(found.buffers()[0], found)
-    return told
+        are &= _bits(found.buffers()[0], found)
+    return are
 
 
 def lengths_of(texts: Texts) -> NDArray[np.int64]:

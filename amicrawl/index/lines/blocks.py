@@ -2,7 +2,7 @@
 
 Python looks at one line of each shape (`shapes.py`); that the others are like it, and what they hold, is
 found with a few passes of numpy over the block. Nothing is copied before it is asked for.
-Lines that are not plain, for they are no CDXJ or just odd, are left to whoever reads them one by one.
+Lines that are not plain, because they are not CDXJ or unusual, are left to the caller to parse.
 What is found of a plain line is what `line.split(b" ", 2)` and a JSON parser find.
 """
 
@@ -136,7 +136,7 @@ class Block:
         return rows[~has_space]
 
     def _are_text(self) -> NDArray[np.bool_]:
-        """Tell of each line whether it is UTF-8."""
+        """Return for each line whether it is UTF-8."""
         try:
             self.octets.decode()
         except UnicodeDecodeError:

@@ -100,7 +100,8 @@ class CdxjLine(NamedTuple):
 def parse_cdxj(line: bytes) -> CdxjLine:
     """Return what *line* says. Numbers become text; 17 digits of time lose their milliseconds.
 
-    Raises ValueError, with a reason, where it is no CDXJ line; the header of a compressed index is none.
+    Raises ValueError, with a reason, where it is not a CDXJ line; the header of a compressed
+    index is not one.
     """
     match = _LINE.fullmatch(line)
     if match is None or len(line) > _LONGEST_LINE:
@@ -109,7 +110,7 @@ def parse_cdxj(line: bytes) -> CdxjLine:
     try:
         found = json.loads(written)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"its third part is no JSON: {error}") from None
+        raise ValueError(f"its third part is not JSON: {error}") from None
     fields = {
         name: value if isinstance(value, str) else json.dumps(value)
         for name, value in found.items()
@@ -127,8 +128,8 @@ def _reason(line: bytes) -> str:
     if not parts[0]:
         return "it begins with a space, as the legend of a CDX file does"
     if not (parts[1].isdigit() and len(parts[1]) in (14, 17)):
-        return "its second part is no timestamp of 14 digits"
-    return "its third part is no JSON object"
+        return "its second part is not a timestamp of 14 digits"
+    return "its third part is not a JSON object"
 
 
 def cdxj_lines(
@@ -315,7 +316,7 @@ def _pywb_status(record: Record) -> str:
 
 
 def _mime(declared: str) -> str:
-    # There are few in a file. A long one is nobody's, and would fill the memory.
+    # There are few in a file. A long one is not in earnest, and would fill the memory.
     return _remembered_mime(declared) if len(declared) < 256 else _before_parameters(declared)
 
 

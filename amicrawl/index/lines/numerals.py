@@ -40,9 +40,9 @@ _PAIRS, _FOURS = np.uint64(0x00FF_00FF_00FF_00FF), np.uint64(0x0000_FFFF_0000_FF
 
 
 def have_other_than_digits(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return for each of *words*, eight octets, a bit for each octet that is no digit: its highest."""
+    """Return for each of *words*, eight octets, the highest bit of each octet that is not a digit."""
     digits = words ^ _ZEROS
-    # Octets from 0x80 on are told by themselves; lower ones reach 0x80 from 10 on, without a carry.
+    # Octets from 0x80 on have the bit already; lower ones reach 0x80 from 10 on, without a carry.
     return (((digits & _REST) + _BEYOND_NINE) | digits) & _TOPS
 
 
@@ -52,7 +52,7 @@ def pairs_of_digits(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def are_plain(spans: Spans) -> NDArray[np.bool_]:
-    """Tell of each of *spans* whether it is a plain number: digits, and maybe a point between them.
+    """Return for each of *spans* whether it is a plain number: digits, and maybe a point between them.
 
     Where that is so it is a number in JSON. Long ones, negative ones and those with exponents are not
     looked at: they are not plain.
@@ -79,9 +79,9 @@ def are_plain(spans: Spans) -> NDArray[np.bool_]:
 
 
 def are_as_python_writes(spans: Spans) -> NDArray[np.bool_]:
-    """Tell of each of *spans*, numbers in JSON, whether it is what Python writes for it.
+    """Return for each of *spans*, numbers in JSON, whether it is what Python writes for it.
 
-    Of numbers beyond 0 and 1 that is not told: they are none of these.
+    False for all numbers beyond 0 and 1.
     """
     lengths, head = spans.lengths, spans.words(0)
     # Fractions of 15 digits, none of which is a needless zero, are written as they stand down to 0.0001.
@@ -97,7 +97,7 @@ def are_as_python_writes(spans: Spans) -> NDArray[np.bool_]:
 
 
 def are_zero(spans: Spans) -> NDArray[np.bool_]:
-    """Tell of each of *spans* whether it is zero as Python writes it."""
+    """Return for each of *spans* whether it is zero as Python writes it."""
     head, lengths = spans.words(0), spans.lengths
     are: NDArray[np.bool_] = (head == _word(b"0")) & (lengths == len("0"))
     are |= (head == _word(b"0.0")) & (lengths == len("0.0"))

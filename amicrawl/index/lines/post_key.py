@@ -22,7 +22,7 @@ LONGEST_QUERY = 4096
 """Characters of the body's query that count."""
 
 LONGEST_JSON = 4 << 20
-"""Bytes of JSON that are parsed; more is no query, as it takes many times its size in memory."""
+"""Bytes of JSON that are parsed; more is left out, as it takes many times its size in memory."""
 
 _WITHOUT_LENGTH = 8192
 _DEEPEST = 500

@@ -94,8 +94,8 @@ class Shape(NamedTuple):
 def shape_of(written: bytes) -> Shape | None:
     """Return the shape of the object *written*, without what stands around it; None where it has none.
 
-    It has none if it is no JSON object, holds an escape, has two scalars with no mark between them, or
-    is too much to be one of many.
+    It has none if it is not a JSON object, holds an escape, has two scalars without a mark between
+    them, or is too long to be one of many.
     """
     parts = written.split(b'"')
     if b"\\" in written or len(parts) < 4 or len(parts) % 2 == 0 or parts[0] != b"{":
@@ -223,7 +223,7 @@ _TRUE, _FALSE = (int.from_bytes(literal, "little") for literal in (b"true", b"fa
 
 
 def fitting(octets: Octets, shape: Shape, marks: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Tell of each line of *octets* whether it has *shape*; *marks* are those of each, a row for each.
+    """Return for each line of *octets* whether it has *shape*; *marks* has those of each in a row.
 
     They have as many quotation marks as the shape has, and are UTF-8 without control characters and
     backslashes.
@@ -240,7 +240,7 @@ def fitting(octets: Octets, shape: Shape, marks: NDArray[np.int64]) -> NDArray[n
 
 
 def scalar_spans(octets: Octets, scalar: Scalar, marks: NDArray[np.int64]) -> Spans:
-    """Return where the *scalar* stands in lines with these *marks*."""
+    """Return where the *scalar* is in lines with these *marks*."""
     starts = marks[:, scalar.mark] + (1 + scalar.before)
     return Spans(octets, starts, np.maximum(marks[:, scalar.mark + 1] - scalar.after, starts))
 

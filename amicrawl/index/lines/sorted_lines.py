@@ -21,7 +21,7 @@ _PROBES = 64
 
 
 class SortedLines:
-    """The lines of one file; each is told by the offset of its first byte."""
+    """The lines of one file; each is addressed by the offset of its first byte."""
 
     def __init__(self, path: Path) -> None:
         """Map *path*; InputError where it cannot be read."""
@@ -87,7 +87,7 @@ class SortedLines:
             start += len(line) + 1
 
     def is_in_order(self) -> bool:
-        """Tell whether some lines, taken from all over the file, and their neighbours are in order."""
+        """Return whether some lines, taken from all over the file, and their neighbours are in order."""
         last = b""
         for probe in range(_PROBES):
             offset = self.start_of_line(self.size * probe // _PROBES)

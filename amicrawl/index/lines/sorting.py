@@ -159,7 +159,7 @@ class _Held:
         self._piece = piece
 
     def has_lines(self) -> bool:
-        """Tell whether there are lines left, and have some of them."""
+        """Return whether there are lines left, and have some of them."""
         if not self.lines:
             self.lines = self._run.readlines(self._piece)
         return bool(self.lines)

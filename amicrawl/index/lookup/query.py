@@ -226,6 +226,6 @@ def resolved(rows: Iterator[Row]) -> Iterator[Row]:
 
 def _written(fields: dict[str, str]) -> Row:
     """Return a row of *fields*, its line as it would be stored."""
-    told = {name: value for name, value in fields.items() if name not in {"urlkey", "timestamp"}}
-    line = f"{fields['urlkey']} {fields['timestamp']} {json.dumps(told)}"
+    written = {name: value for name, value in fields.items() if name not in {"urlkey", "timestamp"}}
+    line = f"{fields['urlkey']} {fields['timestamp']} {json.dumps(written)}"
     return Row(line.encode("utf-8", "replace"))

@@ -81,7 +81,7 @@ class CdxRequest:
     last: str = ""
     """Captures up to this one, with all that it is the beginning of."""
     resolves: bool = False
-    """Whether revisits are told together with their originals."""
+    """Whether revisits get the fields of their originals."""
     filters: tuple[Filter, ...] = ()
     collapses: tuple[Collapse, ...] = ()
     reverse: bool = False
@@ -101,7 +101,7 @@ class CdxRequest:
 
 
 def request_of(parameters: Mapping[str, Sequence[str]]) -> CdxRequest:
-    """Read a request; UsageError, with a sentence for whoever asks, where it cannot be answered."""
+    """Read a request; UsageError, with a sentence for the client, where it is not valid."""
     given = _single(parameters)
     first, last = _timestamp(given, "from"), _timestamp(given, "to")
     closest = _timestamp(given, "closest")
@@ -141,7 +141,7 @@ def _single(parameters: Mapping[str, Sequence[str]]) -> dict[str, str]:
         if name in _IGNORED:
             continue
         if name not in _KNOWN:
-            raise UsageError(f"{name[:50]!a} is no parameter that is known here. Leave it out.")
+            raise UsageError(f"{name[:50]!a} is not a known parameter. Leave it out.")
         if name not in _REPEATED:
             if len(values) != 1:
                 raise UsageError(f"{name}= is given {len(values)} times. Give it once.")
@@ -256,7 +256,7 @@ class Filter:
     value: str
 
     def keeps(self, rows: Sequence[Row]) -> list[bool]:
-        """Tell of each of *rows* whether it passes."""
+        """Return for each of *rows* whether it passes."""
         if self.field:
             texts = [row.fields.get(self.field, "") for row in rows]
         else:
@@ -283,7 +283,7 @@ def filter_of(written: str) -> Filter:
         if made.mark == "~":
             _matches([""], made.value)
     except (pa.ArrowInvalid, UnicodeEncodeError) as error:
-        raise UsageError(f"{made.value!a} is no expression that can be used here: {error}") from error
+        raise UsageError(f"{made.value!a} is not a valid expression: {error}") from error
     return made
 
 

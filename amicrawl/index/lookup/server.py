@@ -243,7 +243,7 @@ class CdxHandler(BaseHTTPRequestHandler):
         except UsageError as error:
             return _error(HTTPStatus.BAD_REQUEST, str(error))
         except AmicrawlError as error:
-            # Which file it is concerns the operator, and nobody else.
+            # The name of the file is for the operator, not for clients.
             sys.stderr.write(f"amicrawl: {error}\n")
             return _error(HTTPStatus.INTERNAL_SERVER_ERROR, "The index cannot be read.")
         finally:
@@ -265,7 +265,7 @@ def _error(status: HTTPStatus, message: str) -> _Answer:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether only this machine can reach *host*."""
+    """Return whether only this machine can reach *host*."""
     if host == "localhost":
         return True
     try:
@@ -281,7 +281,7 @@ def _hang_up(request: socket.socket) -> None:
 
 
 def _names_this_machine(host: str) -> bool:
-    """Tell whether a Host field names a loopback address; one that is missing names none either way."""
+    """Return whether a Host field names a loopback address, or is missing."""
     try:
         name = urlsplit(f"//{host}").hostname
     except ValueError:

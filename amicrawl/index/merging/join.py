@@ -1,7 +1,7 @@
 """Which record of a sidecar belongs to which line: an identity first, key and second last.
 
 A line and a record that have the same second belong together by, in this order, the record's identifier;
-file and offset; key and digest; key alone. A weaker tie never joins what a stronger one tells apart (two
+file and offset; key and digest; key alone. A weaker tie never joins what a stronger one separates (two
 captures with different identifiers are two), nor takes a record that a stronger tie has given away.
 Where key and second are all there is and the records for them say different things, none is taken; of
 several that have one identity, the last of the line's own key, else the last.
@@ -31,7 +31,7 @@ _NOTHING = Ties("", "", "", "", "")
 _NO_RECORD, _UNDECIDED = -1, -2
 _STRONG, _WEAK = 1, 2
 _WEAKER = ("record_id", "filename", "offset", "digest")
-"""What tells records of one key and second apart, where line and record both have it."""
+"""What distinguishes records of one key and second, where line and record both have it."""
 
 
 @dataclass
@@ -50,7 +50,7 @@ class Counts:
     ambiguous: int = 0
     """Lines that got nothing, because records with their key and second say different things."""
     malformed: int = 0
-    """Lines that are no CDXJ; they are copied as they are."""
+    """Lines that are not CDXJ; they are copied unchanged."""
     records: int = 0
     """Records of sidecars."""
     records_unused: int = 0
@@ -106,7 +106,7 @@ class _Alike:
 
 
 class _Rivals:
-    """The records of one key and second, found by what does not tell them apart from a line.
+    """The records of one key and second, found by what does not distinguish them from a line.
 
     Comparing each line with each record would take hours where very many have one key and second.
     """
@@ -119,7 +119,7 @@ class _Rivals:
         self._found: dict[tuple[tuple[str, ...], tuple[str, ...]], dict[tuple[str, ...], _Alike]] = {}
 
     def of(self, line: Ties) -> list[_Alike]:
-        """Return the records that nothing tells apart from *line*."""
+        """Return the records that nothing distinguishes from *line*."""
         names = _named(line)
         if "filename" not in names:
             # An offset says nothing without its file.
@@ -275,7 +275,7 @@ class Join:
         return alike.additions
 
     def _candidates(self, found: Ties) -> list[_Alike]:
-        """Return the records with the key and second of *found* that nothing tells apart from it."""
+        """Return the records with the key and second of *found* that nothing distinguishes from it."""
         there = self._by_key[found.when]
         if isinstance(there, int):
             # Most are alone: what finds them would take more memory than all the rest.

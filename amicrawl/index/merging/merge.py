@@ -41,7 +41,7 @@ SIDES_IN_MEMORY = 250_000
 WORTH_A_PROCESS = 256 << 20
 """Bytes that are merged in the time that it takes to start a process, and as long again."""
 MOST_FAULTS = 20
-"""Faults that are named in full; of more, only the number is told."""
+"""Faults that are described; the others are counted."""
 SIDECAR_SUFFIXES = (".meta.gz", ".meta", ".meta.warc.gz", ".cdxj", ".cdxj.gz")
 """How the names of sidecars end, in a directory."""
 
@@ -85,7 +85,7 @@ def merge(
     processes: int = 1,
     by_key_only: bool = False,
     worth_a_process: int = WORTH_A_PROCESS,
-    told: Callable[[Merged], None] = lambda _: None,
+    show: Callable[[Merged], None] = lambda _: None,
 ) -> Merged:
     """Merge *indexes* with *sidecars* into the directory *out* and return what became of them.
 
@@ -101,7 +101,7 @@ def merge(
     if processes == 1:
         for job in jobs:
             whole.add(merge_job(job))
-            told(whole)
+            show(whole)
         return whole
     # The largest first, lest one of them is begun when the others are done.
     jobs.sort(key=_size, reverse=True)
@@ -112,7 +112,7 @@ def merge(
             if event.error == OutputError.__name__:
                 raise OutputError(event.reason)
             whole.add(Merged(faults=[f"{event.job.indexes[0]} was not merged: {event.reason}"]))
-        told(whole)
+        show(whole)
     return whole
 
 
@@ -178,12 +178,12 @@ def merge_job(job: MergeJob, *, disk: Disk | None = None) -> Merged:
 def _batches(job: MergeJob, merged: Merged) -> Iterator[pa.RecordBatch]:
     """Yield the records of the sidecars, and say in *merged* what of them cannot be read."""
 
-    def told(fault: str) -> None:
+    def report(fault: str) -> None:
         merged.counts.records_broken += 1
         if len(merged.faults) < MOST_FAULTS:
             merged.faults.append(fault)
 
-    return chain.from_iterable(side_batches(path, told=told) for path in job.sidecars)
+    return chain.from_iterable(side_batches(path, report=report) for path in job.sidecars)
 
 
 def _blocks(index: Path, merged: Merged) -> Iterator[bytes]:

@@ -1,7 +1,7 @@
 """Sidecars as columns: those that are CDXJ without reading each line, where lines are plain.
 
-What a line says is what `sides.py` reads in it; lines that are not plain are read there. Where the texts
-of a line stand is told by its shape; what they come to is made once for all lines that say the same.
+`sides.py` has the rules, and parses lines that are not plain. The shape of a line says where its strings
+are; what follows from them is made once for all lines with the same strings.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ _BETWEEN = "\t"
 _TAB, _NOTHING = texts_from([_BETWEEN, ""])
 
 
-def side_batches(path: Path, *, told: Callable[[str], None]) -> Iterator[pa.RecordBatch]:
-    """Yield what the sidecar *path* says, as columns; faults go to *told*."""
+def side_batches(path: Path, *, report: Callable[[str], None]) -> Iterator[pa.RecordBatch]:
+    """Yield what the sidecar *path* says, as columns; faults go to *report*."""
     if not path.name.endswith(CDXJ):
-        records = sides_of(path, told=told)
+        records = sides_of(path, report=report)
         while some := list(islice(records, _BATCH)):
             yield sides_as_rows(some)
         return
@@ -61,10 +61,10 @@ def side_batches(path: Path, *, told: Callable[[str], None]) -> Iterator[pa.Reco
     try:
         for octets in octet_blocks(path, block_bytes=_BLOCK_BYTES):
             block = Block(octets)
-            yield _rows_of(block, lambda at, before=number: told(_fault(path, before + at)))  # type: ignore[misc]
+            yield _rows_of(block, lambda at, before=number: report(_fault(path, before + at)))  # type: ignore[misc]
             number += block.lines
     except DamagedFileError as error:
-        told(str(error))
+        report(str(error))
 
 
 def _fault(path: Path, number: int) -> str:
@@ -196,7 +196,7 @@ def _endings(
     ]
     if probabilities is None:
         return texts_from(endings).take(spelled.indices)
-    # Nothing is said of a page that is no soft 404 for sure.
+    # A probability of 0 is left out.
     is_zero = are_zero(probabilities)
     which = numbers_of(spelled.indices) + np.where(is_zero, 0, len(endings)).astype(np.int32)
     begins = texts_from([*endings, *[f'{ending}, "soft-404-detected": ' for ending in endings]])

@@ -63,21 +63,21 @@ class Side(NamedTuple):
         return self.ties.when[-14:]
 
 
-def sides_of(path: Path, *, told: Callable[[str], None]) -> Iterator[Side]:
-    """Yield what the sidecar *path* says, a WARC file or its CDXJ by its name; faults go to *told*."""
+def sides_of(path: Path, *, report: Callable[[str], None]) -> Iterator[Side]:
+    """Yield what the sidecar *path* says, a WARC file or its CDXJ by its name; faults go to *report*."""
     if path.name.endswith(CDXJ):
-        yield from _from_lines(path, told)
+        yield from _from_lines(path, report)
         return
 
     def broken(what: Broken) -> None:
-        told(f"{path.name}, byte {what.offset}: {what.reason}")
+        report(f"{path.name}, byte {what.offset}: {what.reason}")
 
     for record in read_records(path, on_broken=broken, block_cap=_SIDECAR_BLOCK):
         if not is_sidecar_record(record):
             continue
         timestamp = timestamp_of(record.date)
         if not timestamp:
-            told(f"{path.name}, byte {record.offset}: a record has no date")
+            report(f"{path.name}, byte {record.offset}: a record has no date")
             continue
         tie = sidecar_tie(record)
         ties = Ties(
@@ -91,7 +91,7 @@ def sides_of(path: Path, *, told: Callable[[str], None]) -> Iterator[Side]:
 
 
 def ties_of(key: bytes, timestamp: bytes, fields: dict[str, Any]) -> Ties:
-    """Return what the capture of a line is known by; UnicodeDecodeError where the key is no text."""
+    """Return what the capture of a line is known by; UnicodeDecodeError where the key is not UTF-8."""
     get = fields.get
     record_id = get("recordid") or get("warc-record-id")
     filename, offset, digest = get("filename"), get("offset"), get("digest")
@@ -105,7 +105,7 @@ def ties_of(key: bytes, timestamp: bytes, fields: dict[str, Any]) -> Ties:
 
 
 def ties_in(line: bytes) -> Ties | None:
-    """Return what the capture of *line* is known by; None where it is no CDXJ."""
+    """Return what the capture of *line* is known by; None where it is not CDXJ."""
     try:
         key, timestamp, text = line.split(b" ", 2)
         return ties_of(key, timestamp, orjson.loads(text))
@@ -136,7 +136,7 @@ def side_of(line: bytes) -> Side | None:
         return None
 
 
-def _from_lines(path: Path, told: Callable[[str], None]) -> Iterator[Side]:
+def _from_lines(path: Path, report: Callable[[str], None]) -> Iterator[Side]:
     number = 0
     try:
         for block in line_blocks(path):
@@ -146,11 +146,11 @@ def _from_lines(path: Path, told: Callable[[str], None]) -> Iterator[Side]:
                     continue
                 side = side_of(line)
                 if side is None:
-                    told(f"{path.name}, line {number}: no line of a sidecar")
+                    report(f"{path.name}, line {number}: no line of a sidecar")
                 else:
                     yield side
     except DamagedFileError as error:
-        told(str(error))
+        report(str(error))
 
 
 _TIES = ("warc-refers-to", "warc-concurrent-to", "warc-concurrent-id")
@@ -158,7 +158,7 @@ _OFFSET = re.compile(r"(?a)[0-9]{1,18}")
 
 
 class Tie(NamedTuple):
-    """What ties a record of a sidecar to the capture that it tells of."""
+    """What ties a record of a sidecar to the capture that it describes."""
 
     record_id: str
     """Of the source record, with its angle brackets; empty for ARC."""
@@ -169,7 +169,7 @@ class Tie(NamedTuple):
 
 
 def is_sidecar_record(record: Record) -> bool:
-    """Tell whether *record* is one that says what a payload is."""
+    """Return whether *record* is one that says what a payload is."""
     return (
         record.type == "metadata" and record.fields.get("content-type", "") == "application/warc-fields"
     )

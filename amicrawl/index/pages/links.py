@@ -26,7 +26,7 @@ MOST_ENTRIES = 20_000
 MOST_CHARACTERS = 4 << 20
 """Characters that these may have together."""
 LONGEST_TEXT = 128
-"""Characters of a title, an anchor text, or what stands in front of the data of a `data:` URL."""
+"""Characters of a title, an anchor text, or what precedes the data of a `data:` URL."""
 LONGEST_SCRIPT = 4096
 """Characters of the script in one attribute that are looked at."""
 LONGEST_STYLE = 100_000
@@ -71,7 +71,7 @@ _ONCLICK = re.compile(
 def html_metadata(tokens: Iterable[Token]) -> dict[str, Any]:
     """Return what the page of *tokens* says in its head, and its links in their order."""
     reader = _Reader()
-    # Of some thousand tokens a page, most have nothing to say; those are told apart here.
+    # Of some thousand tokens a page, most are not relevant; those are skipped here.
     for kind, name, written in tokens:
         if kind is TEXT:
             if reader.anchor is not None:

@@ -50,7 +50,7 @@ class Page:
 
 
 def page_of(record: Record) -> Page | None:
-    """Return the page in *record*, or None where it is no HTTP response with HTML or plain text.
+    """Return the page in *record*, or None where it is not an HTTP response with HTML or plain text.
 
     What the crawler identified (WARC-Identified-Payload-Type) counts before what the server declared.
     At most `PAGE_LIMIT` bytes of it are looked at.
@@ -130,7 +130,7 @@ class _Writer:
         if not words:
             self.gap = self.gap or _BLANK
             return
-        # Nothing stands in front of the first piece.
+        # There is nothing before the first piece.
         if self.pieces and (self.gap or text[0].isspace()):
             self.pieces.append("\n" if self.gap == _LINE else " ")
         self.pieces.append(" ".join(words))

@@ -1,4 +1,4 @@
-"""How a record lies in its file: the facts of its gzip member, the digest of its stored bytes.
+"""How a record is stored in its file: the facts of its gzip member, the digest of its stored bytes.
 
 What reads records gives what they say; some want besides what the bytes around them are. They are looked
 up at the record's offset, a few bytes each, which the file system still holds. Reads only.
@@ -53,7 +53,7 @@ class Container:
             ) from error
 
     def member(self, record: Record) -> Member | None:
-        """Return the gzip member that *record* begins in, or None where it lies in none."""
+        """Return the gzip member that *record* begins in, or None where there is no member."""
         if not record.seekable:
             return None
         head = os.pread(self._descriptor, _LOOKED_AT, record.offset)

@@ -1,6 +1,6 @@
 """Records found in a stream of unpacked pieces.
 
-The common case, one whole record in a piece of its own, is told at a glance (`_at_a_glance`). Everything
+The common case, one whole record in a piece of its own, takes a short cut (`_at_a_glance`). Everything
 else goes through a buffer: files that are not packed, records larger than a piece, several in one gzip
 member, and what is damaged. There, a block is taken at its declared length only if something follows
 that may: line ends and the next record, or the end. Where the length leads elsewhere, the record ends
@@ -79,7 +79,7 @@ def found_records(
     block_cap: int,
     begin_digest: Callable[[Found], hashlib._Hash | None] = lambda _: None,
 ) -> Iterator[Found]:
-    """Yield the records in *pieces*; what is none, or not whole, is told to *broken* with its offset.
+    """Yield the records in *pieces*; what is not one, or not whole, goes to *broken* with its offset.
 
     Of a file that is not packed, *peek* returns the bytes at an offset, as many as are asked for if
     there are; None says that the file is packed. *begin_digest* is given a record whose block is cut,
@@ -156,13 +156,13 @@ class _Reader(PieceBuffer):
             self._broken(offset, reason)
 
     def _tell_once(self, offset: int, reason: str) -> None:
-        """Tell of a kind of oddity, the first time in the file."""
+        """Report a kind of oddity, the first time in the file."""
         if reason not in self._told:
             self._told.add(reason)
             self._broken(offset, reason)
 
     def _from_buffer(self) -> Iterator[Found]:
-        """Yield the records from here on, until the flow ends or goes on with a unit of its own."""
+        """Yield the records from here on, until the flow ends or continues with a unit of its own."""
         while self._pass_line_ends():
             if self._faults > MOST_FAULTS:
                 return
@@ -249,7 +249,7 @@ class _Reader(PieceBuffer):
         return located
 
     def _tell_oddities(self, head: Head, offset: int, end: int) -> None:
-        """Tell what a strict reader would refuse of a record that is kept; its block ends at *end*."""
+        """Report what a strict reader would refuse of a record that is kept; its block ends at *end*."""
         if head.strange:
             self._tell_once(offset, f"a record is strange, and was read nevertheless: {head.strange}")
         if self._is_unclosed:
@@ -303,12 +303,12 @@ class _Reader(PieceBuffer):
         return True
 
     def _begins_at(self, position: int) -> bool:
-        """Tell whether a record's header begins at *position*."""
+        """Return whether a record's header begins at *position*."""
         self._have(position + _PEEKED)
         return self._may_follow(self._bytes(position, position + ARC_LINE_LIMIT), ended=False)
 
     def _may_follow(self, seen: bytes, *, ended: bool) -> bool:
-        """Tell whether what was *seen* can stand behind a record; where *ended*, nothing can too."""
+        """Return whether what was *seen* may follow a record; where *ended*, nothing may, too."""
         rest = seen.lstrip(LINE_ENDS)
         if not rest:
             return ended
@@ -337,12 +337,12 @@ class _Reader(PieceBuffer):
     def _next_record(self, start: int, *, keep: bool = False) -> int | None:
         """Return the position from *start* on where the next record begins; None where none does.
 
-        Goes on from unit to unit. The bytes before are forgotten; with *keep*, a cap of them is kept.
+        Continues from unit to unit. The bytes before are forgotten; with *keep*, a cap of them is kept.
         """
         position = start
         edges = deque(unit.start for unit in self._units if unit.start >= start)
         while True:
-            # A frame of some kilobytes may stand for gigabytes: behind so much that is no record, one
+            # A frame of some kilobytes may stand for gigabytes: behind so much that is not a record, one
             # is looked for where a unit begins and nowhere else.
             is_lost = self._packed and self._end() - start > MOST_SOUGHT
             found = None if is_lost else self._line_that_begins_one(position)
@@ -362,7 +362,7 @@ class _Reader(PieceBuffer):
                 edges.append(self._units[-1].start)
 
     def _line_that_begins_one(self, position: int) -> int | None:
-        """Return where from *position* on a line stands in the data that a record begins with."""
+        """Return the position, from *position* on, of a line in the data that a record begins with."""
         patterns = [NEXT_ARC] if self._arc else [NEXT_WARC] if self._warc else [NEXT_WARC, NEXT_ARC]
         matches = [pattern.search(self._data, self._index(position)) for pattern in patterns]
         return min((self._base + match.start() for match in matches if match), default=None)

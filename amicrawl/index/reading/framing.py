@@ -17,7 +17,7 @@ ARC_LINE_LIMIT = 1 << 16
 
 WARC_BEGIN = re.compile(rb"(?i:WARC)/[0-9]+\.[0-9]+[ \t]*\r*\n")
 NEXT_WARC = re.compile(rb"(?i:WARC)/[0-9]+\.[0-9]+\r*\n[A-Za-z][A-Za-z0-9-]*:")
-"""How a record begins, strictly enough to be told in the midst of other bytes."""
+"""How a record begins, strictly enough to be found among other bytes."""
 _ARC_LINE = (
     rb"[A-Za-z][A-Za-z0-9+.-]*:\S[^\n]{0,8192} (?:[0-9]{1,3}(?:\.[0-9]{1,3}){3}|[0-9A-Fa-f:]+|-) "
     rb"[0-9]{14,20} [^\n]{1,1024}\n"
@@ -59,7 +59,7 @@ _ARC_BEGIN = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*:\S")
 _LENGTH = re.compile(r"[0-9]{1,18}")
 _USUAL_NAME = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,63}")
 _MOST_NAMES = 1000
-"""Names that are remembered: more are no writer's, but made to fill the memory."""
+"""Names that are remembered: no writer has more; a file made to fill the memory may."""
 
 
 class Head(NamedTuple):
@@ -93,7 +93,7 @@ def usual_fields(raw: bytes) -> dict[str, str] | None:
 
 
 def warc_head(raw: bytes) -> Head | None:
-    """Return the header *raw*, which ends with its blank line; None where it is no WARC record's."""
+    """Return the header *raw*, which ends with its blank line; None where it is not WARC."""
     text = raw.decode("utf-8", "replace")
     if raw.startswith(_USUAL) and (fields := _usual_fields(text)) is not None:
         return Head(text[:8], fields, _length(fields.get("content-length", "")), "")
@@ -112,7 +112,7 @@ def _usual_fields(text: str) -> dict[str, str] | None:
     """Return the fields of a header that has nothing unusual; None where it has.
 
     Usual are lines `Name: value` with one blank, no other white space at the ends of a value, and no
-    name twice. That is most of all headers, and quicker told than by `_fields`.
+    name twice. That is most of all headers, and faster than `_fields`.
     """
     if " \r" in text or ":  " in text:
         return None
@@ -128,7 +128,7 @@ def _usual_fields(text: str) -> dict[str, str] | None:
 
 
 def _learn(name: str) -> bool:
-    """Remember the lower case of *name*; False where it is no name, or too many are known."""
+    """Remember the lower case of *name*; False where it is not a name, or too many are known."""
     if name in _NAMES:
         return True
     if len(_NAMES) >= _MOST_NAMES or not _USUAL_NAME.fullmatch(name):
@@ -183,7 +183,7 @@ def arc_head(line: bytes, *, major: int) -> Head | None:
 
 
 def begins_arc(raw: bytes) -> bool:
-    """Tell whether *raw* begins as an ARC record's line does."""
+    """Return whether *raw* begins as an ARC record's line does."""
     return _ARC_BEGIN.match(raw) is not None
 
 

@@ -47,7 +47,7 @@ def paired(records: Iterable[Record]) -> Iterator[tuple[Record, Record | None]]:
 
 
 def are_partners(first: Record, second: Record) -> bool:
-    """Tell whether the two are the request and the response of one exchange."""
+    """Return whether the two are the request and the response of one exchange."""
     if (first.type, second.type) not in _HALVES or first.uri != second.uri:
         return False
     named = first.fields.get("warc-concurrent-to"), second.fields.get("warc-concurrent-to")

@@ -117,7 +117,7 @@ class PieceBuffer:
         return offset
 
     def _pass_line_ends(self) -> bool:
-        """Go to the next byte that is no line end; False where a new unit, or nothing, follows.
+        """Go to the next byte that is not a line end; False where a new unit, or nothing, follows.
 
         Of very many line ends, no more than `MOST_LINE_ENDS` are passed.
         """

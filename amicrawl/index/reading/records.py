@@ -1,8 +1,8 @@
 """The records of a WARC or ARC file, in order, whatever state the file is in.
 
 WARC 1.0 and 1.1 and ARC, one record a gzip member or frame of zstd, not packed, or packed as a
-whole. Each record says where it lies, to the byte. What cannot be read is told with its offset and the
-reason, and reading goes on behind it; nothing is raised for damaged bytes. Memory stays within a few
+whole. Each record has its offset and length, to the byte. What cannot be read is reported with offset and
+reason, and reading continues behind it; nothing is raised for damaged bytes. Memory stays within a few
 times the cap on a block, however large file and records are.
 """
 
@@ -109,7 +109,7 @@ class Record:
         self.block_length = found.block_length
         """Bytes of the whole block."""
         self.whole = found.whole
-        """Whether the block is as long as the header says; that it is not has been told as broken."""
+        """Whether the block is as long as the header says; if not, a fault was reported."""
         self._found = found
 
     def __repr__(self) -> str:
@@ -193,7 +193,7 @@ class Record:
 
     @_Lazy
     def http_head(self) -> bytes:
-        """Return the final HTTP header section, blank line included; empty where it is no HTTP."""
+        """Return the final HTTP header section, blank line included; empty where it is not HTTP."""
         start, end, _ = self._http
         return self.block[start:end]
 
@@ -227,7 +227,7 @@ class Record:
 
     @property
     def body(self) -> bytes:
-        """What follows the HTTP header, as stored; of records that are no HTTP messages the block."""
+        """What follows the HTTP header, as stored; the whole block of records that are not HTTP."""
         return self.block[self._http[1] :]
 
     @_Lazy
@@ -284,7 +284,7 @@ def read_records(
 ) -> Iterator[Record]:
     """Yield the records of the file *path*, in order, as far as they can be read.
 
-    What is lost is told to *on_broken*: a member that cannot be inflated, bytes that are no record, a
+    Losses are reported to *on_broken*: a member that cannot be inflated, bytes that are not a record, a
     file without any. So is each record that is not as long as it says (`Record.whole`), and of what a
     strict reader would refuse otherwise, the first of each kind in a file. Of a block, *block_cap* bytes
     are kept. Raises InputError where the file cannot be read.

@@ -69,7 +69,7 @@ class _Decoder(Protocol):
 
 
 def unpacked(stream: BinaryIO) -> tuple[bool, Iterator[Piece]]:
-    """Tell whether *stream*, from its beginning on, is packed, and return its pieces.
+    """Return whether *stream*, from its beginning on, is packed, and return its pieces.
 
     Between two pieces the stream may be used, if its position is put back.
     """

@@ -1,9 +1,9 @@
 """The character set of a text: what its bytes prove, else what is declared, else what they suggest.
 
 Bytes that are ASCII or UTF-8 prove it, whatever a server says of them. Otherwise the declaration counts,
-in the order of browsers, where the bytes can be read so. Latin-1 and its heir are no declaration: they
-are what many servers send unasked, and any bytes can be read so. They go, with what declares nothing, to
-a detector of statistics: chardetng's, where it is installed.
+in the order of browsers, where the bytes can be decoded so. Latin-1 and Windows-1252 do not count as
+declared: many servers send them by default, and any bytes can be decoded so. Such texts, and those that
+declare nothing, go to a statistical detector: chardetng, where it is installed.
 
 Pure, but for the package that is loaded.
 """
@@ -76,7 +76,7 @@ _CODECS = {
 
 
 class Statistics(Protocol):
-    """Tells character sets by what is frequent in them."""
+    """Detects character sets by statistics."""
 
     version: str
 

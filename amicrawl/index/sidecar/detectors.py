@@ -38,19 +38,19 @@ Detector = TypeVar("Detector")
 
 
 class TypeDetector(Protocol):
-    """Tells what a payload is by its bytes."""
+    """Detects the type of a payload by its bytes."""
 
     name: str
     """The key of its answer in the record."""
     version: str
 
     def identify(self, content: bytes, *, is_whole: bool) -> Identity:
-        """Return what *content* is taken for; *is_whole* tells whether its end is the payload's."""
+        """Return what *content* is taken for; *is_whole*: whether its end is the payload's."""
         ...
 
 
 class TextDetector(Protocol):
-    """Tells the character set of a text."""
+    """Detects the character set of a text."""
 
     version: str
 
@@ -60,7 +60,7 @@ class TextDetector(Protocol):
 
 
 class LanguageDetector(Protocol):
-    """Tells the languages of a text."""
+    """Detects the languages of a text."""
 
     version: str
 
@@ -70,7 +70,7 @@ class LanguageDetector(Protocol):
 
 
 class ErrorPageDetector(Protocol):
-    """Tells how likely a page says that there is no such page."""
+    """Gives the probability that a page says that it does not exist."""
 
     version: str
 
@@ -227,7 +227,7 @@ def leading_type(found: Findings) -> str:
 
 
 def _has_language(kind: str, subject: Subject) -> bool:
-    """Tell whether a text can be in a natural language; to libmagic, a script is plain text."""
+    """Return whether a text can be in a natural language; to libmagic, a script is plain text."""
     return not is_code(kind) and (is_markup(kind) or not is_code(subject.declared_type))
 
 

@@ -3,8 +3,8 @@
     X.warc.gz -> X.warc.meta.gz, X.arc.gz -> X.arc.meta.gz        WARC/1.0, a gzip member a record
 
 Fields and their order are those of warc-metadata-sidecar, so that what reads its files reads these. It
-ties a record to its source by `WARC-Concurrent-ID`, which is no field of WARC; the standard's
-`WARC-Refers-To` stands beside it. Two fields of ours tell file and byte, for sources without ids.
+ties a record to its source by `WARC-Concurrent-ID`, which is not in the standard; the standard's
+`WARC-Refers-To` is written, too. Two more fields have file and offset, for sources without ids.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from amicrawl.index.sidecar.detectors import Characteriser
 
 PRODUCT = "meta"
-"""What stands in the name of a sidecar behind that of its source."""
+"""What the name of a sidecar has behind that of its source."""
 SOURCE_FILE = "WARC-Source-Filename"
 SOURCE_OFFSET = "WARC-Source-Offset"
 

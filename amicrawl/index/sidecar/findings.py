@@ -84,7 +84,7 @@ class Findings:
     """Detectors that failed, and at what."""
 
     def is_empty(self) -> bool:
-        """Tell whether there is nothing to say."""
+        """Return whether there is nothing to say."""
         return not (self.types or self.puid or self.charset or self.languages or self.errors) and (
             self.soft_404 is None
         )
@@ -131,7 +131,7 @@ def _value(text: str) -> Any:
 
 
 def _refuse(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def _languages(found: Languages) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """The languages of a text: up to three, by CLD2 (package pycld2), with the figures that it gives.
 
-The text is read in the character set that was found, and CLD2 is told what else speaks for a language:
+The text is decoded by the character set that was found, and CLD2 gets further hints of its language:
 the top-level domain, `Content-Language`, the character set; in markup it sees `lang` itself. Pure, but
 for the package that is loaded.
 """

@@ -1,4 +1,4 @@
-"""The media type of a payload, told by its bytes: libmagic where it is installed, else a table of ours.
+"""The media type of a payload by its bytes: libmagic where it is installed, else a table of signatures.
 
 libmagic is loaded through python-magic. It looks at no more than `LOOKED_AT` bytes: what it tells types
 by stands at the beginning, and its tests of text take time that grows with what they are shown.

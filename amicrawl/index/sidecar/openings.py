@@ -1,4 +1,4 @@
-r"""What a byte signature begins with, told from its regular expression: so few have to be tried. Pure.
+r"""What a byte signature begins with, by its regular expression, so that few have to be tried. Pure.
 
 The expressions are those of Fido: `(?s)\A.{0,1024}\x3c(?:HTML|html)`. Of this one the opening is one of
 the literals `<HTML` and `<html`, at byte 0 to 1,024. Where nothing certain can be said, there is none.
@@ -64,7 +64,7 @@ def _gap(match: re.Match[str]) -> tuple[int, int | None]:
 
 
 def _has_alternatives(rest: str) -> bool:
-    """Tell whether there is a `|` outside every group."""
+    """Return whether there is a `|` outside every group."""
     depth, position = 0, 0
     while position < len(rest):
         letter = rest[position]

@@ -57,7 +57,7 @@ class _Pattern:
     compiled: Any = None
 
     def matches(self, begin: bytes, end: bytes, slow: list[str]) -> bool:
-        """Tell whether it is found; one that takes too long is added to *slow*."""
+        """Return whether it is found; one that takes too long is added to *slow*."""
         if self.compiled is None:
             self.compiled = import_module("regex").compile(self.source.encode())
         look = self.compiled.match if self.position == "BOF" else self.compiled.search

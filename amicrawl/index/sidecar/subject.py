@@ -101,17 +101,17 @@ def subject_of(record: Record) -> Subject | None:
 
 
 def is_markup(media_type: str) -> bool:
-    """Tell whether *media_type* is that of HTML or XHTML."""
+    """Return whether *media_type* is that of HTML or XHTML."""
     return media_type in _MARKUP
 
 
 def is_code(media_type: str) -> bool:
-    """Tell whether *media_type* is text of no natural language: scripts, style sheets, JSON."""
+    """Return whether *media_type* is text of no natural language: scripts, style sheets, JSON."""
     return media_type in _CODE or media_type.endswith("+json")
 
 
 def is_text(media_type: str) -> bool:
-    """Tell whether *media_type* is of the family of text.
+    """Return whether *media_type* is of the family of text.
 
     The family counts, not the letters: office documents have `xml` in their names and are zip archives.
     """
@@ -129,5 +129,5 @@ def is_text(media_type: str) -> bool:
 
 
 def says_little(media_type: str) -> bool:
-    """Tell whether *media_type* leaves open what the payload is."""
+    """Return whether *media_type* leaves open what the payload is."""
     return media_type in _UNCERTAIN

@@ -9,7 +9,7 @@
 
 Nothing is held in memory whole: files are copied piece by piece and summed up on the way, index lines
 are sorted on disk. The same files, words and moment give the same bytes. What of a WARC file cannot be
-read is told; the file goes into the package as it is, because an archive does not throw bytes away.
+read is reported; the file goes into the package as it is, because an archive does not throw bytes away.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def write_wacz(
     names = _names_in_package(warcs, path)
     packed = Packed()
 
-    def told(broken: Broken) -> None:
+    def report(broken: Broken) -> None:
         packed.broken += 1
         on_broken(broken)
 
@@ -112,7 +112,7 @@ def write_wacz(
                 line
                 for warc, name in zip(warcs, names, strict=True)
                 for line in _packed_and_indexed(
-                    warc, package, packed, name=name, told=told, on_record=pages.add
+                    warc, package, packed, name=name, report=report, on_record=pages.add
                 )
             )
             ordered = external_sort(lines, memory=_SORT_MEMORY, scratch=path.parent)
@@ -120,8 +120,8 @@ def write_wacz(
             packed.entries += [index, _write_scratch(package, f"indexes/{_IDX}", idx)]
             packed.entries.append(_write_scratch(package, "pages/pages.jsonl", listed))
         packed.pages = pages.count
-        told_of = _datapackage(description, packed.entries, pages.main())
-        manifest = package.add("datapackage.json", [told_of], packed=True)
+        manifest_bytes = _datapackage(description, packed.entries, pages.main())
+        manifest = package.add("datapackage.json", [manifest_bytes], packed=True)
         digest = {"path": "datapackage.json", "hash": f"sha256:{manifest.sha256}"}
         package.add("datapackage-digest.json", [_json(digest)], packed=True)
     return packed
@@ -185,7 +185,7 @@ def _names_in_package(warcs: Sequence[Path], path: Path) -> list[str]:
     for warc, name in zip(warcs, names, strict=True):
         if not name or taken[name] > 1:
             raise UsageError(
-                f"{warc} is named twice, or cannot be told from another file. Name each file once."
+                f"{warc} is named twice, or has the name of another file. Name each file once."
             )
     return names
 
@@ -201,7 +201,7 @@ def _packed_and_indexed(
     packed: Packed,
     *,
     name: str,
-    told: Callable[[Broken], None],
+    report: Callable[[Broken], None],
     on_record: Callable[[Record], None],
 ) -> Iterator[bytes]:
     """Copy *warc* into the package as *name*, then yield its index lines."""
@@ -209,7 +209,7 @@ def _packed_and_indexed(
     entry = package.add(f"archive/{name}", _pieces_of(warc), packed=False, size=before[0])
     packed.entries.append(entry)
     packed.warcs += 1
-    for record, partner in paired(read_records(warc, on_broken=told)):
+    for record, partner in paired(read_records(warc, on_broken=report)):
         on_record(record)
         if record.seekable:
             for line in cdxj_lines(record, filename=name, options=_OPTIONS, partner=partner):
@@ -267,7 +267,7 @@ def _write_scratch(package: ZipPackage, path: str, scratch: IO[bytes]) -> Entry:
 
 def _datapackage(description: Description, entries: Sequence[Entry], main: PageLine | None) -> bytes:
     moment = description.created.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    told: dict[str, object] = {
+    manifest: dict[str, object] = {
         "profile": "data-package",
         "wacz_version": VERSION,
         "title": description.title,
@@ -277,8 +277,8 @@ def _datapackage(description: Description, entries: Sequence[Entry], main: PageL
         "software": f"amicrawl/{__version__}",
     }
     if main is not None:
-        told |= {"mainPageUrl": main.url, "mainPageDate": main.moment}
-    told["resources"] = [
+        manifest |= {"mainPageUrl": main.url, "mainPageDate": main.moment}
+    manifest["resources"] = [
         {
             "name": name,
             "path": entry.path,
@@ -287,7 +287,7 @@ def _datapackage(description: Description, entries: Sequence[Entry], main: PageL
         }
         for name, entry in zip(_names_of(entries), entries, strict=True)
     ]
-    return _json({name: value for name, value in told.items() if value})
+    return _json({name: value for name, value in manifest.items() if value})
 
 
 def _names_of(entries: Sequence[Entry]) -> Iterator[str]:

@@ -39,8 +39,8 @@ class PageLine(NamedTuple):
     def text(self) -> bytes:
         """Return its line, LF included."""
         name = hashlib.sha256(f"{self.moment} {self.url}".encode("utf-8", "replace")).hexdigest()[:20]
-        told = {"id": name, "url": self.url, "ts": self.moment, "title": self.title}
-        return json.dumps({key: value for key, value in told.items() if value}).encode() + b"\n"
+        fields = {"id": name, "url": self.url, "ts": self.moment, "title": self.title}
+        return json.dumps({key: value for key, value in fields.items() if value}).encode() + b"\n"
 
 
 def page_line(record: Record) -> PageLine | None:

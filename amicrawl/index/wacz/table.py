@@ -25,14 +25,14 @@ def pages_in_table(table: Path) -> Callable[[Record], bool]:
     The rows of one WARC file are held at a time. InputError where *table* is no such table.
     """
     if not table.is_file():
-        raise InputError(f"{table} is no file. Name the captures.parquet of a crawl.")
+        raise InputError(f"{table} is not a file. Name the captures.parquet of a crawl.")
     try:
         with ParquetTable(table, str(table)) as opened:
             missing = set(_COLUMNS) - set(opened.schema.names)
     except (OSError, pa.ArrowException) as error:
         raise InputError(f"{table} cannot be read as a capture index: {error}") from error
     if missing:
-        raise InputError(f"{table} is no capture index: it has no column {min(missing)}.")
+        raise InputError(f"{table} is not a capture index: it has no column {min(missing)}.")
     name, offsets = "", frozenset[int]()
 
     def is_page(record: Record) -> bool:

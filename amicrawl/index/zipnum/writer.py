@@ -1,6 +1,6 @@
 """ZipNum clusters written from sorted lines, one pass, in the memory of one block.
 
-`cluster.idx` gets its name last: a directory without one is no cluster, so a kill leaves nothing that
+`cluster.idx` gets its name last: a directory without one is not a cluster, so a kill leaves nothing that
 looks whole. The same lines and sizes give the same bytes.
 """
 
@@ -49,7 +49,7 @@ class Written:
     duplicates: int = 0
     """Lines left out because the line before was the same, byte for byte."""
     rejected: int = 0
-    """Lines left out because they are no index lines."""
+    """Lines left out because they are not index lines."""
 
 
 def write_zipnum(
@@ -174,7 +174,7 @@ def _in_order(
 
 
 def _check(line: bytes) -> None:
-    """Raise ValueError, with the reason, where *line* is no index line."""
+    """Raise ValueError, with the reason, where *line* is not an index line."""
     key_of(line)
     # Beside those that could pass for ends of lines or of columns: some sort before LF, and so the order
     # of lines would depend on whether it counts.
