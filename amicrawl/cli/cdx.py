@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from amicrawl.index.lookup.request import CdxRequest
-    from amicrawl.index.lookup.source import Source
+    from amicrawl.index.lookup.source import IndexSource
 
 _LONGEST_SHOWN = 1 << 20
 
@@ -117,7 +117,7 @@ def query(
     _show(request, open_sources(paths))
 
 
-def _show(request: CdxRequest, sources: Sequence[Source]) -> None:
+def _show(request: CdxRequest, sources: Sequence[IndexSource]) -> None:
     """Print the lines that answer *request*, or how many pages they have."""
     if request.counts_pages:
         pages = count_pages(request, sources)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from amicrawl.index.collection.collecting import Event
-    from amicrawl.index.collection.file import Progress
+    from amicrawl.index.collection.file import ReadProgress
     from amicrawl.index.collection.marks import Outcome
     from amicrawl.index.collection.placed import PlacedJob
 
@@ -141,5 +141,5 @@ def _done(job: PlacedJob) -> Outcome:
     raise AssertionError("a job has an end")
 
 
-def _unheard(_: Progress) -> None:
+def _unheard(_: ReadProgress) -> None:
     """Hear how far a file is: Spark's own pages tell which tasks are done."""

@@ -43,7 +43,7 @@ Job = TypeVar("Job")
 Answer = TypeVar("Answer")
 
 
-class Progress(NamedTuple, Generic[Job]):
+class JobProgress(NamedTuple, Generic[Job]):
     """A report of a worker on its *job*."""
 
     job: Job
@@ -85,7 +85,7 @@ def run_jobs(
     *,
     processes: int,
     patience: timedelta = PATIENCE,
-) -> Generator[Progress[Job] | Done[Job, Answer] | Lost[Job]]:
+) -> Generator[JobProgress[Job] | Done[Job, Answer] | Lost[Job]]:
     """Do *jobs* in up to *processes* processes and yield what comes of them, as it comes.
 
     *work* is a function of a module (it is imported in the processes); it is given a job and what to
@@ -153,7 +153,7 @@ class _Worker(Generic[Job]):
         """Return the seconds since its last report."""
         return time.monotonic() - self._heard
 
-    def hear(self) -> Progress[Job] | Done[Job, Any] | Lost[Job]:
+    def hear(self) -> JobProgress[Job] | Done[Job, Any] | Lost[Job]:
         """Take in one message, or its end."""
         task = self._task
         assert task is not None
@@ -165,7 +165,7 @@ class _Worker(Generic[Job]):
         self._heard = time.monotonic()
         if word == _Word.PROGRESS:
             task.last = message
-            return Progress(task.job, message)
+            return JobProgress(task.job, message)
         self._task = None
         if word == _Word.DONE:
             return Done(task.job, message)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
-from amicrawl.index.merging.join import Counts, Join
+from amicrawl.index.merging.join import Join, MergeCounts
 from amicrawl.index.merging.sides import sides_of
 
 if TYPE_CHECKING:
@@ -85,9 +85,9 @@ def any_line(draw: st.DrawFn, fields: st.SearchStrategy[dict[str, Any]]) -> byte
     return f"{key} {second} {written}{draw(st.sampled_from(['', '', '', ' ']))}".encode()
 
 
-def by_the_rules(index: bytes, side: Path, *, by_key_only: bool) -> tuple[list[bytes], Counts]:
+def by_the_rules(index: bytes, side: Path, *, by_key_only: bool) -> tuple[list[bytes], MergeCounts]:
     """Merge line by line."""
-    counts = Counts()
+    counts = MergeCounts()
 
     def broken(_: str) -> None:
         counts.records_broken += 1

@@ -32,7 +32,7 @@ from amicrawl.index.lookup.query import Bounds, TooMuch, answer, count_pages
 from amicrawl.index.lookup.request import MatchType, filter_of, key_range, request_of
 from amicrawl.index.lookup.row import FORMATS, Row
 from amicrawl.index.lookup.server import CdxServer
-from amicrawl.index.lookup.source import SortedFile, Source, open_sources
+from amicrawl.index.lookup.source import IndexSource, SortedFile, open_sources
 from amicrawl.urls import surt
 
 if TYPE_CHECKING:
@@ -59,7 +59,9 @@ LINES = sorted(
 
 
 @pytest.fixture(scope="module", params=["cdxj", "zipnum", "both"])
-def sources(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[Source]:
+def sources(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> list[IndexSource]:
     """The same lines as a plain file, as a cluster, and half of them in each."""
     directory = tmp_path_factory.mktemp("sources")
     packed = {"cdxj": [], "zipnum": LINES, "both": LINES[::2]}[request.param]
@@ -69,7 +71,7 @@ def sources(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     return open_sources([directory])
 
 
-def found(sources: list[Source], url: str, **given: str | list[str]) -> list[str]:
+def found(sources: list[IndexSource], url: str, **given: str | list[str]) -> list[str]:
     """Return key and time of the lines that a query finds."""
     parameters = {name: [value] if isinstance(value, str) else value for name, value in given.items()}
     request = request_of({"url": [url], **parameters})
@@ -105,12 +107,12 @@ ROOT = [")/ 20190101", ")/ 20200101", ")/ 20200101000001", ")/ 20210101"]
     ],
 )
 def test_a_kind_of_match_finds_its_captures(
-    sources: list[Source], url: str, match: str, expected: list[str]
+    sources: list[IndexSource], url: str, match: str, expected: list[str]
 ) -> None:
     assert found(sources, url, matchType=match) == expected
 
 
-def test_a_host_is_not_its_subdomains_and_a_domain_is_no_other(sources: list[Source]) -> None:
+def test_a_host_is_not_its_subdomains_and_a_domain_is_no_other(sources: list[IndexSource]) -> None:
     host = found(sources, "http://example.com/a", matchType="host")
     assert len(host) == 8
     assert all(each.startswith(")/") for each in host)
@@ -152,7 +154,7 @@ def test_the_captures_of_a_url_lie_in_every_range_of_it(url: str) -> None:
     ],
 )
 def test_times_are_inclusive_at_both_ends(
-    sources: list[Source], first: str, last: str, expected: list[str]
+    sources: list[IndexSource], first: str, last: str, expected: list[str]
 ) -> None:
     given = {"from": first, "to": last}
     assert found(sources, "example.com", **given) == expected
@@ -177,7 +179,7 @@ def test_times_are_inclusive_at_both_ends(
     ],
 )
 def test_filters_contain_equal_match_and_turn_round(
-    sources: list[Source], filters: list[str], expected: list[str]
+    sources: list[IndexSource], filters: list[str], expected: list[str]
 ) -> None:
     assert found(sources, "example.com", filter=filters) == expected
 
@@ -205,7 +207,7 @@ def test_what_is_no_filter_is_refused(written: str) -> None:
         filter_of(written)
 
 
-def test_order_offset_and_limit_count_what_is_left(sources: list[Source]) -> None:
+def test_order_offset_and_limit_count_what_is_left(sources: list[IndexSource]) -> None:
     assert found(sources, "example.com", sort="reverse") == ROOT[::-1]
     assert found(sources, "example.com", limit="2") == ROOT[:2]
     assert found(sources, "example.com", limit="-2") == ROOT[2:]
@@ -216,14 +218,16 @@ def test_order_offset_and_limit_count_what_is_left(sources: list[Source]) -> Non
     assert found(sources, "example.com", limit="1", filter=["=status:404"]) == ROOT[2:3]
 
 
-def test_the_closest_capture_comes_first(sources: list[Source]) -> None:
+def test_the_closest_capture_comes_first(sources: list[IndexSource]) -> None:
     nearest = [ROOT[2], ROOT[1], ROOT[3], ROOT[0]]
     assert found(sources, "example.com", sort="closest", closest="20200401") == nearest
     assert found(sources, "example.com", closest="20200401", limit="1") == nearest[:1]
     assert found(sources, "example.com", closest="20219999", limit="1") == ROOT[3:]
 
 
-def test_neighbours_collapse_by_a_field_its_beginning_or_time_and_status(sources: list[Source]) -> None:
+def test_neighbours_collapse_by_a_field_its_beginning_or_time_and_status(
+    sources: list[IndexSource],
+) -> None:
     assert found(sources, "example.com", collapse=["timestamp:4"]) == [ROOT[0], ROOT[1], ROOT[3]]
     assert found(sources, "example.com", collapse=["digest"]) == ROOT[:2]
     assert found(sources, "example.com", collapse=["timestamp:4", "digest"]) == ROOT[:2]

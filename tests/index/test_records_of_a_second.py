@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from amicrawl.index.merging.join import Counts, Join
+from amicrawl.index.merging.join import Join, MergeCounts
 from amicrawl.index.merging.sides import Side, Ties
 
 if TYPE_CHECKING:
@@ -83,6 +83,6 @@ def test_a_line_gets_what_comparing_it_with_every_record_would_find(
         said = {"recordid": line.record_id, "filename": line.filename, "digest": line.digest}
         offset = {"offset": line.offset} if line.offset else {}
         texts.append(f"{WHEN} {json.dumps({**said, **offset})}".encode())
-    merged = Join(sides, Counts()).decided(lambda: texts)
+    merged = Join(sides, MergeCounts()).decided(lambda: texts)
     got = [each.removeprefix(text[:-1]) for each, text in zip(merged, texts, strict=True)]
     assert [each.strip(b", }") for each in got] == found_plainly(sides, lines)

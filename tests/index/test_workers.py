@@ -9,7 +9,7 @@ from collections import Counter
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from amicrawl.index.workers import Done, Lost, Progress, run_jobs
+from amicrawl.index.workers import Done, JobProgress, Lost, run_jobs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,14 +41,14 @@ def test_a_process_that_dies_costs_its_own_job_only() -> None:
     assert (lost["raises"].error, lost["raises"].reason) == ("ValueError", "no such thing")
     assert lost["hangs"].reason.startswith("it reported nothing for 0:00:06")
     assert all(told.last == f"at {job}" for job, told in lost.items())
-    progress = Counter(told.job for told in heard if isinstance(told, Progress))
+    progress = Counter(told.job for told in heard if isinstance(told, JobProgress))
     assert progress == Counter(jobs)
 
 
 def test_no_process_is_left_when_nobody_waits_for_the_rest() -> None:
     running = run_jobs(["hangs", "hangs"], own_number, processes=2)
     told = next(running)
-    assert isinstance(told, Progress)
+    assert isinstance(told, JobProgress)
     running.close()
     assert not _is_alive(told.message)
 

@@ -22,7 +22,7 @@ from amicrawl.disk import OPEN_SUFFIX, Disk, explained
 from amicrawl.errors import InputError, OutputError, UsageError
 from amicrawl.index import workers
 from amicrawl.index.claim import claimed
-from amicrawl.index.collection.file import MARKS, FileJob, Progress, collect_file, wait_for_others
+from amicrawl.index.collection.file import MARKS, FileJob, ReadProgress, collect_file, wait_for_others
 from amicrawl.index.collection.marks import Outcome, read_mark
 from amicrawl.index.collection.products import PRODUCTS, ProductOptions
 from amicrawl.index.derivatives.file import named_apart
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from amicrawl.index.location import Location
 
     Job: TypeAlias = FileJob | PlacedJob
-    Event = workers.Progress[Any] | workers.Done[Any, Outcome] | workers.Lost[Any]
-    """Progress or result of a file."""
+    Event = workers.JobProgress[Any] | workers.Done[Any, Outcome] | workers.Lost[Any]
+    """ReadProgress or result of a file."""
     Run = Callable[[Sequence[Any]], Generator[Event]]
     """Does jobs."""
 
@@ -218,7 +218,7 @@ class _Work(NamedTuple):
             except InputError as error:
                 self.lost(workers.Lost(job, str(error), None, InputError.__name__))
 
-    def progress(self, job: Job, at: Progress) -> None:
+    def progress(self, job: Job, at: ReadProgress) -> None:
         self.tracker.progress(job, at)
         self.show(self.tracker.state())
 
@@ -247,21 +247,21 @@ class _Tracker:
 
     def __init__(self, waiting: Sequence[Job], before: int) -> None:
         self._sizes = {job.stem: job.source_bytes for job in waiting}
-        self._at: dict[str, Progress] = {}
+        self._at: dict[str, ReadProgress] = {}
         self._files = len(waiting) + before
         self._done = before
         self._failed = 0
         self._began = time.monotonic()
 
-    def progress(self, job: Job, at: Progress) -> None:
+    def progress(self, job: Job, at: ReadProgress) -> None:
         self._at[job.stem] = at
 
     def done(self, job: Job, outcome: Outcome) -> None:
-        self._at[job.stem] = Progress(self._sizes[job.stem], outcome.records)
+        self._at[job.stem] = ReadProgress(self._sizes[job.stem], outcome.records)
         self._done += 1
 
     def failed(self, job: Job) -> None:
-        self._at[job.stem] = Progress(self._sizes[job.stem], 0)
+        self._at[job.stem] = ReadProgress(self._sizes[job.stem], 0)
         self._failed += 1
 
     def state(self) -> State:

@@ -97,14 +97,14 @@ class FileJob:
         return {**self.options.settings(), "filename": self.filename}
 
 
-class Progress(NamedTuple):
+class ReadProgress(NamedTuple):
     """How far the reading of a file is."""
 
     offset: int
     records: int
 
 
-def collect_file(job: FileJob, tell: Callable[[Progress], None]) -> Outcome:
+def collect_file(job: FileJob, tell: Callable[[ReadProgress], None]) -> Outcome:
     """Make the products of one file and return what came of it; *tell* is given the progress.
 
     Raises InputError where the source cannot be read, OutputError where a product cannot be written.
@@ -146,7 +146,7 @@ class FileReader:
         job: FileJob,
         maker: Maker,
         *,
-        tell: Callable[[Progress], None] = lambda _: None,
+        tell: Callable[[ReadProgress], None] = lambda _: None,
     ) -> None:
         """Have *maker* make the products of *job*."""
         self.records = 0
@@ -221,7 +221,7 @@ class FileReader:
         now = time.monotonic()
         if now - self._told >= _TOLD_EVERY:
             self._told = now
-            self._tell(Progress(record.offset + record.length, self.records))
+            self._tell(ReadProgress(record.offset + record.length, self.records))
 
 
 @contextmanager

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from amicrawl.index.collection.collecting import Failed, Run, State
-    from amicrawl.index.collection.file import FileJob, Progress
+    from amicrawl.index.collection.file import FileJob, ReadProgress
     from amicrawl.index.location import Facts
 
 
@@ -85,7 +85,7 @@ def collect_placed(
     return collected
 
 
-def do_placed(placed: PlacedJob, tell: Callable[[Progress], None]) -> Outcome:
+def do_placed(placed: PlacedJob, tell: Callable[[ReadProgress], None]) -> Outcome:
     """Do one job and return what came of it; raises OSError where trying again may help."""
     with tempfile.TemporaryDirectory(prefix="amicrawl-") as name:
         work = Path(name)

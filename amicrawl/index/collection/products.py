@@ -184,7 +184,7 @@ class Cdxj(Product):
             self._add(line.encoded() if self._layout is None else cdx_line(line, self._layout))
 
 
-class _Kind(NamedTuple):
+class _ProductKind(NamedTuple):
     """A kind of product."""
 
     directory: str
@@ -207,11 +207,11 @@ class _Kind(NamedTuple):
 
 
 PRODUCTS = {
-    "cdxj": _Kind("cdxj", "", "products", "Cdxj"),
-    "sidecar": _Kind("meta", ".meta.gz", "detecting", "Sidecar"),
-    "merged": _Kind("merged", ".cdxj", "detecting", "Merged"),
-    "wat": _Kind("wat", ".wat.gz", "derived", "Wat"),
-    "wet": _Kind("wet", ".wet.gz", "derived", "Wet"),
+    "cdxj": _ProductKind("cdxj", "", "products", "Cdxj"),
+    "sidecar": _ProductKind("meta", ".meta.gz", "detecting", "Sidecar"),
+    "merged": _ProductKind("merged", ".cdxj", "detecting", "Merged"),
+    "wat": _ProductKind("wat", ".wat.gz", "derived", "Wat"),
+    "wet": _ProductKind("wet", ".wet.gz", "derived", "Wet"),
 }
 """The products of a file, by the name that they are asked for by."""
 

@@ -71,7 +71,7 @@ def octet_blocks(
                 rest.append(block)
                 if sum(map(len, rest)) > LONGEST_LINE:
                     raise DamagedFileError(
-                        path, 0, f"a line is longer than {LONGEST_LINE} bytes: this is no CDXJ"
+                        path, 0, f"a line is longer than {LONGEST_LINE} bytes: this is not CDXJ"
                     )
                 continue
             yield b"".join([*rest, memoryview(block)[:end]])

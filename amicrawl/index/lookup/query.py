@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from amicrawl.index.lookup.request import CdxRequest
-    from amicrawl.index.lookup.source import Source
+    from amicrawl.index.lookup.source import IndexSource
 
 
 _BATCH = 512
@@ -57,7 +57,7 @@ class TooMuch(UsageError):  # noqa: N818  # it says what was asked for
     """A question that costs more than its bounds allow."""
 
 
-def count_pages(request: CdxRequest, sources: Sequence[Source]) -> Pages:
+def count_pages(request: CdxRequest, sources: Sequence[IndexSource]) -> Pages:
     """Return the pages of a request; filters are not looked at, so one may turn out to be empty."""
     counts = [source.block_count(*request.range) for source in sources]
     pages = sum(-(-count // request.page_size) for count in counts)
@@ -65,7 +65,7 @@ def count_pages(request: CdxRequest, sources: Sequence[Source]) -> Pages:
 
 
 def answer(
-    request: CdxRequest, sources: Sequence[Source], *, bounds: Bounds | None = None
+    request: CdxRequest, sources: Sequence[IndexSource], *, bounds: Bounds | None = None
 ) -> Iterator[bytes]:
     """Yield the lines of the answer, each with its LF.
 
@@ -82,7 +82,7 @@ def answer(
         yield line
 
 
-def _chosen(request: CdxRequest, sources: Sequence[Source], bounds: Bounds | None) -> Iterator[Row]:
+def _chosen(request: CdxRequest, sources: Sequence[IndexSource], bounds: Bounds | None) -> Iterator[Row]:
     """Yield the rows that are wanted, in the order of the index."""
     rows: Iterator[Row] = map(Row, _scanned(_lines(request, sources), bounds))
     if request.resolves:
@@ -95,14 +95,14 @@ def _chosen(request: CdxRequest, sources: Sequence[Source], bounds: Bounds | Non
     return rows
 
 
-def _lines(request: CdxRequest, sources: Sequence[Source]) -> Iterator[bytes]:
+def _lines(request: CdxRequest, sources: Sequence[IndexSource]) -> Iterator[bytes]:
     if request.page is not None:
         return _page(request, sources)
     found = [source.lines(*request.range) for source in sources]
     return found[0] if len(found) == 1 else heapq.merge(*found)
 
 
-def _page(request: CdxRequest, sources: Sequence[Source]) -> Iterator[bytes]:
+def _page(request: CdxRequest, sources: Sequence[IndexSource]) -> Iterator[bytes]:
     """Return the lines of one page; the pages of several indexes follow each other."""
     page = wanted = request.page or 0
     for source in sources:

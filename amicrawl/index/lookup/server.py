@@ -31,7 +31,7 @@ from amicrawl.index.lookup.row import FORMATS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from amicrawl.index.lookup.source import Source
+    from amicrawl.index.lookup.source import IndexSource
 
 BOUNDS = Bounds(scanned=500_000, lines=100_000, octets=32 * 1024**2)
 """What one request may cost."""
@@ -70,7 +70,7 @@ class CdxServer(ThreadingHTTPServer):
     def __init__(
         self,
         address: tuple[str, int],
-        sources: Sequence[Source],
+        sources: Sequence[IndexSource],
         *,
         bounds: Bounds = BOUNDS,
         head_seconds: float = HEAD_SECONDS,
@@ -250,7 +250,9 @@ class CdxHandler(BaseHTTPRequestHandler):
             self.server.answers.release()
 
 
-def _answer_to(parameters: dict[str, list[str]], sources: Sequence[Source], bounds: Bounds) -> _Answer:
+def _answer_to(
+    parameters: dict[str, list[str]], sources: Sequence[IndexSource], bounds: Bounds
+) -> _Answer:
     request = request_of(parameters)
     if request.counts_pages:
         pages = count_pages(request, sources)

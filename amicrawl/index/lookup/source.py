@@ -26,7 +26,7 @@ _GZIP_MAGIC = b"\x1f\x8b"
 _ZIP_MAGIC = b"PK\x03\x04"
 
 
-class Source(Protocol):
+class IndexSource(Protocol):
     """An index; threads may share it."""
 
     def lines(self, start: bytes, end: bytes) -> Iterator[bytes]:
@@ -61,16 +61,16 @@ class SortedFile:
             raise InputError(f"{path} is not in byte order. Sort it first, as LC_ALL=C sort does.")
 
     def lines(self, start: bytes, end: bytes) -> Iterator[bytes]:
-        """See `Source`."""
+        """See `IndexSource`."""
         return self._between(*self._span(start, end))
 
     def block_count(self, start: bytes, end: bytes) -> int:
-        """See `Source`."""
+        """See `IndexSource`."""
         begin, stop = self._span(start, end)
         return -(-(stop - begin) // STRETCH)
 
     def lines_of_blocks(self, start: bytes, end: bytes, *, first: int, count: int) -> Iterator[bytes]:
-        """See `Source`."""
+        """See `IndexSource`."""
         begin, stop = self._span(start, end)
         return self._between(
             self._edge(begin, begin + first * STRETCH, stop),
@@ -78,7 +78,7 @@ class SortedFile:
         )
 
     def close(self) -> None:
-        """See `Source`."""
+        """See `IndexSource`."""
         self._lines.close()
 
     def _edge(self, begin: int, offset: int, stop: int) -> int:
@@ -95,7 +95,7 @@ class SortedFile:
         return (line for _, line in self._lines.between(start, end))
 
 
-def open_sources(paths: Sequence[Path]) -> list[Source]:
+def open_sources(paths: Sequence[Path]) -> list[IndexSource]:
     """Open all indexes that *paths* name: files, clusters, and directories of either.
 
     Raises InputError where one is missing, holds no index or cannot be searched.
@@ -103,7 +103,7 @@ def open_sources(paths: Sequence[Path]) -> list[Source]:
     return [source for path in paths for source in _sources_of(path)]
 
 
-def _sources_of(path: Path) -> Iterator[Source]:
+def _sources_of(path: Path) -> Iterator[IndexSource]:
     if not path.exists():
         raise InputError(f"{path} is not there. Name a CDXJ file or a ZipNum directory.")
     if path.is_dir():
@@ -121,7 +121,7 @@ def _idx_beside(path: Path) -> Path:
     return path.with_name(path.name.partition(".")[0] + ".idx")
 
 
-def _sources_in(directory: Path) -> Iterator[Source]:
+def _sources_in(directory: Path) -> Iterator[IndexSource]:
     clusters = sorted(path for path in directory.iterdir() if path.suffix in _IDX_SUFFIXES)
     files = sorted(path for path in directory.iterdir() if path.name.endswith(_TEXT_SUFFIXES))
     if not clusters and not files:

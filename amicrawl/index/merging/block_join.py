@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from amicrawl.index.lines.blocks import Block
     from amicrawl.index.lines.shapes import Shape
-    from amicrawl.index.merging.join import Counts
+    from amicrawl.index.merging.join import MergeCounts
     from amicrawl.index.merging.side_table import SideTable
 
 _USED = ("recordid", "filename", "offset", "digest")
@@ -42,7 +42,7 @@ class Joined(NamedTuple):
     """Where in `octets` each of them begins."""
 
 
-def joined(block: Block, sides: SideTable, counts: Counts) -> Joined:
+def joined(block: Block, sides: SideTable, counts: MergeCounts) -> Joined:
     """Return the lines of *block* with what belongs to them, and count those that are decided."""
     fields = Fields(
         block,
@@ -110,7 +110,7 @@ def _find(
     sides: SideTable,
     found: NDArray[np.int64],
     is_left: NDArray[np.bool_],
-    counts: Counts,
+    counts: MergeCounts,
 ) -> None:
     """Set the records that the lines of *fields* get in *found*, and which of them are left."""
     rows = fields.rows

@@ -35,7 +35,7 @@ _WEAKER = ("record_id", "filename", "offset", "digest")
 
 
 @dataclass
-class Counts:
+class MergeCounts:
     """What became of the lines and of the sidecars' records."""
 
     lines: int = 0
@@ -63,7 +63,7 @@ class Counts:
         """Lines that no record belongs to; they are copied as they are."""
         return self.lines - self.by_id - self.by_place - self.by_digest - self.by_key
 
-    def add(self, other: Counts) -> None:
+    def add(self, other: MergeCounts) -> None:
         """Add the figures of *other*."""
         for each in fields_of(self):
             setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
@@ -147,7 +147,7 @@ class Join:
     def __init__(
         self,
         sides: Iterable[Side],
-        counts: Counts,
+        counts: MergeCounts,
         *,
         by_key_only: bool = False,
         used: bytes = b"",

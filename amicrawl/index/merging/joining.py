@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from amicrawl.disk import Disk
-    from amicrawl.index.merging.join import Counts
+    from amicrawl.index.merging.join import MergeCounts
     from amicrawl.index.merging.outputs import Sink
     from amicrawl.index.merging.side_table import SideTable
 
@@ -33,7 +33,7 @@ class Joining:
         self,
         table: SideTable,
         sink: Sink,
-        counts: Counts,
+        counts: MergeCounts,
         *,
         by_key_only: bool = False,
         scratch: Path,

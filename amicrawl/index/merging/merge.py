@@ -20,7 +20,7 @@ from amicrawl.disk import Disk, explained
 from amicrawl.errors import DamagedFileError, OutputError, UsageError
 from amicrawl.index.collector import collector_at_rest
 from amicrawl.index.lines.line_reader import octet_blocks
-from amicrawl.index.merging.join import Counts
+from amicrawl.index.merging.join import MergeCounts
 from amicrawl.index.merging.joining import Joining
 from amicrawl.index.merging.outputs import Outputs
 from amicrawl.index.merging.parts import Parts
@@ -65,7 +65,7 @@ class MergeJob(NamedTuple):
 class Merged:
     """What became of one job, or of all."""
 
-    counts: Counts = field(default_factory=Counts)
+    counts: MergeCounts = field(default_factory=MergeCounts)
     files: int = 0
     faults: list[str] = field(default_factory=list)
     """What of the inputs could not be read; the first of them."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from amicrawl.disk import Disk
-    from amicrawl.index.merging.join import Counts
+    from amicrawl.index.merging.join import MergeCounts
     from amicrawl.index.merging.outputs import Sink
 
 PARTS = 64
@@ -110,7 +110,7 @@ class Parts:
         """Take what follows for the lines of the next file."""
         self._ends.append(self._count)
 
-    def join(self, sink: Sink, counts: Counts, *, by_key_only: bool) -> None:
+    def join(self, sink: Sink, counts: MergeCounts, *, by_key_only: bool) -> None:
         """Join all parts, and give *sink* the lines in their order."""
         with explained(self._scratch, "written to"):
             for writer in self._writers.values():
@@ -121,7 +121,7 @@ class Parts:
         with explained(self._scratch, "read from"):
             self._put_together(sink)
 
-    def _join_part(self, part: int, counts: Counts, *, by_key_only: bool) -> None:
+    def _join_part(self, part: int, counts: MergeCounts, *, by_key_only: bool) -> None:
         with Joining(
             SideTable(self._records_of(part)),
             _PartSink(self._done[part]),

@@ -53,7 +53,7 @@ _NOT_ONE_A_UNIT = (
 )
 
 
-class Found(NamedTuple):
+class FoundRecord(NamedTuple):
     """A record, and where it lies."""
 
     offset: int
@@ -77,8 +77,8 @@ def found_records(
     peek: Callable[[int, int], bytes] | None,
     broken: Callable[[int, str], None],
     block_cap: int,
-    begin_digest: Callable[[Found], hashlib._Hash | None] = lambda _: None,
-) -> Iterator[Found]:
+    begin_digest: Callable[[FoundRecord], hashlib._Hash | None] = lambda _: None,
+) -> Iterator[FoundRecord]:
     """Yield the records in *pieces*; what is not one, or not whole, goes to *broken* with its offset.
 
     Of a file that is not packed, *peek* returns the bytes at an offset, as many as are asked for if
@@ -99,7 +99,7 @@ class _Reader(PieceBuffer):
         peek: Callable[[int, int], bytes] | None,
         broken: Callable[[int, str], None],
         block_cap: int,
-        begin_digest: Callable[[Found], hashlib._Hash | None],
+        begin_digest: Callable[[FoundRecord], hashlib._Hash | None],
     ) -> None:
         super().__init__(pieces, packed=peek is None)
         self._peek = peek or (lambda _offset, _count: b"")
@@ -118,7 +118,7 @@ class _Reader(PieceBuffer):
         self._is_unclosed = False
         """Whether something else than two CRLF stands behind the block."""
 
-    def records(self) -> Iterator[Found]:
+    def records(self) -> Iterator[FoundRecord]:
         for piece in self._pieces:
             if piece.end >= 0 and (found := self._at_a_glance(piece)) is not None:
                 yield found
@@ -132,7 +132,7 @@ class _Reader(PieceBuffer):
                 self._broken(piece.offset, f"has more than {MOST_FAULTS} faults; the rest is not read")
                 return
 
-    def _at_a_glance(self, piece: Piece) -> Found | None:
+    def _at_a_glance(self, piece: Piece) -> FoundRecord | None:
         """Return the record that *piece* is; None where it is more, less, or odd in any way."""
         offset, data, end, _ = piece
         start = data.find(b"\r\n\r\n") + 4
@@ -148,7 +148,7 @@ class _Reader(PieceBuffer):
             length, fields = head.length, head.fields
         if start + length + 4 != len(data) or length > self._cap:
             return None
-        return Found(offset, end - offset, raw, "", fields, data[start:-4], length)
+        return FoundRecord(offset, end - offset, raw, "", fields, data[start:-4], length)
 
     def _tell(self, offset: int, reason: str) -> None:
         self._faults += 1
@@ -161,7 +161,7 @@ class _Reader(PieceBuffer):
             self._told.add(reason)
             self._broken(offset, reason)
 
-    def _from_buffer(self) -> Iterator[Found]:
+    def _from_buffer(self) -> Iterator[FoundRecord]:
         """Yield the records from here on, until the flow ends or continues with a unit of its own."""
         while self._pass_line_ends():
             if self._faults > MOST_FAULTS:
@@ -214,13 +214,13 @@ class _Reader(PieceBuffer):
             )
         return head, end
 
-    def _record(self, head: Head, start: int, block_start: int) -> Found | None:
+    def _record(self, head: Head, start: int, block_start: int) -> FoundRecord | None:
         """Return the record whose header has been read, and go behind it; None where it is not whole."""
         offset = self._offset(start)
         raw = self._bytes(start, block_start)
         self._kept = self._digest = None
         self._is_unclosed = False
-        found = Found(offset, 0, raw, head.version, head.fields, b"", head.length)
+        found = FoundRecord(offset, 0, raw, head.version, head.fields, b"", head.length)
         end = self._declared_end(block_start, found) if head.length >= 0 else None
         whole = end is not None
         if end is None:
@@ -257,7 +257,7 @@ class _Reader(PieceBuffer):
                 self._offset(end - 1), "a record does not end in two CRLF, and was read nevertheless"
             )
 
-    def _declared_end(self, block_start: int, found: Found) -> int | None:
+    def _declared_end(self, block_start: int, found: FoundRecord) -> int | None:
         """Go to the block's declared end and return it; None where what follows there may not."""
         length = found.block_length
         end = block_start + length
@@ -367,7 +367,7 @@ class _Reader(PieceBuffer):
         matches = [pattern.search(self._data, self._index(position)) for pattern in patterns]
         return min((self._base + match.start() for match in matches if match), default=None)
 
-    def _located(self, found: Found, start: int, end: int) -> Found | None:
+    def _located(self, found: FoundRecord, start: int, end: int) -> FoundRecord | None:
         """Return *found* with its place as its unit has it; None where the unit is damaged."""
         self._pass_line_ends()
         unit = next((unit for unit in reversed(self._units) if unit.start <= start), None)

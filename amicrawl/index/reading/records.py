@@ -1,9 +1,9 @@
 """The records of a WARC or ARC file, in order, whatever state the file is in.
 
-WARC 1.0 and 1.1 and ARC, one record a gzip member or frame of zstd, not packed, or packed as a
-whole. Each record has its offset and length, to the byte. What cannot be read is reported with offset and
-reason, and reading continues behind it; nothing is raised for damaged bytes. Memory stays within a few
-times the cap on a block, however large file and records are.
+WARC 1.0 and 1.1 and ARC, one record a gzip member or zstd frame, not packed, or packed as a
+whole. Each record has its offset and length, to the byte. What cannot be read is reported with offset
+and reason, and reading continues behind it; nothing is raised for damaged bytes. Memory stays within a
+few times the cap on a block, however large file and records are.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, overload
 
 from amicrawl.errors import InputError
-from amicrawl.index.reading.flow import Found, found_records
+from amicrawl.index.reading.flow import FoundRecord, found_records
 from amicrawl.index.reading.framing import usual_fields, warc_head
 from amicrawl.index.reading.unpacking import unpacked
 from amicrawl.message import end_of_head, header_fields, is_interim, payload_blocks, status_of
@@ -91,7 +91,7 @@ class Record:
     _decoded: bytes | None = None
     _is_decoded_whole = False
 
-    def __init__(self, path: Path, found: Found) -> None:
+    def __init__(self, path: Path, found: FoundRecord) -> None:
         self.path = path
         self.offset = found.offset
         """First byte in the file: of the gzip member, or of the record where it is not packed."""
@@ -323,7 +323,7 @@ def records_of(
             stream.seek(position)
         return seen
 
-    def begin_digest(cut: Found) -> hashlib._Hash | None:
+    def begin_digest(cut: FoundRecord) -> hashlib._Hash | None:
         record = Record(path, cut)
         if "warc-payload-digest" in record.fields:
             return None

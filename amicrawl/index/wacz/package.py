@@ -30,7 +30,7 @@ from amicrawl.index.lines.sorting import external_sort
 from amicrawl.index.reading.pairs import paired
 from amicrawl.index.reading.records import read_records
 from amicrawl.index.wacz.pages import HEAD, page_line
-from amicrawl.index.wacz.zip_stream import Entry, ZipPackage
+from amicrawl.index.wacz.zip_stream import ZipEntry, ZipPackage
 from amicrawl.index.zipnum.cluster import Block, json_idx_head, json_idx_line, pack
 from amicrawl.index.zipnum.writer import blocks_of
 
@@ -79,7 +79,7 @@ class Packed:
     pages: int = 0
     broken: int = 0
     """Places in the WARC files that could not be read."""
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[ZipEntry] = field(default_factory=list)
 
 
 def write_wacz(
@@ -239,7 +239,9 @@ def _pieces_of(path: Path) -> Iterator[bytes]:
         ) from error
 
 
-def _write_index(package: ZipPackage, ordered: Iterable[bytes], idx: IO[bytes], packed: Packed) -> Entry:
+def _write_index(
+    package: ZipPackage, ordered: Iterable[bytes], idx: IO[bytes], packed: Packed
+) -> ZipEntry:
     """Write the index, and into *idx* where its blocks are."""
     blocks = blocks_of(ordered, BLOCK_LINES)
     # The first line in order is known once all are: by then every file has been copied, and the package
@@ -259,13 +261,13 @@ def _write_index(package: ZipPackage, ordered: Iterable[bytes], idx: IO[bytes], 
     return package.add(f"indexes/{_INDEX}", members(), packed=False)
 
 
-def _write_scratch(package: ZipPackage, path: str, scratch: IO[bytes]) -> Entry:
+def _write_scratch(package: ZipPackage, path: str, scratch: IO[bytes]) -> ZipEntry:
     size = scratch.tell()
     scratch.seek(0)
     return package.add(path, iter(lambda: scratch.read(_PIECE), b""), packed=True, size=size)
 
 
-def _datapackage(description: Description, entries: Sequence[Entry], main: PageLine | None) -> bytes:
+def _datapackage(description: Description, entries: Sequence[ZipEntry], main: PageLine | None) -> bytes:
     moment = description.created.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     manifest: dict[str, object] = {
         "profile": "data-package",
@@ -290,7 +292,7 @@ def _datapackage(description: Description, entries: Sequence[Entry], main: PageL
     return _json({name: value for name, value in manifest.items() if value})
 
 
-def _names_of(entries: Sequence[Entry]) -> Iterator[str]:
+def _names_of(entries: Sequence[ZipEntry]) -> Iterator[str]:
     """Yield a name for each entry: in lower case, without odd characters, no two alike."""
     seen: set[str] = set()
     for entry in entries:

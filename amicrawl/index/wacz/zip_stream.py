@@ -28,7 +28,7 @@ _UNIX = 3
 _FIRST_YEAR, _LAST_YEAR = 1980, 2107  # what two seconds in a field of 32 bits can say
 
 
-class Entry(NamedTuple):
+class ZipEntry(NamedTuple):
     """A file in a package."""
 
     path: str
@@ -50,7 +50,7 @@ class ZipPackage:
         year = min(max(utc.year, _FIRST_YEAR), _LAST_YEAR)
         self._date = (year, utc.month, utc.day, utc.hour, utc.minute, utc.second)
 
-    def add(self, path: str, pieces: Iterable[bytes], *, packed: bool, size: int = 0) -> Entry:
+    def add(self, path: str, pieces: Iterable[bytes], *, packed: bool, size: int = 0) -> ZipEntry:
         """Write an entry from its *pieces*, deflated where *packed*, and return it.
 
         *size* is how many bytes to expect: a file above 2 GiB that is not announced is refused halfway.
@@ -64,7 +64,7 @@ class ZipPackage:
                 entry.write(piece)
                 digest.update(piece)
                 total += len(piece)
-        return Entry(path, total, digest.hexdigest())
+        return ZipEntry(path, total, digest.hexdigest())
 
     def __enter__(self) -> Self:
         return self
