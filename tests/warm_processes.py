@@ -37,7 +37,7 @@ MODULES = frozenset({"scrapy", "amicrawl", "amicrawl.cli"})
 SCRIPT = str(Path(sys.executable).with_name("amicrawl"))
 _BY_PACKAGE = {
     "amicrawl": "cli cli.crawl fetch.name_servers fetch.tls record.table seed.captures",
-    "amicrawl.crawl": "addon downloader handler pipelines run scheduler selecting",
+    "amicrawl.crawl": "addon downloader handler pipelines run scheduler",
     "amicrawl.crawl.commands": "crawl fetch genspider parse settings shell view",
     "amicrawl.crawl.guest": "downloader settings",
     "amicrawl.crawl.job": "joblink opening",
