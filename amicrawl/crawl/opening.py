@@ -20,7 +20,7 @@ from amicrawl.disk import OutputFile, explained
 from amicrawl.errors import DamagedFileError, InputError, UsageError
 from amicrawl.frontier import Cause, DurableFrontier, LivePartition
 from amicrawl.frontier.admission import Admission
-from amicrawl.frontier.again import kept_out, make_due
+from amicrawl.frontier.requeue import kept_out, make_due
 from amicrawl.frontier.revisits import Revisits
 from amicrawl.frontier.state import IDENTITY
 from amicrawl.politeness.robots_policy import LONGEST_UNREACHED

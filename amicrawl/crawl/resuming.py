@@ -26,10 +26,10 @@ from amicrawl.crawl.findings import REDIRECTS
 from amicrawl.crawl.index_rows import index_rows, of_captures, rows_from
 from amicrawl.crawl.resumed import Resumed
 from amicrawl.frontier import DurableFrontier, Found, Offer, Outcome, Source, Status
+from amicrawl.frontier.inventory import is_settled_since
 from amicrawl.frontier.revisits import Revisits
+from amicrawl.frontier.row_strings import offer_of
 from amicrawl.frontier.states import WAITING
-from amicrawl.frontier.stock import is_settled_since
-from amicrawl.frontier.texts import offer_of
 from amicrawl.politeness import Gates, HostBreaker, InflightLimit
 from amicrawl.politeness.robots_policy import robots_url
 from amicrawl.record.rebuild import stored

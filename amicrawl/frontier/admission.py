@@ -11,7 +11,7 @@ against a budget. It stays parked when a budget grows, and
 comes out one by one only, by name (`DurableFrontier.due_again`).
 
 In memory are the patterns of traps, bounded by `TrapDetector`, and one number for each host that has
-parked rows. The patterns are forgotten with the process; that a host is suspect stands in its record,
+parked rows. The patterns are forgotten with the process; that a host is suspect is kept in its row,
 and then every pattern is refused there. The numbers are found again in the rows.
 """
 
@@ -67,7 +67,7 @@ class Admission:
         self._parked.update(parked)
 
     def admits(self, offer: Offer, hosts: HostTally, *, hour: int) -> bool:
-        """Tell whether *offer*, new and counted among those of its host in *hosts*, is let in.
+        """Return whether *offer*, new and counted among those of its host in *hosts*, is let in.
 
         That its host is suspect is noted there. *hour* is now, in hours since 1970.
         """
@@ -108,7 +108,7 @@ class Admission:
 
 
 def is_suspect(host: HostRow) -> bool:
-    """Tell whether *host* is flagged as suspected of traps."""
+    """Return whether *host* is flagged as suspected of traps."""
     return bool(host.flags & TRAP_SUSPECT)
 
 

@@ -36,7 +36,7 @@ def adopted(
     new = PartitionState(directory=directory, disk=disk, rows=len(state.rows))
     new.partition_id, new.created = state.partition_id, state.created
     kinds: Counter[str] = Counter()
-    # In the order in which the URLs were offered, as the arena tells it.
+    # In the order in which the URLs were offered, which is that of the arena.
     order = np.argsort(state.rows.view()["url_ref"], kind="stable").tolist()
     for number in order:
         if number not in state.removed:

@@ -1,7 +1,7 @@
 """The strings of a live partition: appended, never changed, found again by their offset.
 
 Laid out as in a frontier file: a uvarint length and the octets, one behind the other, the first at
-offset 1. They lie in a file without a name; what is not yet in it waits in memory.
+offset 1. They are in a file without a name; the latest are still in memory.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class StringArena:
 
     def write_out(self) -> None:
         """Write what waits in memory to the file."""
-        # A copy is written: a view of what waits that somebody still holds, as the traceback of a
+        # A copy is written: a view of the buffer that is still referenced, as by the traceback of a
         # failure does, would keep it from being cut and from growing.
         block, done = memoryview(bytes(self._waiting)), 0
         try:

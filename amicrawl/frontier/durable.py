@@ -14,19 +14,18 @@ from math import ceil, inf
 from typing import TYPE_CHECKING
 
 from amicrawl.errors import AmicrawlError
-from amicrawl.frontier.again import Again
-from amicrawl.frontier.annex import offered, offered_entries
 from amicrawl.frontier.flights import Flight, Flights, StatusCounts
 from amicrawl.frontier.hosts import HostTally, interval_of, keep_gates_shut, recall_pace
+from amicrawl.frontier.inventory import due_now, is_settled_since, take_inventory
 from amicrawl.frontier.outcomes import judge
 from amicrawl.frontier.places import order_of, place, place_of
 from amicrawl.frontier.queue import Queue
+from amicrawl.frontier.requeue import Requeue
 from amicrawl.frontier.revisits import Revisits
 from amicrawl.frontier.row import Dispatch, Settled
+from amicrawl.frontier.row_strings import offer_of, offered, offered_entries
 from amicrawl.frontier.settling import Settling
 from amicrawl.frontier.states import RESTING, WAITING, Event, Status, after
-from amicrawl.frontier.stock import due_now, is_settled_since, take_stock
-from amicrawl.frontier.texts import offer_of
 from amicrawl.frontier.url_row import priority_and_reference
 from amicrawl.frontier.wheel import DueWheel
 from amicrawl.politeness import Verdict, backoff
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from amicrawl.frontier.admission import Admission
+    from amicrawl.frontier.inventory import Inventory
     from amicrawl.frontier.live import LivePartition
     from amicrawl.frontier.row import Offer, Outcome
     from amicrawl.frontier.soft404 import Soft404Detector
@@ -117,15 +117,9 @@ class DurableFrontier:
         self._attempts: dict[int, int] = {}
         """The number of the next attempt, by row, for those that failed since the crawl began."""
         due_at = self._hour if recrawl_before is None else recrawl_before
-        stock = take_stock(partition, self._hour, due_at=due_at, recrawls=self._recrawls)
-        self._status_counts = StatusCounts(partition, stock.counts)
-        self.lapsed = len(stock.lapsed)
-        """How many rows were found in flight: the crawl before died with them."""
-        self._lapsed = set(stock.lapsed)
-        self._wheel.add_many(stock.later, stock.later_dues)
-        if admission is not None:
-            admission.recall(stock.trapped)
-        self._queue = Queue(gates, breaker, backlog=stock.backlog, place_of=self._place_of)
+        inventory = take_inventory(partition, self._hour, due_at=due_at, recrawls=self._recrawls)
+        self._status_counts = StatusCounts(partition, inventory.counts)
+        self._queue = Queue(gates, breaker, backlog=inventory.backlog, place_of=self._place_of)
         self._settling = Settling(
             partition,
             self._hosts,
@@ -135,15 +129,32 @@ class DurableFrontier:
             recrawls=self._recrawls,
             soft404=soft404,
         )
-        self._again = Again(
+        self._requeue = Requeue(
             partition, self._status_counts, self._queue, flights=self._flights, admission=admission
         )
+        self._resume(inventory, pace, now=now, longest_wait=longest_wait)
+
+    def _resume(
+        self, inventory: Inventory, pace: HostPace | None, *, now: float, longest_wait: float
+    ) -> None:
+        """Take over what an earlier crawl left in the partition."""
+        self.lapsed = len(inventory.lapsed)
+        """How many rows were found in flight: their crawl ended before they did."""
+        self._lapsed = set(inventory.lapsed)
+        self._wheel.add_many(inventory.later, inventory.later_dues)
+        if self._admission is not None:
+            self._admission.recall(inventory.trapped)
         self.disbelieved = keep_gates_shut(
-            partition, gates, stock.lapsed_hosts, now=now, wall=wall(), longest=longest_wait
+            self.partition,
+            self._gates,
+            inventory.lapsed_hosts,
+            now=now,
+            wall=self._wall(),
+            longest=longest_wait,
         )
-        """How many hosts were to be left alone for longer than any rule says: a clock was wrong."""
+        """How many gates were to stay shut for longer than any rule says: a clock was wrong."""
         if pace is not None:
-            recall_pace(partition, pace)
+            recall_pace(self.partition, pace)
 
     def __len__(self) -> int:
         return len(self.partition)
@@ -195,7 +206,7 @@ class DurableFrontier:
         return text_of(self.partition.texts_at(row.host_ref)[0]), row.crawl_total
 
     def has_pending(self) -> bool:
-        """Tell whether a row is due or in flight; takes constant time."""
+        """Return whether a row is due or in flight; takes constant time."""
         return bool(self._flights) or len(self._queue) > 0
 
     def offer(self, offer: Offer) -> bool:
@@ -209,7 +220,7 @@ class DurableFrontier:
         order, texts = order_of(priority), offered_entries(offer)
         number = self.partition.claim(host, path)
         if number is None:
-            return self._renews and self._again.renew(offer, hour=self._hour)
+            return self._renews and self._requeue.renew(offer, hour=self._hour)
         self._hosts.offered(host, seed.url)
         status = _SCHEDULED
         if self._admission is not None and not self._admission.admits(
@@ -313,7 +324,7 @@ class DurableFrontier:
         self.partition.sync()
 
     def snapshot(self) -> None:
-        """Begin to write the partition as it stands; it goes on on a thread of its own."""
+        """Begin to write the partition as it stands; a thread of its own does the rest."""
         self._hosts.hand_over(counts=True)
         self.partition.snapshot(self._hour)
 
@@ -324,7 +335,7 @@ class DurableFrontier:
         self._hosts.note_robots(host, body, fetched=fetched, expires=expires, missing=missing)
 
     def note_index(self, rows: int) -> None:
-        """Note that the index of the crawl has *rows*; to be told once a second while they grow."""
+        """Note that the index of the crawl has *rows*; to be called once a second while they grow."""
         self.partition.note_index(rows)
 
     def close(self, *, index_rows: int | None = None) -> None:
@@ -362,7 +373,7 @@ class DurableFrontier:
         frontier that would hand the row out anyway, now or later, may do so twice; the next one over the
         same partition does not: repair first, then crawl.
         """
-        return self._again.due(key, hour=self._hour, is_lost=is_lost)
+        return self._requeue.due(key, hour=self._hour, is_lost=is_lost)
 
     def _opens_at(self, host: int, now: float) -> int:
         """Return the Unix second from which *host* may be asked; 0 where it may be asked at *now*."""
@@ -375,7 +386,7 @@ class DurableFrontier:
         self._hour_ends = (hour + 1) * _HOUR
         for number in self._wheel.fire(hour).tolist():
             row = self.partition.get(number)
-            # A row that was settled meanwhile stands in the wheel once more, at its new hour.
+            # A row that was settled meanwhile is in the wheel once more, at its new hour.
             if 0 < row.next_due <= hour and (
                 row.status in WAITING or (row.status in RESTING and self._recrawls)
             ):
@@ -394,7 +405,7 @@ class DurableFrontier:
         return dispatch
 
     def _decide(self, flight: Flight, outcome: Outcome) -> bool:
-        """Tell whether *flight* is to be tried again, judging *outcome* the first time."""
+        """Return whether *flight* is to be tried again, judging *outcome* the first time."""
         evidence = (outcome.status, outcome.failure, outcome.answered)
         if flight.evidence != evidence:
             flight.evidence = evidence

@@ -1,4 +1,4 @@
-"""Rows that are handed out, until they are settled or released."""
+"""Rows in flight, and the rows counted by status."""
 
 from __future__ import annotations
 

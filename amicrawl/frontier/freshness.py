@@ -1,15 +1,15 @@
-"""Freshness: how often a page changes, and when it is worth asking for it again.
+"""Freshness: how often a page changes, and when another visit to it is worthwhile.
 
     captures of a page  ->  History  ->  change rate  ->  target interval  ->  hour of the next visit
 
 A page is taken to change as a Poisson process. Its rate is estimated from how many visits found a
 change (Cho and Garcia-Molina, 2003), a recent run of unchanged visits counting more. What one more
-visit is worth follows from the rate; visits are dealt out from the most worth downwards, until one is
-worth less than the water level.
+visit is worth follows from the rate; a page is visited so often that one visit more would be worth
+less than the water level.
 
 Rates are events an hour, intervals and moments hours (moments since 1970). Rates and priorities may
-come from a file and be anything at all: what is no positive number counts as the least rate, or as
-priority 1. Only computing.
+come from a file and be anything at all: anything but a positive number counts as the least rate, or as
+priority 1. Pure functions.
 """
 
 from __future__ import annotations
@@ -191,5 +191,5 @@ def next_due(
 
 
 def _within(rate: float, params: FreshnessParams) -> float:
-    # Written so that a rate which is no number becomes the least one.
+    # Written so that a rate of NaN becomes the least one.
     return min(rate, params.max_rate) if rate > params.min_rate else params.min_rate

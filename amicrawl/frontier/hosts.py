@@ -1,6 +1,6 @@
 """What is counted per host, gathered in memory and handed to the partition with each flush.
 
-The row of a busy host changes with every page; of all those states only the last need reach the journal.
+The row of a busy host changes with every page; only its last state in each flush is journaled.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class HostTally:
     def __init__(
         self, partition: LivePartition, *, interval: Callable[[int], float], wall: Callable[[], float]
     ) -> None:
-        """*interval* tells how many seconds lie between two requests to a host; *wall*, Unix seconds."""
+        """*interval* returns the seconds between two requests to a host; *wall*, Unix seconds."""
         self._partition = partition
         self._interval = interval
         self._wall = wall
@@ -136,7 +136,7 @@ class HostTally:
     ) -> None:
         """Note the robots.txt of *host*: its *body* (None: as before), and Unix seconds.
 
-        Of a host with several origins, the one that was asked last stands there.
+        Of a host with several origins, the one that was requested last is kept.
         """
         row = self.row(host)
         if row is None:
@@ -161,8 +161,8 @@ class HostTally:
     def hand_over(self, *, counts: bool = False) -> None:
         """Give the partition the rows that have changed; with *counts*, also where only URLs were added.
 
-        Those are counted anew when a partition is opened that was not closed, so that the journal need
-        not hear of each.
+        Those are counted again when a partition is opened that was not closed, so they need not be
+        journaled one by one.
         """
         offered, changed, partition = self._offered, self._changed, self._partition
         for host in [*self._answers]:
@@ -229,7 +229,7 @@ def keep_gates_shut(
     where one is, a clock was wrong, and the host waits for its delay only. Returns how many those are.
     """
     for host in lapsed_hosts:
-        # Nothing tells when it was asked; a crawl that dies again and again must not press it.
+        # When it was asked is unknown; a crawl that is killed again and again must not press it.
         gates.keep_shut(host, now + gates.delay)
     disbelieved = 0
     hosts = partition.state.hosts.view()
@@ -243,7 +243,7 @@ def keep_gates_shut(
 
 
 def interval_of(gates: Gates, pace: HostPace | None) -> Callable[[int], float]:
-    """Return what tells the seconds between two requests to a host, by *gates* and *pace*."""
+    """Return a function that gives the seconds between two requests to a host."""
     if pace is None:
         return gates.delay_of
     return lambda host: max(gates.delay_of(host), pace.interval(host))

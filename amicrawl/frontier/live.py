@@ -1,10 +1,10 @@
-"""A live partition: opened, changed row by row, kept on disk whatever happens, closed.
+"""A live partition: the rows of one frontier, changed one by one and durable on disk.
 
 Every change is a frame of the journal. A snapshot now and then keeps the journal short; it is written
-while the crawl goes on. What is on disk when a process dies, by whatever cause, is a snapshot and the
-journals behind it, and opening the directory puts them together again: rows that were in flight are
-found in flight, a torn tail is cut off, damage within a journal is passed over, and a damaged snapshot
-is made up for by the one before it. Where a journal is missing, nothing is opened.
+while the crawl goes on. However a process ends, a snapshot and the journals after it are on disk.
+Opening the directory reads both: rows that were in flight are still in flight, a torn tail is cut off,
+damage within a journal is skipped, and a damaged snapshot is replaced by the one before it. A directory
+in which a journal is missing is refused.
 
 One thread changes a partition; `sync` may run on another. `load` only reads.
 """
@@ -22,7 +22,7 @@ from amicrawl.config import Identity
 from amicrawl.disk import DirectoryLock, Disk, explained
 from amicrawl.errors import UsageError
 from amicrawl.frontier.adoption import adopted
-from amicrawl.frontier.heard import NOTES_BACK, Touched, index_note
+from amicrawl.frontier.index_notes import NOTES_BACK, ChangedRows, index_note
 from amicrawl.frontier.snapshot import Copies, SnapshotTask, freeze, partition_at, write
 from amicrawl.frontier.state import IDENTITY, INDEX_ROWS, PartitionState
 from amicrawl.frontier.states import Status
@@ -50,12 +50,12 @@ class Opened:
     """Whether there was none before."""
     frames: int = 0
     """How many frames of journals were replayed: 0 after a clean end."""
-    touched: Touched = field(default_factory=Touched)
+    touched: ChangedRows = field(default_factory=ChangedRows)
     """The rows that those changed."""
     lost: int = 0
     """How many frames were damaged, with intact ones behind them."""
     index_rows: int = 0
-    """How many rows of the index the snapshot that they follow has heard of, at least."""
+    """How many rows of the index were noted in the snapshot that they follow, at least."""
     notes: tuple[str, ...] = ()
     """Sentences about what was damaged and what was done about it."""
 
@@ -103,7 +103,7 @@ class LivePartition:
         if begin_with is not None and self.opened.is_new:
             self.state.close()
             self.state = begin_with
-        self._generations.mend(replayed)
+        self._generations.repair(replayed)
         _check_identity(self.state, meta, directory)
         is_foreign = IDENTITY not in self.state.meta and not self.opened.is_new
         if is_foreign:
@@ -135,7 +135,7 @@ class LivePartition:
         self.state.meta[IDENTITY] = identity.value.encode("ascii")
         self.opened.notes = (*self.opened.notes, note)
         self.opened.touched.clear()
-        # No journal tells of this: what follows must never be replayed onto what was there before.
+        # This is in no journal: what follows must never be replayed onto the earlier rows.
         self._lsn += 1
 
     def __len__(self) -> int:
@@ -209,7 +209,7 @@ class LivePartition:
         return self.state.arena.texts_at(reference)
 
     def knows_host(self, host: int) -> bool:
-        """Tell whether *host* has a row."""
+        """Return whether *host* has a row."""
         return host in self.state.host_numbers
 
     def host(self, host: int) -> HostRow | None:
@@ -235,7 +235,7 @@ class LivePartition:
     def note_index(self, rows: int, *, all_known: bool = False) -> None:
         """Note in the journal that the index of the crawl has *rows* by now.
 
-        To be told about once a second: what is settled some seconds later was among them. With
+        To be called about once a second: what is settled some seconds later was among them. With
         *all_known*, nothing of them is still to be settled.
         """
         if all_known:
@@ -269,7 +269,7 @@ class LivePartition:
         )
 
     def snapshot(self, hour: int) -> None:
-        """Begin to write the partition as it stands at *hour*; it goes on on a thread of its own."""
+        """Begin to write the partition as it stands at *hour*; a thread of its own does the rest."""
         self._end_snapshot()
         # From here on `flush` looks at the next journal only.
         self.flush()
@@ -391,6 +391,6 @@ def _check_identity(state: PartitionState, meta: Mapping[bytes, bytes], director
     if made_with is None or wanted is None or made_with == wanted:
         return
     raise UsageError(
-        f"The frontier in {directory} tells URLs apart by AMICRAWL_IDENTITY = "
+        f"The frontier in {directory} was made with AMICRAWL_IDENTITY = "
         f"{made_with.decode('ascii', 'replace')}: give that, or another output directory."
     )

@@ -12,7 +12,7 @@
     the crawl's configuration refused                 when that changes
     2xx with an error page    soft 404                back after 2, 4, 8 ... weeks, up to a year
 
-What an error page is `soft404` tells, if the frontier asks it. The pauses are those of `states.RETURNS`.
+`soft404` decides what an error page is. The pauses are those of `states.RETURNS`.
 Times are hours since 1970.
 """
 
@@ -119,7 +119,7 @@ def settled(
 
 
 def _back_at(event: Event, in_a_row: int, outcome: Outcome, hour: int) -> int:
-    """Return the hour at which a row is due again after an *event* that is no capture; 0 for never."""
+    """Return the hour at which a row is due again after an *event* other than a capture; 0 for never."""
     back = RETURNS.get(event)
     if back is None:
         return 0

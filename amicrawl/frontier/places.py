@@ -1,4 +1,4 @@
-"""Places: where a waiting row stands in the queue of its host, as one number.
+"""Places: the position of a waiting row in the queue of its host, as one number.
 
     order, 32 bits | offset of its URL, 64 bits | number of the row, 32 bits
 

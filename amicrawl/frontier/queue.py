@@ -3,7 +3,7 @@
     push -> Lane (one host) -> Rotation (hosts that may be asked, by priority, then by turn) -> take
             Backlog (rows that were due when the partition was opened) ----------------------^
 
-It knows rows by their places and hosts by their keys; what a row says is the frontier's.
+Rows are places and hosts are keys here; the fields of a row are the frontier's.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Lane:
         return order_at(places[0] if places and places[0] < head else head)
 
     def follow(self, run: Run, place_of: Callable[[int], int]) -> None:
-        """Take over the rows of *run*; *place_of* tells the place of a row by its number."""
+        """Take over the rows of *run*; *place_of* returns the place of a row by its number."""
         self._run = run
         self._draw(place_of)
 
@@ -208,7 +208,7 @@ class Queue:
         backlog: Backlog,
         place_of: Callable[[int], int],
     ) -> None:
-        """*place_of* tells the place of a row by its number; *backlog* waits from the start."""
+        """*place_of* returns the place of a row by its number; *backlog* waits from the start."""
         self._gates = gates
         self._breaker = breaker
         self._backlog = backlog

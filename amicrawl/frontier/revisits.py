@@ -34,7 +34,7 @@ class Visit(NamedTuple):
     not_modified: bool = False
     """The server, or the payload's digest, said so. Every 304 says so."""
     content_fp: int = 0
-    """0 where there was no payload to tell by."""
+    """0 where there was no payload."""
 
 
 class History(NamedTuple):
@@ -83,7 +83,7 @@ def observe(history: History, visit: Visit) -> History:
 
 
 def is_changed(history: History, visit: Visit) -> bool:
-    """Tell whether *visit* found the page changed since *history*.
+    """Return whether *visit* found the page changed since *history*.
 
     Where one of them has no payload, nothing was found.
     """
@@ -158,8 +158,8 @@ class Revisits:
         not_modified = outcome.status == 304 or (found is not None and found.unchanged)
         content_fp = fingerprint_of(digest)
         if not row.crawl_count and not row.content_fp and not row.no_change_streak:
-            # Most rows of a crawl are met for the first time, and there is no history to go by: what
-            # follows would come to the same, in three times as long.
+            # Most rows of a crawl are captured for the first time and have no history: the general way
+            # gives the same in three times as long.
             first = 0 if not_modified else content_fp
             return {
                 "last_crawled": hour,

@@ -1,10 +1,10 @@
-"""Settling: what a row says once its fetch has come to something, and no further attempt follows.
+"""Settling: the new state of a row after its last attempt.
 
     outcome -> event (outcomes; an error page, if that is looked for: soft404) -> state, and when again
             -> of a capture: validators and redirect in the arena, its visit, and its rate of change
             -> the partition, and the wheel for when it is due
 
-Which row it is, and what becomes of it in the queue, is the frontier's.
+The queue is not touched here.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from amicrawl.frontier.outcomes import event_of, settled
+from amicrawl.frontier.row_strings import keep_found
 from amicrawl.frontier.states import Event, Status
-from amicrawl.frontier.texts import keep_found
 
 if TYPE_CHECKING:
     from amicrawl.frontier.flights import StatusCounts

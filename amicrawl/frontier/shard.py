@@ -23,5 +23,5 @@ def shard_of(host: int, shards: int) -> int:
 
 
 def belongs(host: int, shard: int, shards: int) -> bool:
-    """Tell whether the host key *host* is the business of *shard* (0 to *shards* - 1)."""
+    """Return whether the host key *host* belongs to *shard* (0 to *shards* - 1)."""
     return shard_of(host, shards) == shard

@@ -114,7 +114,7 @@ class SnapshotTask:
         return self._thread.is_alive()
 
     def wait(self) -> None:
-        """Wait for it, whatever comes of it."""
+        """Wait for it, failed or not."""
         self._thread.join()
 
     def join(self) -> None:

@@ -1,10 +1,10 @@
 """Soft 404s: error pages that a server sends with status 200.
 
-A host that shows the same payload under many URLs shows its template for pages that are not there. The
-first few of them are taken at face value; from then on the payload is known, under whatever URL.
+A host that returns the same payload for many URLs returns its template for missing pages. The first few
+count as captures; from then on the payload is known, whatever the URL.
 
 What is gathered lives in memory only and is bounded: of the payloads of which fewer have been seen, and
-of the templates, those met longest ago are forgotten first, and would have to be found out again.
+of the templates, those met longest ago are forgotten first, and would have to be learned again.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class Soft404Detector:
         self._limit = limit
 
     def observe(self, host: int, content_fp: int, *, path: int) -> bool:
-        """Note that the URL keyed (*host*, *path*) shows *content_fp*; tell whether that is a template.
+        """Note that the URL keyed (*host*, *path*) shows *content_fp*; return whether it is a template.
 
-        A fingerprint of 0 stands for no payload, and is none.
+        A fingerprint of 0 stands for no payload, which is not a template.
         """
         if not content_fp:
             return False
@@ -60,7 +60,7 @@ class Soft404Detector:
         return True
 
     def is_error_page(self, row: UrlRow, event: Event, outcome: Outcome) -> bool:
-        """Tell whether *outcome*, which *event* says was a capture of *row*, in flight, is a soft 404.
+        """Return whether *outcome*, which *event* says was a capture of *row*, in flight, is a soft 404.
 
         A row that was one stays one while its payload is the same, even if the template is forgotten. A
         redirect is none, whatever text comes with it.

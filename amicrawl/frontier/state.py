@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     import numpy as np
 
     from amicrawl.disk import Disk
-    from amicrawl.frontier.heard import Touched
+    from amicrawl.frontier.index_notes import ChangedRows
     from amicrawl.frontier.store.salvage import Gap
 
 IDENTITY = b"amicrawl.identity"
 """The metadata key that names what makes two URLs one row: `exact` or `canonical`."""
 INDEX_ROWS = b"amicrawl.index_rows"
-"""The metadata key that says how many rows of the crawl's index a snapshot has heard of, at least."""
+"""The metadata key that says how many rows of the crawl's index were noted by a snapshot, at least."""
 _LONGEST_NOTE = 48
 _PAGE = 65_536
 
@@ -96,7 +96,9 @@ class PartitionState:
             known = self._new.add(host, path, number)
         return known
 
-    def replay(self, logs: Sequence[Path], *, first_lsn: int | None, touched: Touched) -> ReplayedLogs:
+    def replay(
+        self, logs: Sequence[Path], *, first_lsn: int | None, touched: ChangedRows
+    ) -> ReplayedLogs:
         """Take over what *logs* say; what they change goes to *touched*."""
         numbers, append, note = touched.numbers, self.arena.append, touched.note
 
@@ -154,9 +156,9 @@ class PartitionState:
         least, most = len(self.arena), len(self.arena) + gap.end - gap.offset
         if self._damaged_from is None:
             self._damaged_from = least
-        told = Counter(length for length in gap.arena_lengths if least <= length <= most)
-        if told:
-            self.arena.append(bytes(told.most_common(1)[0][0] - least))
+        lengths = Counter(length for length in gap.arena_lengths if least <= length <= most)
+        if lengths:
+            self.arena.append(bytes(lengths.most_common(1)[0][0] - least))
 
     def close(self) -> None:
         """Give the working files up."""
@@ -200,7 +202,7 @@ class PartitionState:
         rows = self.rows.fill(file.url_rows)
         for column in URL_COLUMNS:
             file.read_url_column_into(column.name, rows[column.name])
-        del rows  # what is mapped can grow only while nobody looks at it
+        del rows  # a mapping can grow only while no view of it is left
         hosts = self.hosts.fill(file.host_rows)
         for column in HOST_COLUMNS:
             file.read_host_column_into(column.name, hosts[column.name])

@@ -78,7 +78,7 @@ class Event(IntEnum):
     RELEASED = 1
     """Handed out and brought back unfetched."""
     LAPSED = 2
-    """In flight when the process died: nobody will settle it."""
+    """In flight when the process ended: it will not be settled."""
     POSTPONED = 3
     """Failed, and to be tried again by this crawl."""
     FELL_DUE = 4
@@ -127,7 +127,7 @@ TRANSITIONS: Mapping[tuple[int, Event], Status] = {
 }
 
 MANY = 5
-"""So many times busy or failed in a row, each after its pause, and the row is exhausted."""
+"""Times in a row that a URL may be busy or fail, each after its pause, until it is exhausted."""
 _DAY = 24
 _WEEK = 7 * _DAY
 _YEAR = 365 * _DAY
@@ -158,7 +158,7 @@ RETURNS: Mapping[Event, Return] = {
     Event.REFUSED_BY_ROBOTS: Return(_WEEK, _YEAR),
     Event.SOFT_404: Return(2 * _WEEK, _YEAR),
 }
-"""What is not here is not due again."""
+"""Events that are not here leave a row that is never due again."""
 
 
 def after(status: int, event: Event) -> Status:

@@ -1,11 +1,11 @@
-"""A table of packed rows that lies on disk and is mapped into memory.
+"""A table of packed rows in a file that is mapped into memory.
 
-Its file has no name and is gone with the process: what a crawl needs after a crash is in the snapshots
+The file has no name and is freed with the process: what a crawl needs after a crash is in the snapshots
 and journals. The system keeps in memory what is in use and may write out the rest, so a table may be
 larger than memory. A row keeps its number for as long as the table lives.
 
-While a table is frozen, the octets that a row had at that moment are put aside before it is first
-written to, so that another thread can copy the table as it was without anybody waiting.
+While a table is frozen, the octets of a row are copied before it is first written to, so that another
+thread can copy the table as it was.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class RowTable:
         return before
 
     def close(self) -> None:
-        """Give the file up; the space is free once nobody looks at its rows any more."""
+        """Close the file; its space is freed with the last view of its rows."""
         self._map = None
         self._file.close()
 

@@ -28,7 +28,7 @@ class DistinctTally:
         return len(self._subjects)
 
     def add(self, subject: bytes, key: int) -> bool:
-        """Note *key* under *subject*, and tell whether that makes the threshold.
+        """Note *key* under *subject*, and return whether that makes the threshold.
 
         A subject that made it is forgotten, and begins anew.
         """

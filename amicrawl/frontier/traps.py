@@ -225,7 +225,7 @@ class TrapDetector:
         return self._flags.get(host, Trap.NONE)
 
     def passes(self, host: int, trap: Trap, *, suspect: bool = False) -> bool:
-        """Tell whether a URL of *host* that looks like *trap* may be scheduled.
+        """Return whether a URL of *host* that looks like *trap* may be scheduled.
 
         *suspect* is what the record of the host says: where the detector does not know why, every kind
         is refused.
@@ -275,7 +275,7 @@ def _months(year: str, month: str) -> int:
 
 
 def _is_session(value: str, length: int) -> bool:
-    """Tell whether *value* looks drawn at random: letters and digits, and few other characters."""
+    """Return whether *value* looks drawn at random: letters and digits, and few other characters."""
     if len(value) < length or not _TOKEN.fullmatch(value):
         return False
     marks = len(_MARK.findall(value))

@@ -2,7 +2,7 @@
 
 Each row comes out once, in non-decreasing order of hours and, within an hour, in the order in which it
 was put in. A row that is due before the hour which the wheel has reached is due in that hour. Rows
-cannot be taken out: whoever fires the wheel looks whether what comes out is still to be visited.
+cannot be taken out: the caller that fires the wheel checks whether a row is still to be visited.
 
 A row costs 4 bytes, a little over for growth, in an array that belongs to its hour; the hours that have
 rows are a heap. A ring of slots with a heap of far-off rows behind it would behave alike, but the rows

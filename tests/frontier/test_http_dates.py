@@ -10,7 +10,7 @@ from frontier.signal_vectors import DIRECTORIES, lines
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amicrawl.frontier.texts import hours_of_http_date
+from amicrawl.frontier.row_strings import hours_of_http_date
 
 if TYPE_CHECKING:
     from pathlib import Path

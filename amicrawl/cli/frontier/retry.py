@@ -13,8 +13,8 @@ from amicrawl.cli.frontier.source import frontier_directory
 from amicrawl.crawl.policy import read_policy, write_policy
 from amicrawl.disk import Disk
 from amicrawl.errors import UsageError
-from amicrawl.frontier.again import failed, make_due
 from amicrawl.frontier.live import LivePartition
+from amicrawl.frontier.requeue import failed, make_due
 from amicrawl.frontier.states import WAITING, Status
 from amicrawl.terminal import counted
 from amicrawl.urls import text_of

@@ -1,8 +1,8 @@
 """Block codecs: how the payload of a page is compressed, and what a reader puts up with.
 
 Nothing (`Codec.NONE`), or one Zstandard frame (RFC 8878) with a content checksum; an empty payload is
-compressed to nothing at all, not even a frame. Whoever opens a block says how long its content must be:
-never is more room made than for that, whatever the frame says. The same content gives the same bytes as
+compressed to nothing at all, not even a frame. The caller that opens a block gives the length of its
+content: no more memory is reserved, whatever the frame says. The same content gives the same bytes as
 long as the zstd library stays the same; another version may compress differently.
 """
 
@@ -43,7 +43,7 @@ class Compressor:
         self._zstd = zstandard.ZstdCompressor(level=LEVEL, write_checksum=True, write_content_size=True)
 
     def compress(self, payload: bytes | memoryview) -> bytes | memoryview:
-        """Return *payload* as it lies in a page."""
+        """Return *payload* as it is stored in a page."""
         if self.codec is Codec.NONE or not len(payload):
             return payload
         return self._zstd.compress(payload)

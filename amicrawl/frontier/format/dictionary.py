@@ -23,7 +23,7 @@ _BLOCK: Final = 1 << 14
 
 
 def _code_width(entries: int) -> int:
-    """Return the bits of a code: none where there is no choice."""
+    """Return the bits of a code: 0 for a dictionary of one entry."""
     return (entries - 1).bit_length() if entries else 0
 
 

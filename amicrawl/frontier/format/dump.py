@@ -10,7 +10,7 @@ Floats are `0x` and the 8 digits of their bits, addresses 32 digits, everything 
 and `seen_filter_hex` are null where there is none. Octets of `meta` that are not UTF-8 are the lone
 surrogates that Python's `surrogateescape` makes of them.
 
-Reading checks everything: a dump is somebody's input. What has been read can be written as a file.
+Reading checks everything: a dump is foreign input. What has been read can be written as a file.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def partition_of(text: bytes | str) -> Partition:
     try:
         dump = json.loads(text, object_pairs_hook=_without_repetition)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"The dump is not JSON: {error}. Mend it, or export it anew.") from error
+        raise InputError(f"The dump is not JSON: {error}. Correct it, or export it again.") from error
     if not isinstance(dump, dict):
         _refuse("it is not an object")
     for name in FIELDS:
@@ -139,7 +139,7 @@ def partition_of(text: bytes | str) -> Partition:
 
 
 def _refuse(reason: str) -> NoReturn:
-    raise InputError(f"The dump cannot be read: {reason}. Mend it, or export it anew.")
+    raise InputError(f"The dump cannot be read: {reason}. Correct it, or export it again.")
 
 
 def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Fault(StrEnum):
-    """The kinds of fault that readers of the format tell apart."""
+    """The kinds of fault that readers of the format distinguish."""
 
     SHORT = "short"
     """Fewer bytes than the smallest file has."""

@@ -158,7 +158,7 @@ def bytes_per_url(footer_offset: int, url_rows: int) -> float:
 
 
 def encode_footer(footer: Footer) -> bytes:
-    """Return *footer* as it lies in a file."""
+    """Return *footer* as it is stored in a file."""
     sections = [
         (Tag.REGIONS, _encode_regions(footer.regions)),
         (Tag.URL_COLUMNS, _encode_columns(footer.url_columns)),

@@ -121,7 +121,7 @@ def encode_manifest(manifest: Manifest) -> bytes:
 def decode_manifest(octets: bytes) -> Manifest:
     """Return the manifest in *octets*; raises Malformed."""
     if len(octets) < _SHORTEST or not octets.startswith(_MAGIC):
-        raise Malformed("it is no manifest: it does not begin with MGM1", fault=Fault.BAD_MAGIC)
+        raise Malformed("not a manifest: it does not begin with MGM1", fault=Fault.BAD_MAGIC)
     end = len(octets) - _CHECKSUM.size - len(_MAGIC)
     if not octets.endswith(_MAGIC):
         raise Malformed(

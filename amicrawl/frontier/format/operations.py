@@ -3,7 +3,7 @@
 Each returns new partitions with an arena of their own, in which every content lies once: first the
 strings of the URL rows (URL, ETag and redirect of each row in turn), then those of the host rows (host,
 registrable domain, robots.txt). The same input gives the same octets, on every machine. Seen-set filters
-are not carried over: each was made for other rows. How a result is written is up to whoever writes it.
+are not carried over: each was made for other rows. How a result is written is decided by the caller.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
     | u8   | u8       | u8    | u8, 0 | u32    | size, u32    | size, u32  | u32       | u64  | -32C  |
     +------+----------+-------+-------+--------+--------------+------------+-----------+------+-------+
 
-and then the payload, compressed; the checksum is of the payload as it lies there. A column's values are
+and then the payload, compressed; the checksum is of the payload as it is stored. A column's values are
 written raw, or in the encoding of the column where that makes the page shorter.
 """
 
@@ -64,7 +64,7 @@ class PageHeader:
     payload_crc32c: int
 
     def pack(self) -> bytes:
-        """Return the header as it lies in a file."""
+        """Return the header as it is stored in a file."""
         return _LAYOUT.pack(
             self.kind,
             self.encoding,

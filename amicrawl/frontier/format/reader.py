@@ -2,7 +2,7 @@
 
 Opening reads the header and the end of the file, two reads unless the footer is longer than 64 KiB, and
 checks that the two agree. After that a column, the rows of some hosts or what is due at a time cost only
-the pages that they stand in. Whatever is read is compared with its checksums and with what the footer
+the pages that hold them. Whatever is read is compared with its checksums and with what the footer
 says of it; `verify` and `partition` read everything and compare the rest too, such as the order of the
 rows.
 
@@ -166,7 +166,7 @@ class FrontierFile:
         return self.url_column("host_key"), self.url_column("path_key")
 
     def rows(self, indexes: np.ndarray, names: Sequence[str]) -> dict[str, np.ndarray]:
-        """Return columns *names* of the URL rows *indexes*, reading only the pages they stand in.
+        """Return columns *names* of the URL rows *indexes*, reading only the pages that hold them.
 
         Raises IndexError where there is no such row.
         """

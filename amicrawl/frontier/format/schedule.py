@@ -5,7 +5,7 @@
 Hours after the base (the earliest `next_due` of the file) fall into buckets of an hour for a week, of a
 day for 90 days, of 30 days for two years, and the rest into a last one. A bucket lists its rows in
 ascending order, each as a uvarint distance from the one before, the first from 0. Every row with a
-`next_due` stands in it, whatever its status.
+`next_due` is in it, whatever its status.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def most_schedule_bytes(rows: int) -> int:
 def decode_schedule(payload: bytes, *, rows: int) -> Schedule:
     """Return the schedule of a table of *rows*; Malformed where it is none.
 
-    Each row stands in one bucket at most by the count of all, and the rows of a bucket ascend; that they
+    Each row is in one bucket at most by the count of all, and the rows of a bucket ascend; that they
     are the right ones is for `verify` to say, which knows the times.
     """
     if len(payload) < _HEAD.size:

@@ -40,7 +40,7 @@ class Column:
     kind: str
     """The numpy type of its values, little-endian."""
     nominal: Encoding
-    """The encoding that is tried; a page is written raw where that is no larger."""
+    """The encoding that is tried; a page is written raw unless that is larger."""
 
     @property
     def dtype(self) -> np.dtype:

@@ -7,7 +7,7 @@ software hold such references. Directly behind a URL or an ETag there may be one
 begin with 00 61: its annex, compact JSON with what the columns have no room for. No string of theirs
 begins so, and software that knows nothing of annexes passes over them.
 
-A robots.txt body lies in the arena packed: one octet for the mode, then the body as that says.
+A robots.txt body is packed in the arena: one octet for the mode, then the body as that says.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def spans(arena: bytes | memoryview, refs: np.ndarray) -> tuple[np.ndarray, np.n
             break
         octet = octets[at]
         at += 1
-        # Beyond its last bit a number overflows: that is no length.
+        # Beyond its last bit a number overflows: it is not a length.
         broken = octet > 1 if number == _ROUNDS - 1 else np.zeros(len(rows), np.bool_)
         value |= (octet & 0x7F).astype(np.uint64) << np.uint64(7 * number)
         last = octet < 0x80

@@ -45,7 +45,7 @@ class TableReader:
         self.first_rows = first["first_row"].astype(np.int64)
 
     def page_of(self, rows: np.ndarray) -> np.ndarray:
-        """Return the number of the page that each of *rows* stands in."""
+        """Return the number of the page that each of *rows* is in."""
         return np.searchsorted(self.first_rows, rows, side="right") - 1
 
     def zones(self, name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -131,7 +131,7 @@ class TableReader:
         return target
 
     def take(self, name: str, rows: np.ndarray) -> np.ndarray:
-        """Return the values of *rows* of a column, as ordered, reading only the pages they stand in."""
+        """Return the values of *rows* of a column, as ordered, reading only the pages that hold them."""
         taken = np.empty(len(rows), self.columns[name].dtype)
         order = np.argsort(rows, kind="stable")
         ascending = rows[order]

@@ -137,6 +137,6 @@ def _check_filter(file: FrontierFile) -> None:
         elif blob[:2] == b"\1\1" and len(blob) >= 24:
             expected = 24 + (blob[2] * int.from_bytes(blob[16:24], "little") + 7) // 8
         else:
-            raise Malformed("the seen-set is no filter")
+            raise Malformed("the seen-set is not a filter")
         if len(blob) != expected:
             raise Malformed(f"a seen-set of {len(blob)} bytes instead of {expected}")

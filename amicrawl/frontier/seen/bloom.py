@@ -138,7 +138,7 @@ class BlockedBloom:
         return answers
 
     def to_blob(self) -> bytes:
-        """Return it as it lies in a frontier file."""
+        """Return it as it is stored in a frontier file."""
         header = _HEADER.pack(1, 0, self.k, 0, 0, self.blocks, self.added, self.capacity)
         return b"".join((header, self._buffer))
 

@@ -65,7 +65,7 @@ def candidates(directory: Path, *, incomplete: bool = False) -> Iterator[Candida
         if slot is None and logs and generation + 1 not in listing.logs and not incomplete:
             notes.append(
                 f"{listing.snapshots[generation]} was passed over: {log_name(generation + 1)} is "
-                f"missing while {logs[0].name} is there, so it cannot be told what happened in between."
+                f"missing while {logs[0].name} is there, so what happened in between is unknown."
             )
             continue
         lsn, arena_length = (None, None) if slot is None else (slot.lsn, slot.arena_length)

@@ -111,7 +111,7 @@ class Generations:
             assert candidate.arena_length is not None
             self._slot = _slot(candidate.generation, candidate.lsn, candidate.arena_length)
 
-    def mend(self, replayed: ReplayedLogs) -> None:
+    def repair(self, replayed: ReplayedLogs) -> None:
         """Cut off each log what does not count, and remove what was never finished.
 
         What is cut off is kept beside the log, under its name with `.tail` behind it.

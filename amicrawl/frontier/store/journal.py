@@ -45,7 +45,7 @@ class Journal:
         self._failed = False
         self._appending = Lock()  # held for the moment that the buffer is changed or exchanged
         self._writing = Lock()
-        self._forcing = Lock()  # held while the disk is waited for, during which `flush` goes on
+        self._forcing = Lock()  # held while waiting for the disk; `flush` continues meanwhile
         with explained(path, "created"):
             self._descriptor = disk.create(path)
 

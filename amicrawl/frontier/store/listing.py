@@ -3,7 +3,7 @@
     super               which generation counts
     snap-<G>.meguri     the partition as it was when generation G began
     log-<G+1>           what changed since; logs with greater numbers follow where there are any
-    log-<n>.tail        what was cut off that log, for whoever wants to look
+    log-<n>.tail        what was cut off that log, kept for inspection
 
 What bears another name is not ours and is left alone.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 SUPERBLOCK_NAME: Final = "super"
 TAIL_SUFFIX: Final = ".tail"
 
-# Longer numbers are nobody's; without a bound one file name could use up all that may follow it.
+# Longer numbers are ignored; without a bound one file name could use up all that may follow it.
 _SNAPSHOT: Final = re.compile(r"snap-([1-9][0-9]{0,14})\.meguri", re.ASCII)
 _LOG: Final = re.compile(r"log-([1-9][0-9]{0,14})", re.ASCII)
 
@@ -40,7 +40,7 @@ def log_name(number: int) -> str:
 
 @dataclass(slots=True)
 class Listing:
-    """What lies in a partition's directory, by number."""
+    """The files of a partition's directory, by number."""
 
     superblock: Path | None = None
     snapshots: dict[int, Path] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class Listing:
 
 
 def list_directory(directory: Path) -> Listing:
-    """Return what lies in *directory*; InputError where it cannot be read."""
+    """Return the files of *directory*; InputError where it cannot be read."""
     listing = Listing()
     try:
         paths = sorted(directory.iterdir())

@@ -149,7 +149,7 @@ class _Chain:
         return gap
 
     def _close_torn(self, block: mmap.mmap) -> None:
-        """Pass over the damage at the end of an earlier log, if *block* goes on behind it."""
+        """Skip the damage at the end of an earlier log, if *block* continues behind it."""
         torn, self._torn = self._torn, None
         if torn is None or self._on_gap is None or self.next_lsn is None:
             return

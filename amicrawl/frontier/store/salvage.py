@@ -2,7 +2,7 @@
 
 A frame is taken for one behind damage if its checksum is right and its LSN is one that it can have: no
 more frames fit into the damage than its bytes allow. Strings that were in it are gone, and how many
-octets they had decides where all later ones lie; that is told by the rows behind it, each of which
+octets they had decides the offsets of all later ones; it follows from the rows behind, each of which
 refers to the string in the frame before.
 """
 
@@ -46,7 +46,7 @@ class Gap:
     lost: int
     """How many frames are gone."""
     arena_lengths: tuple[int, ...]
-    """How long the string arena was behind the damage, as rows behind it tell; they should agree."""
+    """How long the string arena was behind the damage, by the rows behind it; they should agree."""
 
 
 def gap_at(block: bytes | mmap, offset: int, next_lsn: int) -> Gap | None:
@@ -82,8 +82,8 @@ def gap_to(block: bytes | mmap, next_lsn: int, *, offset: int, end: int) -> Gap 
 
 
 def arena_lengths(block: bytes | mmap, offset: int, lsn: int) -> Iterator[int]:
-    """Yield how long the arena was before the frame *lsn* at *offset*, as the first rows behind tell."""
-    appended, string_at, told = 0, -1, 0
+    """Yield how long the arena was before the frame *lsn* at *offset*, by the first rows behind."""
+    appended, string_at, found = 0, -1, 0
     for frame in read_frames(block, offset, next_lsn=lsn):
         if frame.kind is Kind.INTERN:
             string_at = appended
@@ -91,8 +91,8 @@ def arena_lengths(block: bytes | mmap, offset: int, lsn: int) -> Iterator[int]:
             continue
         if frame.kind is Kind.URL and not frame.tombstone and string_at >= 0:
             yield max(_reference(frame.body, at)[0] for at in _REFERENCES) - string_at
-            told += 1
-            if told == _ANCHORS:
+            found += 1
+            if found == _ANCHORS:
                 return
         string_at = -1
 

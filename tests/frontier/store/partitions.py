@@ -106,7 +106,7 @@ class SmallPartition:
             on_tombstone=lambda gone: self.rows.pop(gone, None),
         )
         self.notes = (*self.candidate.notes, *replayed.notes)
-        self.generations.mend(replayed)
+        self.generations.repair(replayed)
         self.next_lsn = replayed.next_lsn
         self.journal = Journal(self.generations.begin_log(), disk=self.disk)
         self.generations.name_log(self.journal.path)

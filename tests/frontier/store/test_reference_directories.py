@@ -151,7 +151,7 @@ def test_a_directory_of_the_reference_opens_in_the_state_it_tells(
 def test_writing_goes_on_behind_what_the_reference_left(line: dict[str, Any], tmp_path: Path) -> None:
     directory = copy_of(line["name"], tmp_path)
     opened = Opened(directory)
-    opened.generations.mend(opened.replayed)
+    opened.generations.repair(opened.replayed)
     journal = Journal(opened.generations.begin_log(), disk=QuickDisk())
     before, lsn = opened.told(), opened.replayed.next_lsn
     row = b"\xff" * 16 + bytes(87)

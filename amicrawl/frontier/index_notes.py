@@ -1,4 +1,4 @@
-"""What a frontier has heard of the index: notes in its journal, and the rows changed since each.
+"""Notes in the journal of how many rows the index has, and the rows changed since each note.
 
 A capture is in the index before its row is settled, and either may be lost in its own way. A note says
 how many rows the index had at a moment. Settling follows within seconds, so all rows of a note some
@@ -31,7 +31,7 @@ def index_note(rows: int, *, all_known: bool) -> bytes:
     return entry_of(_BEGIN + b"%d" % rows + (_ALL_KNOWN if all_known else b"}"))
 
 
-class Touched:
+class ChangedRows:
     """The rows that journals changed, in the order of the changes, and the notes in between."""
 
     def __init__(self) -> None:
@@ -67,7 +67,7 @@ class Touched:
         """Return how many rows of the index need no look, and the rows of the frontier changed since.
 
         *rows* are in the index by now: notes of more were written before a power cut took some. *known*
-        is what the snapshot before the journals had heard of.
+        is the number noted in the snapshot before the journals.
         """
         notes = [(noted, at) for noted, at in self._notes if noted <= rows]
         if len(notes) <= NOTES_BACK:

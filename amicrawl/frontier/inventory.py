@@ -1,4 +1,4 @@
-"""Taking stock of the rows when a frontier is opened: how many stand where, and which are due."""
+"""The inventory of the rows when a frontier is opened: how many stand where, and which are due."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _REMOVED = 0xFF
 
 
 @dataclass(frozen=True, slots=True)
-class Stock:
+class Inventory:
     """What there was."""
 
     counts: dict[Status, int]
@@ -40,7 +40,7 @@ class Stock:
     """How many rows of each host are trapped, by host key, for those that have any."""
 
 
-def take_stock(partition: LivePartition, hour: int, *, due_at: int, recrawls: bool) -> Stock:
+def take_inventory(partition: LivePartition, hour: int, *, due_at: int, recrawls: bool) -> Inventory:
     """Return what there is at *hour*; what is due at *due_at* or before is due.
 
     With *recrawls*, settled rows are due again. Rows in flight are put back among those that wait.
@@ -65,7 +65,7 @@ def take_stock(partition: LivePartition, hour: int, *, due_at: int, recrawls: bo
     later = dues[numbers] > due_at
     due = numbers[~later]
     trapped = np.unique(rows["host_key"][statuses == Status.TRAPPED], return_counts=True)
-    return Stock(
+    return Inventory(
         counts={status: counted[status] for status in Status},
         lapsed=lapsed.tolist(),
         lapsed_hosts=frozenset(rows["host_key"][lapsed].tolist()),
@@ -88,7 +88,7 @@ def _put_ahead_right(rows: np.ndarray, statuses: np.ndarray, dues: np.ndarray, h
 
 
 def is_settled_since(row: UrlRow, hour: int) -> bool:
-    """Tell whether *row* was settled at *hour* or later: it has heard of a fetch of that hour."""
+    """Return whether *row* was settled at *hour* or later: a fetch of that hour is noted in it."""
     # A settled row may be due, and taken by a recrawl whose journal did not get as far as to say so.
     again = row.status in RESTING and row.next_due > 0 and row.last_crawled < hour
     return not (row.status in WAITING or again) or row.next_due > hour

@@ -1,8 +1,8 @@
-"""Again: settled rows that are handed out once more before they are due, since somebody asks for them.
+"""Settled rows that are queued again before they are due.
 
-Not by the rules of a recrawl, which are those of `revisits`: a capture turned out to be lost, a crawl is
-given a seed that an earlier one over the same partition has settled, the configuration that kept rows
-out has changed, or the operator asks for it.
+The rules of a recrawl are those of `revisits`. Here a capture turned out to be lost, a crawl is given a
+seed that an earlier one over the same partition settled, the configuration that kept rows out has
+changed, or the operator requests it.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from amicrawl.frontier.annex import offered, offered_entries
 from amicrawl.frontier.places import place_of
+from amicrawl.frontier.row_strings import offered, offered_entries
 from amicrawl.frontier.states import WAITING, Cause, Status
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def _present(partition: LivePartition, found: np.ndarray) -> np.ndarray:
     return numbers if not removed else numbers[~np.isin(numbers, list(removed))]
 
 
-class Again:
+class Requeue:
     """Those of one frontier, which has just been opened. Hours are since 1970."""
 
     def __init__(
