@@ -105,6 +105,6 @@ def check_output_file(path: Path, *, option: str) -> None:
 
 
 def check_root(root: Path | None) -> None:
-    """Raise UsageError where *root*, below which an index is to name files, is no directory."""
+    """Raise UsageError if *root*, to which file names in an index are relative, is not a directory."""
     if root is not None and not root.is_dir():
-        raise UsageError(f"--dir-root {root} is no directory. Name one that is above all files.")
+        raise UsageError(f"--dir-root {root} is not a directory. Name one that is above all files.")

@@ -160,7 +160,7 @@ def zipnum(
 ) -> None:
     """Make a ZipNum cluster of index files, sorted or not.
 
-    Exit code 5 where lines were left out because they are no index lines.
+    Exit code 5 if lines were left out because they are not index lines.
     Example: amicrawl cdx zipnum cdxj/ -o index/
     """
     make_directory(out)
@@ -183,7 +183,7 @@ def zipnum(
     typer.echo(
         f"{out}: {counted(written.lines, 'line')} in {counted(written.blocks, 'block')} "
         f"and {counted(written.shards, 'shard')}; "
-        f"{written.duplicates:,} repeated, {written.rejected:,} no index lines"
+        f"{written.duplicates:,} repeated, {written.rejected:,} not index lines"
     )
     if written.rejected:
         raise typer.Exit(ExitCode.DAMAGED)

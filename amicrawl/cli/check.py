@@ -59,9 +59,9 @@ def check(
         listed += [{"path": str(path), "ok": False, "missing": str(reason)} for path, reason in missing]
         typer.echo(json.dumps({"files": listed}, indent=2))
     else:
-        told: set[Fault] = set()
+        printed: set[Fault] = set()
         for one in checked:
-            _print(one, told)
+            _print(one, printed)
         for _, reason in missing:
             typer.secho(harmless(str(reason), limit=_LIMIT), fg="red")
     if missing:
@@ -94,13 +94,13 @@ def _show_effective(checked: Sequence[Examined], missing: Sequence[tuple[Path, I
         typer.secho(harmless(str(reason), limit=_LIMIT), fg="red", err=True)
 
 
-def _print(one: Examined, told: set[Fault]) -> None:
-    """Print what is to be said of a file; what several extend and was *told* before is not repeated."""
-    _print_faults([fault for fault in one.faults if fault not in told], err=False)
+def _print(one: Examined, printed: set[Fault]) -> None:
+    """Print the faults and notes of a file, without those in *printed*: files share what they extend."""
+    _print_faults([fault for fault in one.faults if fault not in printed], err=False)
     for note in one.notes:
-        if note not in told:
+        if note not in printed:
             typer.secho(harmless(f"{note} (a note)", limit=_LIMIT), fg="yellow")
-    told.update(one.faults, one.notes)
+    printed.update(one.faults, one.notes)
     if not one.faults:
         typer.secho(harmless(f"{one.path}: {_summary(one)}", limit=_LIMIT), fg="green")
 
@@ -131,14 +131,14 @@ def _facts(file: CrawlFile) -> dict[str, Any]:
 
 
 def _as_object(one: Examined) -> dict[str, Any]:
-    told = {
+    found = {
         "path": str(one.path),
         "ok": not one.faults,
         "part": one.is_part,
         "faults": [_fault_object(fault) for fault in one.faults],
         "notes": [_fault_object(note) for note in one.notes],
     }
-    return told if one.faults or one.is_part else {**told, **_facts(one.file)}
+    return found if one.faults or one.is_part else {**found, **_facts(one.file)}
 
 
 def _fault_object(fault: Fault) -> dict[str, Any]:

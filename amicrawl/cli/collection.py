@@ -164,9 +164,9 @@ def _wanted(products: str) -> set[str]:
 
 
 def _write_report(collected: Collected, out: Location) -> None:
-    told = json.dumps(as_object(collected), indent=1) + "\n"
+    facts = json.dumps(as_object(collected), indent=1) + "\n"
     text = "".join(f"{line}\n" for line in _lines(collected))
-    for name, written in (("report.json", told), ("report.txt", text)):
+    for name, written in (("report.json", facts), ("report.txt", text)):
         data = written.encode("utf-8", "replace")
         if out.path is None:
             with reachable(out):
@@ -201,12 +201,13 @@ _REASONS = {
 
 def report_lines(collected: Collected) -> Iterator[str]:
     """Yield the report, a line at a time."""
-    told = as_object(collected)
+    facts = as_object(collected)
     yield (
-        f"{counted(told['files'], 'file')}: {told['made']:,} done, {told['made_before']:,} done before, "
-        f"{told['damaged']:,} damaged, {told['failed']:,} failed; {counted(told['records'], 'record')}"
+        f"{counted(facts['files'], 'file')}: {facts['made']:,} done, "
+        f"{facts['made_before']:,} done before, {facts['damaged']:,} damaged, "
+        f"{facts['failed']:,} failed; {counted(facts['records'], 'record')}"
     )
-    for name, product in told["products"].items():
+    for name, product in facts["products"].items():
         entries = "1 entry" if product["entries"] == 1 else f"{product['entries']:,} entries"
         yield f"  {name}: {entries}, {counted(product['bytes'], 'byte')}"
     for name, said in collected.steps.items():

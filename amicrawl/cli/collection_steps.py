@@ -38,7 +38,7 @@ class Step(NamedTuple):
     """A step."""
 
     result: str
-    """What lies in the collection's directory when it has been taken."""
+    """Its result, a name in the collection's directory."""
     take: Callable[[Sequence[Path], Path, TableOptions], dict[str, Any]]
     """Makes the result of files, in order; returns what is to be said of it."""
 

@@ -116,7 +116,7 @@ class Listed(TyperCommand):
         super().__init__(name, help=COMMANDS[name].sentence, rich_help_panel=GROUPS.get(name))
 
     def make_context(self, info_name: str | None, args: list[str], *more: Any, **further: Any) -> Any:
-        """Load the command and return its context: whoever calls goes on with that."""
+        """Load the command and return its context, with which the caller runs it."""
         return loaded(self.name or "").make_context(info_name, args, *more, **further)
 
 

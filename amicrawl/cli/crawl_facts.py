@@ -128,13 +128,13 @@ def _add_table(facts: CrawlFacts, path: Path, *, rows: int) -> None:
     with path.open("rb") as file:
         if file.read(4) != _MAGIC:
             raise InputError(
-                f"{path} is no Parquet file. Give a capture index, a WARC file or a directory."
+                f"{path} is not a Parquet file. Give a capture index, a WARC file or a directory."
             )
     try:
         with ParquetTable(path, str(path)) as table:
             missing = _missing(table.schema)
             if missing:
-                raise InputError(f"{path} is no capture index: it lacks {missing}. Give one that is.")
+                raise InputError(f"{path} is not a capture index: it lacks {missing}. Give one.")
             facts.rows += table.rows
             _add_counts(facts, table)
             _add_captures(facts, table, rows)

@@ -1,9 +1,9 @@
-"""What `amicrawl crawl` is given: a crawl file, the URLs of a site, or a seed list, told apart.
+"""The argument of `amicrawl crawl`: whether it is a crawl file, URLs of sites, or a seed list.
 
-URLs are what begins with http:// or https://. A crawl file is called X.toml, or is a file without an
-ending of seed lists that holds TOML. Every other file is a seed list, whose format is found by its
-reader, and so is the directory of a crawl by ami 0.2 or 0.3. Nothing is checked here but that there is
-a file at all.
+URLs begin with http:// or https://. A crawl file is called X.toml, or is a file of TOML without a suffix
+of seed lists. Every other file is a seed list, whose format is found by its
+reader, and so is the directory of a crawl by ami 0.2 or 0.3. Nothing is checked here but that the
+file exists.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Target(NamedTuple):
 def target_of(named: Sequence[str]) -> Target | Path:
     """Return what is *named*: a target, or the path of a crawl file.
 
-    Raises UsageError for several things that are no URLs, InputError for what is not there.
+    Raises UsageError for several arguments that are not all URLs, InputError for a missing file.
     """
     if all(_is_web(each) for each in named):
         return Target("site", {"url": " ".join(map(_urls, named))})
@@ -81,7 +81,7 @@ def _what_to_do_with(directory: Path) -> str:
 
 
 def _advice(name: str) -> str:
-    """Return what somebody may have meant who named what is not there."""
+    """Return what may have been meant by the missing *name*."""
     host = name.partition("/")[0].partition(":")[0]
     if "." in host.strip(".") and Path(name).suffix.lower() not in _LISTS:
         return f"If it is a web site, write its URL: amicrawl crawl https://{name}"

@@ -159,7 +159,7 @@ def _users(path: Path) -> Users:
     from amicrawl.dashboard.users import Users  # noqa: PLC0415
 
     if not path.parent.is_dir():
-        raise InputError(f"{path.parent} is no directory, so there can be no users file in it.")
+        raise InputError(f"{path.parent} is not a directory, so there can be no users file in it.")
     return Users(path, disk=Disk())
 
 

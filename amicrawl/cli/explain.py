@@ -1,9 +1,8 @@
 """`amicrawl explain`: whether a crawl takes a URL, which rule decides, and what became of it so far.
 
-Two things are told apart: what the rules say now of a link to the URL, and what happened, and when.
-The rules are those of a crawl that was made (`--dir`), of a crawl file (`--config`), or of start URLs
-alone (`--start`). They are asked in the order of the crawl, and all of them answer: what keeps a URL out
-first may not be the only thing that does.
+The answer has two parts: what the rules say now of a link to the URL, and what happened, and when.
+The rules are those of a crawl (`--dir`), of a crawl file (`--config`), or of start URLs (`--start`). All
+of them are evaluated, in the order of the crawl: several may keep a URL out.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ class Answer:
     says: str
 
 
-Url = Annotated[str, typer.Argument(metavar="URL", help="The URL, as it stands in a page.")]
+Url = Annotated[str, typer.Argument(metavar="URL", help="The URL, as written in a page.")]
 Directory = Annotated[
     Path | None, typer.Option("--dir", help="Output directory of a crawl: use its rules and its state.")
 ]
@@ -98,8 +97,14 @@ def explain(
     answers = list(_answers(rules, url, kind=kind, hops=hops, parent=parent))
     against = next((answer.rule for answer in answers if answer.keeps_out), None)
     if as_json:
-        told = [{"rule": each.rule, "keeps_out": each.keeps_out, "says": each.says} for each in answers]
-        found = {"url": url, "taken": against is None, "kind": kind.value, "hops": hops, "rules": told}
+        every = [{"rule": each.rule, "keeps_out": each.keeps_out, "says": each.says} for each in answers]
+        found = {
+            "url": url,
+            "taken": against is None,
+            "kind": kind.value,
+            "hops": hops,
+            "rules": every,
+        }
         happened = _happened(rules, row)
         typer.echo(json_text({**found, "decided_by": against, "happened": happened, "row": row}))
         return
@@ -146,8 +151,8 @@ def _lines(answers: Iterable[Answer], known: Iterable[str]) -> Iterator[str]:
 def _rules(directory: Path | None, config: Path | None, starts: tuple[str, ...], depth: str) -> Rules:
     if sum((directory is not None, config is not None, bool(starts))) != 1:
         raise UsageError(
-            "By whose rules? Give the output of a crawl (--dir), a crawl file (--config), or start URLs "
-            "(--start)."
+            "No rules are given: name the output of a crawl (--dir), a crawl file (--config), or start "
+            "URLs (--start), and one of them only."
         )
     if directory is not None:
         return _rules_of_directory(directory)
@@ -245,7 +250,7 @@ def _of_robots(rules: Rules, url: str) -> Answer:
     cache = RobotsCache.from_rows(rows, agent=agent, written_for=agent, now=time.time())
     verdict = cache.find(origin, now=time.time())
     if verdict is None:
-        says = "nothing is known: nobody has answered, or it is too long ago"
+        says = "nothing is known: there was no response, or it has expired"
         return Answer("robots", keeps_out=False, says=says)
     allowed = verdict.allows(url)
     says = verdict.reason

@@ -278,7 +278,7 @@ class Whole:
 
     @property
     def parts(self) -> Path | None:
-        """Where the indexes of single files wait to be merged, and a broken run is gone on with."""
+        """Directory of the indexes of single files until they are merged; a new run resumes from it."""
         beside = next(
             (
                 out
@@ -352,8 +352,8 @@ def _alike(one: Path, other: Path, name: str, *, root: Path | None) -> str:
     shared = Path(os.path.commonpath([one.absolute().parent, other.absolute().parent]))
     above = os.path.relpath(shared) if shared.is_relative_to(Path.cwd()) else shared
     return (
-        f"{one} and {other} would both be {name} in the index, and whoever looks a capture up could not "
-        f"tell which. Give --dir-root {above}, and it names them by their paths below that directory."
+        f"{one} and {other} would both be {name} in the index, so a look-up could not "
+        f"distinguish them. Give --dir-root {above}: it names them by their paths below that directory."
     )
 
 

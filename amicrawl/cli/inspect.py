@@ -119,9 +119,9 @@ def _facts_text(facts: CrawlFacts) -> Iterator[str]:
 def _crawl_text(crawl: dict[str, Any], *, is_held: bool | None) -> Iterator[str]:
     """Show the plain values of `crawl.json`, and the counts."""
     if is_held is False:
-        crawl = {**crawl, "state": "running, or killed (nobody holds the directory)"}
-    told = ("state", "started", "finished", "finish_reason", "software")
-    facts = [f"{name} {crawl[name]}" for name in told if isinstance(crawl.get(name), str)]
+        crawl = {**crawl, "state": "running, or killed (no process holds the directory)"}
+    shown = ("state", "started", "finished", "finish_reason", "software")
+    facts = [f"{name} {crawl[name]}" for name in shown if isinstance(crawl.get(name), str)]
     yield harmless("crawl: " + ", ".join(facts))
     counts = crawl.get("counts")
     if isinstance(counts, dict) and counts:
@@ -217,7 +217,7 @@ def list_records(path: Path, *, limit: int) -> WarcListing:
     listing = WarcListing(path.stat().st_size, [])
     with path.open("rb") as stream:
         if listing.size and not stream.read(5).startswith((b"WARC/", _GZIP_MAGIC, _ZSTD_MAGIC)):
-            raise InputError(f"{path} is no WARC file. Give one, or a capture index, or a directory.")
+            raise InputError(f"{path} is not a WARC file. Give one, or a capture index, or a directory.")
         stream.seek(0)
         try:
             _list(ArchiveIterator(stream, parse_http=False), listing, limit=limit)

@@ -51,7 +51,7 @@ def as_many(processes: int) -> int:
 
 @contextmanager
 def to_be_continued(end_screen: Callable[[], None]) -> Iterator[None]:
-    """Let an interruption be no error: what is done is kept, and the next run goes on from there."""
+    """Turn an interruption into exit code 6: what is done is kept, and the next run resumes there."""
     try:
         yield
     except KeyboardInterrupt:
@@ -64,13 +64,13 @@ CrawlDirectory = Annotated[Path, typer.Argument(help="The output directory of a 
 
 
 def check_is_there(directory: Path) -> None:
-    """Raise InputError where *directory* is none."""
+    """Raise InputError if *directory* is not a directory."""
     if not directory.is_dir():
         raise InputError(f"{directory} is not a directory. Give the output directory of a crawl.")
 
 
 def pairs(written: Iterable[str], *, option: str) -> dict[str, str]:
-    """Return what was *written* behind *option* as a dictionary; UsageError for what is no pair."""
+    """Return what was *written* behind *option* as a dictionary; UsageError for what is not a pair."""
     found = {}
     for text in written:
         name, equals, value = text.partition("=")
@@ -81,7 +81,7 @@ def pairs(written: Iterable[str], *, option: str) -> dict[str, str]:
 
 
 def passed_on(written: Iterable[str] | None) -> list[str]:
-    """Return settings as the command line of a crawl takes them; UsageError for what is no pair."""
+    """Return settings as the command line of a crawl takes them; UsageError for what is not a pair."""
     settings = list(written or ())
     pairs(settings, option="-s")
     return [part for setting in settings for part in ("-s", setting)]

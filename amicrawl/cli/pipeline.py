@@ -18,7 +18,7 @@ import typer
 from pydantic import ByteSize, TypeAdapter, ValidationError
 
 from amicrawl.cli.options import AsJson, passed_on
-from amicrawl.cli.project import OUR_SETTINGS, SETTINGS_MODULE, project_settings
+from amicrawl.cli.project import crawl_settings, project_settings
 from amicrawl.cli.redis_options import PrefixOption, RedisOption, job_store, redis_settings
 from amicrawl.disk import Disk
 from amicrawl.errors import UsageError
@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from amicrawl.jobs.connection import RedisSettings
 
 
-_ADDON = "amicrawl.crawl.addon.ArchiveAddon"
-_SPIDERS = "amicrawl.spiders"
 _BUCKET = "AMICRAWL_BUCKET"
 
 app = typer.Typer(invoke_without_command=True, add_completion=False)
@@ -170,7 +168,7 @@ def _workshop(
 
 
 def _run(nickname: str, where: RedisSettings, workshop: Workshop, options: PipelineOptions) -> None:
-    """Run the pipeline *nickname* until it is told to stop."""
+    """Run the pipeline *nickname* until it is asked to stop."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
     store = connect(where)
     pipeline = Pipeline(store, workshop, options, identity=PipelineIdentity.of_this_process(nickname))
@@ -189,7 +187,7 @@ def drain(
 ) -> None:
     """Drain the pipeline NAME: it takes no more jobs, returns those it has, and ends."""
     for key in tell_to_drain(job_store(redis, prefix), name, how="finish" if finish else "release"):
-        typer.echo(f"{key} was told to stop")
+        typer.echo(f"{key} is asked to stop")
 
 
 def _crawl_command(
@@ -199,20 +197,8 @@ def _crawl_command(
 
     In a Scrapy project that archives, the crawl runs by that project's settings; anywhere else by ours.
     """
-    # Loaded for the pipeline itself: Scrapy takes longer than all that `ls` and `drain` do.
-    from scrapy.utils.project import get_project_settings, inside_project  # noqa: PLC0415
-
-    environment: dict[str, str] = {}
-    further = passed_on(settings)
-    # In this order: the first one is what lets the second one know of settings of the whole machine.
-    project: Any = get_project_settings()
-    if not inside_project():
-        project = None
-    if project is None or _ADDON not in map(str, project.getdict("ADDONS")):
-        environment[SETTINGS_MODULE] = OUR_SETTINGS
-    elif _SPIDERS not in project.getlist("SPIDER_MODULES"):
-        modules = ",".join([*project.getlist("SPIDER_MODULES"), _SPIDERS])
-        further += ["-s", f"SPIDER_MODULES={modules}"]
+    environment, project_options = crawl_settings()
+    further = [*project_options, *passed_on(settings)]
 
     def command(ident: str, directory: Path) -> list[str]:
         line = [sys.executable, "-P", "-m", "amicrawl.crawl.start", "job", "-a", f"ident={ident}"]
@@ -238,7 +224,7 @@ def _size(text: str) -> int:
     try:
         return int(TypeAdapter(ByteSize).validate_python(text))
     except ValidationError as error:
-        raise UsageError(f"--min-free {text!r} is no size. Write 5GiB, for example.") from error
+        raise UsageError(f"--min-free {text!r} is not a size. Write 5GiB, for example.") from error
 
 
 _TEXTS = ("nickname", "status", "hostname", "version")

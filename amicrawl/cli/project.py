@@ -30,7 +30,7 @@ _ADDON = "amicrawl.crawl.addon.ArchiveAddon"
 
 
 def project_directory(start: Path | None = None) -> Path | None:
-    """Return the directory of the project that *start*, or where we are, lies in; None for none."""
+    """Return the directory of the project around *start*, or the working directory; None without."""
     start = (start or Path.cwd()).absolute()
     return next((place for place in (start, *start.parents) if (place / _FILE).exists()), None)
 

@@ -128,18 +128,18 @@ def _text_of(sql: str | None) -> str:
 
 
 def _export(answer: Answer, archives: Path, out: Path, *, per_file: int) -> None:
-    told = export_records(
+    exported = export_records(
         answer, archives, out, disk=Disk(), options=ExportOptions(records_per_file=per_file)
     )
     typer.echo(
-        f"{counted(told.records, 'record')} in {counted(len(told.files), 'file')} in {out}; "
-        f"{told.missed:,} missed."
+        f"{counted(exported.records, 'record')} in {counted(len(exported.files), 'file')} in {out}; "
+        f"{exported.missed:,} missed."
     )
-    for miss in told.misses[:_MISSES_SHOWN]:
+    for miss in exported.misses[:_MISSES_SHOWN]:
         typer.echo(f"{harmless(miss.file)}, byte {miss.offset}: {harmless(miss.reason)}", err=True)
-    if told.missed > _MISSES_SHOWN:
-        typer.echo(f"... and {told.missed - _MISSES_SHOWN:,} more", err=True)
-    if told.missed:
+    if exported.missed > _MISSES_SHOWN:
+        typer.echo(f"... and {exported.missed - _MISSES_SHOWN:,} more", err=True)
+    if exported.missed:
         raise typer.Exit(ExitCode.DAMAGED)
 
 

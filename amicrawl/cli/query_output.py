@@ -154,7 +154,7 @@ def _write_parquet(answer: Answer, sink: _Sink) -> None:
         for group in _groups(answer.batches):
             writer.write_table(pa.Table.from_batches(group, answer.schema))
     finally:
-        # Closing it writes the footer; after a failure nobody keeps the file.
+        # Closing it writes the footer; after a failure the file is not kept.
         writer.close()
 
 

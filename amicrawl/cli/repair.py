@@ -1,4 +1,4 @@
-"""`amicrawl repair`: mend what a killed crawl left, without starting another."""
+"""`amicrawl repair`: repair what a killed crawl left, without starting another."""
 
 from __future__ import annotations
 
@@ -16,4 +16,4 @@ def repair(directory: CrawlDirectory) -> None:
     """
     check_is_there(directory)
     repaired = repair_directory(directory, disk=Disk())
-    typer.echo(repaired.sentence() if repaired.found_anything else f"Nothing is amiss in {directory}.")
+    typer.echo(repaired.sentence() if repaired.found_anything else f"Nothing to repair in {directory}.")

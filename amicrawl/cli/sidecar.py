@@ -73,7 +73,7 @@ class _Optional(NamedTuple):
     kind: str
     """What leaves it out."""
     seen_as: tuple[str, ...]
-    """One of these is in the list of versions where it, or what stands in for it, is installed."""
+    """One of these is in the list of versions if it, or a substitute, is installed."""
 
 
 _OPTIONAL = (

@@ -141,7 +141,7 @@ def _read(line: bytes, number: int) -> Question:
         )
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(
-            f"Line {number} of standard input is no object with url or url_hex ({error}). Mend it."
+            f"Line {number} of standard input is not an object with url or url_hex ({error})."
         ) from error
 
 

@@ -102,7 +102,7 @@ def _moment(date: str) -> datetime:
     try:
         moment = datetime.fromisoformat(date)
     except ValueError as error:
-        raise UsageError(f"{date!a} is no moment. Write it as 2026-01-31T12:00:00Z.") from error
+        raise UsageError(f"{date!a} is not a time. Write it as 2026-01-31T12:00:00Z.") from error
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 

@@ -19,9 +19,9 @@ _DIGITS = re.compile(r"[0-9]+")
 def retry_after_seconds(value: bytes | str, *, now: float, cap: float) -> float:
     """Return the wait in seconds that *value* requests, at most *cap*; 0 if it requests none.
 
-    *now* is in Unix seconds: a date is compared with the local clock, not the server's. The wait is 0
-    for a past date, a sign, a fraction, a list, and a value that is longer than any date. A date
-    without a zone is in UTC.
+    *now* is in Unix seconds: a date is measured against our clock, not the server's. A moment that has
+    passed, a sign, a fraction, a list, and a value longer than any date give 0. A date without a zone
+    is in UTC.
     """
     text = value.decode("latin-1") if isinstance(value, bytes) else value
     if len(text) > _LONGEST_VALUE:

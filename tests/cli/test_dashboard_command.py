@@ -63,7 +63,7 @@ def test_a_user_is_added_changed_listed_and_taken_out(tmp_path: Path) -> None:
             "view, operate, admin",
         ),
         (("user", "remove", "anna", "--users", "{}/u.json"), UsageError, "There is no user"),
-        (("user", "ls", "--users", "{}/nowhere/u.json"), InputError, "no directory"),
+        (("user", "ls", "--users", "{}/nowhere/u.json"), InputError, "not a directory"),
         (("--host", "0.0.0.0"), UsageError, "--users"),
         (("--certificate", "{}/c.pem"), UsageError, "--key"),
         (("--archives", "{}/nowhere"), InputError, "not a directory"),

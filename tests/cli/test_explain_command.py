@@ -46,7 +46,7 @@ def origin(access: str, *, answered: float = 1.0, robots: str | None = None) -> 
 @pytest.mark.parametrize(
     ("known", "says"),
     [
-        ([], "nothing is known: nobody has answered, or it is too long ago"),
+        ([], "nothing is known: there was no response, or it has expired"),
         ([origin("rules", robots="User-agent: *\nDisallow: /y\n")], f"{ORIGIN} allows it"),
         ([origin("rules", robots="User-agent: *\nDisallow: /x\n")], "robots.txt disallows it"),
         ([origin("allow-all")], f"there is no {ORIGIN}, so nothing is forbidden"),

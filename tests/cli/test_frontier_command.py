@@ -188,9 +188,9 @@ def test_ls_can_be_narrowed(directory: Path, file: Path) -> None:
         assert run("ls", path, "--limit", 2).endswith(
             "... and 3 more; --limit says how many are shown\n"
         )
-    with pytest.raises(UsageError, match="no state of a row"):
+    with pytest.raises(UsageError, match="not a state of a row"):
         run("ls", file, "--status", "lost")
-    with pytest.raises(UsageError, match="no host key"):
+    with pytest.raises(UsageError, match="not a host key"):
         run("ls", file, "--host", "example.com")
 
 

@@ -315,7 +315,7 @@ def test_a_table_that_is_no_index_is_said_to_lack_columns(tmp_path: Path) -> Non
     path = tmp_path / "seeds.parquet"
     pq.write_table(pa.table({"url": ["http://a.example/"], "status": [200]}), path)
     with pytest.raises(
-        InputError, match=r"is no capture index: it lacks body_length, error, host, unchanged\."
+        InputError, match=r"is not a capture index: it lacks body_length, error, host, unchanged\."
     ):
         shown(path)
 
@@ -501,7 +501,7 @@ def test_a_crawl_that_nobody_runs_any_more_is_not_said_to_run(tmp_path: Path) ->
     with DirectoryLock(directory):
         assert "crawl: state running, started" in shown(directory)
         assert as_json(directory)["is_held"] is True
-    assert "state running, or killed (nobody holds the directory), started" in shown(directory)
+    assert "state running, or killed (no process holds the directory), started" in shown(directory)
     assert as_json(directory)["is_held"] is False
     DirectoryLock(directory).release()
     crawl_json_of(directory, "finished")

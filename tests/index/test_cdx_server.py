@@ -633,7 +633,7 @@ def test_files_sorted_or_not_packed_or_not_become_a_cluster(tmp_path: Path) -> N
     result = CliRunner().invoke(app, [str(argument) for argument in arguments])
     assert result.exit_code == 5
     assert "Left out, no urlkey, timestamp and fields, with a space between: nonsense" in result.output
-    assert "25 lines in 5 blocks and 3 shards; 1 repeated, 1 no index lines" in result.output
+    assert "25 lines in 5 blocks and 3 shards; 1 repeated, 1 not index lines" in result.output
     shown = run("query", out, "--url", "*")
     assert shown.encode().splitlines() == lines
     with pytest.raises(UsageError, match="already"):

@@ -455,7 +455,7 @@ def test_the_command_says_what_is_wrong(
     code, said = run(cut, "-o", tmp_path / "a.wacz")
     assert code == 5
     assert f"{cut}, byte " in said
-    with pytest.raises(UsageError, match="no moment"):
+    with pytest.raises(UsageError, match="not a time"):
         run(cut, "-o", tmp_path / "a.wacz", "--date", "yesterday")
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match=r"no \.warc"):

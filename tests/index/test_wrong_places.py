@@ -74,9 +74,9 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (
             "index x.warc.gz --dir-root gone",
             2,
-            "--dir-root gone is no directory. Name one that is above",
+            "--dir-root gone is not a directory. Name one that is above",
         ),
-        ("collection x.warc.gz -o out --dir-root x.arc", 2, "--dir-root x.arc is no directory."),
+        ("collection x.warc.gz -o out --dir-root x.arc", 2, "--dir-root x.arc is not a directory."),
         ("summary cdxj --monthly", 2, "are options of --compat cdx-summarize. Add that, or leave"),
         ("summary cdxj --compat cdx-summarize --json", 2, "--compat cdx-summarize prints lines of its"),
         (

@@ -108,11 +108,11 @@ def test_a_job_is_submitted_shown_steered_and_aborted(job: Command, store: JobSt
         (("submit",), ExitCode.USAGE, "Nothing to crawl"),
         (("submit", URL, "--delay", "soon"), ExitCode.USAGE, "milliseconds"),
         (("submit", URL, "--force", "--if-older", "2d"), ExitCode.USAGE, "not both"),
-        (("submit", URL, "--if-older", "long"), ExitCode.USAGE, "no age"),
+        (("submit", URL, "--if-older", "long"), ExitCode.USAGE, "not an age"),
         (("submit", URL, "--list", "/nowhere/urls.txt"), ExitCode.INPUT, "cannot be read"),
         (("submit", URL, "--list", "http://b.example/x"), ExitCode.USAGE, "one of them"),
         (("submit", URL, "--config", "/nowhere/x.toml"), ExitCode.INPUT, "/nowhere/x.toml"),
-        (("move", IDENT, "somewhere"), ExitCode.USAGE, "no place"),
+        (("move", IDENT, "somewhere"), ExitCode.USAGE, "not a place"),
         (("no-such-verb",), ExitCode.USAGE, "No such command"),
     ],
 )
@@ -269,7 +269,7 @@ def test_dead_letters_are_listed_and_thrown_away(job: Command, store: JobStore) 
     letters.put(store, where="key", why="it is odd", value="\x1b[2J", now=3661.0)
     assert job("dead").out == "1970-01-01 01:01:01  key: it is odd: \\x1b[2J\n"
     assert json.loads(job("dead", "--json").out)["where"] == "key"
-    assert "1 dead letter thrown away" in job("dead", "--clear").out
+    assert "1 dead letter deleted" in job("dead", "--clear").out
     assert job("dead").out == ""
 
 

@@ -142,7 +142,7 @@ def _number_of(status: str) -> int:
     if name.isdecimal() and int(name) < 256:
         return int(name)
     raise UsageError(
-        f"{status!r} is no state of a row. Choose one of {', '.join(STATUSES)}, or a number."
+        f"{status!r} is not a state of a row. Choose one of {', '.join(STATUSES)}, or a number."
     )
 
 

@@ -134,6 +134,6 @@ def host_key_in(given: str) -> int:
         key = -1
     if not 0 <= key < 1 << 64:
         raise UsageError(
-            f"{given!r} is no host key. Give 0x and up to 16 hexadecimal digits, or a decimal number."
+            f"{given!r} is not a host key. Give 0x and up to 16 hexadecimal digits, or a decimal number."
         )
     return key

@@ -1,7 +1,7 @@
-"""What a path on the command line means: a frontier file, or a directory whose frontier is put together.
+"""A path on the command line as a source of rows: a frontier file, or a directory that is loaded.
 
 A directory is that of a crawl (`ami-out`, with `frontier` in it) or that of a frontier (a superblock,
-snapshots, journals). Both kinds of source answer the same questions.
+snapshots, journals). Both kinds of source have the same methods.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class LiveSource:
 def due_in_crawl(source: Source, hour: int) -> np.ndarray:
     """Return the rows that a crawl which starts at *hour* hands out, the earliest first."""
     status, due = source.url_column("status"), source.url_column("next_due")
-    # Whoever waits without a time waits no longer; what is settled and has none is not looked for again.
+    # A waiting row without a time is due; a settled one without a time never is.
     waits = np.isin(status, [*WAITING])
     rests = np.isin(status, [*RESTING]) & (due != 0)
     rows = np.flatnonzero((waits | rests) & (due <= hour))

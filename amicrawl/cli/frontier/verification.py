@@ -145,14 +145,14 @@ def _look_into_file(path: Path, found: Findings) -> None:
 
 
 def _damage(file: FrontierFile) -> Iterator[FrontierFileError]:
-    told: list[str] = []
+    regions: list[str] = []
     for check in _checks(file):
         try:
             check()
         except FrontierFileError as error:
             # What is wrong with a column is wrong with its region too, and need not be said again.
-            if not any(region.startswith(error.region) for region in told):
-                told.append(error.region)
+            if not any(region.startswith(error.region) for region in regions):
+                regions.append(error.region)
                 yield error
 
 

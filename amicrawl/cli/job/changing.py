@@ -14,9 +14,9 @@ from amicrawl.jobs import queues, verbs
 from amicrawl.terminal import counted
 
 _ABORTED = {
-    verbs.Aborted.REMOVED: "{} is aborted: nobody was crawling it.",
-    verbs.Aborted.ASKED: "{} was told to abort.",
-    verbs.Aborted.AGAIN: "{} was told to abort before; it will when its pipeline next looks.",
+    verbs.Aborted.REMOVED: "{} is aborted: no pipeline was crawling it.",
+    verbs.Aborted.ASKED: "{} is asked to abort.",
+    verbs.Aborted.AGAIN: "{} was asked to abort before; its pipeline will do so when it next polls.",
 }
 
 
@@ -127,14 +127,14 @@ def pause(job: JobArgument, *, redis: RedisOption = None, prefix: PrefixOption =
     """Stop requesting new URLs until the job is resumed."""
     with job_at(redis, prefix, job) as (store, ident):
         verbs.pause(store, ident)
-    typer.echo(f"{ident} was told to pause.")
+    typer.echo(f"{ident} is asked to pause.")
 
 
 def resume(job: JobArgument, *, redis: RedisOption = None, prefix: PrefixOption = None) -> None:
     """Resume a paused job."""
     with job_at(redis, prefix, job) as (store, ident):
         was_paused = verbs.resume(store, ident)
-    typer.echo(f"{ident} was told to go on." if was_paused else f"{ident} was not paused.")
+    typer.echo(f"{ident} is asked to resume." if was_paused else f"{ident} was not paused.")
 
 
 def reports(
@@ -143,7 +143,7 @@ def reports(
     """Log ignored URLs, or do not."""
     with job_at(redis, prefix, job) as (store, ident):
         (verbs.show_ignores if to == "on" else verbs.hide_ignores)(store, ident)
-    typer.echo(f"Ignored URLs are {'told' if to == 'on' else 'not told'} in the log.")
+    typer.echo(f"Ignored URLs are {'' if to == 'on' else 'not '}logged.")
 
 
 def move(
@@ -157,7 +157,7 @@ def move(
     """Move a pending job within its queue, or to another queue."""
     places = {"front": 1, "back": queues.LAST}
     if to not in places and not (to.isascii() and to.isdigit() and len(to) < 9):
-        raise UsageError(f"{to!r} is no place: give a number (1 is the next), front or back.")
+        raise UsageError(f"{to!r} is not a place: give a number (1 is the next), front or back.")
     with job_at(redis, prefix, job) as (store, ident):
         name = queues.move(store, ident, place=places.get(to) or int(to), queue=queue)
     typer.echo(f"{ident} is in {name}.")

@@ -127,7 +127,7 @@ def dead(
     """List values in Redis that could not be parsed, newest first: key, reason, and first bytes."""
     with store_at(redis, prefix) as store:
         if clear:
-            typer.echo(f"{counted(letters.clear(store), 'dead letter')} thrown away.")
+            typer.echo(f"{counted(letters.clear(store), 'dead letter')} deleted.")
             return
         found = letters.letters(store)
     for letter in found:
@@ -141,7 +141,7 @@ def dead(
 
 
 def facts_of(record: JobRecord) -> dict[str, Any]:
-    """Return what `--json` tells of a job: ArchiveBot's object, and what that leaves out."""
+    """Return a job for `--json`: ArchiveBot's object, and what that leaves out."""
     return {
         **record.job_data(),
         "state": str(record.state),
@@ -198,7 +198,7 @@ def _sentence(record: JobRecord) -> str:
         )
     said.append(f"concurrency {record.concurrency or 0:,}, delay {delay_text(record)}")
     if record.abort_requested and not record.aborted:
-        said.append("it was told to abort")
+        said.append("it is asked to abort")
     return "; ".join(said)
 
 

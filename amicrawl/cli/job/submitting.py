@@ -162,7 +162,7 @@ def _target(url: str | None, url_list: str | None) -> tuple[str, bool, str | Non
     lines = _lines_of(Path(url_list))
     name = re.sub(r"[^A-Za-z0-9._-]", "-", Path(url_list).name) or "list"
     digest = hashlib.sha256(lines.encode()).hexdigest()[:32]
-    # A job needs a URL to be named by. One below `.invalid` is sure to be nobody's.
+    # A job is named by a URL. One below `.invalid` belongs to no site.
     return _with_scheme(url) if url else f"http://list.invalid/{digest}/{name}", True, lines
 
 
@@ -180,7 +180,7 @@ def _lines_of(path: Path) -> str:
     try:
         return content.decode()
     except UnicodeDecodeError as error:
-        raise InputError(f"{path} is no list of URLs: byte {error.start} is not UTF-8.") from error
+        raise InputError(f"{path} is not a list of URLs: byte {error.start} is not UTF-8.") from error
 
 
 def _text_of(config: Path) -> str:
@@ -213,7 +213,7 @@ def _delay(text: str | None) -> tuple[int, int] | None:
         return None
     match = _DELAY.fullmatch(text)
     if match is None:
-        raise UsageError(f"--delay {text!r} is none: give milliseconds, 500 or 250-375.")
+        raise UsageError(f"--delay {text!r} is not a delay: give milliseconds, 500 or 250-375.")
     return int(match[1]), int(match[2] or match[1])
 
 
@@ -225,7 +225,7 @@ def _again(if_older: str | None, *, force: bool) -> Literal["never", "ended"] | 
         raise UsageError(
             "Give --force or --if-older, not both."
             if force
-            else f"--if-older {if_older!r} is no age: give seconds, or 90m, 12h, 2d."
+            else f"--if-older {if_older!r} is not an age: give seconds, or 90m, 12h, 2d."
         )
     return int(match[1]) * _SECONDS[match[2]]
 

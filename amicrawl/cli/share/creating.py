@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from amicrawl.jobs.connection import JobStore
     from amicrawl.seed import Fault, Seed
 
-_FAULTS_TOLD = 20
+_FAULTS_SHOWN = 20
 
 Seeds = Annotated[
     str,
@@ -104,15 +104,15 @@ def create(
     )
     if place:
         open_bucket(place, disk=Disk())
-    told = _Told()
-    listed = open_seed(seeds, format=seed_format, on_fault=told)
+    faults = _Faults()
+    listed = open_seed(seeds, format=seed_format, on_fault=faults)
     store = job_store(redis, prefix)
     try:
         given = _give(store, record, listed, seeds, again=add, by=crawl.identity)
     finally:
         store.close()
     typer.echo(f"{name}: {given} seeds in {record.partitions} partitions.")
-    if strict and told.faults:
+    if strict and faults.count:
         raise typer.Exit(ExitCode.SEEDS_BAD)
 
 
@@ -141,15 +141,15 @@ def _give(
     return giver.given
 
 
-class _Told:
-    """Tells of lines that cannot be used, the first ones of them, and counts them all."""
+class _Faults:
+    """Prints the first lines that cannot be used, and counts them all."""
 
     def __init__(self) -> None:
-        self.faults = 0
+        self.count = 0
 
     def __call__(self, fault: Fault) -> None:
-        self.faults += 1
-        if self.faults <= _FAULTS_TOLD:
+        self.count += 1
+        if self.count <= _FAULTS_SHOWN:
             typer.echo(f"{fault.source}, line {fault.line}: {fault.reason}", err=True)
 
 
