@@ -33,7 +33,7 @@ from amicrawl.jobs.pipeline_record import (
     tell_to_drain,
 )
 from amicrawl.jobs.place import opened_store
-from amicrawl.jobs.queue_order import queue_order
+from amicrawl.jobs.queues import queue_order
 from amicrawl.jobs.reaper import GRACE
 from amicrawl.jobs.shelf import path_of
 from amicrawl.jobs.supervisor import Mode

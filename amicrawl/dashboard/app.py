@@ -1,35 +1,163 @@
-"""The application: the routes of pages, API and files behind the guard."""
+"""The application: the routes of pages, API and files behind a guard.
+
+The guard is the outermost layer: names of hosts, size of bodies, headers that tell a browser what it may
+do. Signing in and the token against forged requests belong to the routes (`visitors`).
+"""
 
 from __future__ import annotations
 
+import asyncio
 import time
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
 from amicrawl.dashboard.api import OPERATIONS
 from amicrawl.dashboard.board import Board
-from amicrawl.dashboard.guard import BODY_LIMIT, Guard
 from amicrawl.dashboard.hub import Hub
 from amicrawl.dashboard.operations import PREFIX, routes
 from amicrawl.dashboard.pages import Pages
 from amicrawl.dashboard.problems import Problem
-from amicrawl.dashboard.site import Site
 from amicrawl.dashboard.summaries import Summaries
 from amicrawl.dashboard.visitors import Visitors
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from starlette.requests import Request
     from starlette.responses import Response
-    from starlette.types import ASGIApp
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from amicrawl.dashboard.hosts import Hosts
     from amicrawl.dashboard.users import Users
     from amicrawl.jobs.connection import JobStore
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What the routes of one dashboard share."""
+
+    store: JobStore
+    board: Board
+    hub: Hub
+    visitors: Visitors
+    summaries: Summaries
+    jobs_per_user: int = 0
+    """Jobs of one user that may wait or run at once, unless an admin's; 0 for any number."""
+
+
+HEALTH = "/healthz"
+"""Answers any host, without signing in: `ok`, or 503 while Redis is away. It says nothing else."""
+BODY_SECONDS = 30.0
+"""Seconds in which a body must have come."""
+BODY_LIMIT = 256 * 1024
+"""Bytes of the largest body that is taken."""
+POLICY = (
+    "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
+    "object-src 'none'; img-src 'self' data:"
+)
+"""No script and no style but those of our own files; nothing may frame a page."""
+_HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    # With `no-referrer` browsers send forms with the origin "null", which is refused.
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+    "cache-control": "no-store",
+}
+"""Sent with every answer, unless the route has said otherwise."""
+_ENCODED = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
+
+
+class Guard:
+    """Lets a request through to *app*, or answers it itself."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        hosts: Hosts,
+        is_healthy: Callable[[], bool],
+        body_seconds: float = BODY_SECONDS,
+    ) -> None:
+        self._app = app
+        self._hosts = hosts
+        self._is_healthy = is_healthy
+        self._body_seconds = body_seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            return  # a web socket: there is none here
+
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                present = {name for name, _ in message["headers"]}
+                added = [header for header in _ENCODED if header[0] not in present]
+                message = {**message, "headers": [*message["headers"], *added]}
+            await send(message)
+
+        if scope["path"] == HEALTH:
+            # A kubelet asks by the address of the pod, and has no password.
+            await self._health()(scope, receive, guarded)
+            return
+        problem = self._problem_of(scope)
+        if problem is None:
+            await self._app(scope, _limited(receive, self._body_seconds), guarded)
+        else:
+            await problem.response()(scope, receive, guarded)
+
+    def _health(self) -> Response:
+        if self._is_healthy():
+            return PlainTextResponse("ok\n")
+        return PlainTextResponse("Redis does not answer\n", status_code=503)
+
+    def _problem_of(self, scope: Scope) -> Problem | None:
+        headers = scope["headers"]
+        hosts = [value.decode("latin-1") for name, value in headers if name == b"host"]
+        if len(hosts) != 1 or not self._hosts.allows(hosts[0]):
+            return Problem(
+                421,
+                "This dashboard does not answer for that host. Use the address it was started with, or "
+                "start it with --allow-host NAME.",
+            )
+        for name, value in headers:
+            if name == b"content-length" and (not value.isdigit() or int(value) > BODY_LIMIT):
+                return Problem(413, f"A body has at most {BODY_LIMIT} bytes.")
+        return None
+
+
+def _limited(receive: Receive, seconds: float) -> Receive:
+    taken, is_whole = 0, False
+    deadline = asyncio.get_running_loop().time() + seconds
+
+    async def limited() -> Message:
+        nonlocal taken, is_whole
+        try:
+            # Behind the body, an application waits here for as long as a stream lasts.
+            async with asyncio.timeout_at(None if is_whole else deadline):
+                message: dict[str, Any] = dict(await receive())
+        except TimeoutError as error:
+            raise HTTPException(408) from error
+        is_whole = not message.get("more_body")
+        taken += len(message.get("body", b""))
+        if taken > BODY_LIMIT:
+            # Raised into the route that reads; the application answers with its own page or problem.
+            raise HTTPException(413)
+        return message
+
+    return limited
 
 
 AWAY_AFTER = 15.0

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from amicrawl.dashboard.following import LISTS, lists_of
 from amicrawl.dashboard.overview import QUEUES, Overview
-from amicrawl.dashboard.pipelines import pipeline_view
 from amicrawl.dashboard.texts import plain
 from amicrawl.dashboard.views import (
     detail_view,
@@ -21,6 +20,7 @@ from amicrawl.dashboard.views import (
     job_view,
     job_views,
     past_view,
+    pipeline_view,
 )
 from amicrawl.jobs import letters, lookup, reading
 from amicrawl.jobs.ident import is_ident

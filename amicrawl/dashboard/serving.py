@@ -7,15 +7,16 @@ import signal
 import socket
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from ipaddress import ip_network
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import h11
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from amicrawl.dashboard.app import application, site_of
-from amicrawl.dashboard.connections import protocol
 from amicrawl.dashboard.hosts import Hosts, is_public
 from amicrawl.dashboard.users import Role, Users
 from amicrawl.disk import Disk
@@ -23,11 +24,93 @@ from amicrawl.errors import InputError, OutputError, UsageError
 from amicrawl.jobs.connection import RedisSettings, connect
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
     from pathlib import Path
 
+    from starlette.types import ASGIApp
+
     from amicrawl.dashboard.hub import Hub
+
+HEAD_SECONDS = 10.0
+"""From the connection, or the first byte of a further request, to the end of the head."""
+MOST_WAITING = 256
+"""Connections that have sent no whole request, or none since the last answer."""
+
+
+def protocol(
+    *, head_seconds: float = HEAD_SECONDS, most_waiting: int = MOST_WAITING
+) -> type[H11Protocol]:
+    """Return the class of the connections of one server."""
+    waiting: dict[_Connection, None] = {}
+
+    class Connection(_Connection):
+        def __init__(self, *arguments: Any, **keywords: Any) -> None:
+            super().__init__(*arguments, **keywords)
+            self.waiting, self.head_seconds, self.most_waiting = waiting, head_seconds, most_waiting
+
+    return Connection
+
+
+class _Connection(H11Protocol):
+    waiting: dict[_Connection, None]
+    """Those that have sent no whole request, the one that waits longest first."""
+    head_seconds: float
+    most_waiting: int
+    _head_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Wait for a head."""
+        super().connection_made(transport)
+        self._wait()
+        self._time_head()
+
+    def data_received(self, data: bytes) -> None:
+        """Take *data*; once they end a request, the connection waits no longer."""
+        super().data_received(data)
+        if self.conn.their_state is h11.IDLE:
+            # The timer for idle connections ends with their first byte.
+            self._time_head()
+        elif self.conn.their_state is h11.SEND_BODY:
+            # The application has a time for what comes now (`app`).
+            self._time_no_longer()
+        else:
+            self.wait_no_longer()
+
+    def on_response_complete(self) -> None:
+        """Wait for another request."""
+        super().on_response_complete()
+        if not self.transport.is_closing():
+            self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Leave."""
+        self.wait_no_longer()
+        super().connection_lost(exc)
+
+    def _wait(self) -> None:
+        self.waiting.pop(self, None)
+        self.waiting[self] = None
+        if len(self.waiting) > self.most_waiting:
+            oldest = next(iter(self.waiting))
+            oldest.wait_no_longer()
+            oldest.transport.abort()
+
+    def wait_no_longer(self) -> None:
+        """Count no longer among those that wait."""
+        self.waiting.pop(self, None)
+        self._time_no_longer()
+
+    def _time_no_longer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _time_head(self) -> None:
+        if self._head_timer is None:
+            self._head_timer = self.loop.call_later(self.head_seconds, self.transport.abort)
+
 
 logger = logging.getLogger(__name__)
 
@@ -176,9 +259,8 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets=sockets)
 
 
-@contextmanager
-def _prepared(settings: Settings, *, disk: Disk) -> Iterator[tuple[_Server, socket.socket, Hub]]:
-    users = checked_users(settings, disk=disk)
+def _check(settings: Settings) -> None:
+    """Raise UsageError or InputError for what in *settings* cannot be followed."""
     if (settings.certificate is None) != (settings.key is None):
         raise UsageError("--certificate and --key belong together: name both.")
     for proxy in settings.trusted_proxies:
@@ -194,42 +276,49 @@ def _prepared(settings: Settings, *, disk: Disk) -> Iterator[tuple[_Server, sock
             raise InputError(f"{path} is not a file.")
     if settings.archives is not None and not settings.archives.is_dir():
         raise InputError(f"--archives {settings.archives} is not a directory.")
-    store = connect(settings.redis)
-    try:
+
+
+@contextmanager
+def _prepared(settings: Settings, *, disk: Disk) -> Iterator[tuple[_Server, socket.socket, Hub]]:
+    users = checked_users(settings, disk=disk)
+    _check(settings)
+    with closing(connect(settings.redis)) as store:
         site = site_of(
             store,
             users=users,
             archives=settings.archives,
             jobs_per_user=settings.jobs_per_user,
         )
-        config = uvicorn.Config(
-            application(site, hosts=Hosts(settings.host, settings.allow_hosts)),
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            # uvloop cannot be closed while a browser still holds a connection over TLS open.
-            loop="asyncio",
-            ws="none",
-            lifespan="off",
-            timeout_graceful_shutdown=_GRACE,
-            http=protocol(),
-            # Uvicorn would believe whatever connects from this machine.
-            proxy_headers=bool(settings.trusted_proxies),
-            forwarded_allow_ips=list(settings.trusted_proxies),
-            h11_max_incomplete_event_size=32 * 1024,
-            limit_concurrency=1000,
-            # Taken at once, before the ones that wait longest are closed: far fewer than may be open.
-            backlog=256,
-            ssl_certfile=settings.certificate,
-            ssl_keyfile=settings.key,
-        )
+        app = application(site, hosts=Hosts(settings.host, settings.allow_hosts))
         with _listening(settings) as listening:
             try:
-                yield _Server(config, site.hub), listening, site.hub
+                yield _Server(_configuration(settings, app), site.hub), listening, site.hub
             finally:
                 site.hub.stop()
-    finally:
-        store.close()
+
+
+def _configuration(settings: Settings, app: ASGIApp) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        # uvloop cannot be closed while a browser still holds a connection over TLS open.
+        loop="asyncio",
+        ws="none",
+        lifespan="off",
+        timeout_graceful_shutdown=_GRACE,
+        http=protocol(),
+        # Uvicorn would believe whatever connects from this machine.
+        proxy_headers=bool(settings.trusted_proxies),
+        forwarded_allow_ips=list(settings.trusted_proxies),
+        h11_max_incomplete_event_size=32 * 1024,
+        limit_concurrency=1000,
+        # Taken at once, before the ones that wait longest are closed: far fewer than may be open.
+        backlog=256,
+        ssl_certfile=settings.certificate,
+        ssl_keyfile=settings.key,
+    )
 
 
 @contextmanager

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from amicrawl.dashboard.hosts import may_change
 from amicrawl.dashboard.problems import Problem
-from amicrawl.dashboard.sessions import Sessions
-from amicrawl.dashboard.throttle import Throttle
+from amicrawl.dashboard.sessions import Sessions, Throttle
 from amicrawl.dashboard.users import Role, User
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from amicrawl.disk import DirectoryLock
 from amicrawl.errors import ExitCode, OutputError
 from amicrawl.jobs.checkpoint import SLOTS, checkpoint_path, save
 from amicrawl.jobs.copying import Copying
-from amicrawl.jobs.held import LEASE_VARIABLE, TOKEN_VARIABLE, UNIT_VARIABLE
+from amicrawl.jobs.lease_time import LEASE_VARIABLE, TOKEN_VARIABLE, UNIT_VARIABLE
 from amicrawl.jobs.place import is_base, new_base, raise_fence
 from amicrawl.jobs.shelf import fetch, path_of, ship
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from amicrawl.jobs.child import Child
     from amicrawl.jobs.inbox import Inbox
     from amicrawl.jobs.lease import Claim
-    from amicrawl.jobs.pulse import Pulse
+    from amicrawl.jobs.lease_time import Pulse
 
 logger = logging.getLogger(__name__)
 

@@ -140,7 +140,7 @@ class JobStore:
         except redis.RedisError as error:
             if str(error).startswith(_FOR_NOW):
                 raise RedisUnavailable(
-                    f"Redis at {self.where} takes no writes now: {error}. Fix that, or wait."
+                    f"Redis at {self.where} takes no writes for now: {error}. Fix that, or wait."
                 ) from error
             raise RedisRefused(f"Redis at {self.where} refuses that: {error}.") from error
 

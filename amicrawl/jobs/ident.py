@@ -30,7 +30,6 @@ LONGEST_URL = 8192
 # The version number alone keeps the first digits of a UUID from all being zero: at least 16 remain. So
 # no key of ArchiveBot's can be mistaken for an ident.
 _IDENT = re.compile(r"[a-z0-9]{16,25}")
-_UNIT = re.compile(r"[a-z0-9]{16,25}(?:\.p(?:0|[1-9][0-9]{0,5}))?")
 _PARTS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]*)([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL)
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 _HOST = re.compile(r"[a-z0-9._~-]+|\[[0-9a-f:.]+\]")
@@ -49,11 +48,6 @@ _TRIED = 8
 def is_ident(text: str) -> bool:
     """Tell whether *text* can be the ident of a job, and so be made part of a key."""
     return _IDENT.fullmatch(text) is not None
-
-
-def is_unit(text: str) -> bool:
-    """Tell whether *text* can be an ident, or one partition of it (`IDENT.p3`)."""
-    return _UNIT.fullmatch(text) is not None
 
 
 def checked_ident(text: str) -> str:

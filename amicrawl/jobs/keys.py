@@ -53,10 +53,6 @@ class Keys:
         """Name the list of a queue, `pending` or `pending:TAG` for example; the next is at the right."""
         return f"{self.prefix}{name}"
 
-    def tagged_queue(self, tag: str) -> str:
-        """Name the queue for pipelines whose nickname contains *tag*: a list."""
-        return f"{self.prefix}{TAGGED}{tag}"
-
     def queue_name(self, key: str) -> str:
         """Return the name of a queue by its key: the way back from `queue`."""
         return key.removeprefix(self.prefix)

@@ -237,10 +237,6 @@ class Claims:
                 )
             )
 
-    def release(self, unit: str, token: int) -> GivenBack:
-        """Give a job back that another one may go on with: it is the next of its queue."""
-        return self.give_back(unit, token, Happened.DRAINED)
-
     def give_back(self, unit: str, token: int, happened: Happened, *, why: str = "") -> GivenBack:
         """Give a job back that is not done, because of what has *happened*; *why* is kept in the claim.
 

@@ -24,9 +24,9 @@ import redis
 
 from amicrawl.errors import AmicrawlError
 from amicrawl.jobs import logs
-from amicrawl.jobs.held import HeldLease, steady_clock
 from amicrawl.jobs.inbox import Inbox
 from amicrawl.jobs.job_copy import JobCopy, restore
+from amicrawl.jobs.lease_time import HeldLease, steady_clock
 from amicrawl.jobs.live import Answer
 
 if TYPE_CHECKING:

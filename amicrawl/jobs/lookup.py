@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from amicrawl.errors import InputError
 from amicrawl.jobs import letters, reading
 from amicrawl.jobs.ident import checked_ident, is_ident
 from amicrawl.jobs.limits import LONGEST_PATTERN
-from amicrawl.jobs.pipeline_record import MOST_PIPELINES, is_silent
+from amicrawl.jobs.pipeline_record import is_silent, pipelines
 from amicrawl.jobs.record import JobRecord
 
 if TYPE_CHECKING:
@@ -23,7 +22,6 @@ LARGEST_LIST = 4 << 20
 """Bytes of a list of URLs that is kept in Redis."""
 
 _DECISIVE = ("url", "started_at", "finished_at", "aborted", "failed")
-_PIPELINE = re.compile(r"pipeline:[0-9a-f]{1,64}")
 _LONGEST_NICKNAME = 100
 _LONGEST_PAST = 4096
 
@@ -143,22 +141,9 @@ def desired(store: JobStore, ident: str) -> dict[str, str]:
     return reading.hash_at(store, store.keys.desired(ident))
 
 
-def pipelines(store: JobStore) -> dict[str, dict[str, str]]:
-    """Return the records of all pipelines by their keys, as texts that may hold anything."""
-    begin = len(store.keys.prefix)
-    keys = []
-    for key in reading.keys_like(store, "pipeline:*", most=MOST_PIPELINES):
-        if _PIPELINE.fullmatch(key[begin:]):
-            keys.append(key)
-        else:
-            letters.put(store, where=key, why="it is named like a pipeline, and the hash is none")
-    found = zip(keys, reading.hashes_at(store, keys), strict=True)
-    return {key: fields for key, fields in found if fields}
-
-
 def live_nicknames(store: JobStore, now: float) -> list[str]:
     """Return the nicknames of pipelines that have reported of late; *now* in Unix seconds."""
-    found = pipelines(store).values()
+    found = pipelines(store)
     names = {
         fields.get("nickname", "")[:_LONGEST_NICKNAME] for fields in found if not is_silent(fields, now)
     }

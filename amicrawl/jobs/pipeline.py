@@ -30,15 +30,14 @@ from amicrawl.jobs.attempt import (
 )
 from amicrawl.jobs.child import Child
 from amicrawl.jobs.connection import RedisUnavailable
-from amicrawl.jobs.ending import Ending
+from amicrawl.jobs.ending import Ending, Verdict
 from amicrawl.jobs.inbox import Inbox
 from amicrawl.jobs.lease import Claim, Claims, Refusal
+from amicrawl.jobs.lease_time import STARTUP, Pulse
 from amicrawl.jobs.pipeline_record import RUNNING, STOPPING, PipelineRecord, figures
 from amicrawl.jobs.place import CONSOLE, STOP_FILE
-from amicrawl.jobs.pulse import STARTUP, Pulse
 from amicrawl.jobs.reaper import GRACE, Reaper
 from amicrawl.jobs.supervisor import Mode, Supervisor
-from amicrawl.jobs.verdict import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable

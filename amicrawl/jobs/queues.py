@@ -20,6 +20,32 @@ if TYPE_CHECKING:
 
     from amicrawl.jobs.connection import JobStore
 
+_NICKNAME = re.compile(r"[A-Za-z0-9_-]{3,30}")
+
+
+def queue_order(nickname: str, *, large: bool = False, shallow_only: bool = False) -> list[str]:
+    """Return the names of the queues that the pipeline *nickname* looks into, first to last.
+
+    Longer tags come first, equally long ones by alphabet. Raises UsageError for a nickname that is none.
+    """
+    check_nickname(nickname)
+    if shallow_only:
+        return [PENDING_SHALLOW, *([PENDING_LARGE] if large else [])]
+    length = len(nickname)
+    tags = {nickname[i:j] for i in range(length) for j in range(i, length + 1)}
+    tagged = [TAGGED + tag for tag in sorted(tags, key=lambda tag: (-len(tag), tag))]
+    return [*tagged, *([PENDING_LARGE] if large else []), PENDING, PENDING_SHALLOW]
+
+
+def check_nickname(nickname: str) -> None:
+    """Raise UsageError unless *nickname* can be a pipeline's."""
+    if not _NICKNAME.fullmatch(nickname):
+        raise UsageError(
+            f"{nickname!r} is not a name for a pipeline, which has 3 to 30 letters, digits, _ and -. "
+            "Give another with --name."
+        )
+
+
 NAMED = (PENDING, PENDING_SHALLOW, PENDING_LARGE)
 """Queues that need no tag."""
 LAST = 1 << 31
@@ -100,15 +126,6 @@ def move(store: JobStore, ident: str, *, place: int, queue: str | None = None) -
     to = checked_queue(queue) if queue is not None else _queue_of(store, ident)
     _moved(store, ident, to, place)
     return to
-
-
-def remove(store: JobStore, ident: str) -> str:
-    """Take a job out of the queues, its record left alone; return the name of the queue it was in.
-
-    For a job that is not wanted any more, `verbs.abort` is the way. Raises UsageError where it waits in
-    none.
-    """
-    return _moved(store, ident, PENDING, "remove")
 
 
 def _queue_of(store: JobStore, ident: str) -> str:

@@ -34,7 +34,7 @@ from amicrawl.crawl.spark.places import letters_name, packed, read_json, unpacke
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode
 from amicrawl.frontier import Source
-from amicrawl.jobs.held import steady_clock
+from amicrawl.jobs.lease_time import steady_clock
 from amicrawl.jobs.sharing.letter import Link, decoded_link, encoded_link, letter_of
 from amicrawl.record.bucket import open_bucket
 from amicrawl.seed import BatchReader, Seed, SeedFormat, open_seed
@@ -320,7 +320,7 @@ def test_letters_pass_through_the_bucket_whatever_octets_they_have(tmp_path: Pat
 _ALLOWED = """
 import sys, time
 from amicrawl.crawl.processes.allowance import Allowance
-from amicrawl.jobs.held import steady_clock
+from amicrawl.jobs.lease_time import steady_clock
 Allowance(int(sys.argv[1]), steady_clock() - 1)
 print("begun", flush=True)
 time.sleep(300)

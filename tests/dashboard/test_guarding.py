@@ -10,7 +10,7 @@ import pytest
 from dashboard_asking import Asking
 
 from amicrawl.dashboard.api import OPERATIONS
-from amicrawl.dashboard.guard import BODY_LIMIT
+from amicrawl.dashboard.app import BODY_LIMIT
 from amicrawl.dashboard.hosts import Hosts, is_public, may_change
 from amicrawl.dashboard.operations import PREFIX
 from amicrawl.dashboard.serving import Settings, serve_in_thread, serving_in_thread

@@ -15,8 +15,7 @@ from dashboard_asking import Asking, until
 
 from amicrawl.dashboard.passwords import hashed, matches
 from amicrawl.dashboard.serving import Settings, serve_in_thread, serving_in_thread
-from amicrawl.dashboard.sessions import IDLE, LONGEST, Sessions
-from amicrawl.dashboard.throttle import EVERY, TRIES, Throttle
+from amicrawl.dashboard.sessions import EVERY, IDLE, LONGEST, TRIES, Sessions, Throttle
 from amicrawl.dashboard.users import Role, Users
 from amicrawl.disk import Disk
 from amicrawl.errors import InputError, UsageError

@@ -12,9 +12,9 @@ import pytest
 import uvicorn
 from dashboard_asking import until
 
-from amicrawl.dashboard.connections import protocol
-from amicrawl.dashboard.guard import Guard
+from amicrawl.dashboard.app import Guard
 from amicrawl.dashboard.hosts import Hosts
+from amicrawl.dashboard.serving import protocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,7 +13,7 @@ from dashboard_asking import IDENT, OTHER, Asking, add_lines, download, run_job,
 from redis_server import end, started_server
 
 from amicrawl.dashboard.hub import MOST_VIEWERS
-from amicrawl.dashboard.rates import Point, Rates
+from amicrawl.dashboard.overview import Point, Rates
 from amicrawl.dashboard.serving import serve_in_thread
 from amicrawl.dashboard.viewer import MOST_BYTES, MOST_LINES, Line, Viewer, Wish
 

@@ -448,7 +448,7 @@ def test_a_job_that_goes_back_into_its_queue_keeps_its_claim_and_its_crawl_file(
     claim = claims.reserve(["pending"], "pipeline:a", soon)
     assert claim is not None
     claims.settle(ident, claim.token, directory="d", store="here")
-    claims.release(ident, claim.token)
+    claims.give_back(ident, claim.token, Happened.DRAINED)
     again = claims.reserve(["pending"], "pipeline:b", soon)
     assert again is not None
     assert (again.attempt, again.directory) == (2, "d")
@@ -464,7 +464,7 @@ def test_the_state_of_a_job_says_that_it_is_paused_or_to_be_aborted(store: JobSt
     assert str(lookup.job(store, ident).state) == "paused"
     verbs.resume(store, ident)
     assert str(lookup.job(store, ident).state) == "running"
-    claims.release(ident, claim.token)
+    claims.give_back(ident, claim.token, Happened.DRAINED)
     store.client.hset(ident, "abort_requested", "true")
     assert str(lookup.job(store, ident).state) == "aborting"
 

@@ -17,7 +17,7 @@ from amicrawl.errors import UsageError
 from amicrawl.jobs import lookup, verbs
 from amicrawl.jobs.connection import JobStore, connect
 from amicrawl.jobs.lease import Claims, Finished, GivenBack, Happened, Refusal, Renewal
-from amicrawl.jobs.queue_order import queue_order
+from amicrawl.jobs.queues import queue_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -215,8 +215,10 @@ def test_a_job_that_is_given_back_is_the_next_of_its_queue_and_counts_as_queued(
     claims = Claims(store)
     claim = claims.reserve(["pending"], OWNER)
     assert claim is not None
-    assert claims.release(claim.unit, claim.token) is GivenBack.QUEUED
-    assert claims.release(claim.unit, claim.token) is GivenBack.QUEUED, "an answer may have been lost"
+    assert claims.give_back(claim.unit, claim.token, Happened.DRAINED) is GivenBack.QUEUED
+    assert claims.give_back(claim.unit, claim.token, Happened.DRAINED) is GivenBack.QUEUED, (
+        "an answer may have been lost"
+    )
     assert raw(store).lrange("pending", 0, -1) == [IDENTS[1], IDENTS[0]]
     assert raw(store).exists("working") == 0
     assert raw(store).hmget(IDENTS[0], "started_at", "pipeline_id") == [None, None]
@@ -232,7 +234,7 @@ def test_a_job_that_is_given_back_waits_a_while_for_those_who_have_its_files(sto
     claim = claims.reserve(["pending"], OWNER, store_id="here")
     assert claim is not None
     claims.settle(claim.unit, claim.token, store="here")
-    claims.release(claim.unit, claim.token)
+    claims.give_back(claim.unit, claim.token, Happened.DRAINED)
     other = claims.reserve(["pending"], OWNER, store_id="there")
     assert other is not None
     assert other.unit == IDENTS[1]
@@ -240,7 +242,7 @@ def test_a_job_that_is_given_back_waits_a_while_for_those_who_have_its_files(sto
     assert raw(store).lrange("pending", 0, -1) == [IDENTS[0]]
     again = claims.reserve(["pending"], OWNER, store_id="here")
     assert again is not None
-    claims.release(again.unit, again.token)
+    claims.give_back(again.unit, again.token, Happened.DRAINED)
     raw(store).hset(store.keys.claim(again.unit), "kept_until", "1700000000")
     assert claims.reserve(["pending"], OWNER, store_id="there") is not None
 

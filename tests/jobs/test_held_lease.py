@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from amicrawl.jobs.held import HeldLease
+from amicrawl.jobs.lease_time import HeldLease
 
 
 class Clock:

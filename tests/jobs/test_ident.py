@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from amicrawl.errors import UsageError
-from amicrawl.jobs.ident import base_name, ident_of, is_ident, is_unit, normalised, slug_of
+from amicrawl.jobs.ident import base_name, ident_of, is_ident, normalised, slug_of
 
 VECTORS = [
     ("http://www.example.com", "http://www.example.com/", "eed6rdmqqi18ps2eqfatkjyld"),
@@ -120,7 +120,6 @@ def test_what_is_no_url_has_no_ident(url: str) -> None:
 )
 def test_no_key_of_archivebots_and_nothing_odd_is_taken_for_an_ident(text: str) -> None:
     assert not is_ident(text)
-    assert not is_unit(text)
 
 
 def test_the_shortest_number_that_a_uuid_can_be_is_an_ident() -> None:
@@ -130,14 +129,6 @@ def test_the_shortest_number_that_a_uuid_can_be_is_an_ident() -> None:
         least, digit = divmod(least, 36)
         digits = "0123456789abcdefghijklmnopqrstuvwxyz"[digit] + digits
     assert is_ident(digits)
-
-
-def test_a_partition_is_named_behind_its_ident() -> None:
-    ident = ident_of("http://a.example/")
-    assert is_unit(ident)
-    assert is_unit(f"{ident}.p12")
-    assert not is_unit(f"{ident}.p012")
-    assert not is_unit(f"{ident}.p1:x")
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from amicrawl.crawl.job.facts import Facts
-from amicrawl.crawl.job.figures import Figures
+from amicrawl.crawl.job.facts import Facts, Figures
 from amicrawl.jobs.lease import Claim
 
 

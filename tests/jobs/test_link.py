@@ -13,9 +13,9 @@ from job_crawling import store_of, submitted
 from amicrawl.disk import Disk
 from amicrawl.errors import InputError
 from amicrawl.jobs import verbs
-from amicrawl.jobs.held import steady_clock
 from amicrawl.jobs.job_copy import JobCopy, fetched_copy
-from amicrawl.jobs.lease import Claims
+from amicrawl.jobs.lease import Claims, Happened
+from amicrawl.jobs.lease_time import steady_clock
 from amicrawl.jobs.link import Fed, Link
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def test_a_job_that_is_somebody_elses_is_lost_and_nothing_of_it_changes(crawl: C
 def test_a_job_that_was_put_back_into_its_queue_is_not_regained(crawl: Crawl) -> None:
     crawl.until(lambda: crawl.told)
     claims, copy = Claims(crawl.store), crawl.link.copy
-    claims.release(copy.unit, copy.token)
+    claims.give_back(copy.unit, copy.token, Happened.DRAINED)
     crawl.until(lambda: crawl.link.lost)
     assert not crawl.client.exists(crawl.key("lease"))
 

@@ -12,6 +12,7 @@ from amicrawl.errors import AmicrawlError
 from amicrawl.jobs import letters, logs, lookup, queues, reading, verbs
 from amicrawl.jobs.connection import JobStore, connect
 from amicrawl.jobs.ident import ident_of
+from amicrawl.jobs.pipeline_record import pipelines
 from amicrawl.jobs.submission import Submission, submit
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ READERS: dict[str, Callable[[JobStore], object]] = {
     "working": lookup.working,
     "finished": lookup.finished,
     "counts": lookup.counts,
-    "pipelines": lookup.pipelines,
+    "pipelines": pipelines,
     "nicknames": lambda store: lookup.live_nicknames(store, NOW),
     "queues": queues.queue_names,
     "waiting": queues.waiting,
@@ -61,7 +62,6 @@ READERS: dict[str, Callable[[JobStore], object]] = {
     "ignore": lambda store: verbs.ignore(store, IDENT, ["x"]),
     "move": lambda store: queues.move(store, IDENT, place=1),
     "abort": lambda store: verbs.abort(store, IDENT, now=NOW),
-    "remove": lambda store: queues.remove(store, IDENT),
     "expire": lambda store: verbs.expire(store, IDENT),
     "submit": lambda store: submit(store, Submission(url=URL, pipeline="blue", again=0), now=NOW),
 }

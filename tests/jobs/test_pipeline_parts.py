@@ -16,8 +16,10 @@ from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, InputError, OutputError, UsageError
 from amicrawl.jobs.checkpoint import LIST_NAME, restore_checkpoint, save
 from amicrawl.jobs.connection import JobStore, connect
+from amicrawl.jobs.ending import Verdict, sentence, verdict
 from amicrawl.jobs.info import encoded, info_of, write_info
 from amicrawl.jobs.lease import Claim, Claims
+from amicrawl.jobs.lease_time import Pulse
 from amicrawl.jobs.pipeline_record import (
     PipelineIdentity,
     PipelineRecord,
@@ -26,10 +28,8 @@ from amicrawl.jobs.pipeline_record import (
     tell_to_drain,
 )
 from amicrawl.jobs.place import FENCE, STORE_MARK, fenced, is_base, new_base, opened_store, raise_fence
-from amicrawl.jobs.pulse import Pulse
 from amicrawl.jobs.reaper import Reaper
 from amicrawl.jobs.shelf import fetch, path_of
-from amicrawl.jobs.verdict import Verdict, sentence, verdict
 from amicrawl.record.bucket import open_bucket
 from amicrawl.record.sealed import SealedFile
 from amicrawl.record.uploaded import Manifest, Uploaded

@@ -45,7 +45,7 @@ def test_the_prefix_stands_in_front_of_every_key(redis_server: Server) -> None:
     store = connect({"REDIS_URL": redis_server.url, "AMICRAWL_REDIS_PREFIX": "crawl:"})
     keys = store.keys
     assert (keys.working, keys.job_channel("x")) == ("crawl:working", "crawl:archivebot:job:x")
-    assert keys.queue_name(keys.tagged_queue("a")) == "pending:a"
+    assert keys.queue_name(keys.queue("pending:a")) == "pending:a"
     store.close()
 
 

@@ -17,7 +17,7 @@ from amicrawl.jobs.ident import ident_of
 from amicrawl.jobs.job_copy import fetched_copy
 from amicrawl.jobs.lease import Claims, Happened
 from amicrawl.jobs.link import Fed, Link
-from amicrawl.jobs.pipeline_record import PipelineIdentity, PipelineRecord
+from amicrawl.jobs.pipeline_record import PipelineIdentity, PipelineRecord, pipelines
 from amicrawl.jobs.seedqueue import SeedQueue
 from amicrawl.jobs.submission import Submission, submit
 
@@ -194,7 +194,7 @@ def read_all(store: JobStore, ident: str) -> None:
     lookup.counts(store)
     lookup.working(store)
     lookup.finished(store)
-    lookup.pipelines(store)
+    pipelines(store)
     queues.waiting(store)
     queues.lengths(store)
     logs.newest(store, ident)

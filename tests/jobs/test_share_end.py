@@ -13,7 +13,7 @@ import pytest
 
 from amicrawl.jobs.connection import RedisSettings, connect
 from amicrawl.jobs.lease import Claims, Renewal
-from amicrawl.jobs.sharing.beginning import begin, seeds_given
+from amicrawl.jobs.sharing.creation import begin, seeds_given
 from amicrawl.jobs.sharing.share import (
     ATTEMPTS,
     NEXT,

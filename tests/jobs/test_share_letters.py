@@ -11,7 +11,7 @@ import pytest
 
 from amicrawl.config import Identity
 from amicrawl.crawl.carried import PRIMARY, REQUISITE
-from amicrawl.crawl.sharing.incoming import offer_of
+from amicrawl.crawl.sharing.links import offer_of
 from amicrawl.errors import InputError
 from amicrawl.frontier import Offer, Source
 from amicrawl.jobs.sharing.letter import Link, decoded_link, encoded_link, letter_of, links_in

@@ -16,8 +16,7 @@ from amicrawl.frontier import shard_of
 from amicrawl.jobs.child import CONSOLE_SIZE
 from amicrawl.jobs.connection import RedisSettings, connect
 from amicrawl.jobs.place import fenced
-from amicrawl.jobs.sharing.beginning import begin, keep_starts, seeds_given, starts_of
-from amicrawl.jobs.sharing.giving import SeedGiver
+from amicrawl.jobs.sharing.creation import SeedGiver, begin, keep_starts, seeds_given, starts_of
 from amicrawl.jobs.sharing.letter import links_in
 from amicrawl.jobs.sharing.share import ATTEMPTS, NEXT, Share, Taken
 from amicrawl.jobs.sharing.share_record import ShareRecord, checked_name

@@ -23,7 +23,7 @@ from amicrawl.jobs.letters import letters
 from amicrawl.jobs.pipeline import Pipeline, PipelineOptions
 from amicrawl.jobs.pipeline_record import PipelineIdentity, pipelines, tell_to_drain
 from amicrawl.jobs.place import fenced, opened_store
-from amicrawl.jobs.queue_order import queue_order
+from amicrawl.jobs.queues import queue_order
 from amicrawl.jobs.supervisor import Mode
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from amicrawl.config import PREFIX, CrawlConfig, Identity
 from amicrawl.discovery.configured import has_scope
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, InputError, UsageError
-from amicrawl.jobs.sharing.beginning import MOST_STARTS, begin, keep_starts, seeds_given
-from amicrawl.jobs.sharing.giving import SeedGiver
+from amicrawl.jobs.sharing.creation import MOST_STARTS, SeedGiver, begin, keep_starts, seeds_given
 from amicrawl.jobs.sharing.share_record import INBOX, MOST_PARTITIONS, ShareRecord, checked_name
 from amicrawl.record.bucket import open_bucket
 from amicrawl.seed import open_seed

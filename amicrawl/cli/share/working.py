@@ -17,7 +17,7 @@ from amicrawl.cli.redis_options import PrefixOption, RedisOption, job_store, red
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, UsageError
 from amicrawl.jobs.lease import LEASE
-from amicrawl.jobs.sharing.beginning import starts_of
+from amicrawl.jobs.sharing.creation import starts_of
 from amicrawl.jobs.sharing.share import Share
 from amicrawl.jobs.sharing.share_record import checked_name
 from amicrawl.jobs.sharing.worker import Worker, child_command, written_once

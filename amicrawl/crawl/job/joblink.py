@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 from scrapy import signals
 
 from amicrawl.crawl.feeding import on_a_thread
-from amicrawl.crawl.job.facts import Facts
-from amicrawl.crawl.job.figures import Figures, figures_in
+from amicrawl.crawl.job.facts import Facts, Figures, figures_in
 from amicrawl.crawl.job.leased import Fence, LeasedDisk, LeaseLost
 from amicrawl.crawl.job.log import JobLog
 from amicrawl.crawl.job.opening import end_by_hand

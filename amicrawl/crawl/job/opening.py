@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 from amicrawl.crawl.job.leased import LeaseLost
 from amicrawl.errors import AmicrawlError, InputError, UsageError
 from amicrawl.jobs.connection import JobStore, RedisUnavailable
-from amicrawl.jobs.held import LEASE_VARIABLE, TOKEN_VARIABLE, UNIT_VARIABLE, steady_clock
 from amicrawl.jobs.ident import checked_ident
 from amicrawl.jobs.info import encoded, info_of
 from amicrawl.jobs.job_copy import JobCopy, fetched_copy, restore
 from amicrawl.jobs.lease import LEASE, Claim, Claims, Finished, Happened, Renewal
+from amicrawl.jobs.lease_time import LEASE_VARIABLE, TOKEN_VARIABLE, UNIT_VARIABLE, steady_clock
 from amicrawl.jobs.queues import queue_names
 from amicrawl.jobs.scrapy_connection import connect
 

@@ -13,7 +13,7 @@ import signal
 import struct
 import threading
 
-from amicrawl.jobs.held import steady_clock
+from amicrawl.jobs.lease_time import steady_clock
 
 _MOMENT = struct.Struct("d")
 _LOOK_AGAIN = 0.5

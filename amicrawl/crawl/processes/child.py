@@ -31,8 +31,7 @@ from amicrawl.config import PREFIX, CrawlConfig
 from amicrawl.crawl.extension import CrawlExtension
 from amicrawl.crawl.processes.allowance import Allowance
 from amicrawl.crawl.processes.specification import LARGEST_MESSAGE, specification
-from amicrawl.crawl.sharing.incoming import take_links
-from amicrawl.crawl.sharing.outgoing import Outgoing
+from amicrawl.crawl.sharing.links import Outgoing, take_links
 from amicrawl.errors import AmicrawlError
 from amicrawl.jobs.sharing.letter import links_in
 from amicrawl.jobs.sharing.outbox import Outbox

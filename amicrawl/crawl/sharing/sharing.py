@@ -24,13 +24,12 @@ from scrapy.exceptions import DontCloseSpider
 from amicrawl.crawl.job.leased import Fence, LeasedDisk, LeaseLost
 from amicrawl.crawl.run import Run, run_of
 from amicrawl.crawl.sharing.exchange import EVERY, Exchange, Standing
-from amicrawl.crawl.sharing.incoming import take_links
-from amicrawl.crawl.sharing.outgoing import Outgoing
+from amicrawl.crawl.sharing.links import Outgoing, take_links
 from amicrawl.disk import Disk, explained
 from amicrawl.errors import AmicrawlError, UsageError
 from amicrawl.jobs.connection import PREFIX_SETTING
-from amicrawl.jobs.held import LEASE_VARIABLE, TOKEN_VARIABLE, UNIT_VARIABLE
 from amicrawl.jobs.lease import LEASE
+from amicrawl.jobs.lease_time import LEASE_VARIABLE, TOKEN_VARIABLE, UNIT_VARIABLE
 from amicrawl.jobs.letters import put
 from amicrawl.jobs.scrapy_connection import connect
 from amicrawl.jobs.sharing.outbox import Outbox

@@ -21,7 +21,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from amicrawl.jobs.held import HeldLease, steady_clock
+from amicrawl.jobs.lease_time import HeldLease, steady_clock
 from amicrawl.jsontext import parsed
 
 if TYPE_CHECKING:

@@ -25,8 +25,8 @@ from amicrawl.jobs.child import Child
 from amicrawl.jobs.connection import RedisUnavailable
 from amicrawl.jobs.copying import Copying
 from amicrawl.jobs.lease import LEASE, Claim, Claims
+from amicrawl.jobs.lease_time import Pulse
 from amicrawl.jobs.place import opened_store
-from amicrawl.jobs.pulse import Pulse
 from amicrawl.jobs.reaper import GRACE
 from amicrawl.jobs.sharing.share import Ended, Nothing
 from amicrawl.jobs.sharing.share_record import directory_of, unit_of

@@ -54,7 +54,7 @@ READERS: dict[str, tuple[str, ...]] = {
     "bucket": ("crawl/spark/places.py", "jobs/checkpoint.py"),
     "Redis": (
         *("dashboard/views.py", "jobs/child.py", "jobs/entries.py", "jobs/letters.py", "jobs/link.py"),
-        *("jobs/logs.py", "jobs/seedqueue.py", "jobs/sharing/beginning.py", "jobs/sharing/letter.py"),
+        *("jobs/logs.py", "jobs/seedqueue.py", "jobs/sharing/creation.py", "jobs/sharing/letter.py"),
         *("cli/share/steering.py", "crawl/sharing/exchange.py", "crawl/sharing/sharing.py"),
         *("crawl/job/joblink.py", "spiders/queue.py"),
     ),
