@@ -22,10 +22,9 @@ from amicrawl import __version__
 from amicrawl.disk import OPEN_SUFFIX, OutputFile, explained, remove_durably
 from amicrawl.errors import UsageError
 from amicrawl.index.claim import claimed
-from amicrawl.index.collector import collector_at_rest
 from amicrawl.index.lines.arrow_texts import numbers_of
 from amicrawl.index.lines.sorting import LineSort
-from amicrawl.index.steady_memory import steady_memory
+from amicrawl.index.steady_memory import collector_at_rest, steady_memory
 from amicrawl.table.block_rows import rows_of_block
 from amicrawl.table.ordering import (
     NotInOrderError,

@@ -11,8 +11,7 @@ import pytest
 from amicrawl.index.collection.file import FileJob
 from amicrawl.index.collection.products import LeftOutError, LineMaker, ProductOptions
 from amicrawl.index.lines.cdx_text import Layout, cdx_line
-from amicrawl.index.reading.pairs import paired
-from amicrawl.index.reading.records import Broken
+from amicrawl.index.reading.records import Broken, paired
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -33,10 +33,9 @@ from amicrawl.index.collection.products import (
     Seen,
     begun,
 )
-from amicrawl.index.collector import collector_at_rest
 from amicrawl.index.derivatives.file import Maker
-from amicrawl.index.reading.pairs import paired
-from amicrawl.index.reading.records import read_records
+from amicrawl.index.reading.records import paired, read_records
+from amicrawl.index.steady_memory import collector_at_rest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

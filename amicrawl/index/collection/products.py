@@ -184,6 +184,22 @@ class Cdxj(Product):
             self._add(line.encoded() if self._layout is None else cdx_line(line, self._layout))
 
 
+class _DerivativeFile(_File, Protocol):
+    def add(self, record: Record, page: Page | None) -> None: ...
+
+
+class Derivative(Product):
+    """WAT or WET, made of records and the pages in them."""
+
+    def __init__(self, file: _DerivativeFile) -> None:
+        self._add = file.add
+        super().__init__(file)
+
+    def add(self, seen: Seen) -> None:
+        """Add what the file says of a record and the page in it."""
+        self._add(seen.record, seen.page)
+
+
 class _ProductKind(NamedTuple):
     """A kind of product."""
 
@@ -201,17 +217,19 @@ class _ProductKind(NamedTuple):
 
     def begin(self, job: FileJob, maker: Maker) -> Product:
         """Begin the product of *job*."""
-        module = import_module(f"amicrawl.index.collection.{self.module}")
-        product: Product = getattr(module, self.name)(self.path(job), job, maker)
+        make = getattr(import_module(f"amicrawl.index.{self.module}"), self.name)
+        if self.module.startswith("derivatives."):
+            return Derivative(make(self.path(job), source=job.source, maker=maker))
+        product: Product = make(self.path(job), job, maker)
         return product
 
 
 PRODUCTS = {
-    "cdxj": _ProductKind("cdxj", "", "products", "Cdxj"),
-    "sidecar": _ProductKind("meta", ".meta.gz", "detecting", "Sidecar"),
-    "merged": _ProductKind("merged", ".cdxj", "detecting", "Merged"),
-    "wat": _ProductKind("wat", ".wat.gz", "derived", "Wat"),
-    "wet": _ProductKind("wet", ".wet.gz", "derived", "Wet"),
+    "cdxj": _ProductKind("cdxj", "", "collection.products", "Cdxj"),
+    "sidecar": _ProductKind("meta", ".meta.gz", "collection.detecting", "Sidecar"),
+    "merged": _ProductKind("merged", ".cdxj", "collection.detecting", "Merged"),
+    "wat": _ProductKind("wat", ".wat.gz", "derivatives.wat", "WatFile"),
+    "wet": _ProductKind("wet", ".wet.gz", "derivatives.wet", "WetFile"),
 }
 """The products of a file, by the name that they are asked for by."""
 

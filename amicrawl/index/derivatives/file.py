@@ -146,11 +146,6 @@ def sha1(block: bytes) -> str:
     return "sha1:" + base64.b32encode(hashlib.sha1(block, usedforsecurity=False).digest()).decode()
 
 
-def derived_name(stem: str, product: str) -> str:
-    """Return the name of the *product* (`wat`, `wet`) of the source that `stem_of` calls *stem*."""
-    return f"{stem}.{product}.gz"
-
-
 def stem_of(path: Path) -> str:
     """Return the name of an archive file without the ending of its compression: `X.warc`, `X.arc`."""
     name = path.name

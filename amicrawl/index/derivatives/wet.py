@@ -30,8 +30,9 @@ _CARRIED_OVER = ("robots", "isPartOf", "operator", "description", "publisher")
 class WetFile:
     """The WET file of one source, being written."""
 
-    def __init__(self, path: Path, *, maker: Maker) -> None:
+    def __init__(self, path: Path, *, source: Path, maker: Maker) -> None:
         """Name the file *path*; it is begun with the first record, whose warcinfo it quotes."""
+        del source  # what is read of it comes with its records
         self._path = path
         self._maker = maker
         self._file: DerivativeFile | None = None

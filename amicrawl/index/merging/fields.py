@@ -46,27 +46,10 @@ ururd uzuzb veven vivie vovol wawln wowol xhxho yiyid yoyor zazha zhzho zuzul
 heheb iwheb jwjav jiyid inind moron shhbs
 """
 _CODES = {pair[:2]: pair[2:] for pair in _TWO_TO_THREE.split()}
-_THREE_LETTERS = frozenset(
-    (
-        *(
-            "ceb",
-            "chr",
-            "cop",
-            "crs",
-            "fil",
-            "got",
-            "haw",
-            "hmn",
-            "kha",
-            "lif",
-            "lua",
-            "luo",
-            "mfe",
-            "new",
-        ),
-        *("nso", "pam", "raj", "rup", "sco", "sux", "syr", "tlh", "tum", "war", "zxx"),
-    )
-)
+_OTHERS = """
+ceb chr cop crs fil got haw hmn kha lif lua luo mfe new nso pam raj rup sco sux syr tlh tum war zxx
+"""
+_THREE_LETTERS = frozenset(_OTHERS.split())
 
 
 def added_fields(found: Mapping[str, Any]) -> dict[str, Any]:

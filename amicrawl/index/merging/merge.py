@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from amicrawl.disk import Disk, explained
 from amicrawl.errors import DamagedFileError, OutputError, UsageError
-from amicrawl.index.collector import collector_at_rest
 from amicrawl.index.lines.line_reader import octet_blocks
 from amicrawl.index.merging.join import MergeCounts
 from amicrawl.index.merging.joining import Joining
@@ -26,7 +25,7 @@ from amicrawl.index.merging.outputs import Outputs
 from amicrawl.index.merging.parts import Parts
 from amicrawl.index.merging.side_blocks import side_batches
 from amicrawl.index.merging.side_table import SideTable
-from amicrawl.index.steady_memory import steady_memory
+from amicrawl.index.steady_memory import collector_at_rest, steady_memory
 from amicrawl.index.workers import Done, Lost, run_jobs
 
 if TYPE_CHECKING:

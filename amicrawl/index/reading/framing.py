@@ -32,29 +32,14 @@ _ARC = re.compile(
 _USUAL = (b"WARC/1.0\r\n", b"WARC/1.1\r\n")
 _LENGTH_BEGIN = b"\r\nContent-Length: "
 _MOST_DIGITS = 18
-_NAMES = {
-    name: name.lower()
-    for name in (
-        *(
-            "WARC-Type",
-            "WARC-Record-ID",
-            "WARC-Date",
-            "Content-Length",
-            "Content-Type",
-            "WARC-Target-URI",
-        ),
-        *(
-            "WARC-Concurrent-To",
-            "WARC-Block-Digest",
-            "WARC-Payload-Digest",
-            "WARC-IP-Address",
-            "WARC-Refers-To",
-        ),
-        *("WARC-Refers-To-Target-URI", "WARC-Refers-To-Date", "WARC-Truncated", "WARC-Warcinfo-ID"),
-        *("WARC-Filename", "WARC-Profile", "WARC-Identified-Payload-Type", "WARC-Segment-Number"),
-        *("WARC-Segment-Origin-ID", "WARC-Segment-Total-Length", "WARC-Protocol", "WARC-Cipher-Suite"),
-    )
-}
+_USUAL_NAMES = """
+WARC-Type WARC-Record-ID WARC-Date Content-Length Content-Type WARC-Target-URI WARC-Concurrent-To
+WARC-Block-Digest WARC-Payload-Digest WARC-IP-Address WARC-Refers-To WARC-Refers-To-Target-URI
+WARC-Refers-To-Date WARC-Truncated WARC-Warcinfo-ID WARC-Filename WARC-Profile
+WARC-Identified-Payload-Type WARC-Segment-Number WARC-Segment-Origin-ID WARC-Segment-Total-Length
+WARC-Protocol WARC-Cipher-Suite
+"""
+_NAMES = {name: name.lower() for name in _USUAL_NAMES.split()}
 _ARC_BEGIN = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*:\S")
 _LENGTH = re.compile(r"[0-9]{1,18}")
 _USUAL_NAME = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,63}")

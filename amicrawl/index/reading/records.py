@@ -20,7 +20,7 @@ from amicrawl.index.reading.unpacking import unpacked
 from amicrawl.message import end_of_head, header_fields, is_interim, payload_blocks, status_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
     from typing import BinaryIO, Self
 
@@ -48,6 +48,9 @@ _USUAL_TYPE = re.compile(rb"\r\nWARC-Type: ([a-z]+)\r\n")
 _USUAL_STATUS = re.compile(rb"HTTP/1\.[01] ([2-5][0-9]{2})(?![0-9])")
 _OTHER_STATUS = re.compile(rb"[A-Za-z][A-Za-z0-9]{0,15}/[0-9.]{1,8}[ \t]+([0-9]{3})(?![0-9])")
 """A status line as of `HTTPX/1.1` or `SPDY/3`; indexers of others read it by its blanks."""
+_HALVES = frozenset(
+    (("request", "response"), ("response", "request"), ("request", "revisit"), ("revisit", "request"))
+)
 _T = TypeVar("_T")
 
 
@@ -144,11 +147,6 @@ class Record:
         """Return the target URI without the angle brackets that old writers put around it."""
         uri = self.fields.get("warc-target-uri", "")
         return uri[1:-1] if uri.startswith("<") and uri.endswith(">") else uri
-
-    @property
-    def head_length(self) -> int:
-        """Bytes of the record's own header, blank line included."""
-        return len(self.head)
 
     @property
     def date(self) -> str:
@@ -345,3 +343,34 @@ def records_of(
         yield Record(path, found)
     if found is None and not is_told:
         broken(0, "no record was found in it")
+
+
+def paired(records: Iterable[Record]) -> Iterator[tuple[Record, Record | None]]:
+    """Yield *records* in order, each with the other half of its exchange, or None.
+
+    Writers put request and response next to each other, and one names the other as concurrent. So a
+    record is held until the next one has been seen.
+    """
+    waiting: Record | None = None
+    for record in records:
+        if waiting is None:
+            waiting = record
+        elif are_partners(waiting, record):
+            yield waiting, record
+            yield record, waiting
+            waiting = None
+        else:
+            yield waiting, None
+            waiting = record
+    if waiting is not None:
+        yield waiting, None
+
+
+def are_partners(first: Record, second: Record) -> bool:
+    """Return whether the two are the request and the response of one exchange."""
+    if (first.type, second.type) not in _HALVES or first.uri != second.uri:
+        return False
+    named = first.fields.get("warc-concurrent-to"), second.fields.get("warc-concurrent-to")
+    return (bool(first.record_id) and first.record_id == named[1]) or (
+        bool(second.record_id) and second.record_id == named[0]
+    )

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from amicrawl.index.reading.records import Record
     from amicrawl.index.sidecar.detectors import Characteriser
 
-PRODUCT = "meta"
-"""What the name of a sidecar has behind that of its source."""
 SOURCE_FILE = "WARC-Source-Filename"
 SOURCE_OFFSET = "WARC-Source-Offset"
 
@@ -49,12 +47,8 @@ class SidecarFile:
         publisher: Publisher = NOT_NAMED,
     ) -> None:
         """Begin *path*, the sidecar of *source*."""
-        self.looked_at = 0
-        """Records whose payload was looked at."""
         self.records = 0
         """Metadata records in it."""
-        self.failures = 0
-        """Records at which a detector failed."""
         self._source = source
         self._maker = maker
         self._publisher = publisher
@@ -67,11 +61,9 @@ class SidecarFile:
         subject = subject_of(record)
         if subject is None:
             return
-        self.looked_at += 1
         found = self._characteriser.findings(subject)
         if found.is_empty():
             return
-        self.failures += bool(found.errors)
         if not self.records:
             self._write_warcinfo("")
         self.records += 1

@@ -27,8 +27,7 @@ from amicrawl.disk import explained
 from amicrawl.errors import InputError, UsageError
 from amicrawl.index.lines.cdxj import IndexOptions, cdxj_lines
 from amicrawl.index.lines.sorting import external_sort
-from amicrawl.index.reading.pairs import paired
-from amicrawl.index.reading.records import read_records
+from amicrawl.index.reading.records import paired, read_records
 from amicrawl.index.wacz.pages import HEAD, page_line
 from amicrawl.index.wacz.zip_stream import ZipEntry, ZipPackage
 from amicrawl.index.zipnum.cluster import Block, json_idx_head, json_idx_line, pack
