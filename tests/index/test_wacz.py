@@ -262,7 +262,7 @@ def test_a_page_that_was_cut_off_is_not_listed_by_the_table(tmp_path: Path) -> N
         (["a.arc.gz"], "a.wacz", "only .warc"),
         (["a.warc.gz.open"], "a.wacz", "only .warc"),
         (["x/a.warc.gz", "x/a.warc.gz"], "a.wacz", "named twice"),
-        (["a~b/c.warc", "x/c.warc", "a/b~c.warc", "y/b~c.warc"], "a.wacz", "told from another"),
+        (["a~b/c.warc", "x/c.warc", "a/b~c.warc", "y/b~c.warc"], "a.wacz", "the name of another"),
     ],
 )
 def test_names_that_a_package_cannot_have_are_refused(
