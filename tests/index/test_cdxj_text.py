@@ -47,10 +47,10 @@ def test_lines_of_other_producers_become_text_and_seconds(line: bytes) -> None:
         (b" CDX N b a m s k r M S V g\n", "legend"),
         (b'!meta 0 {"format": "cdxj-gzip-1.0"}', "timestamp"),
         (b'com,a)/ 2022010615084 {"a": 1}', "timestamp"),
-        (b"com,a)/ 20220106150849 http://a.com/ text/html 200 X - - 1 2 f", "no JSON object"),
-        (b'com,a)/ 20220106150849 {"a": }', "no JSON"),
-        (b'com,a)/ 20220106150849 {"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "no JSON"),
-        (b'com,a)/ 20220106150849 {"a": "\xff"}', "no JSON"),
+        (b"com,a)/ 20220106150849 http://a.com/ text/html 200 X - - 1 2 f", "not a JSON object"),
+        (b'com,a)/ 20220106150849 {"a": }', "not JSON"),
+        (b'com,a)/ 20220106150849 {"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "not JSON"),
+        (b'com,a)/ 20220106150849 {"a": "\xff"}', "not JSON"),
     ],
 )
 def test_what_is_no_line_is_refused_with_a_reason(line: bytes, reason: str) -> None:

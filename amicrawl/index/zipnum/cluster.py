@@ -118,7 +118,7 @@ def parse_json_idx_line(line: bytes) -> Block:
         (found.get("offset"), found.get("length")) if isinstance(found, dict) else (None, None)
     )
     if not (isinstance(offset, int) and isinstance(length, int) and offset >= 0 and length >= 0):
-        raise ValueError("no JSON object with offset and length")
+        raise ValueError("not a JSON object with offset and length")
     return _checked(Block(urlkey + b" " + timestamp, "", offset, length))
 
 
