@@ -12,15 +12,18 @@ import os
 import shutil
 import sys
 import threading
+import time
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from typing import Self
 
 LIMIT = 500
 """Characters after which a text is cut."""
 
 _WIDEST = 40
+_REDRAW_SECONDS = 0.2
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _ERASE_DOWN = "\x1b[J"
 _UTF8 = frozenset({"utf-8", "utf8"})
@@ -74,6 +77,30 @@ def bar(done: int, total: int, *, width: int = 24, ascii_only: bool = False) -> 
     full, empty = ("#", "-") if ascii_only else ("█", "░")
     filled = int(share * width)
     return f"[{full * filled}{empty * (width - filled)}] {int(share * 100):3} %"
+
+
+class ProgressBar:
+    """A bar on the last line of a terminal, shown five times a second; nothing without a terminal."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        """Write to *stream*, which is standard error unless given."""
+        self._lines = LiveLines(stream)
+        self._next = 0.0
+        self.clear = self._lines.clear
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.clear()
+
+    def show(self, done: int, total: int, text: str) -> None:
+        """Show that of *total*, 0 where it is not known, so much is *done*, and *text*."""
+        if not self._lines.is_watched or time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + _REDRAW_SECONDS
+        drawn = f"{bar(done, total, ascii_only=self._lines.is_ascii)} " if total else ""
+        self._lines.show(f"{drawn}{text}")
 
 
 class LiveLines:

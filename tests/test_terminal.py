@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from amicrawl.terminal import LiveLines, bar, counted
+from amicrawl.terminal import LiveLines, ProgressBar, bar, counted
 
 
 class Terminal(io.StringIO):
@@ -77,6 +77,26 @@ def test_a_file_and_a_dumb_terminal_get_none(monkeypatch: pytest.MonkeyPatch) ->
         lines.show("one")
         lines.clear()
         assert (stream.getvalue(), lines.is_watched) == ("", False)
+
+
+def test_a_progress_bar_is_drawn_at_once_and_gone_at_the_end(terminal: Terminal) -> None:
+    with ProgressBar(terminal) as progress:
+        progress.show(1, 2, "a")
+        assert terminal.screen() == ["[████████████░░░░░░"]
+    assert terminal.screen() == [""]
+
+
+def test_a_progress_bar_of_an_unknown_total_is_the_text_alone(terminal: Terminal) -> None:
+    with ProgressBar(terminal) as progress:
+        progress.show(1, 0, "1 line")
+        assert terminal.screen() == ["1 line"]
+
+
+def test_a_progress_bar_in_a_file_is_nothing() -> None:
+    stream = io.StringIO()
+    with ProgressBar(stream) as progress:
+        progress.show(1, 2, "a")
+    assert stream.getvalue() == ""
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from amicrawl.index.collection.file import FileJob, collect_file
 from amicrawl.index.collection.placed import PlacedJob, collect_placed, do_placed
 from amicrawl.index.location import Location
 from amicrawl.index.workers import run_jobs
-from amicrawl.terminal import LiveLines, counted, harmless, human_size
+from amicrawl.terminal import ProgressBar, counted, harmless, human_size
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
@@ -26,29 +26,23 @@ if TYPE_CHECKING:
 
 
 class Screen:
-    """Says on a line how far it is."""
+    """Shows on a terminal how far the files are."""
 
     def __init__(self) -> None:
-        self._line = LiveLines()
-        self._shown = -1.0
+        self._bar = ProgressBar()
+        self.end = self._bar.clear
 
     def show(self, state: State) -> None:
         """Show *state*, a few times a second."""
-        if 0 <= state.seconds - self._shown < 0.2:
-            return
-        self._shown = state.seconds
         rate = state.read / state.seconds if state.seconds else 0
         left = f", {(state.total - state.read) / rate:,.0f} s left" if rate else ""
         failed = f", {state.failed:,} failed" if state.failed else ""
-        read = f"{human_size(state.read)} of {human_size(state.total)}, {human_size(int(rate))}/s"
-        self._line.show(
+        self._bar.show(
+            state.read,
+            state.total,
             f"{state.done:,} of {counted(state.files, 'file')}{failed}, "
-            f"{counted(state.records, 'record')}, {read}{left}"
+            f"{counted(state.records, 'record')}, {human_size(int(rate))}/s{left}",
         )
-
-    def end(self) -> None:
-        """Make room for other lines."""
-        self._line.clear()
 
 
 class Telling:

@@ -19,7 +19,7 @@ from amicrawl.report.counts_json import counts_to_json, report_to_json, summary_
 from amicrawl.report.overlap import overlap_of, overlap_to_json
 from amicrawl.report.reading import KINDS, STDIN, read_counts
 from amicrawl.report.text import REPLAY, narrow_lines, overlap_lines, text_lines
-from amicrawl.terminal import counted, harmless
+from amicrawl.terminal import ProgressBar, counted, harmless
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -113,10 +113,18 @@ def summary(
     if html is not None:
         check_output_file(html, option="--html")
     rules = CDX_SUMMARY if compat == CDX_SUMMARY else CORRECTED
-    reading = read_counts(paths, rules=rules, kind=source)
+    with ProgressBar() as bar:
+        count = partial(
+            read_counts,
+            rules=rules,
+            progress=lambda done, total, counts: bar.show(
+                done, total, counted(counts.captures, "capture")
+            ),
+        )
+        reading = count(paths, kind=source)
+        other = count(overlap) if overlap else None
     shared = None
-    if overlap:
-        other = read_counts(overlap, rules=rules, kind=None)
+    if other:
         reading.damage += other.damage
         shared = overlap_of(reading.counts, other.counts)
     shown = _Shown(reading.counts, shared, hosts or len(reading.counts.by_host), samples, replay)

@@ -17,12 +17,11 @@ from amicrawl.index.location import Location, is_uri, reachable
 from amicrawl.table import SCHEMAS, Place, TableOptions, TableReport, make_table
 from amicrawl.table.making import REJECTS_SUFFIX, beside
 from amicrawl.table.partition import MONTH_PREFIX
-from amicrawl.terminal import LiveLines, counted, harmless
+from amicrawl.terminal import ProgressBar, counted, harmless
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_TOLD_EVERY = 250_000
 _SUFFIXES = (".cdxj", ".cdxj.gz")
 
 
@@ -92,11 +91,12 @@ def table(
             raise UsageError("URIs and --partitions are for Spark. Add --engine spark.")
         files = files_in([Path(name) for name in inputs], suffixes=_SUFFIXES)
         make_directory(Path(out))
-        line = LiveLines()
-        try:
-            report = make_table(files, Path(out), disk=Disk(), options=options, progress=_Told(line))
-        finally:
-            line.clear()
+        with ProgressBar() as bar:
+
+            def show_progress(done: int, total: int, made: TableReport) -> None:
+                bar.show(done, total, counted(made.lines, "line") if made.lines else "sorting")
+
+            report = make_table(files, Path(out), disk=Disk(), options=options, progress=show_progress)
     show(report, out)
     if report.rejects or report.damaged:
         raise typer.Exit(ExitCode.DAMAGED)
@@ -147,16 +147,3 @@ def show(report: TableReport, out: str) -> None:
         typer.echo(f"{counted(count, 'line')} in {rejects}: {harmless(reason)}.", err=True)
     for damage in report.damaged:
         typer.echo(f"Damaged, and read up to there: {harmless(damage)}", err=True)
-
-
-class _Told:
-    """Says on a line now and then how far the table is."""
-
-    def __init__(self, line: LiveLines) -> None:
-        self._line = line
-        self._next = _TOLD_EVERY
-
-    def __call__(self, report: TableReport) -> None:
-        if report.lines >= self._next:
-            self._next = report.lines + _TOLD_EVERY
-            self._line.show(f"{report.lines:,} lines")

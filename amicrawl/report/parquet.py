@@ -88,8 +88,9 @@ def opened_table(path: Path) -> ParquetTable:
         raise InputError(f"{path} cannot be read: {error}. Check path and permissions.") from error
 
 
-def table_lines(path: Path) -> Iterator[Lines]:
-    """Yield the captures of the table *path* in their order."""
+def table_lines(path: Path, on_read: Callable[[int], None]) -> Iterator[Lines]:
+    """Yield the captures of the table *path* in order; *on_read* receives the bytes of each batch."""
+    size = path.stat().st_size
     with opened_table(path) as table:
         names = set(table.schema.names)
         if names >= CAPTURES_COLUMNS and TABLE_COLUMN not in names:
@@ -108,6 +109,7 @@ def table_lines(path: Path) -> Iterator[Lines]:
         try:
             for rows in table.batches(columns, rows=_ROWS, threads=True):
                 if len(rows):
+                    on_read(size * len(rows) // table.rows)
                     yield read(rows, partitions)
         except (pa.ArrowException, OSError) as error:
             raise DamagedFileError(path, 0, f"rows that cannot be read ({error})") from error

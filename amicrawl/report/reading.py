@@ -57,21 +57,36 @@ class Reading:
 
 
 def read_counts(
-    paths: Sequence[str], *, rules: str = CORRECTED, kind: str | None = None, threads: int = 2
+    paths: Sequence[str],
+    *,
+    rules: str = CORRECTED,
+    kind: str | None = None,
+    threads: int = 2,
+    progress: Callable[[int, int, Counts], None] = lambda *_: None,
 ) -> Reading:
     """Count *paths* one after the other; InputError where one cannot be opened.
 
     *kind* is one of `KINDS`, else it is found out. `-` stands for standard input.
+    *progress* receives how many bytes are read of how many, 0 where that is not known, and the counts.
     """
     if kind is not None and kind not in KINDS:
         raise UsageError(f"--from {kind!r} is not known; choose one of {', '.join(KINDS)}.")
     reading = Reading(Counts(rules=rules))
     _keep_what_is_freed()
+    files = list(chain.from_iterable(map(files_of, paths)))
+    total = 0 if STDIN in paths else sum(_size_of(path) for path in files)
+    read = 0
+
+    def reading_on(size: int) -> None:
+        nonlocal read
+        read += size
+
     with ThreadPoolExecutor(threads) as pool:
-        for path in chain.from_iterable(map(files_of, paths)):
+        for path in files:
             try:
-                for part in _parts(path, pool, rules=rules, kind=kind):
+                for part in _parts(path, pool, rules=rules, kind=kind, on_read=reading_on):
                     reading.counts.absorb(part)
+                    progress(read, total, reading.counts)
             except DamagedFileError as error:
                 reading.damage.append(str(error))
     return reading
@@ -133,14 +148,28 @@ def _looks_like_index(file: Path) -> bool:
     return name.endswith((".cdx", ".cdxj")) and file.is_file()
 
 
-def _parts(path: Path, pool: ThreadPoolExecutor, *, rules: str, kind: str | None) -> Iterator[Counts]:
+def _size_of(path: Path) -> int:
+    with _explained(path):
+        return path.stat().st_size
+
+
+def _parts(
+    path: Path,
+    pool: ThreadPoolExecutor,
+    *,
+    rules: str,
+    kind: str | None,
+    on_read: Callable[[int], None],
+) -> Iterator[Counts]:
     if kind in {"parquet", "captures"} or (kind is None and is_parquet(path)):
         # Readers of Parquet and keys of URLs take a tenth of a second to load, and text needs neither.
         from amicrawl.report.parquet import table_lines  # noqa: PLC0415
 
-        yield from _in_order(pool, (partial(_itself, lines) for lines in table_lines(path)), rules=rules)
+        yield from _in_order(
+            pool, (partial(_itself, lines) for lines in table_lines(path, on_read)), rules=rules
+        )
         return
-    blocks = octet_blocks(path, block_bytes=_BLOCK)
+    blocks = octet_blocks(path, block_bytes=_BLOCK, on_read=on_read)
     first = next(blocks, b"")
     if kind is None and first.lstrip()[:1] == b"{":
         yield _loaded(path, b"".join(chain([first], blocks)), rules=rules)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ from amicrawl.disk import OPEN_SUFFIX, OutputFile, explained, remove_durably
 from amicrawl.errors import UsageError
 from amicrawl.index.claim import claimed
 from amicrawl.index.lines.arrow_texts import numbers_of
+from amicrawl.index.lines.line_reader import octet_blocks
 from amicrawl.index.lines.sorting import LineSort
 from amicrawl.index.steady_memory import collector_at_rest, steady_memory
 from amicrawl.table.block_rows import rows_of_block
@@ -130,13 +132,13 @@ def make_table(
     *,
     disk: Disk,
     options: TableOptions | None = None,
-    progress: Callable[[TableReport], None] = lambda _: None,
+    progress: Callable[[int, int, TableReport], None] = lambda *_: None,
 ) -> TableReport:
     """Make the table of the CDXJ files *inputs* in the directory *out* and return what became of them.
 
-    *progress* receives the report so far now and then. Raises UsageError where *out* holds a table
-    already, or another process makes one there, InputError where a file cannot be read, OutputError
-    where the table cannot be written.
+    *progress* receives how many bytes are read of how many, 0 where all are, and the report so far.
+    Raises UsageError where *out* holds a table already, or another process makes one there, InputError
+    where a file cannot be read, OutputError where the table cannot be written.
     """
     with explained(out, "created"):
         out.mkdir(parents=True, exist_ok=True)
@@ -151,17 +153,26 @@ def _made_table(job: _Job) -> TableReport:
     def damaged(error: DamagedFileError) -> None:
         report.damaged.append(str(error))
 
+    total, read = sum(path.stat().st_size for path in job.inputs), 0
+
+    def reading(size: int) -> None:
+        nonlocal read
+        read += size
+        job.progress(read, total, report)
+
+    read_blocks = partial(octet_blocks, on_read=reading)
     is_made = True
     try:
-        job.do(blocks_in_order(job.inputs, damaged=damaged), report, in_order=True, is_sure=False)
+        blocks = blocks_in_order(job.inputs, damaged=damaged, read=read_blocks)
+        job.do(blocks, report, in_order=True, is_sure=False)
     except NotInOrderError:
         is_made = False
     # Not where it is caught: as long as there is the error, so are the blocks that were being read.
     if not is_made:
         prepare(job.out, disk=job.disk)
-        report = TableReport()
+        report, read = TableReport(), 0
         with collector_at_rest(), steady_memory(), LineSort(scratch=job.out, disk=job.disk) as sort:
-            in_order = sort_lines(job.inputs, sort, damaged=damaged)
+            in_order = sort_lines(job.inputs, sort, damaged=damaged, read=read_blocks)
             job.do(sorted_blocks(sort), report, in_order=in_order, is_sure=True)
     write_report(job.out, report, disk=job.disk)
     return report
@@ -174,7 +185,7 @@ class _Job(NamedTuple):
     out: Path
     options: TableOptions
     disk: Disk
-    progress: Callable[[TableReport], None]
+    progress: Callable[[int, int, TableReport], None]
 
     def do(self, blocks: Iterable[bytes], report: TableReport, *, in_order: bool, is_sure: bool) -> None:
         """Make all files of *blocks* of lines; NotInOrderError where it is not sure that they are.
@@ -224,7 +235,8 @@ class _Job(NamedTuple):
                 if pending is not None:
                     pending.result()
                 pending = pool.submit(writer.add, found.rows)
-                self.progress(report)
+                if is_sure:
+                    self.progress(0, 0, report)
             if pending is not None:
                 pending.result()
 

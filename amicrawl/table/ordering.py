@@ -47,7 +47,11 @@ class NotInOrderError(Exception):
 
 
 def sort_lines(
-    paths: Sequence[Path], sort: LineSort, *, damaged: Callable[[DamagedFileError], None]
+    paths: Sequence[Path],
+    sort: LineSort,
+    *,
+    damaged: Callable[[DamagedFileError], None],
+    read: Callable[..., Iterator[bytes]] = octet_blocks,
 ) -> bool:
     """Give *sort* all lines of *paths*; tell whether in byte order they come by key, then by time.
 
@@ -56,7 +60,7 @@ def sort_lines(
     in_order = True
     for path in paths:
         try:
-            for octets in octet_blocks(path):
+            for octets in read(path):
                 sort.add_block(octets)
                 # A line has such octets in its key or not at all: in JSON they are escaped.
                 is_low = np.frombuffer(octets, np.uint8) < _SPACE
@@ -74,7 +78,10 @@ def sorted_blocks(sort: LineSort) -> Iterator[bytes]:
 
 
 def blocks_in_order(
-    paths: Sequence[Path], *, damaged: Callable[[DamagedFileError], None]
+    paths: Sequence[Path],
+    *,
+    damaged: Callable[[DamagedFileError], None],
+    read: Callable[..., Iterator[bytes]] = octet_blocks,
 ) -> Iterator[bytes]:
     """Yield all lines of *paths*, each ended by LF, many at a time, in order if those of each file are.
 
@@ -84,11 +91,17 @@ def blocks_in_order(
     first = [(_first_line(path, damaged), path) for path in paths]
     waiting = sorted(((line, path) for line, path in first if line is not None), reverse=True)
     active: list[_Held] = []
+
+    def begin(beside: int) -> list[_Held]:
+        """Begin the last file of those waiting, where there is one, so many being read *beside* it."""
+        size = min(_HELD_BLOCK, max(_LEAST_BLOCK, _HELD_BLOCKS // (beside + 1)))
+        return [_Held(read(waiting.pop()[1], block_bytes=size), damaged)] if waiting else []
+
     merged: list[bytes] = []
-    while active := [file for file in active if file.has_lines()] or _next_of(waiting, damaged):
+    while active := [file for file in active if file.has_lines()] or begin(0):
         least = min(file.last_line() for file in active)
         while waiting and waiting[-1][0] < least:
-            active += _next_of(waiting, damaged, beside=len(active))
+            active += begin(len(active))
             least = min(least, active[-1].last_line())
         if len(active) > MOST_MERGED:
             raise NotInOrderError
@@ -134,17 +147,6 @@ def _first_line(path: Path, damaged: Callable[[DamagedFileError], None]) -> byte
     return block[: block.index(b"\n")] if block else None
 
 
-def _next_of(
-    waiting: list[tuple[bytes, Path]], damaged: Callable[[DamagedFileError], None], *, beside: int = 0
-) -> list[_Held]:
-    """Begin the last file of *waiting*, which has a line; return nothing where there is none.
-
-    So many files are being read *beside* it.
-    """
-    size = min(_HELD_BLOCK, max(_LEAST_BLOCK, _HELD_BLOCKS // (beside + 1)))
-    return [_Held(waiting.pop()[1], block_bytes=size, damaged=damaged)] if waiting else []
-
-
 def _up_to(least: bytes, files: Sequence[_Held]) -> list[bytes]:
     """Take the lines of *files* that are not greater than *least*, the least last line at hand.
 
@@ -163,10 +165,8 @@ def _block_of(lines: list[bytes]) -> bytes:
 class _Held:
     """The lines of one file that are in memory: as a block until single ones are asked for."""
 
-    def __init__(
-        self, path: Path, *, block_bytes: int, damaged: Callable[[DamagedFileError], None]
-    ) -> None:
-        self._blocks = octet_blocks(path, block_bytes=block_bytes)
+    def __init__(self, blocks: Iterator[bytes], damaged: Callable[[DamagedFileError], None]) -> None:
+        self._blocks = blocks
         self._damaged = damaged
         self._block = b""
         self._lines: list[bytes] = []

@@ -28,7 +28,7 @@ from amicrawl.report.figures import (
 )
 from amicrawl.report.overlap import overlap_of, overlap_to_json
 from amicrawl.report.parquet import base32_of
-from amicrawl.report.reading import read_counts
+from amicrawl.report.reading import files_of, read_counts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -260,6 +260,19 @@ def test_a_capture_index_of_a_crawl_is_read(tmp_path: Path) -> None:
     assert (counts.first, counts.first_key) == ("20261121120001", b"org,example)/a?b")
     assert counts.skipped == {"a fetch that failed, so that there is no record": 1}
     assert counts.facets["truncated"] == {"length": (1, 300)}
+
+
+@pytest.mark.parametrize("name", ["plain", "gzip", "bzip2", "table"])
+def test_progress_ends_with_all_bytes_read(name: str, inputs: Path) -> None:
+    seen: list[tuple[int, int]] = []
+
+    read_counts([str(inputs / name)] * 2, progress=lambda done, total, _: seen.append((done, total)))
+
+    sizes = sum(path.stat().st_size for path in files_of(str(inputs / name)))
+    done, total = seen[-1]
+    # Of a table, bytes are counted by its rows, rounded down for each batch.
+    assert 2 * sizes - 10 < done <= total == 2 * sizes
+    assert sorted(seen) == seen
 
 
 def test_a_file_that_breaks_off_is_counted_up_to_there_and_named(tmp_path: Path) -> None:

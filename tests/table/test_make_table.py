@@ -165,6 +165,22 @@ def test_the_reference_row_is_reproduced_value_by_value(tmp_path: Path, flat: bo
     assert dict(zip(found.columns, values, strict=True)) == REFERENCE_ROW
 
 
+@pytest.mark.parametrize("in_order", [True, False])
+def test_progress_goes_up_to_all_bytes_read(tmp_path: Path, in_order: bool) -> None:
+    lines = sorted([line("gov,a)/"), line("gov,b)/")], reverse=not in_order)
+    (tmp_path / "one.cdxj").write_bytes(b"\n".join([*lines, b""]))
+    seen: list[tuple[int, int, int]] = []
+    make_table(
+        [tmp_path / "one.cdxj"],
+        tmp_path / "table",
+        disk=Disk(),
+        progress=lambda done, total, report: seen.append((done, total, report.lines)),
+    )
+    size = (tmp_path / "one.cdxj").stat().st_size
+    # Lines that are not in order are sorted, and how many are left of them is not known.
+    assert seen == ([(size, size, 0)] if in_order else [(size, size, 0), (size, size, 0), (0, 0, 2)])
+
+
 def test_pandas_reads_the_same_values(tmp_path: Path) -> None:
     _, out = make(tmp_path, line(), flat=True)
     frame = pd.read_parquet(out)
