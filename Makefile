@@ -34,11 +34,18 @@ crawl: environment-run ## Archive SEEDS=path (or a demo site on this machine) in
 .PHONY: test
 # Hundreds of processes are started; without bytecode that is kept each would compile what it loads.
 test: export PYTHONDONTWRITEBYTECODE =
-test: lint ## Check style, types and import order, then run the tests [WORKERS=3]
+test: environment-dev ## Check style, types and import order, then run the tests [WORKERS=3]
+	@$(MAKE) --jobs 2 --output-sync=target lint tests-ready
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+
+# Beside the style check, which has one core busy for most of a minute. Collected once here, the modules of
+# the tests are compiled for all workers.
+.PHONY: tests-ready
+tests-ready: environment-dev
 	@.ci/system-packages gzip chromium redis-server
 	@.ci/replay-environment
 	@.ci/jwarc
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+	@$(BIN)/python -m pytest --collect-only -q -q >/dev/null || $(BIN)/python -m pytest --collect-only -q -q
 
 .PHONY: quick
 quick: environment-dev ## Run the tests that start no process and take no time, without the style check [WORKERS=2]
