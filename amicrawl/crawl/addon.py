@@ -30,7 +30,6 @@ from amicrawl.crawl.crawl_spec import CrawlSpec, reads_responses
 from amicrawl.crawl.credentials import read_credentials
 from amicrawl.crawl.engine import ScrapyEngine
 from amicrawl.crawl.frontier_writer import FrontierWriter
-from amicrawl.crawl.looking import only_looks
 from amicrawl.crawl.pipelines import CapturesPipeline, WarcPipeline
 from amicrawl.crawl.politeness import PolitenessMiddleware
 from amicrawl.crawl.processes.specification import is_child
@@ -112,7 +111,7 @@ class ArchiveAddon(RunHolder):
         config = CrawlConfig.from_settings(_with_job_directory(given, self._crawler))
         if not is_guest or config.log_format is LogFormat.JSON:
             format_handlers(config.log_format)
-        if only_looks(self._crawler):
+        if _only_looks(self._crawler):
             if is_guest:
                 raise NotConfigured
             for name in ("TELNETCONSOLE_ENABLED", "REMOTE_CONTROL_ENABLED"):
@@ -158,6 +157,22 @@ class ArchiveAddon(RunHolder):
         run.part_of = _part_of(config, spider)
         run.credentials = read_credentials(config)
         return run
+
+
+def _only_looks(crawler: Crawler) -> bool:
+    """Tell whether *crawler* belongs to a command that archives nothing."""
+    # No command says so. But all give the spider a `start` of their own, except for the shell, which
+    # sets a crawler up before there is a spider. So do tests of projects, but without its settings.
+    start = getattr(crawler.spidercls, "start", None)
+    is_shell = crawler.spider is None and _has_shell_settings(crawler)
+    return is_shell or getattr(start, "__module__", "").startswith("scrapy.commands.")
+
+
+def _has_shell_settings(crawler: Crawler) -> bool:
+    from scrapy.commands.shell import Command  # noqa: PLC0415  # most crawlers have a spider
+
+    priority, command = crawler.settings.getpriority, SETTINGS_PRIORITIES["command"]
+    return any(priority(name) == command for name in Command.default_settings)
 
 
 def _take_the_loop_there_is(settings: BaseSettings) -> None:
@@ -255,9 +270,9 @@ def _agent_in_force(settings: BaseSettings, spider: Any) -> str:
 
 
 def _part_of(config: CrawlConfig, spider: Any) -> str:
-    """Return what a crawl by *config* is called; empty where nobody gave it a name.
+    """Return the name of a crawl by *config*; empty where it has none.
 
-    A pipeline calls the directory of a job after it.
+    The directory of a job has the name of the job.
     """
     job = config.directory.absolute().name if getattr(spider, "job", None) is not None else ""
     return config.run_id or str(getattr(spider, "share", None) or "") or job

@@ -1,1 +1,1 @@
-"""Commands of the Scrapy project: `scrapy crawl`, with exit codes that say what happened."""
+"""Commands of Scrapy here: `crawl`, with exit codes, and `genspider`, with a template that archives."""

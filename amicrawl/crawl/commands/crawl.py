@@ -1,4 +1,4 @@
-"""`scrapy crawl`: Scrapy's own, with errors said as sentences and the exit codes of the manual."""
+"""`scrapy crawl`, with errors as sentences and the exit codes of the manual."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Command(crawl.Command):
-    """Runs a spider and ends with the exit code that fits what came of it."""
+    """Runs a spider and ends with the exit code of the crawl."""
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         """Run the spider named in *args* with the arguments in *opts*."""
@@ -33,17 +33,17 @@ class Command(crawl.Command):
             crawler = self._create_crawler(args[0])
         except KeyError:
             raise ScrapyUsageError(
-                f"There is no spider {args[0]!r} here; `scrapy list` names those there are.",
+                f"There is no spider {args[0]!r}; `scrapy list` names the spiders of this project.",
                 print_help=False,
             ) from None
-        _spare_the_collector()
+        _tune_garbage_collection()
         task = self.crawler_process.crawl(crawler, **opts.spargs)
         self.crawler_process.start()
         self.exitcode = _conclude(crawler, cast("asyncio.Task[None]", task))
 
 
-def _spare_the_collector() -> None:
-    """Let the garbage collector look less often, and not at what was imported.
+def _tune_garbage_collection() -> None:
+    """Run the garbage collector less often, and leave out what was imported.
 
     A page makes some hundred objects, nearly all of them freed by their reference counts; with Python's
     thresholds the collector runs every few pages over everything in flight.
@@ -53,7 +53,7 @@ def _spare_the_collector() -> None:
 
 
 def _conclude(crawler: Crawler, task: asyncio.Task[None]) -> int:
-    """Return the exit code, having said on standard error what went wrong."""
+    """Return the exit code; write the error, if there is one, to standard error."""
     error = task.exception() if task.done() and not task.cancelled() else None
     holder = crawler.get_addon(RunHolder)
     run = holder.run if holder is not None else None

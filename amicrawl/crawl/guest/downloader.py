@@ -1,18 +1,36 @@
-"""Scrapy's downloader, with every http response of a foreign handler archived before it is handed on."""
+"""Scrapy's downloader for guests: what other http handlers deliver is archived before it is read.
+
+Such a handler, a browser's for instance, delivers a parsed response. The exchange is written down again
+from its parts, and the record names the handler. Where a browser followed redirects, each hop that it
+reports has a record of its own, and the page is recorded under the URL that it came from.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
 
 from scrapy.core.downloader import Downloader
+from scrapy.http import Response
+from scrapy.utils.httpobj import urlparse_cached
+from scrapy.utils.misc import load_object
 
+from amicrawl.capture import Capture, Failure
 from amicrawl.config import LogFormat
-from amicrawl.crawl.guest.foreign import ArchivedHandlers, foreign_schemes
+from amicrawl.crawl.guest.handler import GuestHandler, record
+from amicrawl.crawl.reconstruct import reconstruct, reconstructed_hop
 from amicrawl.crawl.run import run_of
 from amicrawl.crawl.watching.logs import format_handlers
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from scrapy import Request
+    from scrapy.core.downloader.handlers import DownloadHandlers
     from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
+
+    from amicrawl.crawl.run import Run
 
 
 class GuestDownloader(Downloader):
@@ -24,8 +42,70 @@ class GuestDownloader(Downloader):
         if run.config.log_format is LogFormat.JSON:
             # The engine begins with this, and Scrapy has just made its log handler for the last time.
             format_handlers(run.config.log_format)
-        foreign = foreign_schemes(crawler.settings)
+        foreign = _foreign_schemes(crawler.settings)
         if foreign:
-            self.handlers = ArchivedHandlers(  # type: ignore[assignment]  # all of it, by delegation
+            self.handlers = _ArchivedHandlers(  # type: ignore[assignment]  # all of it, by delegation
                 self.handlers, run, foreign
             )
+
+
+def _foreign_schemes(settings: BaseSettings) -> dict[str, str]:
+    """Return the dotted names of the http handlers in *settings* that are not ours, by URL scheme."""
+    configured = settings.getwithbase("DOWNLOAD_HANDLERS")
+    return {
+        scheme: handler if isinstance(handler, str) else f"{handler.__module__}.{handler.__qualname__}"
+        for scheme in ("http", "https")
+        if (handler := configured.get(scheme)) and load_object(handler) is not GuestHandler
+    }
+
+
+class _ArchivedHandlers:
+    """The *handlers* of a crawl; what those of *foreign* schemes deliver is recorded."""
+
+    def __init__(self, handlers: DownloadHandlers, run: Run, foreign: Mapping[str, str]) -> None:
+        self._handlers = handlers
+        self._run = run
+        self._foreign = foreign
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._handlers, name)
+
+    async def download_request_async(self, request: Request) -> Response:
+        """Have *request* downloaded, and record what came of it."""
+        run, by = self._run, self._foreign.get(urlparse_cached(request).scheme)
+        if by is None:
+            return await self._handlers.download_request_async(request)
+        began = datetime.now(UTC)
+        redirects = len(request.meta.get("redirect_urls", ()))
+        try:
+            response = await self._handlers.download_request_async(request)
+        except Exception as error:
+            await record(run, request, _failed(request, error, began=began, by=by))
+            raise
+        if isinstance(response, Response):
+            hops = _hops(request, response, known=redirects, by=by)
+            page = reconstruct(request, response, by=by, began=began, now=datetime.now(UTC))
+            for capture in (*hops, page):
+                await record(run, request, capture)
+        return response
+
+
+def _hops(request: Request, response: Response, *, known: int, by: str) -> Iterator[Capture]:
+    """Yield the redirects that the handler followed by itself, as far as it reports them in `meta`."""
+    urls = [str(url) for url in request.meta.get("redirect_urls", ())][known:]
+    reasons: list[Any] = list(request.meta.get("redirect_reasons", ()))[known:]
+    for url, reason, target in zip(urls, reasons, [*urls[1:], response.url], strict=False):
+        if isinstance(reason, int) and 300 <= reason < 400:
+            yield reconstructed_hop(url, reason, target, by=by, now=datetime.now(UTC))
+
+
+def _failed(request: Request, error: Exception, *, began: datetime, by: str) -> Capture:
+    now = datetime.now(UTC)
+    return Capture(
+        url=request.url,
+        started=began.replace(microsecond=began.microsecond // 1000 * 1000),
+        duration_ms=max(0, int((now - began).total_seconds() * 1000)),
+        failure=Failure.OTHER,
+        failure_detail=f"{type(error).__name__}: {error}"[:300],
+        reconstructed_by=by,
+    )

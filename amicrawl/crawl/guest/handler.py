@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import logging
 from base64 import b64decode
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from scrapy.core.downloader.handlers.base import BaseDownloadHandler
 from scrapy.exceptions import (
+    DownloadCancelledError,
     DownloadConnectionRefusedError,
     DownloadFailedError,
+    DownloadTimeoutError,
+    ResponseDataLossError,
     UnsupportedURLSchemeError,
 )
 from scrapy.utils.url import add_http_if_no_scheme
@@ -25,9 +28,8 @@ from amicrawl.crawl.carried import META_JSON
 from amicrawl.crawl.findings import final_url
 from amicrawl.crawl.guest.names import guest_resolver
 from amicrawl.crawl.guest.receiving import Receipt
-from amicrawl.crawl.guest.responses import failure_of, response_of
 from amicrawl.crawl.guest.tls import policy_of, say_how, tls_settings_of
-from amicrawl.crawl.responses import headers_of
+from amicrawl.crawl.responses import EXCEPTIONS, headers_of, make_response
 from amicrawl.crawl.run import run_of
 from amicrawl.crawl.wiring import make_guest_wire
 from amicrawl.errors import AmicrawlError
@@ -39,12 +41,24 @@ from amicrawl.urls import Refused, fetchable
 if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
-    from scrapy.http import Response
+    from scrapy.http import Headers, Response
 
     from amicrawl.capture import Capture
+    from amicrawl.crawl.run import Run
     from amicrawl.urls import Fetchable
 
 logger = logging.getLogger(__name__)
+
+_EXCEPTIONS = EXCEPTIONS | {
+    Failure.ADDRESS_REFUSED: DownloadFailedError,
+    Failure.UNFETCHABLE_URL: UnsupportedURLSchemeError,
+}
+_CUT: dict[Truncation | None, type[Exception]] = {
+    Truncation.DISCONNECT: ResponseDataLossError,
+    Truncation.TIME: DownloadTimeoutError,
+    Truncation.LENGTH: DownloadCancelledError,
+    Truncation.UNSPECIFIED: DownloadFailedError,
+}
 
 
 class GuestHandler(BaseDownloadHandler):
@@ -85,7 +99,7 @@ class GuestHandler(BaseDownloadHandler):
         if self._says_how and capture.tls is not None:
             say_how(target.host, capture.tls)
         try:
-            await self._keep(request, capture)
+            await record(self._run, request, capture)
             return self._respond(request, capture, receipt)
         finally:
             capture.body.close()
@@ -123,19 +137,6 @@ class GuestHandler(BaseDownloadHandler):
             hidden=frozenset(name.lower() for name, _ in secret),
         )
 
-    async def _keep(self, request: Request, capture: Capture) -> None:
-        """Record *capture*. Raises DownloadFailedError where the output fails, which ends the crawl."""
-        item = CaptureItem(
-            capture=capture,
-            seed=Seed(capture.url, meta_json=str(request.meta.get(META_JSON, ""))),
-            attempts=int(request.meta.get("retry_times", 0)) + 1,
-            final_url=final_url(capture),
-        )
-        try:
-            await self._run.record(item)
-        except AmicrawlError:
-            raise DownloadFailedError("the output of the crawl failed") from None
-
     def _respond(self, request: Request, capture: Capture, receipt: Receipt) -> Response:
         """Return the response that the spider gets; raises what Scrapy has in place of one."""
         if receipt.latency is not None:
@@ -145,7 +146,7 @@ class GuestHandler(BaseDownloadHandler):
         flags = ["download_stopped"] if receipt.stopped else self._flags(request, capture)
         headers = receipt.headers if receipt.headers is not None else headers_of(capture.fields)
         body = b"".join(receipt.body_pieces)
-        response = response_of(capture, headers=headers, body=body, flags=flags)
+        response = _response_of(capture, headers=headers, body=body, flags=flags)
         if receipt.stopped is not None and receipt.stopped.fail:
             receipt.stopped.response = response
             raise receipt.stopped
@@ -153,7 +154,7 @@ class GuestHandler(BaseDownloadHandler):
 
     def _flags(self, request: Request, capture: Capture) -> list[str]:
         """Return the flags of the response; raises for a capture that is not one by Scrapy's rules."""
-        failure = failure_of(capture)
+        failure = _failure_of(capture)
         if failure is None:
             return []
         if capture.failure is Failure.PROXY and str(request.meta.get("proxy")).startswith("socks"):
@@ -198,3 +199,47 @@ def _host_of(address: str | tuple[str, int] | None) -> str:
 def _authority(target: Fetchable) -> bytes:
     host = target.host if target.port is None else f"{target.host}:{target.port}"
     return host.encode("ascii")
+
+
+def _failure_of(capture: Capture) -> Exception | None:
+    """Return Scrapy's exception for a *capture* that is not a whole response; None for one that is."""
+    if capture.failure is not None:
+        kind = _EXCEPTIONS.get(capture.failure, DownloadFailedError)
+        return kind(f"{capture.url}: {capture.failure}: {capture.failure_detail}")
+    cut = _CUT.get(capture.truncated)
+    return None if cut is None else cut(f"{capture.url}: the response was cut ({capture.truncated})")
+
+
+def _response_of(capture: Capture, *, headers: Headers, body: bytes, flags: list[str]) -> Response:
+    """Return the response that *capture* is, with *body*, whose content coding is as sent."""
+    return make_response(
+        capture,
+        url=capture.url,
+        headers=headers,
+        body=body,
+        flags=flags,
+        protocol=capture.protocol.upper() if capture.protocol else None,
+        certificate=_certificate_of(capture),
+    )
+
+
+def _certificate_of(capture: Capture) -> Any:
+    if capture.tls is None or not capture.tls.certificate:
+        return None
+    from twisted.internet.ssl import Certificate  # noqa: PLC0415  # plain http has no use for it
+
+    return Certificate.load(capture.tls.certificate)
+
+
+async def record(run: Run, request: Request, capture: Capture) -> None:
+    """Record *capture*. Raises DownloadFailedError where the output fails, which ends the crawl."""
+    item = CaptureItem(
+        capture=capture,
+        seed=Seed(capture.url, meta_json=str(request.meta.get(META_JSON, ""))),
+        attempts=int(request.meta.get("retry_times", 0)) + 1,
+        final_url=final_url(capture),
+    )
+    try:
+        await run.record(item)
+    except AmicrawlError:
+        raise DownloadFailedError("the output of the crawl failed") from None

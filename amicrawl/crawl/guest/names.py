@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from amicrawl.config import CrawlConfig
     from amicrawl.fetch.resolver import Done
 
-# Twisted's resolvers do not say why there is no address.
+# Twisted's resolvers give no reason.
 _NOTHING = Unresolved(Failure.NAME_LOOKUP_FAILED, "The look-up of the name found no address.")
 
 

@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 
 class Receipt:
-    """What has come of the response to one request; it is what a wire calls its watcher."""
+    """The part of a response that has arrived; the watcher of a fetch."""
 
     __slots__ = ("_began", "_crawler", "_most", "_received", "_request", "_warn_above", "body_pieces",
                  "cancelled", "headers", "latency", "stopped")  # fmt: skip
@@ -69,7 +69,7 @@ class Receipt:
         return self.stopped is not None or self._is_too_large(self._received, "Received")
 
     def _is_too_large(self, size: int, verb: str) -> bool:
-        """Tell whether *size* is more than is wanted; warn where it is more than is usual, once."""
+        """Return whether *size* exceeds the limit; warn once where it exceeds the size to warn at."""
         if self._most and size > self._most:
             message = self._said(verb, size, "max", self._most)
             logger.warning("%s", message)

@@ -104,7 +104,7 @@ class KeptScheduler(Scheduler):
         assert self.dqs is not None
         for number, written in self._journal:
             try:
-                # As Scrapy does: whoever can write into a `JOBDIR` has its crawls run what they like.
+                # As Scrapy does: who can write into a `JOBDIR` can have its crawls run any code.
                 request = request_from_dict(pickle.loads(written), spider=self.spider)  # noqa: S301
             except (ValueError, AttributeError, ImportError, pickle.UnpicklingError) as error:
                 logger.warning("A request of the crawl before cannot be made again: %s", error)
