@@ -6,7 +6,9 @@ together take seconds to load, and a list has no use for the rest of them. A tes
 
 from __future__ import annotations
 
+import inspect
 import os
+import re
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -131,13 +133,16 @@ def loaded(name: str) -> Any:
         alone.command(name)(made_of)
         command = get_command(alone)
     command.name = name
-    if os.environ.get("TERM") == "dumb":
-        _without_boxes(command)
+    _lay_out(command)
     return command
 
 
-def _without_boxes(command: Any) -> None:
-    """Have the help of *command* and of its own commands be plain text."""
-    command.rich_markup_mode = None
+def _lay_out(command: Any) -> None:
+    """Lay out the help of *command* and of its own commands for the width and kind of the terminal."""
+    # Lines of a paragraph are as long as those of the code, and rich would break them once more.
+    paragraphs = re.sub(r"(?<!\n)\n(?!\n)", " ", inspect.cleandoc(command.help or ""))
+    command.help = re.sub(r"(?<=\S) +(Example: )", r"\n\n\1", paragraphs)
+    if os.environ.get("TERM") == "dumb":
+        command.rich_markup_mode = None
     for each in getattr(command, "commands", {}).values():
-        _without_boxes(each)
+        _lay_out(each)

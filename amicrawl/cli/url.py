@@ -67,16 +67,6 @@ JsonInput = Annotated[
 ]
 Base = Annotated[str | None, typer.Option(help="The page on which the URLs are links.")]
 FullHost = Annotated[bool, typer.Option("--full-host", help="Group by host, not by registrable domain.")]
-QueryAllow = Annotated[
-    list[str] | None, typer.Option(metavar="KEY", help="Keep only this query key (may be repeated).")
-]
-QueryDeny = Annotated[
-    list[str] | None, typer.Option(metavar="KEY", help="Drop this query key (may be repeated).")
-]
-FoldTrailingSlash = Annotated[bool, typer.Option("--fold-trailing-slash", help="Drop a final slash.")]
-FoldIndexFile = Annotated[bool, typer.Option("--fold-index-file", help="Drop index.html and its like.")]
-FoldCase = Annotated[bool, typer.Option("--fold-case", help="Lower-case path and query.")]
-CollapseSlashes = Annotated[bool, typer.Option("--collapse-slashes", help="Make runs of slashes one.")]
 
 
 def url(
@@ -86,12 +76,6 @@ def url(
     json_input: JsonInput = False,
     base: Base = None,
     full_host: FullHost = False,
-    query_allow: QueryAllow = None,
-    query_deny: QueryDeny = None,
-    fold_trailing_slash: FoldTrailingSlash = False,
-    fold_index_file: FoldIndexFile = False,
-    fold_case: FoldCase = False,
-    collapse_slashes: CollapseSlashes = False,
 ) -> None:
     """Show the canonical form, host, group, keys and SURT of each URL, or why it is refused.
 
@@ -99,16 +83,8 @@ def url(
     """
     if not urls:
         raise UsageError("No URL was given. Name one or more, or - to read them from standard input.")
-    policy = Policy(
-        query_allow=frozenset(query_allow or ()),
-        query_deny=frozenset(query_deny or ()),
-        fold_trailing_slash=fold_trailing_slash,
-        fold_index_file=fold_index_file,
-        fold_case=fold_case,
-        collapse_slashes=collapse_slashes,
-    )
     grouping = Grouping.FULL_HOST if full_host else Grouping.REGISTRABLE_DOMAIN
-    for question in _questions(urls, Question("", base, policy, grouping), json_input=json_input):
+    for question in _questions(urls, Question("", base, Policy(), grouping), json_input=json_input):
         answer = answer_to(question)
         typer.echo(json.dumps(answer) if as_json else "\n".join(_readable(question, answer)))
 

@@ -20,7 +20,7 @@ def test_the_list_has_the_first_sentence_of_each_command(name: str) -> None:
 
 def test_a_command_that_is_called_is_the_whole_one() -> None:
     shown = CliRunner().invoke(app, ["url", "--help"])
-    assert (shown.exit_code, "--query-allow" in shown.output) == (0, True)
+    assert (shown.exit_code, "--json-input" in shown.output) == (0, True)
 
 
 def test_a_slip_of_the_pen_is_answered_with_the_nearest_command() -> None:
@@ -48,3 +48,12 @@ def test_nothing_of_a_help_text_is_taken_for_markup(name: str) -> None:
 def test_a_default_that_is_everything_is_said_in_a_word() -> None:
     shown = CliRunner().invoke(app, ["collection", "--help"]).output
     assert "[default: all]" in shown
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_paragraph_of_help_is_one_line_and_the_example_another_paragraph(name: str) -> None:
+    """Rich keeps line breaks within a paragraph, which then end a line anywhere."""
+    command = loaded(name)
+    for each in (command, *getattr(command, "commands", {}).values()):
+        assert not re.search(r"[^\n]\n[^\n]", each.help)
+        assert not re.search(r"[^\n]Example: ", each.help)

@@ -81,16 +81,18 @@ def test_a_link_is_read_on_its_page(app: typer.Typer) -> None:
     assert answer["surt"] == "com,example)/c"
 
 
-def test_the_rules_can_be_switched(app: typer.Typer) -> None:
-    switches = ("--full-host", "--fold-case", "--fold-index-file", "--fold-trailing-slash")
-    arguments = ("--collapse-slashes", "--query-deny", "x", "--query-deny", "y")
-    (answer,) = answers(app, *switches, *arguments, "http://a.Example.com//Dir//index.html?x=1&Y&y")
+def test_the_rules_can_be_changed_by_a_line_of_json(app: typer.Typer) -> None:
+    folding = {"fold_case": True, "fold_index_file": True, "fold_trailing_slash": True}
+    asked = {
+        "url": "http://a.Example.com//Dir//index.html?x=1&Y&y",
+        "policy": {**folding, "collapse_slashes": True, "query_deny": ["x", "y"]},
+        "grouping_mode": "full_host",
+    }
+    (answer,) = answers(app, "--json-input", "-", stdin=json.dumps(asked).encode())
     assert answer["canonical"] == "http://a.example.com/dir?y"
-    assert answer["grouping"] == "a.example.com"
-    assert answer["grouping_mode"] == "full_host"
+    assert (answer["grouping"], answer["grouping_mode"]) == ("a.example.com", "full_host")
     assert answer["policy"]["query_deny"] == ["x", "y"]
-    (allowed,) = answers(app, "--query-allow", "utm_source", "http://h/?a&utm_source=1")
-    assert allowed["canonical"] == "http://h/?utm_source=1"
+    assert answers(app, "--full-host", "http://a.example.com/")[0]["grouping"] == "a.example.com"
 
 
 def test_a_hyphen_reads_one_url_a_line_whatever_its_octets(app: typer.Typer) -> None:
