@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 _LONG = 64 * 1024**2
 """Octets of journal that are worth a snapshot however few rows there are."""
 _FRAME = 121
+_FRAMES_AT_ONCE = 4096
 
 
 @dataclass(slots=True)
@@ -249,11 +250,15 @@ class LivePartition:
         for number in self._dispatched:
             self._append(url_frame(self._lsn, self.state.rows.read(number)))
         self._dispatched.clear()
+        self._hand_over()
+        if self._journal.pending:
+            self._journal.flush()
+
+    def _hand_over(self) -> None:
+        """Give the frames that wait to the journal."""
         if self._waiting:
             waiting, self._waiting = self._waiting, []
             self._journal.append(b"".join(waiting))
-        if self._journal.pending:
-            self._journal.flush()
 
     def sync(self) -> None:
         """Force what was flushed to disk; may run on another thread than everything else."""
@@ -319,6 +324,9 @@ class LivePartition:
     def _append(self, *frames: bytes) -> None:
         """Keep *frames*, whose LSNs follow from `_lsn` on, for the next `flush`."""
         self._waiting += frames
+        if len(self._waiting) > _FRAMES_AT_ONCE:
+            # Offers of a whole index come without a flush between: joined, frames take less memory.
+            self._hand_over()
         self._lsn += len(frames)
         self._frames += len(frames)
 

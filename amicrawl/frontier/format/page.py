@@ -39,7 +39,7 @@ _SUM_ROWS: Final = 1 << 18
 """Values whose least and greatest are looked for at once."""
 
 
-class Kind(IntEnum):
+class PageKind(IntEnum):
     """What a page holds."""
 
     DATA = 0
@@ -111,7 +111,7 @@ def encode_page(
             f"column {column.name}: a page of {size} bytes is too large; choose smaller pages"
         )
     header = PageHeader(
-        kind=Kind.DATA,
+        kind=PageKind.DATA,
         encoding=encoding,
         codec=compressor.codec,
         flags=0,
@@ -219,7 +219,7 @@ def decode_page(column: Column, block: bytes, expected: Expected) -> np.ndarray:
     payload = read_payload(header, block[HEADER_SIZE:], most=_most_content(column, expected.rows))
     check_header(
         header,
-        kind=Kind.DATA,
+        kind=PageKind.DATA,
         flags=0,
         codec=expected.codec,
         values=expected.rows,

@@ -18,17 +18,17 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from amicrawl.frontier.format import layout, verification
+from amicrawl.frontier.format.block_reader import BlockReader
 from amicrawl.frontier.format.checksum import crc32c
 from amicrawl.frontier.format.codec import decompressed
 from amicrawl.frontier.format.faults import Fault, Malformed
 from amicrawl.frontier.format.footer import Footer, Region, RegionId, Statistics, parse_footer
 from amicrawl.frontier.format.header import HEADER_SIZE, LEAST_SIZE, TRAILER_SIZE, Header, unpack_trailer
 from amicrawl.frontier.format.page import HEADER_SIZE as PAGE_HEADER_SIZE
-from amicrawl.frontier.format.page import Kind, PageHeader, check_header, read_payload
+from amicrawl.frontier.format.page import PageHeader, PageKind, check_header, read_payload
 from amicrawl.frontier.format.partition import Partition
 from amicrawl.frontier.format.schedule import decode_schedule, most_schedule_bytes
 from amicrawl.frontier.format.schema import HOST_COLUMNS, URL_COLUMNS
-from amicrawl.frontier.format.source import Source
 from amicrawl.frontier.format.table_reader import TableReader
 from amicrawl.frontier.format.writer import WriteOptions
 
@@ -49,7 +49,7 @@ _LONGEST_TAIL: Final = 1 << 24
 class FrontierFile:
     """One partition on disk, open for reading."""
 
-    def __init__(self, source: Source, header: Header, footer: Footer) -> None:
+    def __init__(self, source: BlockReader, header: Header, footer: Footer) -> None:
         self._source = source
         self.header = header
         self.footer = footer
@@ -60,7 +60,7 @@ class FrontierFile:
     @classmethod
     def open(cls, path: Path) -> Self:
         """Open *path*; InputError where it cannot be read, FrontierFileError where it is not sound."""
-        source = Source(path)
+        source = BlockReader(path)
         try:
             return cls(source, *_read_ends(source))
         except BaseException:
@@ -208,7 +208,7 @@ class FrontierFile:
 
     def _schedule(self) -> Schedule:
         region = self._regions[RegionId.SCHEDULE]
-        header, payload = self._blob(region, Kind.SCHEDULE, most=most_schedule_bytes(self.url_rows))
+        header, payload = self._blob(region, PageKind.SCHEDULE, most=most_schedule_bytes(self.url_rows))
         with self._source.placed(region.offset, region.name):
             try:
                 schedule = decode_schedule(payload, rows=self.url_rows)
@@ -223,7 +223,7 @@ class FrontierFile:
         region = self._regions.get(RegionId.SEEN_SET)
         if region is None:
             return b""
-        header, blob = self._blob(region, Kind.FILTER)
+        header, blob = self._blob(region, PageKind.FILTER)
         with self._source.placed(region.offset, region.name):
             check_header(header, values=self.url_rows & 0xFFFF_FFFF, base=0)
         return blob
@@ -233,12 +233,14 @@ class FrontierFile:
         region = self._regions.get(RegionId.STRINGS)
         if region is None:
             return b""
-        header, arena = self._blob(region, Kind.BLOB)
+        header, arena = self._blob(region, PageKind.BLOB)
         with self._source.placed(region.offset, region.name):
             check_header(header, values=len(arena), base=0)
         return arena
 
-    def _blob(self, region: Region, kind: Kind, *, most: int | None = None) -> tuple[PageHeader, bytes]:
+    def _blob(
+        self, region: Region, kind: PageKind, *, most: int | None = None
+    ) -> tuple[PageHeader, bytes]:
         """Return header and content of the one page of *region*."""
         with self._source.placed(region.offset, region.name):
             page = self._source.read(region.offset, region.length)
@@ -250,7 +252,7 @@ class FrontierFile:
             self._check_blob(header, kind)
         return header, content
 
-    def _check_blob(self, header: PageHeader, kind: Kind) -> None:
+    def _check_blob(self, header: PageHeader, kind: PageKind) -> None:
         check_header(header, kind=kind, flags=0, encoding=0, codec=self.header.codec, first_row=0)
 
     def copy_arena(self, write: Callable[[bytes], object]) -> int:
@@ -274,7 +276,7 @@ class FrontierFile:
                 self._source.read(region.offset, min(PAGE_HEADER_SIZE, region.length))
             )
             size = header.uncompressed_size
-            self._check_blob(header, Kind.BLOB)
+            self._check_blob(header, PageKind.BLOB)
             check_header(header, compressed_size=region.length - PAGE_HEADER_SIZE, values=size, base=0)
             if size > layout.most_blob(header.compressed_size):
                 raise Malformed(f"{size} bytes out of {header.compressed_size}", at=8)
@@ -350,7 +352,7 @@ def read_partition(path: Path) -> Partition:
         return file.partition()
 
 
-def _read_ends(source: Source) -> tuple[Header, Footer]:
+def _read_ends(source: BlockReader) -> tuple[Header, Footer]:
     """Read and check everything but the regions."""
     with source.placed(0, "header"):
         if source.size < LEAST_SIZE:

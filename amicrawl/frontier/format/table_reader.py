@@ -18,9 +18,9 @@ from amicrawl.frontier.format.page import HEADER_SIZE, Expected, decode_page
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from amicrawl.frontier.format.block_reader import BlockReader
     from amicrawl.frontier.format.footer import ColumnEntry, Region
     from amicrawl.frontier.format.schema import Column
-    from amicrawl.frontier.format.source import Source
 
 _READ_TOGETHER: Final = 1 << 18
 """Neighbouring pages up to so many bytes are read at once."""
@@ -30,7 +30,11 @@ class TableReader:
     """The pages of one table."""
 
     def __init__(
-        self, source: Source, region: Region, schema: Sequence[Column], entries: Sequence[ColumnEntry]
+        self,
+        source: BlockReader,
+        region: Region,
+        schema: Sequence[Column],
+        entries: Sequence[ColumnEntry],
     ) -> None:
         self._source = source
         self.name = region.name

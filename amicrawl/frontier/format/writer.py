@@ -36,7 +36,7 @@ from amicrawl.frontier.format.header import HEADER_SIZE, Flag, Header, pack_trai
 from amicrawl.frontier.format.layout import FLAG_OF_REGION, most_blob, most_rows
 from amicrawl.frontier.format.order import KeyOrder
 from amicrawl.frontier.format.page import HEADER_SIZE as PAGE_HEADER_SIZE
-from amicrawl.frontier.format.page import MOST_BYTES, Kind, PageHeader, Zone, encode_page, pieces
+from amicrawl.frontier.format.page import MOST_BYTES, PageHeader, PageKind, Zone, encode_page, pieces
 from amicrawl.frontier.format.schedule import plan_schedule
 from amicrawl.frontier.format.schema import HOST_COLUMNS, URL_COLUMNS, Codec, Column
 
@@ -204,12 +204,12 @@ class _Writer:
         if self.options.schedule and self.due.least:
             self._schedule()
         for number, kind, blob in (
-            (RegionId.SEEN_SET, Kind.FILTER, partition.seen_filter),
-            (RegionId.STRINGS, Kind.BLOB, partition.arena),
+            (RegionId.SEEN_SET, PageKind.FILTER, partition.seen_filter),
+            (RegionId.STRINGS, PageKind.BLOB, partition.arena),
         ):
             size = memoryview(blob).nbytes
             if size:
-                values = urls[0].rows if kind is Kind.FILTER else size
+                values = urls[0].rows if kind is PageKind.FILTER else size
                 self._blob(number, partial(pieces, blob), _unfinished(kind, values, size))
         self._finish(urls, hosts)
 
@@ -270,7 +270,7 @@ class _Writer:
         size = sum(map(len, plan.blocks()))
         if size > MOST_BYTES:
             raise Malformed("its schedule is more than the 4 GiB a file can hold; divide it")
-        header = _unfinished(Kind.SCHEDULE, len(plan.rows), size, base=plan.base)
+        header = _unfinished(PageKind.SCHEDULE, len(plan.rows), size, base=plan.base)
         self._blob(RegionId.SCHEDULE, plan.blocks, header)
 
     def _blob(
@@ -341,7 +341,7 @@ class _Writer:
         self.sink.write_at(0, header.pack())
 
 
-def _unfinished(kind: Kind, values: int, size: int, *, base: int = 0) -> PageHeader:
+def _unfinished(kind: PageKind, values: int, size: int, *, base: int = 0) -> PageHeader:
     """Return the header of a page that is about to be compressed."""
     return PageHeader(
         kind=kind,

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mmap import mmap
 
 
-class Kind(IntEnum):
+class FrameKind(IntEnum):
     """What a frame is about."""
 
     URL = 0
@@ -43,8 +43,8 @@ FIRST_LSN: Final = 1
 MAX_LSN: Final = 2**63 - 1
 """More frames than anybody writes; a greater number is damage."""
 
-_KEY_LENGTHS: Final = {Kind.URL: 16, Kind.HOST: 8, Kind.INTERN: 0}
-_ROW_LENGTHS: Final = {Kind.URL: ROW.itemsize, Kind.HOST: HOST_ROW.itemsize}
+_KEY_LENGTHS: Final = {FrameKind.URL: 16, FrameKind.HOST: 8, FrameKind.INTERN: 0}
+_ROW_LENGTHS: Final = {FrameKind.URL: ROW.itemsize, FrameKind.HOST: HOST_ROW.itemsize}
 _HEAD: Final = Struct("<QBBI")
 _HEAD_SIZE: Final = _HEAD.size
 _CRC: Final = Struct("<I")
@@ -78,7 +78,7 @@ def intern_frame(lsn: int, entry: bytes) -> bytes:
 
 def tombstone_frame(lsn: int, key: bytes) -> bytes:
     """Return the frame that removes a URL (*key* of 16 octets) or a host (of 8)."""
-    kind = Kind.URL if len(key) == 16 else Kind.HOST
+    kind = FrameKind.URL if len(key) == 16 else FrameKind.HOST
     return frame(lsn, kind | TOMBSTONE, key, key_length=len(key))
 
 
@@ -97,7 +97,7 @@ class Frame:
     length: int
     """Its bytes, checksum included."""
     lsn: int
-    kind: Kind
+    kind: FrameKind
     tombstone: bool
     body: bytes
     """Key and value in one; of a tombstone the key alone."""
@@ -120,23 +120,24 @@ def frame_at(block: bytes | mmap, offset: int, *, next_lsn: int | None = None) -
         raise Malformed("the frame's checksum is wrong", fault=Fault.CHECKSUM, at=offset)
     if not (lsn == next_lsn if next_lsn is not None else FIRST_LSN <= lsn <= MAX_LSN):
         raise Malformed(f"frame {lsn} stands where {next_lsn or 'another'} should", at=offset)
-    kind = Kind(kind_octet & ~TOMBSTONE)
+    kind = FrameKind(kind_octet & ~TOMBSTONE)
     body = bytes(block[offset + _HEAD_SIZE : body_end])
     return Frame(offset, end - offset, lsn, kind, bool(kind_octet & TOMBSTONE), body)
 
 
 def _check_shape(kind_octet: int, key_length: int, value_length: int, offset: int) -> None:
     kind, tombstone = kind_octet & ~TOMBSTONE, kind_octet & TOMBSTONE
-    if kind not in _KEY_LENGTHS or (kind == Kind.INTERN and tombstone):
+    if kind not in _KEY_LENGTHS or (kind == FrameKind.INTERN and tombstone):
         raise Malformed(f"no frame is of kind {kind_octet}", at=offset)
-    wanted = _KEY_LENGTHS[Kind(kind)]
+    wanted = _KEY_LENGTHS[FrameKind(kind)]
     if tombstone:
         sound = value_length == 0
     else:
-        sound = kind == Kind.INTERN or wanted + value_length == _ROW_LENGTHS[Kind(kind)]
+        sound = kind == FrameKind.INTERN or wanted + value_length == _ROW_LENGTHS[FrameKind(kind)]
     if key_length != wanted or not sound:
         raise Malformed(
-            f"no {Kind(kind).name} frame has a key of {key_length} and a value of {value_length} octets",
+            f"no {FrameKind(kind).name} frame has a key of {key_length} octets and a value of "
+            f"{value_length}",
             at=offset,
         )
 

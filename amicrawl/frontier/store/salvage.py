@@ -16,7 +16,7 @@ import numpy as np
 
 from amicrawl.frontier.format.faults import Malformed
 from amicrawl.frontier.format.schema import ROW
-from amicrawl.frontier.store.frames import LEAST_FRAME, Kind, frame_at, read_frames
+from amicrawl.frontier.store.frames import LEAST_FRAME, FrameKind, frame_at, read_frames
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,11 +85,11 @@ def arena_lengths(block: bytes | mmap, offset: int, lsn: int) -> Iterator[int]:
     """Yield how long the arena was before the frame *lsn* at *offset*, by the first rows behind."""
     appended, string_at, found = 0, -1, 0
     for frame in read_frames(block, offset, next_lsn=lsn):
-        if frame.kind is Kind.INTERN:
+        if frame.kind is FrameKind.INTERN:
             string_at = appended
             appended += len(frame.body)
             continue
-        if frame.kind is Kind.URL and not frame.tombstone and string_at >= 0:
+        if frame.kind is FrameKind.URL and not frame.tombstone and string_at >= 0:
             yield max(_reference(frame.body, at)[0] for at in _REFERENCES) - string_at
             found += 1
             if found == _ANCHORS:

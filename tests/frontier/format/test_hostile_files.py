@@ -28,7 +28,7 @@ from amicrawl.frontier.format.footer import (
     encode_footer,
 )
 from amicrawl.frontier.format.header import Header, pack_trailer
-from amicrawl.frontier.format.page import Kind, PageHeader
+from amicrawl.frontier.format.page import PageHeader, PageKind
 from amicrawl.frontier.format.partition import Partition, columns_of
 from amicrawl.frontier.format.reader import FrontierFile
 from amicrawl.frontier.format.schema import (
@@ -154,7 +154,7 @@ def equal_page(column: Column, rows: int) -> bytes:
     if not rows:
         encoding = Encoding.RAW
     header = PageHeader(
-        Kind.DATA, encoding, Codec.NONE, 0, rows, len(payload), len(payload), 0, 0, crc32c(payload)
+        PageKind.DATA, encoding, Codec.NONE, 0, rows, len(payload), len(payload), 0, 0, crc32c(payload)
     )
     return header.pack() + payload
 

@@ -9,7 +9,7 @@ from frontier.live.disks import CountingDisk
 
 from amicrawl.frontier import DurableFrontier, LivePartition, Offer, Source, Status
 from amicrawl.frontier.format.partition import EMPTY_ARENA
-from amicrawl.frontier.store.frames import Kind, frame_at
+from amicrawl.frontier.store.frames import FrameKind, frame_at
 from amicrawl.frontier.url_row import HostRow, UrlRow
 from amicrawl.politeness import Gates, HostBreaker, InflightLimit
 from amicrawl.seed import Seed
@@ -89,9 +89,9 @@ def contents_by(frames: Iterable[bytes]) -> Contents:
     arena = bytearray(EMPTY_ARENA)
     for block in frames:
         frame = frame_at(block, 0)
-        if frame.kind is Kind.URL:
+        if frame.kind is FrameKind.URL:
             said.rows[frame.body[:16]] = frame.body
-        elif frame.kind is Kind.HOST:
+        elif frame.kind is FrameKind.HOST:
             said.hosts[frame.body[:8]] = frame.body
         else:
             arena += frame.body

@@ -13,7 +13,7 @@ from amicrawl.frontier.format.faults import Malformed
 from amicrawl.frontier.format.schema import HOST_ROW, ROW
 from amicrawl.frontier.store.frames import (
     TOMBSTONE,
-    Kind,
+    FrameKind,
     Replayed,
     frame,
     frame_at,
@@ -78,10 +78,10 @@ def test_a_row_in_a_frame_is_a_record_of_the_tables() -> None:
 
 
 def test_the_quick_ways_to_a_frame_give_what_the_general_one_gives() -> None:
-    assert url_frame(7, URL) == frame(7, Kind.URL, URL, key_length=16)
-    assert host_frame(7, HOST) == frame(7, Kind.HOST, HOST, key_length=8)
-    assert intern_frame(7, b"\1x") == frame(7, Kind.INTERN, b"\1x", key_length=0)
-    assert tombstone_frame(7, GO_DEV) == frame(7, Kind.HOST | TOMBSTONE, GO_DEV, key_length=8)
+    assert url_frame(7, URL) == frame(7, FrameKind.URL, URL, key_length=16)
+    assert host_frame(7, HOST) == frame(7, FrameKind.HOST, HOST, key_length=8)
+    assert intern_frame(7, b"\1x") == frame(7, FrameKind.INTERN, b"\1x", key_length=0)
+    assert tombstone_frame(7, GO_DEV) == frame(7, FrameKind.HOST | TOMBSTONE, GO_DEV, key_length=8)
 
 
 @given(st.binary(max_size=300), st.integers(1, 2**62))
@@ -91,7 +91,7 @@ def test_a_frame_reads_back_as_written(entry: bytes, lsn: int) -> None:
     assert (found.length, found.lsn, found.kind, found.tombstone, found.body) == (
         len(written),
         lsn,
-        Kind.INTERN,
+        FrameKind.INTERN,
         False,
         entry,
     )
@@ -164,18 +164,18 @@ def test_a_log_cannot_begin_with_a_number_nothing_reaches(lsn: int) -> None:
 @pytest.mark.parametrize(
     ("kind", "body", "key_length"),
     [
-        (Kind.URL, URL[:-1], 16),
-        (Kind.URL, URL + b"\0", 16),
-        (Kind.URL, URL, 8),
-        (Kind.URL, URL[:16], 16),
-        (Kind.HOST, HOST[:-1], 8),
-        (Kind.HOST, HOST, 16),
-        (Kind.HOST, HOST[:8], 8),
-        (Kind.INTERN, b"\1x", 1),
-        (Kind.INTERN | TOMBSTONE, b"", 0),
-        (Kind.URL | TOMBSTONE, URL, 16),
-        (Kind.URL | TOMBSTONE, URL[:8], 8),
-        (Kind.HOST | TOMBSTONE, URL[:16], 16),
+        (FrameKind.URL, URL[:-1], 16),
+        (FrameKind.URL, URL + b"\0", 16),
+        (FrameKind.URL, URL, 8),
+        (FrameKind.URL, URL[:16], 16),
+        (FrameKind.HOST, HOST[:-1], 8),
+        (FrameKind.HOST, HOST, 16),
+        (FrameKind.HOST, HOST[:8], 8),
+        (FrameKind.INTERN, b"\1x", 1),
+        (FrameKind.INTERN | TOMBSTONE, b"", 0),
+        (FrameKind.URL | TOMBSTONE, URL, 16),
+        (FrameKind.URL | TOMBSTONE, URL[:8], 8),
+        (FrameKind.HOST | TOMBSTONE, URL[:16], 16),
         (3, b"", 0),
         (0x40, URL, 16),
         (0xFF, b"", 0),
@@ -194,7 +194,7 @@ def test_a_frame_of_a_shape_that_there_is_not_does_not_count(
 
 
 def test_nothing_is_read_for_a_length_that_the_log_does_not_have() -> None:
-    head = struct.pack("<QBBI", 1, Kind.INTERN, 0, 2**32 - 1)
+    head = struct.pack("<QBBI", 1, FrameKind.INTERN, 0, 2**32 - 1)
     assert replay_all(head + bytes(100))[0] == Replayed(0, 1, 0, "the frame is cut short")
 
 

@@ -20,7 +20,7 @@ STEP: Final = 1 << 20
 """Bytes that are read at once where all that is wanted is to look at each of them."""
 
 
-class Source:
+class BlockReader:
     """A file open for reading."""
 
     def __init__(self, path: Path) -> None:
