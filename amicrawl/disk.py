@@ -98,7 +98,7 @@ class Disk:
 
 
 def discard(file: IO[bytes]) -> None:
-    """Close *file*, a temporary one that nobody wants any more: what it still holds is not written.
+    """Close *file*, a temporary one that is no longer needed: what it still holds is not written.
 
     To close a file writes that first, and on a full disk the sentence that says so would be replaced by
     the same error without its words.

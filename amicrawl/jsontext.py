@@ -18,7 +18,7 @@ LARGEST_FILE = 256 << 20
 def parsed(
     content: bytes, *, most: int = MOST_VALUES, loads: Callable[[bytes], Any] = orjson.loads
 ) -> Any:
-    """Return what *content* says; ValueError where it is no JSON or has more than *most* values.
+    """Return what *content* says; ValueError where it is not JSON or has more than *most* values.
 
     *loads* is `json.loads` where half surrogate pairs may stand in it.
     """

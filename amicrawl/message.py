@@ -1,6 +1,6 @@
 """HTTP/1 messages as bytes: the head's fields and the transfer coding (RFC 9112), read tolerantly.
 
-Servers send what they send. Nothing here raises on odd input: a line that is no field is passed over,
+Servers send what they send. Nothing here raises on odd input: a line that is not a field is skipped,
 a chunk size that is none ends the decoding and the rest is handed on as it stands. Time and memory grow
 with the input and no faster, however small its pieces. Pure: no I/O.
 """
@@ -134,7 +134,7 @@ class _Part(Enum):
     DATA_END = "line end behind chunk data"
     TRAILERS = "trailer section"
     SURPLUS = "behind the end"
-    BROKEN = "behind something that is no chunk"
+    BROKEN = "after bytes that are not a chunk"
 
 
 _SIZE_LINE_LIMIT = 4096

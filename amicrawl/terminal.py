@@ -104,7 +104,7 @@ class ProgressBar:
 
 
 class LiveLines:
-    """Lines at the end of a terminal that are written over; none where standard error is no terminal.
+    """Lines at the end of a terminal that are written over; none where standard error is not a terminal.
 
     Other lines go above them after `clear`. Several threads may use it.
     """
@@ -139,7 +139,7 @@ class LiveLines:
         return f"\r{up}{_ERASE_DOWN}"
 
     def _write(self, text: str) -> None:
-        # A terminal that went away is no reason to stop the work.
+        # The work goes on when the terminal is closed.
         with contextlib.suppress(OSError):
             self._stream.write(text)
             self._stream.flush()

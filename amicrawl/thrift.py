@@ -11,7 +11,7 @@ _INTEGERS = frozenset((4, 5, 6))
 
 
 class NotThriftError(ValueError):
-    """Bytes that are no struct, or not the whole of one."""
+    """Bytes that are not a struct, or not the whole of one."""
 
 
 def compact_struct(octets: bytes) -> tuple[dict[int, object], int]:

@@ -1,4 +1,4 @@
-"""Commands that make one product of archive files: how far they are, what is lost, how they end."""
+"""Commands that make one product of archive files: progress, losses, exit codes."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ class Screen:
         )
 
 
-class Telling:
-    """Says what came of each file, as it comes."""
+class OutcomePrinter:
+    """Prints the outcome of each file when it is done."""
 
     def __init__(self, screen: Screen, *, names_products: bool = True) -> None:
         self._screen = screen
         self._names_products = names_products
 
     def __call__(self, job: Job, came: Outcome | Failed) -> None:
-        """Say what *came* of a file: its product, and what is lost of it."""
+        """Print the outcome of a file: its product, and what is lost of it."""
         self._screen.end()
         if isinstance(came, Failed):
             complain(
@@ -87,15 +87,15 @@ def do_files(
     the directory is *is_claimed*.
     """
     screen = Screen()
-    told = Telling(screen, names_products=names_products)
+    printer = OutcomePrinter(screen, names_products=names_products)
     processes = as_many(processes)
     with to_be_continued(screen.end):
         if is_claimed:
-            collected = collect(jobs, processes=processes, show=screen.show, came=told)
+            collected = collect(jobs, processes=processes, show=screen.show, came=printer)
         else:
             is_alone = processes == 1 or len(jobs) <= 1
             run = None if is_alone else partial(run_jobs, work=collect_file, processes=processes)
-            collected = collect_by(run, jobs, show=screen.show, came=told, again=again)
+            collected = collect_by(run, jobs, show=screen.show, came=printer, again=again)
     screen.end()
     return collected
 
@@ -117,14 +117,14 @@ def do_placed_files(
     where = Location.of(out)
     placed = [PlacedJob(job, *places[job.source], where) for job in jobs]
     screen = Screen()
-    told = Telling(screen, names_products=names_products)
+    printer = OutcomePrinter(screen, names_products=names_products)
     run = (
         partial(run_jobs, work=do_placed, processes=as_many(processes))
         if master is None
         else partial(_on_spark, master=master)
     )
     with to_be_continued(screen.end):
-        collected = collect_placed(run, placed, show=screen.show, came=told, again=again)
+        collected = collect_placed(run, placed, show=screen.show, came=printer, again=again)
     screen.end()
     return collected
 

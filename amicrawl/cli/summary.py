@@ -158,7 +158,7 @@ def _check(
 
 
 class _Shown(NamedTuple):
-    """What is told, and how much of it."""
+    """What is shown, and how much of it."""
 
     counts: Counts
     shared: Overlap | None
@@ -191,7 +191,7 @@ class _Shown(NamedTuple):
         return json.dumps({**json.loads(text), "overlap": overlap_to_json(self.shared)}, indent=2)
 
     def lines(self) -> list[str]:
-        told = text_lines(
+        lines = text_lines(
             self.counts,
             hosts=self.hosts,
             samples=self.samples,
@@ -199,7 +199,7 @@ class _Shown(NamedTuple):
             harmless=harmless,
             replay=self.replay,
         )
-        return [*told, *(overlap_lines(self.shared) if self.shared is not None else ())]
+        return [*lines, *(overlap_lines(self.shared) if self.shared is not None else ())]
 
 
 def _quick(paths: list[str], *, as_json: bool, as_text: bool) -> None:

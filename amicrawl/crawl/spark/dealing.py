@@ -40,7 +40,7 @@ DEALT = pa.schema(_FIELDS)
 def opened_list(spark: SparkSession, source: str, format: str | None) -> tuple[BatchReader, DataFrame]:  # noqa: A002
     """Return the reader of the list *source*, a path or URI that all executors see, and its batches.
 
-    Raises InputError where Spark cannot open it, or it is no list; UsageError for a sitemap.
+    Raises InputError where Spark cannot open it, or it is not a list; UsageError for a sitemap.
     """
     from pyspark.errors import PySparkException  # noqa: PLC0415  # an extra
     from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415  # an extra

@@ -81,7 +81,7 @@ class Outcome:
 
 
 def crawl_on_spark(spark: SparkSession, asked: SparkCrawl, *, tell: Callable[[str], None]) -> Outcome:
-    """Crawl what was *asked* on *spark*, and return what came of it; *tell* is told how it goes.
+    """Crawl what was *asked* on *spark*, and return what came of it; *tell* receives its progress.
 
     Raises UsageError where another driver works at the same place, InputError and OutputError for what
     cannot be read and written, AmicrawlError where a partition failed as often as Spark tries a task.
@@ -203,8 +203,8 @@ def _collected(frame: DataFrame, work: Callable[..., Iterator[pa.RecordBatch]]) 
 
 def _cause(text: str) -> str:
     """Return what of an error of Spark's, a page of traces, says what went wrong in the task."""
-    told = [line for line in text.splitlines() if "amicrawl.errors." in line or "Error:" in line]
-    return (told[-1] if told else text.partition("\n")[0]).strip()[:1000]
+    errors = [line for line in text.splitlines() if "amicrawl.errors." in line or "Error:" in line]
+    return (errors[-1] if errors else text.partition("\n")[0]).strip()[:1000]
 
 
 def _mail(answers: dict[int, dict[str, Any]], read: dict[int, int]) -> dict[int, list[tuple[str, int]]]:

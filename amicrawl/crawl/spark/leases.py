@@ -125,7 +125,7 @@ class PartitionLease(HeldLease):
         renewed: Callable[[float], None],
         facts: Callable[[], dict[str, Any]],
     ) -> None:
-        """*renewed* is told, on the thread, until when it is good by `steady_clock`, and 0 once lost."""
+        """*renewed* receives, on the thread, its end by `steady_clock`, and 0 once it is lost."""
         super().__init__(ttl)
         self._address = address
         self._number = number

@@ -325,7 +325,7 @@ class Partition:
         ship(self._directory, self._url, disk=self._disk, stopped=lambda: not self._lease.is_held)
         self._check()
         copy_file(self._out, f"{CAPTURES}/{self._name}.parquet", self._directory / TABLE_NAME)
-        told = read_crawl_json(self._directory)
+        record = read_crawl_json(self._directory)
         files = [each.file for each in read_manifest(self._directory).files.values()]
         with opened_index(self._directory / TABLE_NAME) as table:
             rows = table.rows
@@ -336,7 +336,7 @@ class Partition:
             "digest": digest,
             "serial": self._serial,
             "rows": rows,
-            "finish_reason": told.get("finish_reason", ""),
+            "finish_reason": record.get("finish_reason", ""),
             "letters": self._sent,
             "files": [
                 {
@@ -394,5 +394,5 @@ def letters_for(order: Order, number: int, mail: list[tuple[str, int]]) -> Itera
         bucket = open_bucket(path_of(order.bucket, directory), disk=Disk())
         said = read_json(bucket, letters_name(which))
         if said is None:
-            raise AmicrawlError(f"{letters_name(which)} in {bucket.url} is gone, or is no JSON.")
+            raise AmicrawlError(f"{letters_name(which)} in {bucket.url} is missing, or is not JSON.")
         yield from (unpacked(letter) for to, letter in said if to == number)
