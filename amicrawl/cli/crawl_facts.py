@@ -22,8 +22,7 @@ from amicrawl.errors import DamagedFileError, InputError, UsageError
 from amicrawl.jsontext import parsed
 from amicrawl.parquet import NotWholeError, ParquetTable
 from amicrawl.record.crawl_json import FILE_NAME, SIZE_LIMIT
-from amicrawl.record.journals import journals
-from amicrawl.record.rows import NAMES, read_rows
+from amicrawl.record.journals import NAMES, journals, read_rows
 from amicrawl.record.sealed import TABLE_NAME
 from amicrawl.seed.source import earlier_indexes
 

@@ -337,7 +337,7 @@ def _set_components(settings: BaseSettings, spider: Any, config: CrawlConfig) ->
         ("watching.stopping.StopConditions", 0, _has_stop_conditions(config)),
         # Behind `Closing`, which has written down by then how the crawl ended.
         ("uploading.Uploading", 10, config.bucket),
-        ("watching.metrics_endpoint.MetricsEndpoint", 10, config.metrics),
+        ("watching.metrics.MetricsEndpoint", 10, config.metrics),
         ("watching.webhooks.Webhooks", 20, config.webhooks),
     ):
         if is_wanted:

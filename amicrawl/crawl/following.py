@@ -100,10 +100,9 @@ class Following:
         depth: str = "inf",
         max_urls: int = 0,
         max_host_urls: int = 0,
-        detector: Soft404Detector | None = None,
     ) -> None:
         self.selection = selection
-        self.detector = detector or Soft404Detector()
+        self.detector = Soft404Detector()
         """Which payloads are error pages; shared with the frontier."""
         self.counts: Counter[str] = Counter()
         """What became of the links: `offered`, `known`, and the rules that kept others out."""

@@ -1,4 +1,8 @@
-"""How a crawl stands: running, paused or stopping; what made it fail; its exit code."""
+"""How a crawl stands, what made it fail, at which limits it ends, and with which exit code.
+
+Limits count in this process: a crawl that is started again after one resumes, and the limit counts from
+zero. What was in flight when a limit was reached is still drained and kept.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +10,13 @@ from typing import TYPE_CHECKING
 
 from amicrawl.crawl.recorder import Recorder
 from amicrawl.crawl.tally import Tally
-from amicrawl.crawl.watching.stops import LIMITS
 from amicrawl.errors import ExitCode
 
 if TYPE_CHECKING:
+    from amicrawl.config import CrawlConfig
     from amicrawl.crawl.engine import Engine
     from amicrawl.errors import AmicrawlError
+
 
 STOP_FILE = "stop-file"
 ABORTED = "aborted"
@@ -94,3 +99,35 @@ class CrawlState:
         if self._strict and self.tally.seeds_bad:
             return ExitCode.SEEDS_BAD
         return ExitCode.UNREACHED if self.tally.reached_nothing else ExitCode.DONE
+
+
+PAGES = "limit-pages"
+BYTES = "limit-bytes"
+ERRORS = "limit-errors"
+TIME = "limit-time"
+DISK = "limit-disk"
+LIMITS = frozenset({PAGES, BYTES, ERRORS, TIME, DISK})
+"""The finish reasons of a crawl that a limit of its own ended."""
+
+
+def count_reached(config: CrawlConfig, tally: Tally) -> str | None:
+    """Return the finish reason that the counts of *tally* lead to, or None while they lead to none."""
+    if config.stop_pages and tally.rows >= config.stop_pages:
+        return PAGES
+    if config.stop_bytes and tally.bytes_received >= config.stop_bytes:
+        return BYTES
+    if config.stop_errors and tally.failed >= config.stop_errors:
+        return ERRORS
+    return None
+
+
+def clock_or_disk_reached(config: CrawlConfig, *, elapsed: float, free: int | None) -> str | None:
+    """Return the finish reason that *elapsed* seconds or *free* bytes lead to.
+
+    *free* is None where it is not known; that ends no crawl.
+    """
+    if config.stop_time and elapsed >= config.stop_time:
+        return TIME
+    if config.stop_free and free is not None and free < config.stop_free:
+        return DISK
+    return None

@@ -1,33 +1,203 @@
-"""Uploading: sealed files copied to `AMICRAWL_BUCKET` while the crawl goes on, and the rest at its end.
+"""Uploading: sealed files copied to `AMICRAWL_BUCKET` while the crawl runs, and the rest at its end.
 
 During the crawl WARC files go up as they are sealed, those of earlier crawls into the directory too; at
 the end `captures.parquet` and `crawl.json` follow. The frontier stays here: it is what the next crawl
 begins with, and it changes with every fetch. A bucket that cannot be used ends the crawl before it has
-begun; one that fails later ends nothing. `record/upload.py` has the rules.
+begun; one that fails later ends nothing: everything waits, longer each time, and is tried again. At the
+end of the crawl what is left is tried a few times more, then it is left to `amicrawl upload`.
+
+A file is sent a few seconds after it was sealed, so that the frontier has forced to disk what it knows
+of the pages in it: with `AMICRAWL_REMOVE_UPLOADED` the file itself will be gone by then.
+`record/upload.py` has the rules.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import shlex
 import threading
+import time
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from scrapy.exceptions import NotConfigured
 
 from amicrawl.crawl.extension import CrawlExtension, before_shutdown
-from amicrawl.crawl.uploader import Uploader
 from amicrawl.disk import Disk
-from amicrawl.errors import AmicrawlError, UsageError
+from amicrawl.errors import AmicrawlError, OutputError, UsageError
 from amicrawl.record.bucket import open_bucket
-from amicrawl.record.upload import Uploads
+from amicrawl.record.upload import ConflictError, NotAsSealedError, StoppedError, Uploads
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
     from scrapy.crawler import Crawler
 
     from amicrawl.crawl.run import Run
     from amicrawl.record import SealedFile
+
+
+logger = logging.getLogger(__name__)
+
+SETTLING = 2.0
+"""Seconds between the sealing of a file and its upload, while the crawl runs."""
+FIRST_PAUSE = 5.0
+LONGEST_PAUSE = 300.0
+"""Seconds after a failure; each further one doubles the pause, from the first to the longest."""
+LAST_TRIES = 3
+"""Attempts at every file once the crawl has ended."""
+LAST_PAUSE = 1.0
+"""Seconds between two of them."""
+FAILURES_IN_A_ROW = 3
+"""Failures one after the other that end an attempt at all of them."""
+
+_LOOK_EVERY = 1.0
+
+
+class Sender(Protocol):
+    """What sends one file; `Uploads` does."""
+
+    def upload(self, file: SealedFile) -> None:
+        """Bring *file* into the bucket, unless it is there; raises as `Uploads.upload` does."""
+
+
+class Uploader:
+    """Files to be sent, and the thread that sends them."""
+
+    def __init__(
+        self,
+        sender: Sender,
+        *,
+        stop: threading.Event,
+        settling: float = SETTLING,
+        first_pause: float = FIRST_PAUSE,
+    ) -> None:
+        """Once *stop* is set, nothing more is sent; *sender* is to look at it inside a file, too."""
+        self.sent: dict[str, SealedFile] = {}
+        """What was uploaded, or found to be, by name."""
+        self.failed = 0
+        """Attempts that failed."""
+        self._sender = sender
+        self._settling = settling
+        self._first_pause = first_pause
+        self._changed = threading.Condition()
+        self._waiting: dict[str, tuple[float, SealedFile]] = {}
+        self._hopeless: dict[str, AmicrawlError] = {}
+        self._last_error: AmicrawlError | None = None
+        self._failures = 0
+        self._resumes_at = 0.0
+        self._ending = False
+        self._stop = stop
+        self._thread = threading.Thread(target=self._work, name="amicrawl-upload", daemon=True)
+
+    def start(self) -> None:
+        """Begin to send."""
+        self._thread.start()
+
+    def add(self, file: SealedFile, *, settled: bool = False) -> None:
+        """Have *file* sent, at once if it is *settled*; from any thread."""
+        with self._changed:
+            due = 0.0 if settled else time.monotonic() + self._settling
+            self._waiting[file.name] = (due, file)
+            self._changed.notify()
+
+    def end(self, files: Sequence[SealedFile]) -> None:
+        """Send what is left and *files*, and return when that is done or was given up."""
+        for file in files:
+            self.add(file, settled=True)
+        with self._changed:
+            self._ending = True
+            self._changed.notify()
+        self.join(None)
+
+    def stop(self) -> None:
+        """Give up what is left, in the middle of a file too."""
+        with self._changed:
+            self._stop.set()
+            self._changed.notify()
+
+    def join(self, timeout: float | None) -> None:
+        """Wait until the thread has ended, at most *timeout* seconds."""
+        if self._thread.is_alive():
+            self._thread.join(timeout)
+
+    def fault(self, directory: Path, url: str, *, remove: bool) -> OutputError | None:
+        """Return what is to be said of files that were not uploaded; None where there are none."""
+        left = len(self._waiting) + len(self._hopeless)
+        if not left:
+            return None
+        error = next(iter(self._hopeless.values()), self._last_error)
+        why = f" ({error})" if error is not None else ""
+        command = f"amicrawl upload {shlex.quote(str(directory))} --to {shlex.quote(url)}"
+        return OutputError(
+            f"{left} files of {directory} were not uploaded{why}. They are all still there. To upload "
+            f"them: {command}{' --remove' if remove else ''}"
+        )
+
+    def _work(self) -> None:
+        while (due := self._next()) is not None:
+            self._send(due)
+        for attempt in range(LAST_TRIES):
+            if attempt:
+                self._rest(min(self._first_pause, LAST_PAUSE))
+            self._send_rest()
+
+    def _next(self) -> SealedFile | None:
+        """Return the next file, when it is due; None once the crawl has ended."""
+        with self._changed:
+            while not (self._ending or self._stop.is_set()):
+                now = time.monotonic()
+                due = [file for at, file in self._waiting.values() if at <= now]
+                if due and now >= self._resumes_at:
+                    return due[0]
+                self._changed.wait(_LOOK_EVERY if self._waiting else None)
+        return None
+
+    def _send_rest(self) -> None:
+        """Try everything that is left once, as long as the bucket seems to be there."""
+        self._failures = 0
+        for _, file in list(self._waiting.values()):
+            if self._stop.is_set() or self._failures >= FAILURES_IN_A_ROW:
+                return
+            self._send(file)
+
+    def _rest(self, seconds: float) -> None:
+        if self._waiting:
+            with self._changed:
+                self._changed.wait_for(self._stop.is_set, timeout=seconds)
+
+    def _send(self, file: SealedFile) -> None:
+        try:
+            self._sender.upload(file)
+        except StoppedError:
+            return
+        except (ConflictError, NotAsSealedError) as error:
+            # A sentence, and for the end too; a traceback would add nothing.
+            logger.error("%s", error)  # noqa: TRY400
+            with self._changed:
+                self._hopeless[file.name] = error
+                self._waiting.pop(file.name, None)
+        except AmicrawlError as error:
+            self._put_off(error)
+        except Exception as error:  # noqa: BLE001  # a thread that dies in silence would hang the end
+            self._put_off(OutputError(f"{file.name} could not be uploaded: {error!r}"))
+        else:
+            self._failures = 0
+            self._last_error = None
+            with self._changed:
+                self.sent[file.name] = file
+                self._waiting.pop(file.name, None)
+
+    def _put_off(self, error: AmicrawlError) -> None:
+        pause = min(self._first_pause * 2**self._failures, LONGEST_PAUSE)
+        self._failures += 1
+        self.failed += 1
+        self._last_error = error
+        self._resumes_at = time.monotonic() + pause
+        logger.warning("%s. It is tried again in %.0f s.", str(error).rstrip("."), pause)
+
 
 logger = logging.getLogger(__name__)
 

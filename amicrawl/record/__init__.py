@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from amicrawl.record.item import CaptureItem, RecordLocation
     from amicrawl.record.journal import CapturesJournal
     from amicrawl.record.repair import Repaired
-    from amicrawl.record.schema import CAPTURES
     from amicrawl.record.sealed import TABLE_NAME, SealedFile
     from amicrawl.record.stage import WarcStage
+    from amicrawl.record.table_reader import CAPTURES
     from amicrawl.record.warc import unix_ms
 else:
     __getattr__ = lazy_exports(
         __name__,
         Archive="archive",
-        CAPTURES="schema",
+        CAPTURES="table_reader",
         CaptureItem="item",
         CapturesJournal="journal",
         CrawlJson="crawl_json",

@@ -30,11 +30,10 @@ from amicrawl.disk import (
 )
 from amicrawl.record.captures import row_of
 from amicrawl.record.crawl_json import FILE_NAME, known_files, last_prefix
-from amicrawl.record.journals import journals, remove_taken_in
+from amicrawl.record.journals import NAMES, journals, read_rows, remove_taken_in
 from amicrawl.record.members import Members
 from amicrawl.record.naming import DEFAULT_PREFIX, SUFFIX, TAIL_SUFFIX, unsealed_prefix
 from amicrawl.record.rebuild import RECORD_TYPES, rebuilt
-from amicrawl.record.rows import NAMES, read_rows
 from amicrawl.record.sealed import TABLE_NAME
 from amicrawl.record.unsealed import UnsealedFile, cut, is_signed, read_unsealed, seal
 
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from amicrawl.disk import Disk
-    from amicrawl.record.rows import DamagedLine, RowTuple
+    from amicrawl.record.journals import DamagedLine, RowTuple
     from amicrawl.record.sealed import SealedFile
 
 DAMAGE_LIMIT = 1000

@@ -19,19 +19,17 @@ import pyarrow.parquet as pq
 
 from amicrawl.disk import OutputFile
 from amicrawl.errors import DamagedFileError, InputError
-from amicrawl.record.journals import LAST_JOURNAL, journals, next_journal, remove_taken_in
+from amicrawl.record.journals import LAST_JOURNAL, journals, next_journal, read_rows, remove_taken_in
 from amicrawl.record.parquet_sink import Sink
-from amicrawl.record.rows import read_rows
-from amicrawl.record.schema import CAPTURES
 from amicrawl.record.sealed import TABLE_NAME, SealedFile, described
-from amicrawl.record.table_reader import blamed_on, opened_index
+from amicrawl.record.table_reader import CAPTURES, blamed_on, opened_index
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from amicrawl.disk import Disk
-    from amicrawl.record.rows import DamagedLine, RowTuple
+    from amicrawl.record.journals import DamagedLine, RowTuple
 
 ROW_GROUP_ROWS = 100_000
 ROW_GROUP_BYTES = 64 * 1024**2

@@ -1,21 +1,44 @@
-"""`captures.parquet` read: opened with its columns checked, and looked through for its records."""
+"""`captures.parquet` read: its schema, its columns checked, and the records that its rows name.
+
+`captures.py` says what the columns mean.
+"""
 
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 
+from amicrawl import __version__
 from amicrawl.errors import DamagedFileError
 from amicrawl.parquet import NotWholeError, ParquetTable
-from amicrawl.record.schema import CAPTURES
+from amicrawl.record.captures import COLUMNS, NULLABLE
 from amicrawl.record.sealed import TABLE_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
     from pathlib import Path
+
+
+SCHEMA_VERSION = 1
+"""Raised when a column changes its name, type or meaning; adding one at the end does not count."""
+
+_TYPES: dict[str, pa.DataType] = {
+    "string": pa.string(),
+    "int32": pa.int32(),
+    "int64": pa.int64(),
+    "bool": pa.bool_(),
+}
+
+CAPTURES: Final = pa.schema(
+    [pa.field(name, _TYPES[kind], nullable=name in NULLABLE) for name, kind in COLUMNS],
+    metadata={
+        "amicrawl.schema_version": str(SCHEMA_VERSION),
+        "amicrawl.software": f"amicrawl/{__version__}",
+    },
+)
 
 
 def opened_index(path: Path, *, is_ours: bool = True) -> ParquetTable:

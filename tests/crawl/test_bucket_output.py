@@ -19,7 +19,7 @@ from archive_reading import rows
 from loopback import PROJECT, QUICK, RawServer, command, environment, page, write_lines
 from object_store import CREDENTIALS, ObjectStore
 
-from amicrawl.crawl.uploader import LAST_TRIES, Uploader
+from amicrawl.crawl.uploading import LAST_TRIES, Uploader
 from amicrawl.errors import AmicrawlError, ExitCode, OutputError
 from amicrawl.record import SealedFile
 from amicrawl.record.upload import ConflictError

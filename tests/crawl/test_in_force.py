@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from amicrawl.config import CrawlConfig, Identity
+from amicrawl.crawl.crawl_spec import CrawlSpec
+from amicrawl.crawl.engine import ScrapyEngine
 from amicrawl.crawl.following import Following
+from amicrawl.crawl.in_force import Source
 from amicrawl.crawl.job.orders import Orders
 from amicrawl.crawl.run import Run
 from amicrawl.crawl.watching.steering import Steering
@@ -87,3 +91,28 @@ def test_a_pattern_counts_as_long_as_one_side_wants_it(crawl: Crawl) -> None:
     assert set(crawl.ignores) == {"/mine", "/print"}
     crawl.orders.follow(LiveSettings(ignores=frozenset()))
     assert set(crawl.ignores) == {"/mine"}
+
+
+class ScrapysEngine:
+    """What a guest's engine has that a run uses."""
+
+    _slot = None
+    paused = False
+
+    def pause(self) -> None:
+        self.paused = True
+
+    def unpause(self) -> None:
+        self.paused = False
+
+
+def test_a_change_of_pace_does_not_resume_a_paused_guest(tmp_path: Path) -> None:
+    crawler: Any = SimpleNamespace(engine=ScrapysEngine())
+    engine = ScrapyEngine(crawler, pauses=True)
+    run = Run(CrawlConfig(out=tmp_path), Identity.EXACT, CrawlSpec(is_guest=True), engine=engine)
+    run.pause("disk")
+    run.in_force.layers[Source.FILES].delay = 3.0
+    run.follow_in_force()
+    assert crawler.engine.paused
+    run.resume("disk")
+    assert not crawler.engine.paused

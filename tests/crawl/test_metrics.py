@@ -12,8 +12,7 @@ import pytest
 from crawl_watching import RunningCrawl
 from loopback import RawServer, crawl, page, write_lines
 
-from amicrawl.crawl.watching.metrics import METRICS
-from amicrawl.crawl.watching.metrics_endpoint import parsed_address
+from amicrawl.crawl.watching.metrics import METRICS, parsed_address
 from amicrawl.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:

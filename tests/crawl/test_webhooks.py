@@ -15,7 +15,7 @@ import pytest
 import warm_processes
 from loopback import PROJECT, RawServer, command, crawl, environment, page, write_lines
 
-from amicrawl.crawl.watching.notices import deliver, receiver, signature
+from amicrawl.crawl.watching.webhooks import deliver, receiver, signature
 from amicrawl.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from amicrawl.record import CAPTURES, CapturesJournal
 from amicrawl.record import table as table_module
 from amicrawl.record.captures import row_of
 from amicrawl.record.journal import encode_row
-from amicrawl.record.rows import DamagedLine, read_rows
+from amicrawl.record.journals import DamagedLine, read_rows
 from amicrawl.record.table import write_table
 from amicrawl.seed import Seed
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amicrawl.record.schema import CAPTURES
 from amicrawl.record.table import column_of
+from amicrawl.record.table_reader import CAPTURES
 
 VALUES: dict[Any, st.SearchStrategy[Any]] = {
     pa.string(): st.text(),

@@ -15,7 +15,7 @@ from report.summary_lines import DIGEST, cdx11, counts_of
 
 from amicrawl.capture import Failure
 from amicrawl.errors import InputError, UsageError
-from amicrawl.record.schema import CAPTURES
+from amicrawl.record.table_reader import CAPTURES
 from amicrawl.report.counts import CDX_SUMMARY
 from amicrawl.report.counts_json import counts_to_json, report_to_json, summary_to_json
 from amicrawl.report.figures import (

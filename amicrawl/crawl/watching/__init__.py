@@ -3,7 +3,7 @@
 screen, progress     the line on the terminal, JSON lines elsewhere
 logs, log_lines      the log: one line a message, nothing of the web raw in it
 metrics              what Prometheus scrapes, and the endpoint that serves it
-stops, stopping      limits that end a crawl
+stopping             limits that end a crawl
 control, steering    files in the crawl's directory, and signals, that pause and change it
-notices, webhooks    the notice that is sent when it has ended
+webhooks             the notice that is sent when it has ended
 """

@@ -1,4 +1,9 @@
-"""What a crawl exposes to Prometheus: the metrics by name, read when a scrape asks for them.
+"""The metrics endpoint: `/metrics` for Prometheus and `/healthz`, answered by the crawl's event loop.
+
+It takes a request head of at most 8 KiB within 5 s, GET or HEAD, one request a connection, and sixteen
+connections at once, of which the oldest is closed when one more is opened. What it serves is readable by
+everything that reaches its address. On a loopback address only a loopback `Host` is served: a page in a
+browser on this machine could otherwise read it by rebinding a name of its own (DNS rebinding).
 
 `METRICS` is the list that `docs/watching.md` repeats; a name keeps its meaning. Only the histogram of
 fetch durations is counted while the crawl runs; everything else is read from what is counted anyway.
@@ -6,7 +11,12 @@ fetch durations is counted while the crawl runs; everything else is read from wh
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import logging
 import platform
+import socket
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, NamedTuple
 
 import scrapy
@@ -18,16 +28,23 @@ from prometheus_client import (
     generate_latest,
 )
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from scrapy import signals
+from scrapy.exceptions import NotConfigured
 
 from amicrawl import __version__
+from amicrawl.crawl.extension import CrawlExtension
 from amicrawl.crawl.tally import CLASSES
 from amicrawl.crawl.watching.stopping import free_bytes
+from amicrawl.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from scrapy.crawler import Crawler
+
     from amicrawl.crawl.run import Run
     from amicrawl.record import CaptureItem
+
 
 BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
 """Upper bounds of the histogram, in seconds; the last bucket has none."""
@@ -137,3 +154,144 @@ def _build_info() -> Metric:
     metric = GaugeMetricFamily(info, meaning, labels=list(versions))
     metric.add_metric(list(versions.values()), 1)
     return metric
+
+
+logger = logging.getLogger(__name__)
+
+_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_HEAD_LIMIT = 8192
+_TIME_LIMIT = 5.0
+_MOST_CONNECTIONS = 16
+
+
+class MetricsEndpoint(CrawlExtension):
+    """Serves the numbers of one crawl; not there where `AMICRAWL_METRICS` is empty."""
+
+    def __init__(self, crawler: Crawler, run: Run) -> None:
+        """Take the address; raises UsageError where it cannot be had, before anything was fetched."""
+        if not run.config.metrics:
+            raise NotConfigured
+        super().__init__(crawler, run)
+        self._metrics = CrawlMetrics(run, in_flight=lambda: len(crawler.engine.downloader.active))
+        self._socket = _bound(*parsed_address(run.config.metrics))
+        self._server: asyncio.Server | None = None
+        self._connections: dict[asyncio.StreamWriter, None] = {}
+        """Those that are open, oldest first."""
+        host, port = self._socket.getsockname()[:2]
+        self._is_loopback = _is_loopback(host)
+        run.metrics_url = f"http://{f'[{host}]' if ':' in host else host}:{port}/metrics"
+        run.on_count.append(self._metrics.count)
+        crawler.signals.connect(self._stopped, signals.engine_stopped)
+
+    async def _opened(self) -> None:
+        logger.info("Metrics are served at %s", self._run.metrics_url)
+        self._server = await asyncio.start_server(self._serve, sock=self._socket, limit=_HEAD_LIMIT)
+
+    def _stopped(self) -> None:
+        # Not at spider_closed: what a crawl looks like while its last calls are made can be asked for.
+        if self._server is not None:
+            self._server.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._connections[writer] = None
+        if len(self._connections) > _MOST_CONNECTIONS:
+            # A client that only holds a connection keeps no other from asking.
+            next(iter(self._connections)).transport.abort()
+        try:
+            async with asyncio.timeout(_TIME_LIMIT):
+                head = await reader.readuntil(b"\r\n\r\n")
+                writer.write(self._answer(head))
+                await writer.drain()
+        except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            # A client that asks for nothing, or for too long, is not worth a line of the log.
+            pass
+        finally:
+            del self._connections[writer]
+            writer.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
+
+    def _answer(self, head: bytes) -> bytes:
+        """Return the whole response to the request that *head* begins; a body would not be read."""
+        method, _, rest = head.partition(b" ")
+        path = rest.partition(b" ")[0].partition(b"?")[0]
+        if not _serves(head, loopback=self._is_loopback):
+            return _response("421 Misdirected Request", b"Ask by the address, or as localhost.\n")
+        if method not in (b"GET", b"HEAD"):
+            return _response("405 Method Not Allowed", b"GET or HEAD\n", "Allow: GET, HEAD")
+        if path == b"/metrics":
+            response = _response("200 OK", self._metrics.exposition(), content_type=_CONTENT_TYPE)
+        elif path == b"/healthz":
+            fault = self._run.fault
+            status = "200 OK" if fault is None else "503 Service Unavailable"
+            response = _response(status, f"{self._run.state}\n".encode())
+        else:
+            response = _response("404 Not Found", b"/metrics or /healthz\n")
+        return response if method == b"GET" else response.partition(b"\r\n\r\n")[0] + b"\r\n\r\n"
+
+
+def _serves(head: bytes, *, loopback: bool) -> bool:
+    """Tell whether the `Host` of the request in *head* is one that a server on such an address has."""
+    if not loopback:
+        return True
+    for line in head.split(b"\r\n")[1:]:
+        name, _, value = line.partition(b":")
+        if name.strip().lower() == b"host":
+            host = value.strip().decode("latin-1").rsplit(":", 1)[0].strip("[]").lower()
+            return host == "localhost" or _is_loopback(host)
+    # HTTP/1.0 has no Host; a browser always sends one.
+    return True
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def parsed_address(text: str) -> tuple[str, int]:
+    """Return host and port of *text*, `127.0.0.1:9410`, `[::1]:9410` or `localhost:9410`.
+
+    Raises UsageError for anything else. A name other than `localhost` is refused: what it stands for
+    elsewhere decides who can read the numbers.
+    """
+    host, colon, port = text.rpartition(":")
+    host = "127.0.0.1" if host == "localhost" else host.removeprefix("[").removesuffix("]")
+    try:
+        address = ip_address(host)
+        number = int(port)
+    except ValueError:
+        address, number = None, -1
+    if address is None or not colon or not 0 <= number <= 65535 or not port.isascii():
+        raise UsageError(
+            f"Setting AMICRAWL_METRICS is {text!r}: write an address and a port, as in 127.0.0.1:9410 "
+            "(0.0.0.0:9410 for all that this machine has; port 0 for any that is free)."
+        )
+    if not address.is_loopback:
+        logger.warning("Metrics are served on %s, where others than this machine may read them.", text)
+    return str(address), number
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=_MOST_CONNECTIONS)
+    except OSError as error:
+        raise UsageError(
+            f"Metrics cannot be served on {host} port {port}: {error.strerror or error}. Choose another "
+            "address with AMICRAWL_METRICS, or end what has this one."
+        ) from error
+
+
+def _response(
+    status: str, body: bytes, *fields: str, content_type: str = "text/plain; charset=utf-8"
+) -> bytes:
+    lines = [
+        f"HTTP/1.1 {status}",
+        f"Content-Type: {content_type}",
+        f"Content-Length: {len(body)}",
+        "Connection: close",
+        *fields,
+    ]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body

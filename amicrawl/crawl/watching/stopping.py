@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from scrapy.exceptions import NotConfigured
 
 from amicrawl.crawl.extension import CrawlExtension
-from amicrawl.crawl.watching.stops import clock_or_disk_reached, count_reached
+from amicrawl.crawl.state import clock_or_disk_reached, count_reached
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
