@@ -66,7 +66,7 @@ READERS: dict[str, tuple[str, ...]] = {
 OUR_OWN = frozenset({
     # What the same user's program has written on this machine, beside what is checked above.
     *("cli/collection_steps.py", "index/collection/marks.py", "jobs/job_copy.py", "jobs/place.py"),
-    *("jobs/sharing/outbox.py", "jobs/sharing/worker.py", "crawl/holding.py", "crawl/opening.py"),
+    *("jobs/sharing/outbox.py", "jobs/sharing/worker.py", "crawl/requests.py", "crawl/opening.py"),
     *("crawl/guest/scheduler.py", "crawl/job/leased.py", "dashboard/users.py"),
     # What one process of a command tells another.
     *("crawl/processes/child.py", "crawl/processes/dealing.py", "crawl/processes/parent.py"),
