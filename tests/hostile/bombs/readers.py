@@ -32,19 +32,19 @@ READERS: dict[str, tuple[str, ...]] = {
     "CDXJ": (
         *("index/lines/cdxj.py", "index/lines/shapes.py", "index/lookup/row.py"),
         *("index/merging/fields.py", "index/merging/join.py", "index/merging/sides.py"),
-        *("report/forms.py", "report/rows.py", "report/years.py"),
+        *("report/rows.py", "report/years.py"),
         *("table/convert.py", "table/line_faults.py"),
     ),
     "zipnum": ("index/zipnum/cluster.py",),
     "summary in JSON": ("report/counts_json.py", "report/sketch.py", "cli/summary.py"),
-    "frontier dump": ("frontier/format/dump.py", "cli/frontier/exchange.py"),
+    "frontier dump": ("frontier/format/dump.py", "cli/frontier/files.py"),
     "meguri": (
         *("frontier/format/codec.py", "frontier/format/page.py", "frontier/format/strings.py"),
-        *("frontier/annex.py", "frontier/store/generations.py", "cli/frontier/row_facts.py"),
+        *("frontier/row_strings.py", "frontier/store/generations.py", "cli/frontier/row_facts.py"),
     ),
     "crawl file": (
         *("crawlfile/lines.py", "crawlfile/reading.py", "cli/crawl_target.py"),
-        *("cli/share/creating.py", "crawl/job/asking.py"),
+        *("cli/share/creating.py", "cli/share/working.py", "crawl/job/asking.py"),
     ),
     "a directory of a crawl": (
         *("cli/crawl_facts.py", "cli/explain.py", "crawl/policy.py", "crawl/robots.py"),
@@ -55,7 +55,7 @@ READERS: dict[str, tuple[str, ...]] = {
     "Redis": (
         *("dashboard/views.py", "jobs/child.py", "jobs/entries.py", "jobs/letters.py", "jobs/link.py"),
         *("jobs/logs.py", "jobs/seedqueue.py", "jobs/sharing/creation.py", "jobs/sharing/letter.py"),
-        *("cli/share/steering.py", "crawl/sharing/exchange.py", "crawl/sharing/sharing.py"),
+        *("crawl/sharing/exchange.py", "crawl/sharing/sharing.py"),
         *("crawl/job/joblink.py", "spiders/queue.py"),
     ),
     "HTML": ("discovery/coding.py",),
