@@ -245,6 +245,16 @@ class OutputFile:
             os.close(descriptor)
 
 
+def replace_file(path: Path, content: bytes, *, disk: Disk) -> None:
+    """Have *path* hold *content*, durably and whole or not at all; raises OutputError."""
+    output = OutputFile.replacing(path, disk=disk)
+    try:
+        output.write(content)
+        output.seal()
+    finally:
+        output.close()
+
+
 def rename_durably(source: Path, target: Path, *, disk: Disk) -> None:
     """Give *source* the name *target* in the same directory, and force that to disk."""
     with explained(source, f"renamed to {target.name}"):

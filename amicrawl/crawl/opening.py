@@ -16,7 +16,7 @@ from amicrawl.crawl.rebuilding import complete, rebuild
 from amicrawl.crawl.resumed import Resumed, resumed
 from amicrawl.crawl.resuming import UNREAD_LINKS, read_again, reconcile
 from amicrawl.crawl.watching.control_files import DIRECTORY, ControlFile
-from amicrawl.disk import OutputFile, explained
+from amicrawl.disk import explained, replace_file
 from amicrawl.errors import DamagedFileError, InputError, UsageError
 from amicrawl.frontier import Cause, DurableFrontier, LivePartition
 from amicrawl.frontier.admission import Admission
@@ -222,7 +222,5 @@ def _is_next_of_jobdir(config: CrawlConfig, spec: CrawlSpec, *, disk: Disk) -> b
         note.parent.mkdir(parents=True, exist_ok=True)
         if note.is_file() and note.read_bytes() == directory:
             return True
-    file = OutputFile.replacing(note, disk=disk)
-    file.write(directory)
-    file.seal()
+    replace_file(note, directory, disk=disk)
     return False

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from amicrawl.config import PREFIX
-from amicrawl.disk import OutputFile
+from amicrawl.disk import replace_file
 from amicrawl.jsontext import parsed_file
 
 if TYPE_CHECKING:
@@ -128,12 +128,11 @@ def write_policy(
         known[ASKED_AGAIN] = int(time.time() * 1000)
     if known == before:
         return
-    file = OutputFile.replacing(frontier / FILE_NAME, disk=disk)
-    try:
-        file.write(orjson.dumps(known, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
-        file.seal()
-    finally:
-        file.close()
+    replace_file(
+        frontier / FILE_NAME,
+        orjson.dumps(known, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE),
+        disk=disk,
+    )
 
 
 def asked_again_at(known: Mapping[str, Any]) -> int:

@@ -44,7 +44,7 @@ from amicrawl.crawl.output import frontier_directory
 from amicrawl.crawl.politeness import TAKES_TURN
 from amicrawl.crawl.run import Run, run_of
 from amicrawl.crawl.ticket import NotYet, Stopped, exception_of, ticket_of
-from amicrawl.disk import OutputFile
+from amicrawl.disk import replace_file
 from amicrawl.errors import AmicrawlError
 from amicrawl.jsontext import parsed, parsed_file
 from amicrawl.politeness.robots_policy import (
@@ -313,12 +313,7 @@ class RobotsMiddleware:
         if not frontier_directory(self._run.config).is_dir():
             return False
         with contextlib.suppress(AmicrawlError):
-            file = OutputFile.replacing(self._path(name), disk=self._run.status_disk)
-            try:
-                file.write(text)
-                file.seal()
-            finally:
-                file.close()
+            replace_file(self._path(name), text, disk=self._run.status_disk)
             return True
         return False
 

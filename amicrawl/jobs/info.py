@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from amicrawl.disk import OutputFile, explained
+from amicrawl.disk import explained, replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,12 +50,7 @@ def encoded(info: Mapping[str, Any]) -> str:
 def write_info(path: Path, info: Mapping[str, Any], *, disk: Disk) -> None:
     """Write *info* to *path*, in place of what is there; OutputError where that fails."""
     with explained(path, "written"):
-        output = OutputFile.replacing(path, disk=disk)
-    try:
-        output.write(encoded(info).encode() + b"\n")
-        output.seal()
-    finally:
-        output.close()
+        replace_file(path, encoded(info).encode() + b"\n", disk=disk)
 
 
 def _text(value: str) -> str:

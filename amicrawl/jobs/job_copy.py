@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import orjson
 
-from amicrawl.disk import OutputFile
+from amicrawl.disk import replace_file
 from amicrawl.errors import InputError
 from amicrawl.jobs import lookup, reading
 from amicrawl.jobs.lease import ident_of_unit
@@ -117,12 +117,7 @@ class JobCopy:
 
 def write_copy(directory: Path, content: bytes, *, disk: Disk) -> None:
     """Replace `job.json` in *directory* by *content*; raises OutputError where the disk fails."""
-    file = OutputFile.replacing(directory / FILE_NAME, disk=disk)
-    try:
-        file.write(content)
-        file.seal()
-    finally:
-        file.close()
+    replace_file(directory / FILE_NAME, content, disk=disk)
 
 
 def fetched_copy(store: JobStore, unit: str, *, token: int) -> JobCopy:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from amicrawl.disk import OutputFile, explained
+from amicrawl.disk import explained, replace_file
 from amicrawl.errors import OutputError, UsageError
 from amicrawl.jobs.ident import base_name
 
@@ -56,7 +56,7 @@ def opened_store(data: Path, *, disk: Disk) -> str:
         found = _read_mark(mark)
         if found is None:
             own = data / f"{STORE_MARK}-{uuid.uuid4()}"
-            _write(own, str(uuid.uuid4()).encode() + b"\n", disk=disk)
+            replace_file(own, str(uuid.uuid4()).encode() + b"\n", disk=disk)
             # A link is made for one pipeline only, if several begin on an empty directory at once.
             with contextlib.suppress(FileExistsError):
                 os.link(own, mark)
@@ -102,7 +102,7 @@ def raise_fence(directory: Path, unit: str, token: int, *, disk: Disk) -> bool:
         return False
     path = directory / FENCE
     with explained(path, "written"):
-        _write(path, orjson.dumps({"unit": unit, "token": token}) + b"\n", disk=disk)
+        replace_file(path, orjson.dumps({"unit": unit, "token": token}) + b"\n", disk=disk)
     return True
 
 
@@ -129,12 +129,3 @@ def _read_mark(mark: Path) -> str | None:
             return file.read(100).decode("ascii", "replace").strip()
     except FileNotFoundError:
         return None
-
-
-def _write(path: Path, content: bytes, *, disk: Disk) -> None:
-    output = OutputFile.replacing(path, disk=disk)
-    try:
-        output.write(content)
-        output.seal()
-    finally:
-        output.close()

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import orjson
 
-from amicrawl.disk import OutputFile, explained, rename_durably
+from amicrawl.disk import OutputFile, explained, rename_durably, replace_file
 from amicrawl.errors import AmicrawlError, OutputError
 from amicrawl.jobs.checkpoint import is_fetched, restore_checkpoint
 from amicrawl.record.bucket import open_bucket, small_object
@@ -134,12 +134,9 @@ def _keep_what_lies_there(directory: Path, manifest: Manifest, *, disk: Disk) ->
         listed = crawl.get("files", [])
         files = [file for file in listed if _is_there(file["name"], manifest)]
         if files != listed:
-            output = OutputFile.replacing(path, disk=disk)
-            try:
-                output.write(orjson.dumps({**crawl, "files": files}, option=orjson.OPT_INDENT_2))
-                output.seal()
-            finally:
-                output.close()
+            replace_file(
+                path, orjson.dumps({**crawl, "files": files}, option=orjson.OPT_INDENT_2), disk=disk
+            )
     table = directory / TABLE_NAME
     if table.exists():
         for name in _named_by(directory):

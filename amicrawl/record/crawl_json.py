@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from amicrawl import __version__
-from amicrawl.disk import OutputFile, explained
+from amicrawl.disk import explained, replace_file
 from amicrawl.errors import DamagedFileError
 from amicrawl.jsontext import parsed
 from amicrawl.record.members import Members
@@ -142,13 +142,9 @@ class CrawlJson:
 
     def _write(self) -> None:
         self._json["files"] = list(self._files.values())
-        file = OutputFile.replacing(self._directory / FILE_NAME, disk=self._disk)
-        try:
-            options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
-            file.write(orjson.dumps(self._json, default=str, option=options))
-            file.seal()
-        finally:
-            file.close()
+        options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
+        content = orjson.dumps(self._json, default=str, option=options)
+        replace_file(self._directory / FILE_NAME, content, disk=self._disk)
 
 
 def listed_files(directory: Path) -> list[SealedFile]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from amicrawl.disk import OutputFile, explained
+from amicrawl.disk import explained, replace_file
 from amicrawl.errors import DamagedFileError
 from amicrawl.jsontext import parsed
 from amicrawl.record.sealed import SealedFile
@@ -72,12 +72,7 @@ class Manifest:
 
     def write(self, directory: Path, *, disk: Disk) -> None:
         """Replace the `uploaded.json` of *directory*; OutputError where that fails."""
-        output = OutputFile.replacing(directory / MANIFEST_NAME, disk=disk)
-        try:
-            output.write(self.encoded())
-            output.seal()
-        finally:
-            output.close()
+        replace_file(directory / MANIFEST_NAME, self.encoded(), disk=disk)
 
 
 def is_plain(name: str) -> bool:

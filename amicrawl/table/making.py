@@ -20,7 +20,7 @@ import orjson
 import pyarrow as pa
 
 from amicrawl import __version__
-from amicrawl.disk import OPEN_SUFFIX, OutputFile, explained, remove_durably
+from amicrawl.disk import OPEN_SUFFIX, OutputFile, explained, remove_durably, replace_file
 from amicrawl.errors import UsageError
 from amicrawl.index.claim import claimed
 from amicrawl.index.lines.arrow_texts import numbers_of
@@ -273,12 +273,7 @@ def file_metadata(schema: TableSchema, inputs: Sequence[Path]) -> dict[str, str]
 
 def write_report(out: Path, report: TableReport, *, disk: Disk) -> None:
     """Write `TABLE.report.json`, which says that the table is whole."""
-    file = OutputFile.replacing(beside(out, REPORT_SUFFIX), disk=disk)
-    try:
-        file.write(report_bytes(report))
-        file.seal()
-    finally:
-        file.close()
+    replace_file(beside(out, REPORT_SUFFIX), report_bytes(report), disk=disk)
 
 
 def report_bytes(report: TableReport) -> bytes:

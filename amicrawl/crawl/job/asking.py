@@ -26,7 +26,7 @@ from amicrawl.crawl.findings import REDIRECTS, final_url
 from amicrawl.crawl.wiring import make_resolver, make_wire
 from amicrawl.crawlfile import read_crawl_file
 from amicrawl.crawlfile.lines import parsed_toml
-from amicrawl.disk import Disk, OutputFile
+from amicrawl.disk import Disk, replace_file
 from amicrawl.errors import AmicrawlError, InputError
 from amicrawl.fetch import WireRequest
 from amicrawl.jobs import lookup
@@ -192,12 +192,7 @@ def _whole(url: str, capture: Capture) -> bytes:
 
 def _keep(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    file = OutputFile.replacing(path, disk=Disk())
-    try:
-        file.write(content)
-        file.seal()
-    finally:
-        file.close()
+    replace_file(path, content, disk=Disk())
 
 
 def _crawl_file_settings(text: str, ident: str) -> dict[str, Any]:

@@ -24,7 +24,7 @@ import pyarrow as pa
 from amicrawl.capture import Failure
 from amicrawl.crawl.processes.specification import FOLDER
 from amicrawl.crawl.tally import CLASSES, Tally
-from amicrawl.disk import OPEN_SUFFIX, OutputFile, explained
+from amicrawl.disk import OPEN_SUFFIX, explained, replace_file
 from amicrawl.errors import InputError
 from amicrawl.frontier.format.operations import deal, gather
 from amicrawl.frontier.live import load
@@ -228,12 +228,7 @@ class Dealing:
         return plan
 
     def _put(self, path: Path, said: Mapping[str, Any]) -> None:
-        file = OutputFile.replacing(path, disk=self._disk)
-        try:
-            file.write(orjson.dumps(said, option=orjson.OPT_INDENT_2))
-            file.seal()
-        finally:
-            file.close()
+        replace_file(path, orjson.dumps(said, option=orjson.OPT_INDENT_2), disk=self._disk)
 
 
 def is_unfinished(directory: Path) -> bool:

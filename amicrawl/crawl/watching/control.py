@@ -19,7 +19,7 @@ import orjson
 from amicrawl.crawl.extension import CrawlExtension, before_shutdown
 from amicrawl.crawl.feeding import on_a_thread
 from amicrawl.crawl.watching.steering import STATUS, Steering
-from amicrawl.disk import OutputFile
+from amicrawl.disk import replace_file
 from amicrawl.errors import OutputError
 
 if TYPE_CHECKING:
@@ -134,9 +134,4 @@ class StatusFile:
                 self._failed = True
 
     def _replace(self, content: bytes) -> None:
-        file = OutputFile.replacing(self._path, disk=self._disk)
-        try:
-            file.write(content)
-            file.seal()
-        finally:
-            file.close()
+        replace_file(self._path, content, disk=self._disk)

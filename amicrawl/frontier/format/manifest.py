@@ -15,7 +15,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, NamedTuple
 
-from amicrawl.disk import OutputFile
+from amicrawl.disk import replace_file
 from amicrawl.errors import InputError
 from amicrawl.frontier.format.checksum import crc32c
 from amicrawl.frontier.format.faults import Fault, FrontierFileError, Malformed
@@ -200,9 +200,4 @@ def read_manifest(path: Path) -> Manifest:
 
 def write_manifest(manifest: Manifest, path: Path, *, disk: Disk) -> None:
     """Write *manifest* to *path*, replacing what is there once all of it is on disk."""
-    file = OutputFile.replacing(path, disk=disk)
-    try:
-        file.write(encode_manifest(manifest))
-        file.seal()
-    finally:
-        file.close()
+    replace_file(path, encode_manifest(manifest), disk=disk)

@@ -21,7 +21,7 @@ import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from amicrawl.disk import OutputFile, explained
+from amicrawl.disk import OutputFile, explained, replace_file
 from amicrawl.errors import AmicrawlError, DamagedFileError, InputError
 from amicrawl.frontier.store.candidates import candidates
 from amicrawl.frontier.store.listing import (
@@ -193,12 +193,7 @@ class Generations:
         self._remove_before(previous)
 
     def _write_superblock(self, slots: Iterable[Slot]) -> None:
-        file = OutputFile.replacing(self.directory / SUPERBLOCK_NAME, disk=self._disk)
-        try:
-            file.write(encode_superblock(slots))
-            file.seal()
-        finally:
-            file.close()
+        replace_file(self.directory / SUPERBLOCK_NAME, encode_superblock(slots), disk=self._disk)
 
     def _begin_empty(self, name: str) -> None:
         """Begin the log *name*, which nothing is written to, so that the numbers have no gap."""
@@ -234,12 +229,7 @@ def begin_with(directory: Path, *, arena_length: int, disk: Disk) -> None:
     """
     first = _slot(1, 1, arena_length)
     for name, content in ((first.log, b""), (SUPERBLOCK_NAME, encode_superblock([first]))):
-        file = OutputFile.replacing(directory / name, disk=disk)
-        try:
-            file.write(content)
-            file.seal()
-        finally:
-            file.close()
+        replace_file(directory / name, content, disk=disk)
 
 
 def _slot(generation: int, lsn: int, arena_length: int) -> Slot:

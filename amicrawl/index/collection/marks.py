@@ -13,7 +13,7 @@ import json
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from amicrawl.disk import Disk, OutputFile
+from amicrawl.disk import Disk, replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -70,12 +70,7 @@ def write_mark(path: Path, outcome: Outcome, *, settings: Mapping[str, str], dis
 
 def write_whole(path: Path, data: bytes, *, disk: Disk) -> None:
     """Write *data* to *path*, which has its name only once it is whole."""
-    file = OutputFile.replacing(path, disk=disk)
-    try:
-        file.write(data)
-        file.seal()
-    finally:
-        file.close()
+    replace_file(path, data, disk=disk)
 
 
 def read_mark(path: Path, *, source: Path, settings: Mapping[str, str], out: Path) -> Outcome | None:

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from amicrawl.disk import OutputFile, explained, remove_durably
+from amicrawl.disk import OutputFile, explained, remove_durably, replace_file
 from amicrawl.errors import InputError, UsageError
 from amicrawl.index.zipnum.cluster import (
     BLOCK_LINES,
@@ -207,9 +207,4 @@ def _describe(directory: Path, shards: int, title: str, *, disk: Disk) -> None:
 
 
 def _write(path: Path, text: str, *, disk: Disk) -> None:
-    file = OutputFile.replacing(path, disk=disk)
-    try:
-        file.write(text.encode())
-        file.seal()
-    finally:
-        file.close()
+    replace_file(path, text.encode(), disk=disk)

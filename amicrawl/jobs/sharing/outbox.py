@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from amicrawl.disk import OutputFile, Trust, explained
+from amicrawl.disk import Trust, explained, replace_file
 from amicrawl.errors import DamagedFileError, OutputError
 from amicrawl.jobs.sharing.letter import MOST_CHARACTERS, MOST_LINKS, letter_of
 
@@ -193,12 +193,9 @@ class Outbox:
 
     def write_mark(self) -> None:
         """Write down how far everything was sent."""
-        file = OutputFile.replacing(self._mark_path, disk=self._mark_disk)
-        try:
-            file.write(orjson.dumps({"epoch": self.epoch, "at": self._at}))
-            file.seal()
-        finally:
-            file.close()
+        replace_file(
+            self._mark_path, orjson.dumps({"epoch": self.epoch, "at": self._at}), disk=self._mark_disk
+        )
 
     def close(self) -> None:
         """Write what was appended, and the mark, and give it up."""

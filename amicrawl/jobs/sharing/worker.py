@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from amicrawl.disk import Disk, OutputFile, explained, rename_durably
+from amicrawl.disk import Disk, explained, rename_durably, replace_file
 from amicrawl.errors import AmicrawlError, ExitCode, OutputError, UsageError
 from amicrawl.jobs.attempt import Attempt, crawl_environment, take_directory
 from amicrawl.jobs.child import Child
@@ -292,13 +292,9 @@ def written_once(path: Path, content: bytes, *, disk: Disk) -> Path:
         if path.read_bytes() == content:
             return path
     # Under a name of its own until it is whole: of two that write one file, each would rename it.
-    file = OutputFile.replacing(path.with_name(f".{path.name}-{uuid.uuid4()}"), disk=disk)
-    try:
-        file.write(content)
-        file.seal()
-    finally:
-        file.close()
-    rename_durably(file.path, path, disk=disk)
+    own = path.with_name(f".{path.name}-{uuid.uuid4()}")
+    replace_file(own, content, disk=disk)
+    rename_durably(own, path, disk=disk)
     return path
 
 
