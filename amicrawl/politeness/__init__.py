@@ -18,10 +18,9 @@ half of a URL key: an unsigned 64-bit integer.
 * `timeouts`: how long the begin of an answer is waited for.
 """
 
-from amicrawl.politeness.breaker import BLAME, Blame, HostBreaker, Verdict
+from amicrawl.politeness.breaker import BLAME, Blame, HostBreaker, Verdict, backoff
 from amicrawl.politeness.gate import Gates
 from amicrawl.politeness.pace import HostPace, PaceRules
-from amicrawl.politeness.retry import backoff
 from amicrawl.politeness.retry_after import retry_after_seconds
 from amicrawl.politeness.throttle import InflightLimit
 

@@ -1,4 +1,4 @@
-"""What a failure is evidence of, and which hosts are given up for their failures.
+"""What a failure is evidence of, which hosts are given up for failures, and how long a retry waits.
 
 `BLAME` says what each failure is evidence of; `_VERDICTS` says what follows from it, given whether
 the crawl is congested and whether the host has ever spoken. After so many counted failures as the
@@ -146,3 +146,12 @@ class HostBreaker:
         """Tell whether *host* is given up: its URLs are not fetched any more."""
         # Hosts with failures are few; most calls end at an empty or small dictionary.
         return self._failures.get(host, 0) >= self._threshold
+
+
+_STEP = 0.075
+_LONGEST = 0.5
+
+
+def backoff(attempt: int) -> float:
+    """Return the seconds to wait after attempt number *attempt* (the first is 1) failed."""
+    return min(_STEP * attempt, _LONGEST)

@@ -19,10 +19,9 @@ from amicrawl.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from amicrawl.seed.batches import BatchReader
-    from amicrawl.seed.count import count_entries
     from amicrawl.seed.fault import Fault
     from amicrawl.seed.formats import SeedFormat
-    from amicrawl.seed.reader import SeedReader, open_seed
+    from amicrawl.seed.reader import SeedReader, count_entries, open_seed
     from amicrawl.seed.seed import Seed
     from amicrawl.seed.sitemap_tree import SitemapLimits
 else:
@@ -34,7 +33,7 @@ else:
         SeedFormat="formats",
         SeedReader="reader",
         SitemapLimits="sitemap_tree",
-        count_entries="count",
+        count_entries="reader",
         open_seed="reader",
     )
 

@@ -1,4 +1,4 @@
-"""The seed reader: one door to all formats.
+"""The seed reader: all formats behind one function; and how many entries a list has.
 
     source -> packing undone -> format -> seeds, and faults beside them
 
@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Self
 
+from amicrawl.errors import InputError
 from amicrawl.seed.fault import Fault, FaultLog
 from amicrawl.seed.formats import SeedFormat, format_named, format_of, is_called_a_table, is_web
 from amicrawl.seed.jsonl import seed_of_json
@@ -140,3 +141,38 @@ def _seeds(
             return read_parquet(source, faults)
         case SeedFormat.SITEMAP:
             return read_sitemap(source, faults, fetch=fetch, limits=limits)
+
+
+def count_entries(source: str, seed_format: SeedFormat) -> int | None:
+    """Return how many lines or rows the file *source* has, blank and bad ones included.
+
+    None where counting would take the source away from its reader (standard input), take as long as
+    reading it (sitemaps), or does not succeed: what is wrong with it is the reader's to say.
+    """
+    if source == STANDARD_INPUT or seed_format is SeedFormat.SITEMAP:
+        return None
+    indexes = earlier_indexes(Path(source))
+    if indexes:
+        counts = [count_entries(str(path), seed_format) for path in indexes]
+        return None if None in counts else sum(filter(None, counts))
+    try:
+        with opened(source, fetch=None, stdin=None) as file:
+            if seed_format is SeedFormat.PARQUET:
+                from amicrawl.parquet import ParquetTable  # noqa: PLC0415  # dear to load, seldom needed
+
+                if file.path is None:
+                    return None
+                with ParquetTable(file.path, source) as table:
+                    return table.rows
+            return _lines(file.blocks)
+    except (InputError, OSError, ValueError):
+        return None
+
+
+def _lines(blocks: Iterable[bytes]) -> int:
+    """Count lines; one that is cut at the end counts."""
+    count, last = 0, b"\n"
+    for block in blocks:
+        count += block.count(b"\n")
+        last = block[-1:]
+    return count + (last != b"\n")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amicrawl.discovery.prefixes import SurtPrefixes
+from amicrawl.discovery.scope import SurtPrefixes
 
 LABELS = st.lists(st.sampled_from(["org", "a", "ab", "b", "x1"]), min_size=1, max_size=3)
 ENDS = st.sampled_from(["", ",", ")/", ")/a", ")/ab", ")/a/", ":80)/"])

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from amicrawl.urls import Reason, Refused
-from amicrawl.urls.host import canonical_host, lookup_name
-from amicrawl.urls.labels import obey_bidi_rule
+from amicrawl.urls.host import canonical_host, lookup_name, obey_bidi_rule
 
 RIGHT_TO_LEFT = "אבא١٢12a-é\u0301\u05b0"
 ARABIC_AND_JOINERS = "بلاaब्\u200c\u200dन\u064b"
