@@ -24,6 +24,7 @@ from amicrawl.disk import Disk
 from amicrawl.errors import UsageError
 from amicrawl.jobs.attempt import Workshop
 from amicrawl.jobs.connection import connect
+from amicrawl.jobs.job_bucket import path_of
 from amicrawl.jobs.pipeline import Pipeline, PipelineOptions
 from amicrawl.jobs.pipeline_record import (
     PipelineIdentity,
@@ -35,7 +36,6 @@ from amicrawl.jobs.pipeline_record import (
 from amicrawl.jobs.place import opened_store
 from amicrawl.jobs.queues import queue_order
 from amicrawl.jobs.reaper import GRACE
-from amicrawl.jobs.shelf import path_of
 from amicrawl.jobs.supervisor import Mode
 from amicrawl.record.bucket import open_bucket
 from amicrawl.terminal import aligned, harmless, human_size, human_span

@@ -20,7 +20,7 @@ from amicrawl.dashboard.texts import plain
 from amicrawl.dashboard.wording import iso
 from amicrawl.discovery import set_names
 from amicrawl.discovery.named import ignore_set
-from amicrawl.jobs import lookup, reading
+from amicrawl.jobs import lookup, redis_values
 from amicrawl.jobs.ident import is_ident
 from amicrawl.jobs.keys import PENDING, PENDING_SHALLOW, TAGGED
 
@@ -148,7 +148,7 @@ def feed(site: Site, request: Request) -> Response:
     with site.store.answering():
         messages = [
             (when, plain(text, limit=_LONGEST_MESSAGE))
-            for when, text in reading.scored_at(
+            for when, text in redis_values.scored_at(
                 site.store,
                 f"{site.store.keys.prefix}tweets:done",
                 most=_MOST_MESSAGES,

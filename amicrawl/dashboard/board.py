@@ -22,7 +22,7 @@ from amicrawl.dashboard.views import (
     past_view,
     pipeline_view,
 )
-from amicrawl.jobs import letters, lookup, reading
+from amicrawl.jobs import dead_letters, lookup, redis_values
 from amicrawl.jobs.ident import is_ident
 from amicrawl.jobs.pipeline_record import redis_now
 from amicrawl.jobs.record import ENDED
@@ -142,7 +142,7 @@ class Board:
         if after is not None:
             key = self._store.keys.log(ident)
             with self._store.answering():
-                found = reading.scored_at(
+                found = redis_values.scored_at(
                     self._store, key, after=float(after), most=most, longest=_LARGEST_READ
                 )
         elif before is not None:
@@ -201,7 +201,7 @@ class Board:
     def letters(self) -> list[DeadLetter]:
         """Return what was found in Redis and could not be followed."""
         with self._store.answering():
-            found = letters.letters(self._store, 500)
+            found = dead_letters.letters(self._store, 500)
         return [
             {
                 "id": f"{letter.seen:.6f}",

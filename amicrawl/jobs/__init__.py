@@ -8,6 +8,6 @@ The only room that talks to Redis, through a `JobStore` (`connection.py`).
 * In the crawl: `link.py`, with `inbox.py`, `live.py` and `job_copy.py`.
 * Beside jobs: `sharing` (one crawl on many machines), `seedqueue.py` (seeds as they come).
 
-What may be anything in Redis is read by `reading.py` and complained of in `letters.py`. To read on,
-begin with `keys.py`, which lists every key. Users read `docs/jobs.md`.
+Values that other clients may have written are read by `redis_values.py`; what cannot be used goes to
+`dead_letters.py`. Begin with `keys.py`, which lists every key. Users read `docs/jobs.md`.
 """

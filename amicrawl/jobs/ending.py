@@ -13,12 +13,12 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from amicrawl.errors import AmicrawlError, ExitCode, InputError
-from amicrawl.jobs import letters
+from amicrawl.jobs import dead_letters
 from amicrawl.jobs.info import encoded, info_of, write_info
 from amicrawl.jobs.job_copy import JobCopy, restore
 from amicrawl.jobs.lease import Finished, GivenBack, Happened
 from amicrawl.jobs.logs import MOST_ENTRIES
-from amicrawl.jobs.reading import hash_at, text_at
+from amicrawl.jobs.redis_values import hash_at, text_at
 
 if TYPE_CHECKING:
     from amicrawl.jobs.attempt import JobAttempt, Workshop
@@ -163,7 +163,7 @@ class Ending:
         kept = f"{why}: {last}" if last else why
         answer = self._claims.give_back(ident, claim.token, _HAPPENED[judged], why=kept)
         if answer is GivenBack.DEAD:
-            letters.put(
+            dead_letters.put(
                 self._store,
                 where=self._store.keys.job(ident),
                 why=f"the job has failed too often, the last time because {why}",

@@ -24,7 +24,7 @@ import orjson
 
 from amicrawl.disk import replace_file
 from amicrawl.errors import InputError
-from amicrawl.jobs import lookup, reading
+from amicrawl.jobs import lookup, redis_values
 from amicrawl.jobs.lease import ident_of_unit
 from amicrawl.jsontext import parsed
 
@@ -127,11 +127,11 @@ def fetched_copy(store: JobStore, unit: str, *, token: int) -> JobCopy:
     """
     keys, ident = store.keys, ident_of_unit(unit)
     with store.answering():
-        record, claim = reading.hashes_at(store, [keys.job(ident), keys.claim(unit)])
+        record, claim = redis_values.hashes_at(store, [keys.job(ident), keys.claim(unit)])
         return JobCopy(
             unit=unit,
             token=token,
-            epoch=reading.text_at(store, keys.own("epoch"), longest=100) or "",
+            epoch=redis_values.text_at(store, keys.own("epoch"), longest=100) or "",
             record=record if record.get("url") else {},
             ignores=lookup.ignores(store, ident),
             desired=lookup.desired(store, ident),

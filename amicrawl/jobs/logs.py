@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from amicrawl.jobs import letters, reading
+from amicrawl.jobs import dead_letters, redis_values
 from amicrawl.jobs.entries import LARGEST_READ, Entry, NotAnEntryError, parsed
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def after(store: JobStore, ident: str, score: float = 0.0, *, most: int = 1000) 
 
     One that cannot be read is passed over and put among the dead letters.
     """
-    found = reading.scored_at(
+    found = redis_values.scored_at(
         store, store.keys.log(ident), after=score, most=most, longest=LARGEST_READ + 1
     )
     return LogPage(_readable(store, ident, found), found[-1][0] if found else score)
@@ -52,7 +52,7 @@ def after(store: JobStore, ident: str, score: float = 0.0, *, most: int = 1000) 
 
 def newest(store: JobStore, ident: str, *, most: int = 100) -> LogPage:
     """Return the last *most* entries, ascending."""
-    found = reading.scored_at(
+    found = redis_values.scored_at(
         store, store.keys.log(ident), most=most, longest=LARGEST_READ + 1, newest=True
     )
     return LogPage(_readable(store, ident, found), found[-1][0] if found else 0.0)
@@ -78,5 +78,5 @@ def _readable(store: JobStore, ident: str, found: list[tuple[float, str]]) -> li
             entries.append(Logged(score, parsed(text)))
         except NotAnEntryError as error:
             where = f"{store.keys.log(ident)} {score:.17g}"
-            letters.put(store, where=where, why=f"an entry cannot be read: {error}", value=text)
+            dead_letters.put(store, where=where, why=f"an entry cannot be read: {error}", value=text)
     return entries

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from amicrawl.errors import InputError
-from amicrawl.jobs import letters, reading
+from amicrawl.jobs import dead_letters, redis_values
 from amicrawl.jobs.ident import checked_ident, is_ident
 from amicrawl.jobs.limits import LONGEST_PATTERN
 from amicrawl.jobs.pipeline_record import is_silent, pipelines
@@ -62,15 +62,15 @@ def job_or_none(store: JobStore, ident: str) -> JobRecord | None:
 def jobs(store: JobStore, idents: Iterable[str]) -> dict[str, JobRecord]:
     """Return those of *idents* that are jobs, in two round trips; faults go to the letters."""
     wanted = [ident for ident in dict.fromkeys(idents) if is_ident(ident)]
-    hashes = reading.hashes_at(store, [store.keys.job(ident) for ident in wanted], always=_DECISIVE)
-    wishes = reading.hashes_at(store, [store.keys.desired(ident) for ident in wanted])
+    hashes = redis_values.hashes_at(store, [store.keys.job(ident) for ident in wanted], always=_DECISIVE)
+    wishes = redis_values.hashes_at(store, [store.keys.desired(ident) for ident in wanted])
     found = {}
     for ident, fields, live in zip(wanted, hashes, wishes, strict=True):
         record = JobRecord.parse(fields, ident=ident, paused=bool(live.get("paused")))
         if record.exists:
             found[ident] = record
             for fault in record.faults:
-                letters.put(store, where=store.keys.job(ident), why=fault)
+                dead_letters.put(store, where=store.keys.job(ident), why=fault)
     return found
 
 
@@ -78,17 +78,17 @@ def ignores(store: JobStore, ident: str) -> list[str]:
     """Return the ignore expressions of a job, sorted, as stored; some may be of no use to a crawl."""
     key = store.keys.ignores(ident)
     found = []
-    for pattern in reading.set_at(store, key, longest=LONGEST_PATTERN):
-        if reading.is_utf8(pattern):
+    for pattern in redis_values.set_at(store, key, longest=LONGEST_PATTERN):
+        if redis_values.is_utf8(pattern):
             found.append(pattern)
         else:
-            letters.put(store, where=key, why="an expression is not UTF-8", value=pattern)
+            dead_letters.put(store, where=key, why="an expression is not UTF-8", value=pattern)
     return found
 
 
 def working(store: JobStore) -> list[str]:
     """Return the idents that are crawled, the longest at work last."""
-    return only_idents(store, store.keys.working, reading.list_at(store, store.keys.working))
+    return only_idents(store, store.keys.working, redis_values.list_at(store, store.keys.working))
 
 
 def finished(store: JobStore, *, most: int = 1000) -> list[JobRecord]:
@@ -98,7 +98,7 @@ def finished(store: JobStore, *, most: int = 1000) -> list[JobRecord]:
     """
     suffix = "_ignores"
     begin = len(store.keys.prefix)
-    idents = [key[begin : -len(suffix)] for key in reading.keys_like(store, f"*{suffix}")]
+    idents = [key[begin : -len(suffix)] for key in redis_values.keys_like(store, f"*{suffix}")]
     found = [record for record in jobs(store, idents).values() if record.has_ended]
     return sorted(found, key=lambda record: record.ended_at or 0, reverse=True)[:most]
 
@@ -110,7 +110,7 @@ def past(store: JobStore, *, most: int = 1000) -> list[JobRecord]:
     """
     found = []
     for flat in store.scripts(
-        "read_ended", keys=[store.keys.ended], args=[most, _LONGEST_PAST, reading.ROOM]
+        "read_ended", keys=[store.keys.ended], args=[most, _LONGEST_PAST, redis_values.ROOM]
     ):
         fields = dict(zip(flat[::2], flat[1::2], strict=False))
         ident = fields.pop("ident", "")
@@ -123,7 +123,9 @@ def past(store: JobStore, *, most: int = 1000) -> list[JobRecord]:
 def counts(store: JobStore) -> Counts:
     """Return how many jobs ended, and how."""
     keys = store.keys
-    return Counts(*(reading.count_at(store, key) for key in (keys.completed, keys.aborted, keys.failed)))
+    return Counts(
+        *(redis_values.count_at(store, key) for key in (keys.completed, keys.aborted, keys.failed))
+    )
 
 
 def config(store: JobStore, ident: str) -> str | None:
@@ -138,7 +140,7 @@ def url_list(store: JobStore, ident: str) -> str | None:
 
 def desired(store: JobStore, ident: str) -> dict[str, str]:
     """Return the live settings that ArchiveBot has no field for: `paused` is `1`, or is not there."""
-    return reading.hash_at(store, store.keys.desired(ident))
+    return redis_values.hash_at(store, store.keys.desired(ident))
 
 
 def live_nicknames(store: JobStore, now: float) -> list[str]:
@@ -157,13 +159,13 @@ def only_idents(store: JobStore, key: str, found: Sequence[str]) -> list[str]:
         if is_ident(element):
             kept.append(element)
         else:
-            letters.put(store, where=key, why="an element is not an ident", value=element)
+            dead_letters.put(store, where=key, why="an element is not an ident", value=element)
     return kept
 
 
 def _whole(store: JobStore, key: str, longest: int) -> str | None:
-    text = reading.text_at(store, key, longest=longest)
-    if text is None or reading.is_utf8(text):
+    text = redis_values.text_at(store, key, longest=longest)
+    if text is None or redis_values.is_utf8(text):
         return text
-    letters.put(store, where=key, why="it is not UTF-8", value=text)
+    dead_letters.put(store, where=key, why="it is not UTF-8", value=text)
     return None

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import redis
 
 from amicrawl.errors import AmicrawlError
-from amicrawl.jobs import letters
+from amicrawl.jobs import dead_letters
 from amicrawl.jobs.attempt import (
     JobAttempt,
     Workshop,
@@ -166,7 +166,7 @@ class Pipeline(Supervisor[JobAttempt]):
         except redis.ResponseError as error:
             # Its keys are something else than ours. The lease runs out; no other job waits for that.
             where = self._store.keys.job(attempt.ident)
-            letters.put(self._store, where=where, why=f"its end cannot be written: {error}")
+            dead_letters.put(self._store, where=where, why=f"its end cannot be written: {error}")
             judged = Verdict.CRASHED
         self._freed(attempt, judged)
 
@@ -290,7 +290,7 @@ class Pipeline(Supervisor[JobAttempt]):
 
     def _refuse(self, refusal: Refusal) -> None:
         where = self._store.keys.queue(refusal.queue)
-        letters.put(self._store, where=where, why=refusal.reason, value=refusal.entry)
+        dead_letters.put(self._store, where=where, why=refusal.reason, value=refusal.entry)
 
 
 def _touched(path: Path) -> int | None:

@@ -23,7 +23,7 @@ import psutil
 
 from amicrawl import __version__
 from amicrawl.errors import InputError, UsageError
-from amicrawl.jobs.reading import hashes_at, names_of_keys
+from amicrawl.jobs.redis_values import hashes_at, names_of_keys
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from amicrawl.errors import UsageError
-from amicrawl.jobs import letters, lookup, reading
+from amicrawl.jobs import dead_letters, lookup, redis_values
 from amicrawl.jobs.ident import checked_ident
 from amicrawl.jobs.keys import PENDING, PENDING_LARGE, PENDING_SHALLOW, TAGGED
 
@@ -87,12 +87,12 @@ def checked_queue(name: str) -> str:
 def queue_names(store: JobStore) -> list[str]:
     """Return the names of all queues: the three without a tag, then those with one that are there."""
     tagged = []
-    for key in reading.keys_like(store, f"{TAGGED}*", most=MOST_QUEUES):
+    for key in redis_values.keys_like(store, f"{TAGGED}*", most=MOST_QUEUES):
         name = store.keys.queue_name(key)
         if _TAG.fullmatch(name.removeprefix(TAGGED)):
             tagged.append(name)
         else:
-            letters.put(store, where=key, why="it is named like a queue, and the tag is none")
+            dead_letters.put(store, where=key, why="it is named like a queue, and the tag is none")
     return [*NAMED, *sorted(tagged)]
 
 
@@ -101,7 +101,7 @@ def waiting(store: JobStore, names: Sequence[str] | None = None) -> list[Waiting
     found = []
     for name in queue_names(store) if names is None else names:
         key = store.keys.queue(checked_queue(name))
-        idents = lookup.only_idents(store, key, reading.list_at(store, key)[::-1])
+        idents = lookup.only_idents(store, key, redis_values.list_at(store, key)[::-1])
         found += [Waiting(name, place, ident) for place, ident in enumerate(idents, start=1)]
     return found
 

@@ -12,11 +12,11 @@ import logging
 import time
 from typing import TYPE_CHECKING
 
-from amicrawl.jobs import letters
+from amicrawl.jobs import dead_letters
 from amicrawl.jobs.ident import is_ident
 from amicrawl.jobs.lease import Claim, Claims, GivenBack, Happened
 from amicrawl.jobs.pipeline_record import remove_stale
-from amicrawl.jobs.reading import list_at, names_of_keys
+from amicrawl.jobs.redis_values import list_at, names_of_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -76,7 +76,7 @@ class Reaper:
                 claim.unit, claim.token, Happened.LAPSED, why=f"its owner {claim.owner[:100]} was gone"
             )
             if answer is GivenBack.DEAD:
-                letters.put(
+                dead_letters.put(
                     self._store,
                     where=self._store.keys.job(claim.unit),
                     why="the job has failed too often: its pipelines were gone",

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import orjson
 
 from amicrawl.errors import UsageError
-from amicrawl.jobs import letters, reading
+from amicrawl.jobs import dead_letters, redis_values
 from amicrawl.seed import Seed
 from amicrawl.seed.fault import NotASeedError
 from amicrawl.seed.fields import checked_url
@@ -115,7 +115,7 @@ class SeedQueue:
             )
         )
         if count < 0:
-            letters.put(
+            dead_letters.put(
                 self._store, where=keys[1], why=f"its seeds cannot be put back into {self._queue}"
             )
         return max(count, 0)
@@ -141,7 +141,9 @@ class SeedQueue:
                 good.append(Taken(number, seed_in(texts)))
             except NotASeedError as error:
                 where = f"{self._queue} {number}"
-                letters.put(self._store, where=where, why=f"no seed: {error}", value=" ".join(texts))
+                dead_letters.put(
+                    self._store, where=where, why=f"no seed: {error}", value=" ".join(texts)
+                )
                 bad.append(number)
         if bad:
             self.acknowledge(bad)
@@ -154,9 +156,9 @@ def seed_in(texts: Sequence[str]) -> Seed:
     Such an entry has a field `url`, with others beside it, or one field alone that is a seed as in the
     other queues. Raises NotASeedError, saying why, for what is none.
     """
-    if any(len(reading.octets(text)) > LONGEST_SEED for text in texts):
+    if any(len(redis_values.octets(text)) > LONGEST_SEED for text in texts):
         raise NotASeedError(f"it has more than {LONGEST_SEED} bytes")
-    if not all(reading.is_utf8(text) for text in texts):
+    if not all(redis_values.is_utf8(text) for text in texts):
         raise NotASeedError("it is not UTF-8")
     if len(texts) > 1:
         fields = dict(zip(texts[::2], texts[1::2], strict=False))

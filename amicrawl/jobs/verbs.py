@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from amicrawl.discovery.named import ignore_set
 from amicrawl.errors import UsageError
-from amicrawl.jobs import lookup, reading
+from amicrawl.jobs import lookup, redis_values
 from amicrawl.jobs.ident import checked_ident
 from amicrawl.jobs.limits import checked_concurrency, checked_delay, checked_note, checked_pattern
 from amicrawl.jobs.queues import queue_names
@@ -148,7 +148,7 @@ def where(store: JobStore, ident: str) -> Where:
     key = record.pipeline_id
     if not key.startswith(f"{store.keys.prefix}pipeline:"):
         return Where("", "", "")
-    fields = reading.hash_at(store, key)
+    fields = redis_values.hash_at(store, key)
     return Where(key, fields.get("nickname", "")[:100], fields.get("hostname", "")[:300])
 
 

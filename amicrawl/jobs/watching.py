@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import redis
 
-from amicrawl.jobs import reading
+from amicrawl.jobs import redis_values
 from amicrawl.jobs.ident import is_ident
 from amicrawl.jobs.keys import PENDING, PENDING_LARGE, PENDING_SHALLOW, TAGGED
 from amicrawl.jobs.pipeline_record import DRAIN_FIELD, MOST_PIPELINES
@@ -115,7 +115,7 @@ class Watch:
             for at in range(0, len(idents), _AT_ONCE):
                 some = idents[at : at + _AT_ONCE]
                 named = [key for i in some for key in (keys.job(i), keys.facts(i), keys.claim(i))]
-                room = reading.ROOM * len(some) // len(idents)
+                room = redis_values.ROOM * len(some) // len(idents)
                 args: list[str | int | float] = [longest, room, len(FIELDS), *FIELDS, *facts]
                 found += [
                     _seen(one, facts) for one in self._store.scripts("watch", keys=named, args=args)
@@ -128,7 +128,7 @@ class Watch:
             (flat,) = self._store.scripts(
                 "watch_log",
                 keys=[self._store.keys.log(ident)],
-                args=[LONGEST_ENTRY, reading.ROOM, most, f"({score}", -1],
+                args=[LONGEST_ENTRY, redis_values.ROOM, most, f"({score}", -1],
             )
         return _paired(flat)
 
@@ -140,7 +140,7 @@ class Watch:
             answer = self._store.scripts(
                 "watch_log",
                 keys=[self._store.keys.log(ident) for ident in after],
-                args=[LONGEST_ENTRY, reading.ROOM, most, "+inf", *map(repr, after.values())],
+                args=[LONGEST_ENTRY, redis_values.ROOM, most, "+inf", *map(repr, after.values())],
             )
         return {ident: _paired(flat) for ident, flat in zip(after, answer, strict=True)}
 
@@ -150,7 +150,7 @@ class Watch:
             answer = self._store.scripts(
                 "watch_set",
                 keys=[self._store.keys.ignores(ident)],
-                args=[LONGEST, reading.ROOM, MOST_IGNORES],
+                args=[LONGEST, redis_values.ROOM, MOST_IGNORES],
             )
         return sorted(answer)
 
@@ -162,7 +162,7 @@ class Watch:
         jobs: set[str] = set()
         pipeline = keys.pipeline("")
         with self._store.answering():
-            for key in reading.names_of_keys(self._store, keys.prefix):
+            for key in redis_values.names_of_keys(self._store, keys.prefix):
                 name = keys.queue_name(key)
                 if key.startswith(pipeline) and len(pipelines) < MOST_PIPELINES:
                     pipelines.add(key)
@@ -180,7 +180,7 @@ class Watch:
             answer = self._store.scripts(
                 "watch",
                 keys=[key for key in pipeline_keys for _ in range(3)],
-                args=[LONGEST, reading.ROOM, len(PIPELINE_FIELDS), *PIPELINE_FIELDS],
+                args=[LONGEST, redis_values.ROOM, len(PIPELINE_FIELDS), *PIPELINE_FIELDS],
             )
         records = (
             {

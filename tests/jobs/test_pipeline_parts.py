@@ -18,6 +18,7 @@ from amicrawl.jobs.checkpoint import LIST_NAME, restore_checkpoint, save
 from amicrawl.jobs.connection import JobStore, connect
 from amicrawl.jobs.ending import Verdict, sentence, verdict
 from amicrawl.jobs.info import encoded, info_of, write_info
+from amicrawl.jobs.job_bucket import fetch, path_of
 from amicrawl.jobs.lease import Claim, Claims
 from amicrawl.jobs.lease_time import Pulse
 from amicrawl.jobs.pipeline_record import (
@@ -29,7 +30,6 @@ from amicrawl.jobs.pipeline_record import (
 )
 from amicrawl.jobs.place import FENCE, STORE_MARK, fenced, is_base, new_base, opened_store, raise_fence
 from amicrawl.jobs.reaper import Reaper
-from amicrawl.jobs.shelf import fetch, path_of
 from amicrawl.record.bucket import open_bucket
 from amicrawl.record.sealed import SealedFile
 from amicrawl.record.uploaded import Manifest, Uploaded

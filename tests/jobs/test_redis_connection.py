@@ -10,7 +10,7 @@ import trustme
 from redis_server import RedisServer, end, started_server
 
 from amicrawl.errors import ExitCode, UsageError
-from amicrawl.jobs import reading
+from amicrawl.jobs import redis_values
 from amicrawl.jobs.connection import (
     JobStore,
     RedisRefused,
@@ -227,7 +227,7 @@ def test_a_server_that_has_lost_its_scripts_is_sent_them_again(redis_server: Ser
     store = connect({"REDIS_URL": redis_server.url})
     store.client.rpush("working", "x")
     for _ in range(2):
-        assert reading.list_at(store, "working") == ["x"]
-        assert reading.hashes_at(store, ["a", "b"]) == [{}, {}]
+        assert redis_values.list_at(store, "working") == ["x"]
+        assert redis_values.hashes_at(store, ["a", "b"]) == [{}, {}]
         store.client.script_flush()
     store.close()

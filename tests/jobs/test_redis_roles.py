@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from redis.exceptions import NoPermissionError
 
-from amicrawl.jobs import letters, logs, lookup, queues, verbs
+from amicrawl.jobs import dead_letters, logs, lookup, queues, verbs
 from amicrawl.jobs.connection import JobStore, RedisRefused, connect
 from amicrawl.jobs.entries import Stdout, encoded
 from amicrawl.jobs.ident import ident_of
@@ -84,8 +84,8 @@ def test_a_controller_submits_steers_and_tidies(roles: dict[str, JobStore]) -> N
     assert verbs.abort(store, third, now=NOW) is verbs.Aborted.REMOVED
     verbs.expire(store, third)
     logs.trim(store, first)
-    letters.put(store, where="x", why="y")
-    assert letters.clear(store) == 1
+    dead_letters.put(store, where="x", why="y")
+    assert dead_letters.clear(store) == 1
     read_all(store, first)
 
 
@@ -198,4 +198,4 @@ def read_all(store: JobStore, ident: str) -> None:
     queues.waiting(store)
     queues.lengths(store)
     logs.newest(store, ident)
-    letters.letters(store)
+    dead_letters.letters(store)

@@ -15,7 +15,7 @@ from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError
 from amicrawl.frontier import Source
 from amicrawl.jobs.connection import RedisSettings, connect
-from amicrawl.jobs.letters import letters as dead_letters
+from amicrawl.jobs.dead_letters import letters as dead_letters
 from amicrawl.jobs.sharing.creation import begin, seeds_given
 from amicrawl.jobs.sharing.letter import Link, encoded_link, letter_of
 from amicrawl.jobs.sharing.outbox import Outbox

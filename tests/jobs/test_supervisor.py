@@ -18,8 +18,8 @@ import pytest
 from amicrawl.disk import DirectoryLock, Disk
 from amicrawl.jobs.attempt import Workshop
 from amicrawl.jobs.connection import JobStore, RedisSettings, connect
+from amicrawl.jobs.dead_letters import letters
 from amicrawl.jobs.lease import Claims
-from amicrawl.jobs.letters import letters
 from amicrawl.jobs.pipeline import Pipeline, PipelineOptions
 from amicrawl.jobs.pipeline_record import PipelineIdentity, pipelines, tell_to_drain
 from amicrawl.jobs.place import fenced, opened_store

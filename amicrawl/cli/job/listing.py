@@ -13,7 +13,7 @@ from amicrawl.cli.job.naming import JobArgument, ident_in, moment, store_at
 from amicrawl.cli.job.waiting import EVERY
 from amicrawl.cli.options import AsJson
 from amicrawl.cli.redis_options import PrefixOption, RedisOption
-from amicrawl.jobs import letters, logs, lookup, queues, verbs
+from amicrawl.jobs import dead_letters, logs, lookup, queues, verbs
 from amicrawl.jobs.connection import RedisUnavailable
 from amicrawl.jobs.entries import Download, Ignore
 from amicrawl.jobs.record import ENDED, RESPONSES
@@ -52,7 +52,7 @@ def status(
         ended = lookup.counts(store)
         lengths = queues.lengths(store)
         totals = {**ended._asdict(), "working": len(lookup.working(store)), "queues": lengths}
-        totals["dead_letters"] = len(letters.letters(store))
+        totals["dead_letters"] = len(dead_letters.letters(store))
     if as_json:
         typer.echo(json.dumps(totals))
         return
@@ -127,9 +127,9 @@ def dead(
     """List values in Redis that could not be parsed, newest first: key, reason, and first bytes."""
     with store_at(redis, prefix) as store:
         if clear:
-            typer.echo(f"{counted(letters.clear(store), 'dead letter')} deleted.")
+            typer.echo(f"{counted(dead_letters.clear(store), 'dead letter')} deleted.")
             return
-        found = letters.letters(store)
+        found = dead_letters.letters(store)
     for letter in found:
         if as_json:
             typer.echo(json.dumps(letter._asdict()))

@@ -26,7 +26,7 @@ from amicrawl.crawl.job.orders import Orders
 from amicrawl.crawl.run import Run, run_of
 from amicrawl.crawl.state import ABORTED
 from amicrawl.errors import AmicrawlError, ExitCode
-from amicrawl.jobs import letters
+from amicrawl.jobs import dead_letters
 from amicrawl.jobs.job_copy import write_copy
 from amicrawl.jobs.link import Fed, Link
 from amicrawl.jobs.live import live_settings
@@ -247,7 +247,7 @@ class JobLink:
         """Put *faults* among the dead letters; on a thread."""
         store = self._job.store
         for fault in faults:
-            letters.put(store, where=store.keys.job(self._job.ident), why=fault)
+            dead_letters.put(store, where=store.keys.job(self._job.ident), why=fault)
 
     def _abort(self, *, marked: bool) -> None:
         if self._aborted or self._run.stopping:

@@ -23,9 +23,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from amicrawl.errors import AmicrawlError, OutputError
+from amicrawl.jobs.dead_letters import put
 from amicrawl.jobs.lease import Claims, Renewal
 from amicrawl.jobs.lease_time import HeldLease, steady_clock
-from amicrawl.jobs.letters import put
 from amicrawl.jobs.sharing.letter import Link, links_in
 from amicrawl.jobs.sharing.share import NEXT, Reply
 from amicrawl.jobs.sharing.share_record import unit_of

@@ -28,9 +28,9 @@ from amicrawl.crawl.sharing.links import Outgoing, take_links
 from amicrawl.disk import Disk, explained
 from amicrawl.errors import AmicrawlError, UsageError
 from amicrawl.jobs.connection import PREFIX_SETTING
+from amicrawl.jobs.dead_letters import put
 from amicrawl.jobs.lease import LEASE
 from amicrawl.jobs.lease_time import LEASE_VARIABLE, TOKEN_VARIABLE, UNIT_VARIABLE
-from amicrawl.jobs.letters import put
 from amicrawl.jobs.scrapy_connection import connect
 from amicrawl.jobs.sharing.outbox import Outbox
 from amicrawl.jobs.sharing.share import Share

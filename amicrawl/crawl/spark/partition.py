@@ -45,8 +45,8 @@ from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, ExitCode
 from amicrawl.jobs.checkpoint import SLOTS, checkpoint_path, save, serial_of
 from amicrawl.jobs.copying import Copying
+from amicrawl.jobs.job_bucket import begin_anew, fetch, path_of, ship
 from amicrawl.jobs.lease_time import steady_clock
-from amicrawl.jobs.shelf import begin_anew, fetch, path_of, ship
 from amicrawl.record.bucket import open_bucket
 from amicrawl.record.crawl_json import read_crawl_json
 from amicrawl.record.sealed import TABLE_NAME

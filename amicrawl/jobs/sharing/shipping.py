@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 from amicrawl.disk import explained
 from amicrawl.jobs.checkpoint import frontier_files, restore_checkpoint, save
+from amicrawl.jobs.job_bucket import path_of
 from amicrawl.jobs.sharing.outbox import FILE_NAME, MARK_NAME
 from amicrawl.jobs.sharing.share_record import directory_of
-from amicrawl.jobs.shelf import path_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,8 +10,8 @@ from amicrawl.crawl.spark.places import read_json
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, ExitCode
 from amicrawl.jobs.checkpoint import restore_checkpoint
+from amicrawl.jobs.job_bucket import fetch
 from amicrawl.jobs.sharing import shipping
-from amicrawl.jobs.shelf import fetch
 from amicrawl.record.bucket import open_bucket
 
 if TYPE_CHECKING:

@@ -53,7 +53,13 @@ READERS: dict[str, tuple[str, ...]] = {
     ),
     "bucket": ("crawl/spark/places.py", "jobs/checkpoint.py"),
     "Redis": (
-        *("dashboard/views.py", "jobs/child.py", "jobs/entries.py", "jobs/letters.py", "jobs/link.py"),
+        *(
+            "dashboard/views.py",
+            "jobs/child.py",
+            "jobs/entries.py",
+            "jobs/dead_letters.py",
+            "jobs/link.py",
+        ),
         *("jobs/logs.py", "jobs/seedqueue.py", "jobs/sharing/creation.py", "jobs/sharing/letter.py"),
         *("crawl/sharing/exchange.py", "crawl/sharing/sharing.py"),
         *("crawl/job/joblink.py", "spiders/queue.py"),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from amicrawl.jobs import letters
+from amicrawl.jobs import dead_letters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -65,7 +65,9 @@ def set_at(store: JobStore, key: str, *, longest: int = LONGEST_VALUE) -> list[s
     kept = []
     for element in found:
         if len(octets(element)) > longest:
-            letters.put(store, where=key, why=f"an element has more than {longest} bytes", value=element)
+            dead_letters.put(
+                store, where=key, why=f"an element has more than {longest} bytes", value=element
+            )
         else:
             kept.append(element)
     return sorted(kept)
@@ -101,7 +103,9 @@ def text_at(store: JobStore, key: str, *, longest: int = LONGEST_VALUE) -> str |
     reply = _reply(store, key, "string", 1, longest)
     found = _elements(store, key, "string", reply)
     if found and int(reply[1]) > longest:
-        letters.put(store, where=key, why=f"it has {reply[1]} bytes, {longest} are read", value=found[0])
+        dead_letters.put(
+            store, where=key, why=f"it has {reply[1]} bytes, {longest} are read", value=found[0]
+        )
         return None
     return found[0] if found else None
 
@@ -113,7 +117,7 @@ def count_at(store: JobStore, key: str) -> int:
         return 0
     if text.isascii() and text.isdigit() and len(text) < 19:
         return int(text)
-    letters.put(store, where=key, why="it is not a count", value=text)
+    dead_letters.put(store, where=key, why="it is not a count", value=text)
     return 0
 
 
@@ -160,7 +164,7 @@ def _reply(store: JobStore, key: str, kind: str, most: int, *further: str | int)
 def _elements(store: JobStore, key: str, kind: str, reply: Any) -> list[str]:
     found, _, elements = reply
     if found not in {kind, "none"}:
-        letters.put(store, where=key, why=f"it is a {found}, and should be a {kind}")
+        dead_letters.put(store, where=key, why=f"it is a {found}, and should be a {kind}")
     return list(elements)
 
 
