@@ -83,8 +83,8 @@ def do_files(
 ) -> Collected:
     """Do *jobs*, each with one product, and say what comes of each; then `end` says what was done.
 
-    In up to so many *processes*; one of several files is no reason for a process of its own, but where
-    the directory is *is_claimed*.
+    Uses up to so many *processes*, and none of its own for a single file, unless the directory
+    *is_claimed*.
     """
     screen = Screen()
     printer = OutcomePrinter(screen, names_products=names_products)
