@@ -28,7 +28,7 @@ class KilledError(BaseException):
 
 
 class FaultyDisk(Disk):
-    """A disk whose call number *fatal* fails, half of a write having been done.
+    """A disk whose call number *fatal* fails, half of a write having been done; with 0, none does.
 
     As *killed*, every later call fails too, as none would come from a process that is gone.
     """
@@ -37,9 +37,11 @@ class FaultyDisk(Disk):
         self._left = fatal
         self._killed = killed
         self.failed_at = ""
+        self.calls: list[str] = []
 
     def _count(self, call: str) -> None:
         self._left -= 1
+        self.calls.append(call)
         if self._left == 0 or (self._killed and self._left < 0):
             self.failed_at = self.failed_at or call
             raise KilledError if self._killed else OSError(errno.ENOSPC, "No space left on device")
@@ -75,6 +77,20 @@ class FaultyDisk(Disk):
     def temporary(self, directory: Path) -> IO[bytes]:
         self._count("temporary")
         return super().temporary(directory)
+
+
+def fatal_calls(disk: FaultyDisk) -> list[int]:
+    """Return which of the calls to *disk* to have fail: all, but of writes in a row one in five.
+
+    The first and the last of such a row are among them. What Arrow writes of a table comes in dozens.
+    """
+    calls = disk.calls
+    around = zip(["", *calls], calls, [*calls[1:], ""], strict=False)
+    return [
+        number
+        for number, neighbours in enumerate(around, 1)
+        if set(neighbours) != {"write"} or number % 5 == 0
+    ]
 
 
 class FullDisk(QuickDisk):

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from faulty_disks import FaultyDisk, KilledError, QuickDisk
+from faulty_disks import FaultyDisk, KilledError, QuickDisk, fatal_calls
 from record.exchanges import (
     BEGAN,
     capture,
@@ -103,20 +103,19 @@ def test_a_crawl_whose_disk_fails_at_any_call_keeps_what_it_acknowledged(
     seen = set()
     told: list[str] = []
     directory = tmp_path / "crawl"
-    for fatal in count(1):
+    whole = FaultyDisk(0)
+    (tmp_path / "whole").mkdir()
+    crawl(tmp_path / "whole", whole, [])
+    assert names_in(tmp_path / "whole")[-1] == "captures.parquet"
+    for fatal in fatal_calls(whole):
         directory.mkdir()
         disk = FaultyDisk(fatal, killed=killed)
         stored: list[CaptureItem] = []
-        try:
+        with pytest.raises((KilledError, OutputError)) as raised:
             crawl(directory, disk, stored)
-        except KilledError:
-            assert killed
-        except OutputError as error:
-            told.append(str(error))
-        else:
-            assert disk.failed_at == ""
-            assert names_in(directory)[-1] == "captures.parquet"
-            break
+        assert disk.calls[:fatal] == whole.calls[:fatal], "a session makes the same calls each time"
+        if not killed:
+            told.append(str(raised.value))
         mend_and_check(directory, stored)
         seen.add(disk.failed_at.split()[0])
         shutil.rmtree(directory)
@@ -148,6 +147,14 @@ def left_behind(directory: Path) -> Path:
     return directory
 
 
+def calls_of_a_repair(left: Path, directory: Path) -> FaultyDisk:
+    """Return the disk of a repair of a copy of *left* that went well."""
+    shutil.copytree(left, directory)
+    disk = FaultyDisk(0)
+    repair(directory, disk=disk)
+    return disk
+
+
 def test_a_repair_that_dies_at_any_call_is_finished_by_the_next(tmp_path: Path) -> None:
     left = left_behind(tmp_path / "left")
     once = tmp_path / "once"
@@ -156,15 +163,13 @@ def test_a_repair_that_dies_at_any_call_is_finished_by_the_next(tmp_path: Path) 
     check_agreement(once)
     expected = {path.name: path.read_bytes() for path in once.iterdir() if path.suffix != ".damaged"}
     seen = set()
-    for fatal in count(1):
+    for fatal in fatal_calls(calls_of_a_repair(left, tmp_path / "whole")):
         directory = tmp_path / "crawl"
         shutil.copytree(left, directory)
         disk = FaultyDisk(fatal, killed=True)
-        try:
+        with pytest.raises(KilledError):
             repair(directory, disk=disk)
-            break
-        except KilledError:
-            seen.add(disk.failed_at.split()[0])
+        seen.add(disk.failed_at.split()[0])
         check_sealed(directory)
         repair(directory, disk=QuickDisk())
         found = {
@@ -179,13 +184,11 @@ def test_a_repair_whose_disk_fails_says_so_and_can_be_done_again(tmp_path: Path)
     left = left_behind(tmp_path / "left")
     told: list[str] = []
     directory = tmp_path / "crawl"
-    for fatal in count(1):
+    for fatal in fatal_calls(calls_of_a_repair(left, tmp_path / "whole")):
         shutil.copytree(left, directory)
-        try:
+        with pytest.raises(OutputError) as raised:
             repair(directory, disk=FaultyDisk(fatal))
-            break
-        except OutputError as error:
-            told.append(str(error))
+        told.append(str(raised.value))
         repair(directory, disk=QuickDisk())
         check_agreement(directory)
         shutil.rmtree(directory)
