@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from amicrawl.capture import Failure
 from amicrawl.fetch.connection import Connection, Conversation
-from amicrawl.fetch.failures import NotConnected, TlsError, failure_of, one_line, sentence_of
+from amicrawl.fetch.failures import NotConnectedError, failure_of, sentence_of
 from amicrawl.fetch.guard import literal
-from amicrawl.fetch.proxy import ProxyError, ProxyKind, ask_socks, open_tunnel, proxy_of
+from amicrawl.fetch.proxy import ProxyKind, ask_socks, open_tunnel, proxy_of
 from amicrawl.fetch.resolver import Unresolved
 
 if TYPE_CHECKING:
@@ -31,14 +31,6 @@ _NEXT_ADDRESS_AFTER = 0.25
 _MOST_ADDRESSES = 8
 
 
-class _Refusal(Exception):  # noqa: N818 - it carries a value to the caller of `dial`
-    """A dial that ends without a connection."""
-
-    def __init__(self, outcome: NotConnected) -> None:
-        super().__init__(outcome.detail)
-        self.outcome = outcome
-
-
 class Dialer:
     """Makes connections on the running asyncio loop. *tls* is called once, for the first https URL."""
 
@@ -51,21 +43,18 @@ class Dialer:
         self._dials: set[asyncio.Timeout] = set()
         self._aborted = ""
 
-    async def dial(self, route: Route, *, within: float) -> Connection | NotConnected:
-        """Return a connection for *route*, or why there is none after at most *within* seconds."""
+    async def dial(self, route: Route, *, within: float) -> Connection:
+        """Return a connection for *route*; raises NotConnectedError after at most *within* seconds."""
         tried = Connection(route)
         scope = asyncio.timeout(max(0.0, within))
         try:
             async with scope:
                 self._dials.add(scope)
                 return await self._dial(route, tried, within=within)
-        except _Refusal as refusal:
-            return refusal.outcome
         except TimeoutError:
-            if self._aborted:
-                return NotConnected(Failure.OTHER, self._aborted, tried.address or None)
-            detail = "No connection was made in time."
-            return NotConnected(Failure.CONNECT_TIMEOUT, detail, tried.address or None)
+            failure = Failure.OTHER if self._aborted else Failure.CONNECT_TIMEOUT
+            detail = self._aborted or "No connection was made in time."
+            raise NotConnectedError(detail, failure, tried.address or None) from None
         finally:
             self._dials.discard(scope)
 
@@ -91,12 +80,10 @@ class Dialer:
             if route.scheme == "https":
                 await self._secure(connection, host, port, route)
                 connection.tls = connection.top.tls
-        except (ProxyError, TlsError) as error:
+        except BaseException as error:
             connection.close()
-            failure = error.failure if isinstance(error, TlsError) else Failure.PROXY
-            raise _Refusal(NotConnected(failure, one_line(str(error)), connection.address)) from None
-        except BaseException:
-            connection.close()
+            if isinstance(error, NotConnectedError):
+                error.address = connection.address
             raise
         return connection
 
@@ -120,15 +107,14 @@ class Dialer:
         answer = await self._resolver.addresses(host, within=within)
         if isinstance(answer, Unresolved):
             failure = Failure.PROXY if proxied else answer.failure
-            raise _Refusal(NotConnected(failure, one_line(answer.detail)))
+            raise NotConnectedError(answer.detail, failure)
         return self._allowed(answer)
 
     def _allowed(self, addresses: Sequence[str]) -> list[str]:
         reasons = [self._guard.refusal(address) for address in addresses]
         allowed = [address for address, why in zip(addresses, reasons, strict=True) if why is None]
         if not allowed:
-            detail = f"{addresses[0]} is {reasons[0]}."
-            raise _Refusal(NotConnected(Failure.ADDRESS_REFUSED, detail))
+            raise NotConnectedError(f"{addresses[0]} is {reasons[0]}.", Failure.ADDRESS_REFUSED)
         return allowed[:_MOST_ADDRESSES]
 
     async def _first_of(
@@ -170,7 +156,7 @@ class Dialer:
                 dial.add_done_callback(_close_unwanted)
         assert fault is not None
         failure = failure_of(fault, proxied=bool(route.proxy))
-        raise _Refusal(NotConnected(failure, sentence_of(fault), tried.address))
+        raise NotConnectedError(sentence_of(fault), failure, tried.address)
 
     async def _connect(self, address: str, port: int, route: Route) -> Connection:
         connection = Connection(route)

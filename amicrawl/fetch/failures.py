@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import errno
 import os
-from dataclasses import dataclass
 
 from amicrawl.capture import Failure
 
@@ -35,22 +34,28 @@ _BY_ERRNO: dict[int | None, Failure] = {
 _DETAIL_LIMIT = 300
 
 
-@dataclass(frozen=True, slots=True)
-class NotConnected:
-    """A dial without a connection."""
+class NotConnectedError(Exception):
+    """No connection was made; the text says why."""
 
-    failure: Failure
-    detail: str
-    address: str | None = None
-    """The last address that was tried."""
+    def __init__(self, detail: str, failure: Failure, address: str | None = None) -> None:
+        super().__init__(detail)
+        self.failure = failure
+        self.address = address
+        """The last address that was tried."""
 
 
-class TlsError(Exception):
+class TlsError(NotConnectedError):
     """TLS failed; the text says how."""
 
     def __init__(self, detail: str, failure: Failure = Failure.TLS_HANDSHAKE) -> None:
-        super().__init__(detail)
-        self.failure = failure
+        super().__init__(detail, failure)
+
+
+class ProxyError(NotConnectedError):
+    """A proxy did not do what was requested; the text says what it did."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(detail, Failure.PROXY)
 
 
 def failure_of(error: OSError, *, proxied: bool = False) -> Failure:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
 from amicrawl.errors import UsageError
+from amicrawl.fetch.failures import ProxyError
 from amicrawl.message import status_of
 
 if TYPE_CHECKING:
@@ -32,10 +33,6 @@ _SOCKS5_REPLIES = {
     4: "host unreachable", 5: "connection refused", 6: "TTL expired", 7: "command not supported",
     8: "address type not supported",
 }  # fmt: skip
-
-
-class ProxyError(Exception):
-    """A proxy did not do what it was asked; the text says what it did."""
 
 
 class ProxyKind(Enum):

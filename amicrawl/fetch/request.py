@@ -10,7 +10,9 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from amicrawl.capture import Failure
 from amicrawl.errors import UsageError
+from amicrawl.fetch.failures import NotConnectedError
 from amicrawl.fetch.proxy import HOST_PORT, host_and_port, proxy_of
 
 if TYPE_CHECKING:
@@ -105,22 +107,16 @@ class Message(NamedTuple):
         return without_values(data, hidden) if hidden or self.tells_secrets else data
 
 
-class Unfetchable(NamedTuple):
-    """A URL that cannot be asked for, and why."""
-
-    reason: str
-
-
-def compose(request: WireRequest, *, policy: TlsPolicy) -> Message | Unfetchable:
+def compose(request: WireRequest, *, policy: TlsPolicy) -> Message:
     """Return the message that *request* asks for.
 
-    Raises UsageError for a field, method or proxy that cannot be sent as it is: a line break in one
-    would forge the rest of the message.
+    Raises NotConnectedError for a URL that cannot be fetched, and UsageError for a field, method or
+    proxy that cannot be sent as it is: a line break in one would forge the rest of the message.
     """
     url = request.wire_url or request.url
     parts = _FETCHABLE.fullmatch(url)
     if parts is None or not _VISIBLE.fullmatch(url):
-        return Unfetchable(_why_unfetchable(url))
+        raise NotConnectedError(_why_unfetchable(url), Failure.UNFETCHABLE_URL)
     scheme, authority, target = parts.groups()
     scheme = scheme.lower()
     if target[:1] != "/":

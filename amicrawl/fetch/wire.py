@@ -21,9 +21,9 @@ from amicrawl.config import TlsPolicy
 from amicrawl.errors import UsageError
 from amicrawl.fetch.dialer import Dialer
 from amicrawl.fetch.exchange import Exchange, Lateness
-from amicrawl.fetch.failures import NotConnected
+from amicrawl.fetch.failures import NotConnectedError, one_line
 from amicrawl.fetch.pool import Pool
-from amicrawl.fetch.request import Unfetchable, compose
+from amicrawl.fetch.request import compose
 from amicrawl.fetch.resolver import Resolver, Threads, system_lookup
 from amicrawl.fetch.spool import Spool
 
@@ -128,26 +128,23 @@ class Wire:
         if self._closing is not None:
             raise UsageError("This wire is closed. Open another one.")
         began_at, began = self._clock(), time.monotonic()
-        message = compose(request, policy=self._tls)
-        carried: _Carried | NotConnected
-        if isinstance(message, Unfetchable):
-            carried = NotConnected(Failure.UNFETCHABLE_URL, message.reason)
-        else:
-            limits = self._limits
-            timeout = limits.timeout if request.timeout is None else request.timeout
-            max_body = limits.max_body if request.max_body is None else request.max_body or sys.maxsize
+        limits = self._limits
+        timeout = limits.timeout if request.timeout is None else request.timeout
+        max_body = limits.max_body if request.max_body is None else request.max_body or sys.maxsize
+        try:
+            message = compose(request, policy=self._tls)
             job = _Job(message, began + timeout, departs, max_body, watcher)
             carried = await self._carry(self._pool or self._open(), job)
-            if not isinstance(carried, NotConnected):
-                return _capture(request, message, carried)
-        return Capture(
-            url=request.url,
-            started=_moment(began_at),
-            duration_ms=_milliseconds(time.monotonic() - began),
-            ip_address=carried.address,
-            failure=carried.failure,
-            failure_detail=carried.detail,
-        )
+        except NotConnectedError as error:
+            return Capture(
+                url=request.url,
+                started=_moment(began_at),
+                duration_ms=_milliseconds(time.monotonic() - began),
+                ip_address=error.address,
+                failure=error.failure,
+                failure_detail=one_line(str(error)),
+            )
+        return _capture(request, message, carried)
 
     async def close(self) -> None:
         """End what is under way, whose captures are then failures, and give everything back."""
@@ -181,7 +178,7 @@ class Wire:
 
         return TlsClient(ca_file=self._ca_file, settings=self._tls_settings or TlsSettings())
 
-    async def _carry(self, pool: Pool, job: _Job) -> _Carried | NotConnected:
+    async def _carry(self, pool: Pool, job: _Job) -> _Carried:
         """Send the message of *job*, on a kept connection if there is one; receive the response."""
         self._active += 1
         try:
@@ -195,24 +192,22 @@ class Wire:
                         return carried
                     exchange.body.close()
             job.departs()
-            made = await self._dial(pool, lane, job)
-            if isinstance(made, NotConnected):
-                return made
-            return await self._exchange(pool, lane, made, job)
+            return await self._exchange(pool, lane, await self._dial(pool, lane, job), job)
         finally:
             self._active -= 1
             if self._closing is not None and not self._active:
                 self._closing.set()
 
-    async def _dial(self, pool: Pool, lane: Lane, job: _Job) -> Connection | NotConnected:
+    async def _dial(self, pool: Pool, lane: Lane, job: _Job) -> Connection:
         lane.dialling += 1
-        made: Connection | NotConnected | None = None
+        made = False
         try:
             within = min(self._limits.connect_timeout, job.deadline - time.monotonic())
-            made = await self._dialer.dial(lane.route, within=within)
+            connection = await self._dialer.dial(lane.route, within=within)
+            made = True
+            return connection
         finally:
-            pool.dialled(lane, made=made is not None and not isinstance(made, NotConnected))
-        return made
+            pool.dialled(lane, made=made)
 
     async def _exchange(self, pool: Pool, lane: Lane, connection: Connection, job: _Job) -> _Carried:
         patience, limits = self._patience, self._limits
