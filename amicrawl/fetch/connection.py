@@ -18,7 +18,7 @@ from amicrawl.fetch.failures import TlsError, sentence_of
 from amicrawl.message import end_of_head
 
 if TYPE_CHECKING:
-    from amicrawl.capture import Tls
+    from amicrawl.capture import Failure, Tls
     from amicrawl.fetch.request import Route
     from amicrawl.fetch.tls import TlsLayer
 
@@ -77,7 +77,8 @@ class Connection(asyncio.Protocol):
         self._layers: list[TlsLayer] = []
         self._transport: asyncio.Transport
         self._backlog = 0
-        self._fault: TlsError | None = None
+        # Not the error: its traceback leads here, which would be a cycle.
+        self._fault: tuple[str, Failure] | None = None
 
     def write(self, data: bytes | memoryview) -> None:
         """Send *data*; `backlog` says what the system has not taken."""
@@ -151,7 +152,7 @@ class Connection(asyncio.Protocol):
             while not layer.established:
                 await conversation.more()
         except ConnectionResetError as error:
-            raise (self._fault or TlsError(str(error))) from None
+            raise TlsError(*(self._fault or (str(error),))) from None
 
     def close(self) -> None:
         """Close it; a second call does nothing."""
@@ -180,7 +181,7 @@ class Connection(asyncio.Protocol):
                 data = layer.decrypt(data)
             ended = any(layer.ended for layer in self._layers)
         except TlsError as error:
-            self._fault = error
+            self._fault = str(error), error.failure
             self._end(str(error))
             return
         if data:
@@ -218,6 +219,7 @@ class Connection(asyncio.Protocol):
             return
         self.open = False
         receiver, self.receiver = receiver or self.receiver, _IGNORE
+        self._layers = []  # each knows how to send, that is, this connection
         # Nothing is worth waiting for the peer to read it.
         if self._transport.get_write_buffer_size():
             self._transport.abort()

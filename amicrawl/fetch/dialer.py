@@ -123,7 +123,8 @@ class Dialer:
         """Return a connection to the first of *addresses* that can be reached."""
         waiting = iter(addresses)
         dials: set[asyncio.Task[Connection]] = set()
-        fault: OSError | None = None
+        # What went wrong, and not the error: its traceback leads here, which would be a cycle.
+        fault = "", Failure.OTHER
         try:
             while True:
                 address = next(waiting, None)
@@ -147,16 +148,14 @@ class Dialer:
                         return dial.result()
                     if not isinstance(error, OSError):
                         raise error
-                    fault = error
+                    fault = sentence_of(error), failure_of(error, proxied=bool(route.proxy))
         except OSError as error:
-            fault = error
+            fault = sentence_of(error), failure_of(error, proxied=bool(route.proxy))
         finally:
             for dial in dials:
                 dial.cancel()
                 dial.add_done_callback(_close_unwanted)
-        assert fault is not None
-        failure = failure_of(fault, proxied=bool(route.proxy))
-        raise NotConnectedError(sentence_of(fault), failure, tried.address)
+        raise NotConnectedError(*fault, tried.address)
 
     async def _connect(self, address: str, port: int, route: Route) -> Connection:
         connection = Connection(route)

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
+import uvloop
 from fetch.serving import always, content, descriptors, reset_after, silence, until
 from odd_responses import FIVE, OK, LoopbackServer, read_request
 
@@ -509,19 +510,30 @@ def test_how_late_the_loop_is_is_told_while_something_is_under_way(
     assert max(late) > 0.5
 
 
-def test_a_fetch_leaves_nothing_for_the_collector(run: Run, make_wire: Callable[..., Wire]) -> None:
-    """Cycles would be found by full collections only, which stop a crawl for as long as they take."""
-    with LoopbackServer(always(OK + FIVE)) as server:
+@pytest.mark.parametrize("kind", ["succeeds", "is refused", "is not https"])
+def test_a_fetch_leaves_nothing_for_the_collector(make_wire: Callable[..., Wire], kind: str) -> None:
+    """Cycles would be found by full collections only, which stop a crawl for as long as they take.
+
+    The loop is uvloop, that of crawls: a transport of asyncio's own refers to itself.
+    """
+    plain = always(OK + FIVE) if kind == "succeeds" else lambda connection: connection.sendall(OK)
+    with LoopbackServer(plain) as server, socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        refused = f"http://127.0.0.1:{silent.getsockname()[1]}/"
+        urls = {"is refused": refused, "is not https": server.url.replace("http:", "https:")}
+        url = urls.get(kind, server.url)
 
         async def fetch() -> int:
             async with make_wire() as wire:
-                for count in (10, 300):
+                for count in (10, 100):
                     gc.collect()
                     gc.disable()
                     for _ in range(count):
-                        (await wire.fetch(WireRequest(url=server.url))).body.close()
+                        capture = await wire.fetch(WireRequest(url=url))
+                        assert (capture.failure is None) == (kind == "succeeds")
+                        capture.body.close()
                 found = gc.collect()
                 gc.enable()
                 return found
 
-        assert run(fetch()) < 30
+        assert uvloop.run(fetch()) < 30
