@@ -86,9 +86,10 @@ reference: environment-dev ## Write the tables of settings and keys in docs, and
 	$(BIN)/python .ci/reference.py
 
 .PHONY: docs
-docs: environment-dev ## Build the documentation as a site in build/site, and check its links
+docs: environment-dev ## Build the documentation as a site in build/site, check its links, and write the man page build/man/amicrawl.1
 	$(BIN)/python .ci/reference.py --check
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+	$(BIN)/python .ci/man_page.py build/man/amicrawl.1
 
 .PHONY: screenshots
 screenshots: environment-dev ## Draw the pages of the dashboard and a crawl on a terminal into docs/screenshots
