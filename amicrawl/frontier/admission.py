@@ -1,14 +1,13 @@
-"""Admission: whether a URL that was found is scheduled, or parked for good as one of too many.
+"""Admission: whether a discovered URL is scheduled, or parked (TRAPPED) as one of too many.
 
     depth     more links from a seed than the crawl, or the record of the host, allows
     budget    the host has as many URLs as its record allows: `url_budget`, which other software of
               the format notes; 0 is none
     traps     the URL looks like those that made its host suspect
 
-What is asked for by name, as a seed or by hand, is never parked, whatever the host; it is counted like
-any other, so that a host of many seeds has less room for what is found. What is parked is not counted
-against a budget. It stays parked when a budget grows, and
-comes out one by one only, by name (`DurableFrontier.due_again`).
+A seed, or a URL added by the operator, is never parked; it counts like any other, so that a host of many
+seeds has less room for discovered URLs. Parked URLs do not count against a budget. They stay parked when
+a budget grows, and are released one by one only (`DurableFrontier.due_again`).
 
 In memory are the patterns of traps, bounded by `TrapDetector`, and one number for each host that has
 parked rows. The patterns are forgotten with the process; that a host is suspect is kept in its row,
@@ -46,7 +45,7 @@ class Verdict(NamedTuple):
 
 
 class Admission:
-    """Who gets into one frontier. *depth_cap* is that of the crawl, in links from a seed; 0 is none."""
+    """Which URLs one frontier admits. *depth_cap*: links from a seed at most; 0 for any."""
 
     __slots__ = ("_depth_cap", "_detector", "_limits", "_parked")
 
@@ -79,7 +78,7 @@ class Admission:
         return verdict.refusal is None
 
     def weigh(self, offer: Offer, host: HostRow, *, urls: int, hour: int) -> Verdict:
-        """Return what becomes of *offer*, of *host*, which has so many *urls*, parked ones included.
+        """Return the decision on *offer*, of *host*, which has so many *urls*, parked ones included.
 
         *hour* is now, in hours since 1970. An offer that is parked is counted as such.
         """

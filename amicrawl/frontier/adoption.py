@@ -1,9 +1,9 @@
-"""Adoption: a partition that other software made becomes one of ours.
+"""Adoption: a partition of other software is converted to the keys of this one.
 
 Other software keys a URL in two ways, depending on whether it was seeded (host as written, and a path
 half of what follows it) or found as a link (registrable domain, and a path half of the canonical URL),
 so one page may have two rows, under two hosts that are asked independently. All rows are keyed anew by
-the crawl's identity; of rows that fall together, the one that knows most stays. Hosts are made anew
+the crawl's identity; of rows with one key, the one with most visits stays. Host rows are rebuilt
 from their names, with the longest delay that was noted for any of them.
 """
 

@@ -180,7 +180,7 @@ class DurableFrontier:
         return self._status_counts.counts
 
     def meta_json(self, key: UrlKey) -> str:
-        """Return what the producer of the row at *key* said of it besides; empty where there is none."""
+        """Return the `meta_json` that the row at *key* was offered with; empty where there is none."""
         number = self.partition.find(*key)
         if number is None:
             return ""

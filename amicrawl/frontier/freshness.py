@@ -8,7 +8,7 @@ visit is worth follows from the rate; a page is visited so often that one visit 
 less than the water level.
 
 Rates are events an hour, intervals and moments hours (moments since 1970). Rates and priorities may
-come from a file and be anything at all: anything but a positive number counts as the least rate, or as
+come from a foreign file: anything but a positive number counts as the least rate, or as
 priority 1. Pure functions.
 """
 

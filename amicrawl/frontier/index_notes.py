@@ -1,9 +1,9 @@
 """Notes in the journal of how many rows the index has, and the rows changed since each note.
 
-A capture is in the index before its row is settled, and either may be lost in its own way. A note says
-how many rows the index had at a moment. Settling follows within seconds, so all rows of a note some
-seconds back are settled in what follows; only those behind it need to be looked up after a crash. It is
-counted in rows: clocks are set back and forth.
+A capture is in the index before its row is settled, and a crash may lose either. A note gives the number
+of rows in the index at a moment. Settling follows within seconds, so that all rows counted by a note of
+some seconds ago are settled; only later ones are looked up after a crash. Rows are counted, and not
+seconds, since clocks may be set back.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 NOTES_BACK: Final = 5
-"""Notes, one a second, that a capture may have been in the index before its row is settled."""
+"""Notes, one a second, within which the row of a capture in the index is settled."""
 _BEGIN: Final = ANNEX_MARK + b'{"rows":'
 _ALL_KNOWN: Final = b',"all":1}'
 
@@ -66,7 +66,7 @@ class ChangedRows:
     def since(self, rows: int, known: int) -> tuple[int, Iterable[int]]:
         """Return how many rows of the index need no look, and the rows of the frontier changed since.
 
-        *rows* are in the index by now: notes of more were written before a power cut took some. *known*
+        *rows* are in the index: notes of more were written before a power cut took some. *known*
         is the number noted in the snapshot before the journals.
         """
         notes = [(noted, at) for noted, at in self._notes if noted <= rows]

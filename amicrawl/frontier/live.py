@@ -234,7 +234,7 @@ class LivePartition:
         return self._frames > 0 or bool(self._dispatched)
 
     def note_index(self, rows: int, *, all_known: bool = False) -> None:
-        """Note in the journal that the index of the crawl has *rows* by now.
+        """Note in the journal that the index of the crawl has *rows*.
 
         To be called about once a second: what is settled some seconds later was among them. With
         *all_known*, nothing of them is still to be settled.
@@ -308,7 +308,7 @@ class LivePartition:
     def abandon(self) -> None:
         """Give everything up as it is; the next to open the directory finds what was flushed.
 
-        A snapshot that is being written is waited for: it works on what would be given up.
+        Waits for a snapshot that is being written: it reads what is closed here.
         """
         if self._snapshot is not None:
             self._snapshot.wait()

@@ -52,7 +52,7 @@ _NOTHING: Mapping[str, float] = {}
 _MANY_SMALL = 0xFF
 _MANY_ERRORS = 0xFFFF
 LONGEST_WAIT = 7 * 24
-"""Hours beyond which no server's wish to be left alone is heeded."""
+"""Hours that a `Retry-After` counts for at most."""
 
 
 def event_of(outcome: Outcome, *, in_a_row: int) -> Event:

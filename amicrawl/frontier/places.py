@@ -2,7 +2,7 @@
 
     order, 32 bits | offset of its URL, 64 bits | number of the row, 32 bits
 
-Smaller comes first. The order is the priority turned round, so that greater comes first; URLs are
+Smaller comes first. The order is the inverted priority, so that greater comes first; URLs are
 appended to the arena as they are offered, so that among rows of one priority the offset keeps the order
 of the offers, across restarts too. One number costs half of what a tuple does, and compares faster.
 """

@@ -1,6 +1,6 @@
 """The queue: which waiting row comes next, given which hosts may be asked.
 
-    push -> Lane (one host) -> Rotation (hosts that may be asked, by priority, then by turn) -> take
+    push -> HostQueue (one host) -> Rotation (hosts that may be asked, by priority, then by turn) -> take
             Backlog (rows that were due when the partition was opened) ----------------------^
 
 Rows are places and hosts are keys here; the fields of a row are the frontier's.
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _STALE_FROM = 64
 
 
-class Lane:
+class HostQueue:
     """The waiting rows of one host, as places (see `places`): those of a run, and a heap of others."""
 
     __slots__ = ("_head", "_places", "_run", "host", "order", "turn")
@@ -87,44 +87,44 @@ class Lane:
 
 
 class Rotation:
-    """The lanes that have rows, in the order in which they come up.
+    """The queues of hosts that have rows, in the order in which they come up.
 
-    A lane is filed as ready (may be asked now) or as waiting (from a moment on), or it is nowhere: then
-    only the end of a request can bring it back. A lane is filed anew by a second entry, and the first
-    is left where it is: it no longer matches its lane, is skipped when it comes up, and all such are
+    A queue is filed as ready (may be asked now) or as waiting (from a moment on), or it is nowhere: then
+    only the end of a request can bring it back. A queue is filed anew by a second entry, and the first
+    is left where it is: it no longer matches its queue, is skipped when it comes up, and all such are
     removed when they outnumber the others.
 
-    Turns are numbered when a lane is filed, so that those of one priority follow each other by when they
+    Turns are numbered when a queue is filed: those of one priority follow each other by when they
     were last taken, whether they have been waiting for a gate or not.
     """
 
     def __init__(self) -> None:
-        self._ready: list[tuple[int, int, Lane]] = []
-        self._waiting: list[tuple[float, int, Lane]] = []
+        self._ready: list[tuple[int, int, HostQueue]] = []
+        self._waiting: list[tuple[float, int, HostQueue]] = []
         self._turns = 0
         self._stale = 0
 
-    def ready(self, lane: Lane) -> None:
+    def ready(self, lane: HostQueue) -> None:
         """File *lane*, which has rows, as one that may be asked now."""
         self._number(lane)
         lane.order = lane.first_order
         heappush(self._ready, (lane.order, lane.turn, lane))
 
-    def wait(self, lane: Lane, moment: float) -> None:
+    def wait(self, lane: HostQueue, moment: float) -> None:
         """File *lane*, which has rows, as one that may be asked from *moment* on."""
         self._number(lane)
         lane.order = None
         heappush(self._waiting, (moment, lane.turn, lane))
 
-    def hurry(self, lane: Lane) -> None:
+    def hurry(self, lane: HostQueue) -> None:
         """Move *lane* up, among those that are ready, if a row of greater priority came in."""
         if lane.order is not None and lane.first_order < lane.order:
             lane.order = lane.first_order
             heappush(self._ready, (lane.order, lane.turn, lane))
             self._count_stale()
 
-    def take(self, now: float) -> Lane | None:
-        """Take out the lane whose turn it is at *now*, or return None where none is ready."""
+    def take(self, now: float) -> HostQueue | None:
+        """Take out the queue whose turn it is at *now*, or return None where none is ready."""
         if self._waiting:
             self._open_gates(now)
         ready = self._ready
@@ -138,7 +138,7 @@ class Rotation:
         return None
 
     def first_order(self, now: float) -> int | None:
-        """Return the order of the lane whose turn it is at *now*, or None where none is ready."""
+        """Return the order of the queue whose turn it is at *now*, or None where none is ready."""
         ready = self._ready
         self._open_gates(now)
         while ready:
@@ -150,7 +150,7 @@ class Rotation:
         return None
 
     def first_moment(self) -> float | None:
-        """Return a moment before which `take` has no answer; minus infinity where a lane is ready."""
+        """Return a moment before which `take` has no answer; minus infinity where a queue is ready."""
         if self._ready:
             return float("-inf")
         return self._waiting[0][0] if self._waiting else None
@@ -166,7 +166,7 @@ class Rotation:
             else:
                 self._stale -= 1
 
-    def _number(self, lane: Lane) -> None:
+    def _number(self, lane: HostQueue) -> None:
         filed = lane.turn
         self._turns += 1
         lane.turn = self._turns
@@ -213,7 +213,7 @@ class Queue:
         self._breaker = breaker
         self._backlog = backlog
         self._place_of = place_of
-        self._lanes: dict[int, Lane] = {}
+        self._lanes: dict[int, HostQueue] = {}
         self._rotation = Rotation()
         self._postponed: list[tuple[float, int, int]] = []
         """Moment, host and place of rows that wait for their next attempt: a heap."""
@@ -242,7 +242,7 @@ class Queue:
         while (lane := self._take_lane(now)) is not None:
             skip = self._breaker.is_open(lane.host)
             if not skip:
-                # The gate may have been shut for longer since the lane was filed.
+                # The gate may have been shut for longer since the queue was filed.
                 if self._gates.opens_at(lane.host) > now:
                     self._file(lane)
                     continue
@@ -276,8 +276,8 @@ class Queue:
         if lane is not None:
             self._rotation.ready(lane)
 
-    def _take_lane(self, now: float) -> Lane | None:
-        """Return the lane whose turn it is: of equals, one that was never asked."""
+    def _take_lane(self, now: float) -> HostQueue | None:
+        """Return the queue whose turn it is: of equals, one that was never asked."""
         never_asked = self._backlog.first_order()
         if never_asked is None:
             return self._rotation.take(now)
@@ -285,11 +285,11 @@ class Queue:
         if ready is not None and ready < never_asked:
             return self._rotation.take(now)
         host, run = self._backlog.take_first()
-        lane = self._lanes[host] = Lane(host)
+        lane = self._lanes[host] = HostQueue(host)
         lane.follow(run, self._place_of)
         return lane
 
-    def _take_row(self, lane: Lane, *, skip: bool) -> Taken:
+    def _take_row(self, lane: HostQueue, *, skip: bool) -> Taken:
         if self._gates.is_probed(lane.host):
             place = lane.pop_far(self._place_of)
         else:
@@ -304,22 +304,22 @@ class Queue:
     def _queue(self, host: int, place: int) -> None:
         lane = self._lanes.get(host)
         if lane is None and (lane := self._lane(host)) is None:
-            lane = self._lanes[host] = Lane(host)
+            lane = self._lanes[host] = HostQueue(host)
         lane.push(place)
         if not lane.turn:
             self._file(lane)
         else:
             self._rotation.hurry(lane)
 
-    def _lane(self, host: int) -> Lane | None:
-        """Return the lane of *host*, if it has rows; those in the backlog join it."""
+    def _lane(self, host: int) -> HostQueue | None:
+        """Return the queue of *host*, if it has rows; those in the backlog join it."""
         lane = self._lanes.get(host)
         if lane is None and (run := self._backlog.take(host)) is not None:
-            lane = self._lanes[host] = Lane(host)
+            lane = self._lanes[host] = HostQueue(host)
             lane.follow(run, self._place_of)
         return lane
 
-    def _file(self, lane: Lane) -> None:
+    def _file(self, lane: HostQueue) -> None:
         """File *lane*, which has rows, by when its host may be asked."""
         if self._breaker.is_open(lane.host):
             self._rotation.ready(lane)
@@ -331,7 +331,7 @@ class Queue:
             self._rotation.wait(lane, opens)
 
     def _request_ended(self, host: int, _now: float) -> None:
-        """File the lane of *host* again if only a request in flight kept it out."""
+        """File the queue of *host* again if only a request in flight kept it out."""
         lane = self._lanes.get(host)
         if lane is not None and not lane.turn:
             self._file(lane)

@@ -90,7 +90,7 @@ class Requeue:
     def renew(self, offer: Offer, *, hour: int) -> bool:
         """Have a row of an earlier crawl handed out again, the first time that this one offers it.
 
-        It takes over what is said of it now.
+        Its row takes the validators, the metadata and the extra of *offer*.
         """
         key = offer.key
         number = self._partition.find(*key)

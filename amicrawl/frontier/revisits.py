@@ -1,4 +1,4 @@
-"""When a captured page is asked for again, and what is said then about the capture there is.
+"""When a captured page is requested again, with which validators, and the history of its visits.
 
 A page that was captured once comes back after a week; from its second capture on, by the rate at which
 it was found to change (see `freshness`).

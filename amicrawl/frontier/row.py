@@ -89,7 +89,7 @@ class Outcome(NamedTuple):
     answered: bool = False
     """Whether the host sent at least one byte before a `failure`; needless where a response came."""
     found: Found | None = None
-    """What a response brought; None where there is none, or it was not read."""
+    """What a response contained; None where there is none, or it was not read."""
     redirect: str = ""
     """Where a redirect leads that the crawl follows: the URL that it offers; empty for none."""
     latency_ms: int = 0

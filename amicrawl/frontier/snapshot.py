@@ -56,7 +56,7 @@ def freeze(state: PartitionState, *, hour: int) -> Moment:
 
 
 class Copies:
-    """Tables that rows are copied to, in unnamed files of *directory*; given up together."""
+    """Tables that rows are copied to, in unnamed files of *directory*; closed together."""
 
     def __init__(self, directory: Path, disk: Disk) -> None:
         self._directory = directory

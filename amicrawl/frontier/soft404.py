@@ -63,7 +63,7 @@ class Soft404Detector:
         """Return whether *outcome*, which *event* says was a capture of *row*, in flight, is a soft 404.
 
         A row that was one stays one while its payload is the same, even if the template is forgotten. A
-        redirect is none, whatever text comes with it.
+        redirect is never one, whatever its body.
         """
         if event is not Event.CAPTURED and event is not Event.UNCHANGED:
             return False

@@ -66,7 +66,7 @@ class Cause(IntEnum):
 
 
 WAITING = frozenset({Status.DISCOVERED, Status.SCHEDULED, Status.READY, Status.DUE})
-"""Rows to be handed out without more ado, once due."""
+"""Rows that are handed out once they are due."""
 RESTING = frozenset({Status.CRAWLED, Status.GONE, Status.EXCLUDED})
 """Settled rows that a recrawl hands out again, once due."""
 

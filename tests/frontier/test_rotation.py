@@ -8,19 +8,19 @@ import numpy as np
 
 from amicrawl.frontier.backlog import Run
 from amicrawl.frontier.places import number_at, order_of, place
-from amicrawl.frontier.queue import Lane, Rotation
+from amicrawl.frontier.queue import HostQueue, Rotation
 
 NUMBERS = count(1)
 
 
-def lane(host: int, *priorities: int) -> Lane:
-    made = Lane(host)
+def lane(host: int, *priorities: int) -> HostQueue:
+    made = HostQueue(host)
     for priority in priorities or (0,):
         add(made, priority)
     return made
 
 
-def add(lane: Lane, priority: int) -> None:
+def add(lane: HostQueue, priority: int) -> None:
     number = next(NUMBERS)
     lane.push(place(order_of(priority), number, number))
 
@@ -53,7 +53,7 @@ def test_a_lane_filed_again_goes_to_the_end_of_the_line() -> None:
 
 
 def test_rows_are_taken_from_both_ends_of_a_lane_each_once() -> None:
-    made = Lane(1)
+    made = HostQueue(1)
     made.follow(Run(np.arange(10), 0, 10), lambda number: place(order_of(0), number, number))
     for number in (20, 21):
         made.push(place(order_of(0), number, number))

@@ -1,4 +1,4 @@
-"""Block codecs: how the payload of a page is compressed, and what a reader puts up with.
+"""Block codecs: how the payload of a page is compressed, and which blocks a reader accepts.
 
 Nothing (`Codec.NONE`), or one Zstandard frame (RFC 8878) with a content checksum; an empty payload is
 compressed to nothing at all, not even a frame. The caller that opens a block gives the length of its

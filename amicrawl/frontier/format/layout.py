@@ -3,7 +3,7 @@
 What passes can be used without a second thought: the regions lie end to end from the header to the
 footer, the pages of every column end to end from the start of its region, in the order of the columns;
 all columns of a table have the same rows in the same pages; no number exceeds what the size of the file
-allows. Whether the pages hold what is said here shows when they are read.
+allows. The pages themselves are checked when they are read.
 """
 
 from __future__ import annotations

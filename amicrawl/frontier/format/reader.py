@@ -311,14 +311,14 @@ class FrontierFile:
     def verify(self) -> None:
         """Read everything; FrontierFileError at the first thing that a file of a frontier may not have.
 
-        That is more than the format demands, and `partition` puts up with: a key that comes twice, a
-        reference to a string that is not there, a filter that is none. Memory is needed for a page, and
+        That is stricter than the format and than `partition`: it refuses a key that comes twice, a
+        reference to a string that is missing, a blob that is not a filter. Memory is needed for a page,
         two bytes for each row and eight for each scheduled one where there is a schedule.
         """
         verification.verify(self)
 
     def check_rows(self) -> None:
-        """Read keys and times page by page; FrontierFileError where they are not as the format has it.
+        """Read keys and times page by page; FrontierFileError where the format is violated.
 
         The same as `partition` demands of the rows, in the memory that `verify` takes.
         """

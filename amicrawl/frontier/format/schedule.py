@@ -126,7 +126,7 @@ def most_schedule_bytes(rows: int) -> int:
 
 
 def decode_schedule(payload: bytes, *, rows: int) -> Schedule:
-    """Return the schedule of a table of *rows*; Malformed where it is none.
+    """Return the schedule of a table of *rows*; Malformed for anything else.
 
     Each row is in one bucket at most by the count of all, and the rows of a bucket ascend; that they
     are the right ones is for `verify` to say, which knows the times.

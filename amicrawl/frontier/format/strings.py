@@ -210,7 +210,7 @@ def pack_robots(body: bytes, codec: Codec) -> bytes:
 
 
 def unpack_robots(blob: bytes, codec: Codec) -> bytes:
-    """Return the robots.txt body in *blob*, of a file with *codec*; raises Malformed if it is none."""
+    """Return the robots.txt body in *blob*, of a file with *codec*; Malformed for anything else."""
     if not blob:
         raise Malformed("a robots.txt entry is empty, without even its mode")
     mode, packed = blob[0], blob[1:]

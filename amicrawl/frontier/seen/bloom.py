@@ -82,7 +82,7 @@ class BlockedBloom:
     def __init__(self, blocks: int, k: int, *, capacity: int = 0) -> None:
         """Make an empty one of 64 bytes a block; ValueError for a geometry that there is not."""
         if blocks < 1 or not 1 <= k <= _MAX_K:
-            raise ValueError(f"A filter of {blocks} blocks and {k} bits a key is none")
+            raise ValueError(f"A filter cannot have {blocks} blocks and {k} bits a key")
         self.blocks = blocks
         self.k = k
         self.capacity = capacity

@@ -2,7 +2,7 @@
 
 The superblock says which generation counts. Where it is damaged or gone, or a snapshot is, the next
 best state is found from the files themselves; it is the same state wherever this software wrote the
-directory, since the logs are kept from the older generation on. What was wrong is said in the notes. A
+directory, since the logs are kept from the older generation on. What was wrong is in the notes. A
 directory that has ever had a snapshot never counts as empty, and one that lacks a log which the
 superblock names is refused: without it an older state would pass for the newest.
 """
@@ -36,9 +36,9 @@ class Candidate:
     logs: tuple[Path, ...]
     """To be replayed in this order."""
     lsn: int | None
-    """The LSN of the first frame to replay; None where no slot says it, and the first frame has it."""
+    """The LSN of the first frame to replay; None where no slot names it, and the first frame counts."""
     arena_length: int | None
-    """Octets of the string arena in the snapshot; None where no slot says it."""
+    """Octets of the string arena in the snapshot; None where no slot names it."""
     notes: tuple[str, ...] = ()
     """What was wrong with better candidates, a sentence each."""
 
@@ -90,7 +90,7 @@ def _without_snapshot(directory: Path, listing: Listing) -> Candidate:
 def way_out(directory: Path) -> str:
     """Return the sentence that says what to do where the partition in *directory* cannot be opened."""
     return (
-        "Restore the files from a copy, or have the frontier made anew from what was archived: "
+        "Restore the files from a copy, or rebuild the frontier from what was archived: "
         f"amicrawl frontier rebuild {directory}"
     )
 

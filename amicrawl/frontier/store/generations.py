@@ -5,14 +5,14 @@
     commit    sync the journal; superblock as `super.open`, fsync, rename, fsync of the directory; then
               older files go
 
-A log is never added to after a stop: the next one is begun, and named in the superblock, so that one
-that is lost is missed. Numbers of logs have no gaps. The superblock names the last two
+A log is never extended after a restart: the next one is begun, and named in the superblock, so that a
+lost log is noticed. Numbers of logs have no gaps. The superblock names the last two
 generations, and their snapshots stay, as do all logs since the older: if the newer snapshot is damaged
 the older and its logs say the same. For that to hold, everything that a snapshot says must have been
 in the logs since the one before, at the same offsets of the string arena. A snapshot of which that is
 not true must leave out one LSN before its log, so that no older state is ever replayed into it.
 
-Of two processes in one directory each would ruin the other's work; `DirectoryLock` keeps them apart.
+`DirectoryLock` keeps a second process out of the directory.
 """
 
 from __future__ import annotations

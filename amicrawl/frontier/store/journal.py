@@ -1,7 +1,7 @@
-"""Journal: what changes in a partition, appended to one log file before it counts as kept.
+"""Journal: the changes of a partition, appended to one log file.
 
-A log is only ever begun and added to, and after a stop never added to again: what was torn is cut off,
-and the next journal writes a log of its own. So no frame can land behind torn bytes.
+A log is created and appended to by one process only: after a restart its torn tail is cut off, and the
+next journal writes a log of its own. So no frame can follow torn bytes.
 
 `append` is for one thread and touches no disk. `flush` and `sync` may be called from another thread
 meanwhile; what is appended during one goes with the next. After the first OutputError every call raises
