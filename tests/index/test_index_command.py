@@ -201,7 +201,7 @@ def test_files_of_one_name_are_refused_with_the_option_that_tells_them_apart(
 ) -> None:
     result = run(*alike, "--merge", tmp_path / "x")
     assert isinstance(result.exception, UsageError)
-    assert f"Give --dir-root {tmp_path}, and it names them by their paths" in str(result.exception)
+    assert f"--dir-root {tmp_path}: it names them by their paths" in str(result.exception)
     assert not (tmp_path / "x").exists()
 
 

@@ -125,13 +125,17 @@ def parse_block(block: bytes) -> dict[str, Any]:
 
 def _value(text: str) -> Any:
     try:
-        return json.loads(text, parse_constant=_refuse)
+        return _DECODER.decode(text)
     except (ValueError, RecursionError):
         return text
 
 
 def _refuse(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse)
+"""One for all values: to make it takes longer than to decode one."""
 
 
 def _languages(found: Languages) -> dict[str, Any]:
