@@ -98,8 +98,9 @@ screenshots: environment-dev ## Draw the pages of the dashboard and a crawl on a
 	PYTHONPATH=tests $(BIN)/python tests/terminal_picture.py docs/screenshots/crawl.svg
 
 .PHONY: crash-test
-crash-test: environment-dev ## Kill a crawl at random moments and check that nothing is lost [ROUNDS=200]
-	AMICRAWL_CRASH_ROUNDS=$(or $(ROUNDS),200) $(BIN)/python -m pytest tests/crash --timeout 0
+crash-test: environment-dev ## Kill a crawl at random moments, fail each call to a disk: nothing is lost [ROUNDS=200]
+	AMICRAWL_CRASH_ROUNDS=$(or $(ROUNDS),200) AMICRAWL_HISTORIES=10 $(BIN)/python -m pytest --timeout 0 \
+		tests/crash tests/contract/test_partition_model.py tests/frontier/live/test_partition_on_faulty_disks.py
 
 .PHONY: operators-day
 operators-day: environment-dev ## Run two pipelines through outages and kills, with leases as shipped: four minutes
