@@ -13,7 +13,7 @@ import amicrawl
 
 PACKAGE = Path(amicrawl.__file__).parent
 CALLS = frozenset({
-    *("loads", "parsed", "parsed_file", "parsed_toml", "literal_eval"),
+    *("loads", "JSONDecoder", "parsed", "parsed_file", "parsed_toml", "literal_eval"),
     *("decompress", "decompressobj", "decompressor", "stream_reader"),
     *("read_bytes", "read_text", "ParquetFile", "feed", "fromstring", "XMLPullParser"),
 })  # fmt: skip
