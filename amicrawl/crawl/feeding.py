@@ -110,8 +110,8 @@ async def _offered(run: Run, seed: Seed) -> Line | None:
     if not run.is_ours(key.host):
         run.tally.seeds_elsewhere += 1
         if run.spec.deals_seeds and run.elsewhere is not None:
-            await run.elsewhere.keep([Offer(seed=seed, key=key, source=Source.SEED)])
-    elif not run.offer_seed(seed, key):
+            await run.elsewhere.keep([Offer(seed, key, Source.SEED)])
+    elif not run.frontier.offer(Offer(seed, key, Source.SEED)):
         run.tally.seeds_known += 1
         if seed.meta_json and seed.meta_json != run.frontier.meta_json(key):
             return repeated(seed)

@@ -208,16 +208,8 @@ def read_again(frontier: DurableFrontier, directory: Path, following: Following,
             continue
         key = following.key_of(row["url"])
         number = None if isinstance(key, Refused) else partition.find(*key)
-        if number is None or isinstance(key, Refused):
-            continue
-        item = stored(directory, row["warc_file"], row["warc_offset"])
-        # The payload that a revisit refers to has a row of its own.
-        if item is None or (item.is_revisit and row["status"] not in REDIRECTS):
-            continue
-        item.digest = row["digest"]
-        offer = offer_of(partition, partition.get(number), Revisits())
-        following.hand_over(frontier, following.read_now(item, offer), ours=ours)
-        pages += 1
+        if number is not None:
+            pages += _offer_links(frontier, number, following, directory, row, ours=ours)
     return pages
 
 
@@ -267,13 +259,28 @@ def _follow_stored(
         return
     number = frontier.partition.find(*key)
     assert number is not None
-    offer = offer_of(frontier.partition, frontier.partition.get(number), Revisits())
-    item = stored(directory, row["warc_file"], row["warc_offset"])
-    if item is None or (item.is_revisit and row["status"] not in REDIRECTS):
+    if not _offer_links(frontier, number, following, directory, row, ours=ours):
         frontier.due_again(key, is_lost=True)
-        return
+
+
+def _offer_links(
+    frontier: DurableFrontier,
+    number: int,
+    following: Following,
+    directory: Path,
+    row: dict[str, Any],
+    *,
+    ours: Ours,
+) -> bool:
+    """Offer what the page in the frontier's row *number* leads to; False where its record is missing."""
+    item = stored(directory, row["warc_file"], row["warc_offset"])
+    # The payload that a revisit refers to has a row of its own.
+    if item is None or (item.is_revisit and row["status"] not in REDIRECTS):
+        return False
     item.digest = row["digest"]
+    offer = offer_of(frontier.partition, frontier.partition.get(number), Revisits())
     following.hand_over(frontier, following.read_now(item, offer), ours=ours)
+    return True
 
 
 def offer_targets(

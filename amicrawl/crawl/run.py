@@ -29,7 +29,6 @@ from amicrawl.crawl.visit import Underway, Visit
 from amicrawl.crawl.wiring import make_resolver, make_wire
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, UsageError
-from amicrawl.frontier import Offer, Source
 from amicrawl.frontier.state import IDENTITY
 from amicrawl.politeness import HostBreaker, InflightLimit
 from amicrawl.record import CaptureItem
@@ -310,10 +309,6 @@ class Run(CrawlState):
         for offer in self.following.sitemaps(urls):
             self.frontier.offer(offer)
         self.wake()
-
-    def offer_seed(self, seed: Seed, key: UrlKey) -> bool:
-        """Offer *seed* to the frontier; False where it is known already."""
-        return self.frontier.offer(Offer(seed=seed, key=key, source=Source.SEED))
 
     async def record(self, item: CaptureItem) -> None:
         """Keep *item*, then count it. Raises OutputError where the disk fails."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import resource
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from amicrawl.fetch import Guard, Limits, Wire
 
@@ -43,16 +43,12 @@ def make_wire(
     exchange must end.
     *on_lag* is called with the seconds by which the event loop is late.
     """
-    keep = _kept_connections(config.inflight_max)
-    limits = Limits(
-        connect_timeout=config.connect_timeout,
+    limits = _limits(
+        config,
         timeout=config.timeout,
         min_rate=config.min_rate,
         min_rate_time=config.min_rate_time,
-        max_header=config.max_header,
         max_body=config.max_body,
-        spool_above=config.spool_above,
-        spool_dir=_spool_directory(config),
     )
     return Wire(
         limits,
@@ -60,7 +56,7 @@ def make_wire(
         tls=config.tls,
         resolver=resolver,
         patience=patience,
-        keep=keep,
+        keep=_kept_connections(config.inflight_max),
         on_lag=on_lag,
     )
 
@@ -69,27 +65,27 @@ def make_guest_wire(
     config: CrawlConfig, *, at_once: int, tls: TlsPolicy, tls_settings: TlsSettings, resolver: Resolver
 ) -> Wire:
     """Return a fetcher for a guest with *at_once* requests in flight: guarded, without our caps."""
-    keep = _kept_connections(at_once)
-    limits = Limits(
-        connect_timeout=config.connect_timeout,
-        min_rate=0,
-        max_header=config.max_header,
-        spool_above=config.spool_above,
-        spool_dir=_spool_directory(config),
-    )
     return Wire(
-        limits,
+        _limits(config, min_rate=0),
         guard=Guard(config.allow_private),
         tls=tls,
         tls_settings=tls_settings,
         resolver=resolver,
-        keep=keep,
+        keep=_kept_connections(at_once),
     )
 
 
-def _spool_directory(config: CrawlConfig) -> Path:
-    # Beside the output where that exists: the same disk has to hold the record anyway.
-    return config.directory if config.directory.is_dir() else Path(tempfile.gettempdir())
+def _limits(config: CrawlConfig, **more: Any) -> Limits:
+    """Return the limits of every crawl, and *more*."""
+    # Bodies are spooled beside the output where that exists: its disk has to hold the record anyway.
+    directory = config.directory
+    return Limits(
+        connect_timeout=config.connect_timeout,
+        max_header=config.max_header,
+        spool_above=config.spool_above,
+        spool_dir=directory if directory.is_dir() else Path(tempfile.gettempdir()),
+        **more,
+    )
 
 
 def _kept_connections(at_once: int) -> int:

@@ -1,7 +1,7 @@
 """The driver: rounds of tasks until no letter is left; then one manifest, and one dataset.
 
 A partition for which letters came goes on in the next round, with its frontier. Everything that a round
-needs lies in the bucket: a driver that is started again with the same command has each task look at what
+needs is in the bucket: a driver that is started again with the same command has each task look at what
 is there, and those that were done return what they had answered.
 """
 
