@@ -105,8 +105,7 @@ class DurableFrontier:
         self._gates = gates
         self._wall = wall
         self._hour = int(wall() // _HOUR)
-        self._hour_ends = (self._hour + 1) * _HOUR
-        """The Unix second from which the wheel is to be turned."""
+        self._hour_ends = (self._hour + 1) * _HOUR  # Unix seconds: then the wheel is turned
         self._recrawls = recrawl_before is not None
         self._renews = renews
         self._revisits = revisits or Revisits()
