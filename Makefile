@@ -61,11 +61,14 @@ test-scrapy: environment-dev ## Run Scrapy's own tests with the add-on, and hold
 
 SPARK := tests/.venv-spark
 
-.PHONY: test-spark
-test-spark: environment-dev ## Run the tests that need Spark, on clusters of this machine, with the extra alone [CASES=paths]
+.PHONY: environment-spark
+environment-spark: environment-dev ## Have Java and the environment of the tests that need Spark
 	@.ci/java
 	@$(BIN)/python .ci/environment.py spark --directory $(SPARK) --check 2>/dev/null || \
 	$(BIN)/python .ci/environment.py spark --directory $(SPARK)
+
+.PHONY: test-spark
+test-spark: environment-spark ## Run the tests that need Spark, on clusters of this machine, with the extra alone [CASES=paths]
 	AMICRAWL_SPARK_TESTS=yes $(SPARK)/bin/python -m pytest --timeout 400 $(or $(CASES),$(wildcard tests/*/test_spark_*.py))
 
 .PHONY: lint
