@@ -13,11 +13,12 @@ from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, NoReturn
 
 from scrapy import cmdline
-from scrapy.commands import ScrapyCommand, ScrapyHelpFormatter
-from scrapy.commands import crawl as scrapy_crawl
+from scrapy.commands import ScrapyHelpFormatter
 from scrapy.crawler import AsyncCrawlerProcess
 from scrapy.exceptions import UsageError
 from scrapy.utils.project import get_project_settings
+
+from amicrawl.crawl.commands.crawl import Command
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,27 +35,24 @@ def start_crawl(arguments: Sequence[str]) -> NoReturn:
     # What starts this crawl again, as the parent of several processes does, reads its command line here.
     sys.orig_argv[:] = [sys.executable, "-P", "-m", "amicrawl.crawl.start", *arguments]
     settings = get_project_settings()
-    command = _command(settings)
-    if command is None:
+    if _needs_scrapys_command_line(settings):
         cmdline.execute()
     else:
-        _run(command, settings, list(arguments))
+        _run(Command(), settings, list(arguments))
     raise AssertionError("Scrapy's command line ends the process")
 
 
-def _command(settings: Settings) -> ScrapyCommand | None:
-    """Return the command `crawl` of the project; None where only Scrapy's command line finds it."""
-    is_as_usual = settings["TWISTED_REACTOR"] == _REACTOR and not (
-        settings.getbool("FORCE_CRAWLER_PROCESS") or entry_points(group="scrapy.commands")
+def _needs_scrapys_command_line(settings: Settings) -> bool:
+    """Return whether the project has commands of its own, or runs its crawls in another way."""
+    return bool(
+        settings["COMMANDS_MODULE"] not in {None, "", _OUR_COMMANDS}
+        or settings["TWISTED_REACTOR"] != _REACTOR
+        or settings.getbool("FORCE_CRAWLER_PROCESS")
+        or entry_points(group="scrapy.commands")
     )
-    if is_as_usual and settings["COMMANDS_MODULE"] == _OUR_COMMANDS:
-        from amicrawl.crawl.commands.crawl import Command  # noqa: PLC0415  # of our own project
-
-        return Command()
-    return scrapy_crawl.Command() if is_as_usual and not settings["COMMANDS_MODULE"] else None
 
 
-def _run(command: ScrapyCommand, settings: Settings, arguments: list[str]) -> NoReturn:
+def _run(command: Command, settings: Settings, arguments: list[str]) -> NoReturn:
     """Do with *command* what `scrapy.cmdline.execute` does once it has found it."""
     parser = cmdline.ScrapyArgumentParser(
         formatter_class=ScrapyHelpFormatter,

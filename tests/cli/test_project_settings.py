@@ -94,3 +94,34 @@ def test_settings_are_found_where_scrapy_finds_them(tmp_path: Path) -> None:
     modules = [ours.get("REDIS_URL", "").removeprefix("redis://settings_")[:-1] for ours, _ in found]
     assert modules == ["", "here", "here", "", "", "other", "", "home", "here"]
     assert found[1][0]["REDIS_PARAMS"] == {"socket_timeout": 3}
+
+
+def test_a_crawl_in_a_project_ends_as_the_manual_says_unless_it_has_a_command_of_its_own(
+    tmp_path: Path,
+) -> None:
+    text = "ADDONS = {'amicrawl.crawl.addon.ArchiveAddon': 300}\nTELNETCONSOLE_ENABLED = False\n"
+    here = project(tmp_path / "here", "settings_here", text=text)
+    own = project(tmp_path / "own", "settings_own", text=text + "COMMANDS_MODULE = 'commands_own'\n")
+    (own / "commands_own").mkdir()
+    (own / "commands_own" / "__init__.py").touch()
+    (own / "commands_own" / "crawl.py").write_text(
+        "from scrapy.commands import crawl\n\n\nclass Command(crawl.Command):\n"
+        "    def run(self, args, opts):\n        print('our own', *args)\n"
+    )
+    (tmp_path / "list.txt").write_text("http://127.0.0.1:9/\n")
+    line = ["-m", "amicrawl.cli", "crawl", str(tmp_path / "list.txt"), "-s", "AMICRAWL_DELYA=1"]
+    ended = [
+        subprocess.run(
+            [sys.executable, *line],
+            cwd=directory,
+            env={**environment(), "PYTHONPATH": str(PROJECT)},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        for directory in (here, own)
+    ]
+    assert [(done.returncode, done.stdout) for done in ended] == [(2, ""), (0, "our own seeds\n")]
+    said = "amicrawl: Unknown setting AMICRAWL_DELYA. Did you mean AMICRAWL_DELAY?"
+    assert ended[0].stderr.splitlines()[-1] == said
