@@ -394,7 +394,7 @@ def test_what_spark_deals_is_what_the_reader_reads_each_to_the_partition_of_its_
         (["--processes", "2"], "--processes does not go with --engine spark"),
         (["-s", "AMICRAWL_STOP_PAGES=3"], "AMICRAWL_STOP_PAGES does not go with --engine spark"),
         (["-a", "shard=1"], "-a shard does not go with --engine spark"),
-        (["-o", "ftp://x/y"], "no URL of a bucket"),
+        (["-o", "ftp://x/y"], "is not the URL of a bucket"),
     ],
 )
 def test_what_spark_cannot_follow_is_refused_before_it_is_started(
