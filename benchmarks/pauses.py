@@ -1,7 +1,8 @@
 """How long the event loop of a crawl is kept from its next turn: an extension of Scrapy.
 
 Between two turns it takes the processor time of the loop's thread, and what of it the garbage collector
-took; at the end it writes the longest of both, and how many of each kind were long, to `pauses.json`.
+took; every ten seconds it takes the process's memory, open files and tasks. `pauses.json` has the
+longest pauses, how many of each kind were long, and the samples (seconds, MiB, files, tasks).
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -23,6 +25,8 @@ SETTINGS = {"EXTENSIONS": json.dumps({"benchmarks.pauses.Pauses": 900})}
 """The settings of a crawl that has this extension."""
 _TURN_S = 0.002
 _LONG_S = (0.02, 0.05, 0.1)
+_SAMPLE_S = 10.0
+_PAGES_PER_MIB = (1 << 20) // os.sysconf("SC_PAGE_SIZE")
 
 
 class Pauses:
@@ -31,6 +35,7 @@ class Pauses:
     def __init__(self) -> None:
         self._pauses: list[float] = []
         self._collected: list[float] = []
+        self._samples: list[tuple[int, int, int, int]] = []
         self._began = 0.0
 
     @classmethod
@@ -52,11 +57,22 @@ class Pauses:
         self._task.cancel()
         gc.callbacks.remove(self._collects)
         self._path.write_text(
-            json.dumps({"turns": _summary(self._pauses), "collector": _summary(self._collected)})
+            json.dumps(
+                {
+                    "turns": _summary(self._pauses),
+                    "collector": _summary(self._collected),
+                    "samples": self._samples,
+                }
+            )
         )
 
     async def _measure(self) -> None:
+        opened = sampled = time.monotonic()
         while True:
+            now = time.monotonic()
+            if now - sampled >= _SAMPLE_S:
+                sampled = now
+                self._samples.append((round(now - opened), *_sample()))
             before = time.thread_time()
             await asyncio.sleep(_TURN_S)
             took = time.thread_time() - before
@@ -68,6 +84,13 @@ class Pauses:
             self._began = time.thread_time()
         else:
             self._collected.append(time.thread_time() - self._began)
+
+
+def _sample() -> tuple[int, int, int]:
+    """Return the resident memory in MiB, and the numbers of open files and of tasks."""
+    resident = int(Path("/proc/self/statm").read_text().split()[1])
+    files = sum(1 for _ in Path("/proc/self/fd").iterdir())
+    return resident // _PAGES_PER_MIB, files, len(asyncio.all_tasks())
 
 
 def _summary(found: list[float]) -> dict[str, int]:
