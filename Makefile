@@ -36,7 +36,7 @@ crawl: environment-run ## Archive SEEDS=path (or a demo site on this machine) in
 test: export PYTHONDONTWRITEBYTECODE =
 test: environment-dev ## Check style, types and import order, then run the tests [WORKERS=3]
 	@$(MAKE) --jobs 2 --output-sync=target lint tests-ready
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --reruns 1 --max-suite-reruns 5 --rerun-show-tracebacks
 
 # Beside the style check, which has one core busy for most of a minute. Collected once here, the modules of
 # the tests are compiled for all workers.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import time
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -298,9 +299,12 @@ def test_a_worker_that_was_cut_off_regains_its_lease_if_nobody_took_over(store: 
 
 def test_tokens_of_partitions_do_not_come_back_when_the_database_is_emptied(store: JobStore) -> None:
     """A lower one would be fenced off by the directory that the partition goes on in."""
-    first = taken(shared(store, partitions=1))
-    store.client.flushall()
-    assert taken(shared(store, partitions=1)).token > first.token
+    tokens = []
+    for _ in range(20):
+        tokens.append(taken(shared(store, partitions=1)).token)
+        store.client.flushall()
+    assert tokens == sorted(set(tokens))
+    assert tokens[0] > (time.time() - 3600) * 1_000_000, "in milliseconds two could be equal"
 
 
 def test_a_lease_that_ran_out_is_left_to_its_owner_for_a_while(store: JobStore) -> None:

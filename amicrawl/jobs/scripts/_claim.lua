@@ -11,13 +11,15 @@ local function clock()
     tonumber(now[1]) * 1000 + math.floor(tonumber(now[2]) / 1000)
 end
 
--- Grows for ever, even over a database that was emptied: it is never behind the clock.
-local function next_token(counter, ms)
+-- Grows for ever, even over a database that was emptied: it is never behind the clock, in microseconds. By
+-- milliseconds, a claim taken right after the emptying could have the token of the last one before it.
+local function next_token(counter)
+  local now = redis.call('TIME')
   local last = 0
   if kind(counter) == 'string' then
     last = tonumber(redis.call('GET', counter)) or 0
   end
-  local token = string.format('%.0f', math.max(last + 1, ms))
+  local token = string.format('%.0f', math.max(last + 1, tonumber(now[1]) * 1000000 + tonumber(now[2])))
   redis.call('SET', counter, token)
   return token
 end
@@ -50,8 +52,8 @@ end
 
 -- Has *owner* hold the claim from now; returns its token. Further fields come as name, value.
 local function hold(claim, lease, counter, owner, lease_ms, ...)
-  local since, ms = clock()
-  local token = next_token(counter, ms)
+  local since = clock()
+  local token = next_token(counter)
   local attempt = (tonumber(redis.call('HGET', claim, 'attempt')) or 0) + 1
   redis.call('HSET', claim, 'owner', owner, 'token', token, 'attempt', attempt, 'state', 'held', 'since', since,
     ...)
