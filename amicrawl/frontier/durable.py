@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from amicrawl.errors import AmicrawlError
 from amicrawl.frontier.flights import Flight, Flights, StatusCounts
-from amicrawl.frontier.hosts import HostTally, interval_of, keep_gates_shut, recall_pace
+from amicrawl.frontier.hosts import HostTally, gates_shut, interval_of, recall_pace
 from amicrawl.frontier.inventory import due_now, is_settled_since, take_inventory
 from amicrawl.frontier.outcomes import judge
 from amicrawl.frontier.places import order_of, place, place_of
@@ -57,10 +57,10 @@ class DurableFrontier:
     of the queue with each request, so one with a million rows gets turns like any other. Priority is
     strict: between hosts, only a gate holds a greater one back.
 
-    **Gates.** `next` starts the gate of the host it names, `settle` and `release` end it; the crawl
-    does so only for requests that the frontier does not hold. At most as many rows are in flight as the
-    in-flight limit allows. The frontier is the one listener of *gates*; *gates*, *breaker* and *limit*
-    are shared with the crawl.
+    **Gates.** `next` starts the gate of the host it names, `land`, `settle` and `release` end it, each
+    through the queue; the crawl does so only for requests that the frontier does not hold. At most as
+    many rows are in flight as the in-flight limit allows. The frontier is the one listener of *gates*;
+    *gates*, *breaker* and *limit* are shared with the crawl.
 
     **Hosts given up.** Their rows leave through `next` like all others, with `Dispatch.skip` set, so
     that each gets its row in the index. They pass no gate, but take turns, and count as in flight until
@@ -143,12 +143,10 @@ class DurableFrontier:
         self._wheel.add_many(inventory.later, inventory.later_dues)
         if self._admission is not None:
             self._admission.recall(inventory.trapped)
-        self.disbelieved = keep_gates_shut(
-            self.partition,
-            self._gates,
+        self.disbelieved = self._queue.resume(
+            gates_shut(self.partition, wall=self._wall()),
             inventory.lapsed_hosts,
             now=now,
-            wall=self._wall(),
             longest=longest_wait,
         )
         """How many gates were to stay shut for longer than any rule says: a clock was wrong."""
@@ -288,7 +286,7 @@ class DurableFrontier:
             raise AmicrawlError(f"URL key {key[0]:016x}:{key[1]:016x} has landed: it does so once.")
         self._flights.land(flight)
         if not flight.dispatch.skip:
-            self._gates.end(flight.row.host, now)
+            self._queue.end(flight.row.host, now)
 
     def release(self, key: UrlKey, now: float) -> None:
         """Take back the row in flight at *key* that was never fetched; it may be handed out again.
@@ -428,4 +426,4 @@ class DurableFrontier:
     def _leave(self, flight: Flight, now: float) -> None:
         self._flights.leave(flight)
         if not flight.dispatch.skip and not flight.landed:
-            self._gates.end(flight.row.host, now)
+            self._queue.end(flight.row.host, now)

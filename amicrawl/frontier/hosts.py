@@ -19,7 +19,7 @@ from amicrawl.frontier.url_row import HostRow
 from amicrawl.urls import host_group, octets
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterator
 
     from amicrawl.frontier.live import LivePartition
     from amicrawl.frontier.row import Outcome
@@ -213,33 +213,12 @@ def _packed(address: str) -> bytes:
     return parsed.packed if parsed.version == 6 else bytes(10) + b"\xff\xff" + parsed.packed
 
 
-def keep_gates_shut(
-    partition: LivePartition,
-    gates: Gates,
-    lapsed_hosts: Iterable[int],
-    *,
-    now: float,
-    wall: float,
-    longest: float,
-) -> int:
-    """Shut the *gates* that were not yet open when the crawl before ended.
-
-    *lapsed_hosts* are those that it had in flight; *now* is the moment on the clock of the gates, and
-    *wall* the same in Unix seconds. No gate is shut for longer than *longest* seconds by any rule:
-    where one is, a clock was wrong, and the host waits for its delay only. Returns how many those are.
-    """
-    for host in lapsed_hosts:
-        # When it was asked is unknown; a crawl that is killed again and again must not press it.
-        gates.keep_shut(host, now + gates.delay)
-    disbelieved = 0
+def gates_shut(partition: LivePartition, *, wall: float) -> Iterator[tuple[int, float]]:
+    """Yield the hosts that may not be requested yet at *wall*, Unix time, and for how many seconds."""
     hosts = partition.state.hosts.view()
-    for number in np.flatnonzero(hosts["host_next_eligible"] > wall).tolist():
-        host, wait = int(hosts["host_key"][number]), int(hosts["host_next_eligible"][number]) - wall
-        if wait > longest:
-            disbelieved += 1
-            wait = gates.delay_of(host)
-        gates.keep_shut(host, now + wait)
-    return disbelieved
+    shut = hosts[hosts["host_next_eligible"] > wall]
+    for host, opens in zip(shut["host_key"].tolist(), shut["host_next_eligible"].tolist(), strict=True):
+        yield host, opens - wall
 
 
 def interval_of(gates: Gates, pace: HostPace | None) -> Callable[[int], float]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from amicrawl.frontier.places import number_at, order_at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from amicrawl.frontier.backlog import Backlog, Run
     from amicrawl.politeness import Gates, HostBreaker
@@ -198,7 +198,10 @@ class Taken(NamedTuple):
 
 
 class Queue:
-    """Waiting rows. It enters the gate of the host whose row it hands out."""
+    """Waiting rows, and the gates of their hosts: no other module of the frontier changes a gate.
+
+    `take` starts the gate of the host whose row it returns, and `end` ends it.
+    """
 
     def __init__(
         self,
@@ -249,6 +252,32 @@ class Queue:
                 self._gates.start(lane.host, now)
             return self._take_row(lane, skip=skip)
         return None
+
+    def end(self, host: int, now: float) -> None:
+        """Note that the request for a row of *host*, not skipped, is over at *now*."""
+        self._gates.end(host, now)
+
+    def resume(
+        self,
+        shut: Iterable[tuple[int, float]],
+        lapsed_hosts: Iterable[int],
+        *,
+        now: float,
+        longest: float,
+    ) -> int:
+        """Keep the gates shut that the crawl before left so; return how many not for as long as noted.
+
+        *shut* are hosts and seconds, *lapsed_hosts* the hosts that it had in flight. No rule keeps a
+        gate shut for more than *longest* seconds: a clock was wrong, and the host waits for its delay.
+        """
+        gates, disbelieved = self._gates, 0
+        for host in lapsed_hosts:
+            # When it was requested is unknown; a crawl killed again and again must not press it.
+            gates.keep_shut(host, now + gates.delay)
+        for host, wait in shut:
+            disbelieved += wait > longest
+            gates.keep_shut(host, now + (wait if wait <= longest else gates.delay_of(host)))
+        return disbelieved
 
     def next_moment(self, now: float) -> float | None:
         """Return the earliest moment at which `take` may answer, *now* included; None for none."""
