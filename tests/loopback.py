@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import random
 import socket
 import socketserver
 import struct
@@ -227,6 +228,19 @@ def crawl_foreign(
         check=False,
         timeout=120,
     )
+
+
+def free_port() -> int:
+    """Return a port of 127.0.0.1 on which nothing listens.
+
+    It is below those that the system assigns: until it is used, one of those could be given to a server
+    or to a connection of another test.
+    """
+    while True:
+        port = random.SystemRandom().randrange(10_000, 32_000)
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def environment() -> dict[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import socket
 import subprocess
 import sys
 import time
@@ -12,6 +11,7 @@ import urllib.request
 from typing import Self
 
 import pyarrow.fs as pafs
+from loopback import free_port
 
 BUCKET = "archive"
 CREDENTIALS = {
@@ -25,9 +25,8 @@ CREDENTIALS = {
 class ObjectStore:
     """Serves one empty bucket for as long as the context lasts."""
 
-    def __init__(self, port: int = 0) -> None:
-        with socket.create_server(("127.0.0.1", port)) as free:
-            self.port = free.getsockname()[1]
+    def __init__(self) -> None:
+        self.port = free_port()
 
     def __enter__(self) -> Self:
         self.start()
@@ -43,6 +42,7 @@ class ObjectStore:
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}/{BUCKET}", method="PUT")
         deadline = time.monotonic() + 60
         while True:
+            assert self._process.poll() is None, f"the object store cannot listen on port {self.port}"
             with contextlib.suppress(urllib.error.URLError, ConnectionError):
                 urllib.request.urlopen(request, timeout=60).close()
                 return

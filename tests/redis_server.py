@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
@@ -13,6 +12,7 @@ from typing import Self
 
 import pytest
 import redis
+from loopback import free_port
 
 PATIENCE = 60.0
 """How long a server may take to answer, in seconds."""
@@ -23,7 +23,7 @@ class RedisServer:
 
     def __init__(self, directory: Path, *arguments: str) -> None:
         self.directory = directory
-        self.port = _free_port()
+        self.port = free_port()
         self._arguments = arguments
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -55,8 +55,10 @@ class RedisServer:
                 contextlib.suppress(redis.ConnectionError, redis.BusyLoadingError),
                 self.client() as client,
             ):
-                client.ping()
+                # Not another one at that port, whose database would be shared with other tests.
+                assert client.info("server")["process_id"] == self._process.pid
                 return self
+            assert self._process.poll() is None, f"redis-server cannot listen on port {self.port}"
             time.sleep(0.02)
         raise AssertionError(f"redis-server on port {self.port} does not answer")
 
@@ -89,9 +91,3 @@ def end(server: RedisServer) -> None:
     """Kill *server* and remove its directory."""
     server.kill()
     shutil.rmtree(server.directory, ignore_errors=True)
-
-
-def _free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])

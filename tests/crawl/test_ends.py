@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import json
-import socket
 from typing import TYPE_CHECKING
 
 import pytest
-from loopback import RawServer, crawl, crawl_site, page, write_lines
+from loopback import RawServer, crawl, crawl_site, free_port, page, write_lines
 
 from amicrawl.errors import ExitCode
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-    return port
 
 
 def path_of(head: bytes) -> str:

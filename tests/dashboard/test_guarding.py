@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 from dashboard_asking import Asking
+from loopback import free_port
 
 from amicrawl.dashboard.api import OPERATIONS
 from amicrawl.dashboard.app import BODY_LIMIT
@@ -79,9 +80,7 @@ def test_a_probe_learns_whether_redis_answers_and_nothing_else(
     running: Running, redis_server: RedisServer
 ) -> None:
     assert health(running.url) == (200, "ok\n")
-    with socket.create_server(("127.0.0.1", 0)) as nothing:
-        port = nothing.getsockname()[1]
-    with serve_in_thread(f"redis://127.0.0.1:{port}/0") as cut_off:
+    with serve_in_thread(f"redis://127.0.0.1:{free_port()}/0") as cut_off:
         assert health(cut_off.url) == (503, "Redis does not answer\n")
 
 

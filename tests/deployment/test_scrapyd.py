@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import sysconfig
@@ -24,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from archive_reading import check_sealed, records, rows
-from loopback import PROJECT, QUICK, RawServer, environment, page, write_lines
+from loopback import PROJECT, QUICK, RawServer, environment, free_port, page, write_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -56,7 +55,7 @@ class Scrapyd:
 
     def __init__(self, directory: Path, python: Path, *, settings: str = "") -> None:
         self.directory = directory
-        self.port = _free_port()
+        self.port = free_port()
         directory.mkdir()
         text = CONFIGURATION.format(port=self.port, directory=directory)
         (directory / "scrapyd.conf").write_text(text)
@@ -118,11 +117,6 @@ class Scrapyd:
         except (urllib.error.URLError, ConnectionError):
             return False
         return True
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
 
 
 def wait_until(condition: Callable[[], bool]) -> None:

@@ -12,6 +12,7 @@ import pytest
 import trustme
 from fetch.serving import always, content
 from fetch.test_fetch_tls import context, secured
+from loopback import free_port
 from odd_responses import FIVE, OK, LoopbackServer, read_request
 
 from amicrawl.capture import Failure
@@ -306,7 +307,5 @@ def test_a_proxy_that_opens_no_tunnel_is_at_fault(fetch: Callable[..., Capture],
 
 
 def test_a_proxy_that_is_not_there_is_at_fault(fetch: Callable[..., Capture]) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-    capture = fetch(WireRequest(url="http://example.org/", proxy=f"http://127.0.0.1:{port}"))
+    capture = fetch(WireRequest(url="http://example.org/", proxy=f"http://127.0.0.1:{free_port()}"))
     assert capture.failure is Failure.PROXY

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 import uvloop
 from fetch.serving import always, content, descriptors, reset_after, silence, until
+from loopback import free_port
 from odd_responses import FIVE, OK, LoopbackServer, read_request
 
 from amicrawl.capture import Failure, Truncation
@@ -86,8 +87,7 @@ def test_a_server_that_cannot_be_reached_was_called_and_not_sent_anything(
     run_once: Run, make_wire: Callable[..., Wire]
 ) -> None:
     told: list[None] = []
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
 
     async def fetch() -> Capture:
         async with make_wire() as wire:
@@ -255,8 +255,7 @@ def test_head_is_answered_without_a_body(run_once: Run, make_wire: Callable[...,
 def test_a_refused_connection_and_a_url_that_is_none_are_failures(
     run: Run, make_wire: Callable[..., Wire]
 ) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
+    port = free_port()
 
     async def fetch() -> list[Capture]:
         async with make_wire() as wire:

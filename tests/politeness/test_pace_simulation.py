@@ -29,7 +29,7 @@ from amicrawl.politeness.pace import HostPace, PaceRules
 if TYPE_CHECKING:
     from amicrawl.urls import UrlKey
 
-HOSTS, PAGES = 1000, 100
+HOSTS, PAGES = 1000, 20
 ADDRESS_DELAY = 0.05
 RULES = PaceRules(delay=0.5, latency_factor=2.0, back_off_ceiling=60.0, retry_after_cap=120.0)
 EXACT = 1e-6
@@ -72,7 +72,7 @@ def made_up_hosts(chance: random.Random) -> dict[int, Host]:
         host.latency = chance.choice([0.01, 0.05, 0.2, 0.2, 0.6, 1.5])
         host.crawl_delay = chance.choice([0, 0, 0, 0, 0, 0.75, 1.5, 3.3])
         host.limit = chance.choice([0] * 19 + [1.3])
-        host.busy = chance.choice([0] * 29 + [0.05, 0.4])
+        host.busy = chance.choice([0] * 29 + [0.05, 0.6])
         host.hangs_up = chance.choice([0] * 29 + [0.2])
         hosts[key] = host
     return hosts
@@ -245,7 +245,7 @@ class Crawl:
             outcome = Outcome(status, failure, answered=True, latency_ms=int(latency * 1000))
             if self.world.frontier.settle(request.key, outcome, self.now) is Settled.DONE:
                 self.left[host.key] -= 1
-            if self.chance.random() < 0.02:
+            if self.chance.random() < 0.08:
                 self.redirect()
             if self.chance.random() < 0.03:
                 self.wanted[host.key] = self.wanted.get(host.key, 0) + 1
@@ -284,7 +284,7 @@ def test_no_host_is_asked_earlier_than_its_pace_allows_and_none_is_starved() -> 
     try:
         crawl.run()
         frontier = crawl.world.frontier
-        assert crawl.watch.starts >= 100_000
+        assert crawl.watch.starts >= HOSTS * PAGES
         assert not frontier.has_pending()
         assert not any((crawl.parked, crawl.under_way, crawl.wanted))
         assert set(crawl.watch.started) == set(crawl.hosts)

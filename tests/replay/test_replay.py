@@ -26,7 +26,7 @@ from archive_reading import rows
 from dashboard.browsing import chromium
 from demo_site.server import DemoSite
 from index.lookup_lines import cluster, pages
-from loopback import PROJECT, crawl, environment
+from loopback import PROJECT, crawl, environment, free_port
 from typer.testing import CliRunner
 
 from amicrawl.cli import app
@@ -98,9 +98,7 @@ def pywb_home(archived: Path, package: Path, tmp_path_factory: pytest.TempPathFa
 @pytest.fixture(scope="module")
 def pywb(pywb_home: Path) -> Iterator[str]:
     """A pywb that serves its home; yields its address."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     command = [str(TOOLS / "wayback"), "-b", "127.0.0.1", "-p", str(port)]
     server = subprocess.Popen(
         command, cwd=pywb_home, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
