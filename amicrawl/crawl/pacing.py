@@ -100,6 +100,7 @@ class Pacing:
     def slow_down(self, host: int, seconds: float) -> None:
         """Ask *host* every *seconds* at most, as its robots.txt wishes; only ever lengthens."""
         self.gates.set_delay(host, seconds)
+        self.pace.set_crawl_delay(host, seconds)
 
     def follow(self, config: CrawlConfig, *, per_host: int, further: Callable[[], float] | None) -> None:
         """Go by the delay of *config* from now on, with *per_host* requests in flight to a host.

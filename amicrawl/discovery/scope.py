@@ -64,31 +64,11 @@ class Scope:
         object.__setattr__(self, "_included", tuple(map(Expression, self.include)))
         object.__setattr__(self, "_excluded", tuple(map(Expression, self.exclude)))
 
-    @classmethod
-    def of_seeds(
-        cls, seeds: Iterable[str], *, depth: str = "inf", links_off_site: bool = False
-    ) -> Scope:
-        """Return ArchiveBot's two kinds of scope for *seeds*.
-
-        With *depth* `inf` it is all below the directory of each seed, with and without `www`, on http
-        and https; with `shallow` it is the seeds and their requisites alone. Raises UsageError.
-        """
-        if depth not in ("inf", "shallow"):
-            raise UsageError(f"a depth is inf or shallow, not {depth!r}")
-        prefixes = tuple(dict.fromkeys(_directory(seed) for seed in seeds))
-        return cls(
-            surts=prefixes,
-            max_hops=None if depth == "inf" else 0,
-            links_off_site=links_off_site and depth == "inf",
-        )
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether no rule puts anything on site."""
-        return not (self._prefixes or self.hosts or self.domains or self._included)
-
     def widen(self, seed: str) -> None:
-        """Put on site what `of_seeds` does for *seed*. Raises UsageError where it cannot be fetched."""
+        """Put on site all below the directory of *seed*, with and without `www`, on http and https.
+
+        Raises UsageError where *seed* cannot be fetched.
+        """
         self._prefixes.add(_directory(seed))
 
     def decide(self, url: str, *, kind: Kind, hops: int, parent_in_scope: bool) -> Decision:

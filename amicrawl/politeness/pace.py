@@ -51,7 +51,7 @@ class PaceState(NamedTuple):
     """What is known of a host that bears on its pace, in seconds; zeros for what is not."""
 
     crawl_delay: float = 0.0
-    """What its robots.txt asks for, already capped."""
+    """What its robots.txt asks for, capped."""
     latency: float = 0.0
     """Smoothed latency of its answers."""
     back_off: float = 0.0
@@ -79,8 +79,6 @@ class PaceRules:
 
     delay: float = 1.0
     """Least interval of all hosts."""
-    crawl_delay_cap: float = 300.0
-    """A Crawl-delay beyond this is cut to it."""
     latency_factor: float = 2.0
     """The interval is this many latencies at least: with 2, we occupy a host half of the time at most.
     0 for an interval that does not follow the latency."""
@@ -213,15 +211,15 @@ class HostPace:
         return Pace(rules.interval(state), until)
 
     def set_crawl_delay(self, host: int, seconds: float) -> float:
-        """Note that robots.txt of *host* asks for *seconds*, and return the interval from then on.
+        """Note that robots.txt of *host* asks for *seconds*, capped; return the interval from then on.
 
-        It replaces what an earlier robots.txt asked for; no positive number asks for nothing.
+        It replaces what an earlier robots.txt asked for. Back-off doubles from there.
         """
         rules = self._rules_of.get(host, self.rules)
-        capped = min(seconds, rules.crawl_delay_cap) if seconds > 0 else 0.0
         # One that the configured delay covers is nothing to remember.
-        capped = capped if capped > rules.delay else 0.0
-        state = self._states.get(host, _USUAL)._replace(crawl_delay=capped)
+        state = self._states.get(host, _USUAL)._replace(
+            crawl_delay=seconds if seconds > rules.delay else 0.0
+        )
         return rules.interval(self._keep(host, state))
 
     def recall(self, host: int, *, interval: float, latency: float) -> None:

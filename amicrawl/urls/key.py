@@ -6,14 +6,12 @@
 The group is the registrable domain of the canonical host, or that host itself. What the path half
 hashes depends on the identity that a crawl chose: the whole canonical form, or the whole URL as
 written. Files of other software also hold keys of a third kind, made by `seed_key` from a URL that was
-merely cut in two. Keys sort by host half, then path half, as unsigned numbers; their 16-octet image,
-little-endian, does not.
+merely cut in two. Keys sort by host half, then path half, as unsigned numbers.
 """
 
 from __future__ import annotations
 
 import re
-import struct
 from enum import IntEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -32,7 +30,6 @@ if TYPE_CHECKING:
 
 # In front of the hashed text, not XXH64's own seed: the reciprocal of the golden ratio, little-endian.
 _PATH_PREFIX = bytes.fromhex("157c4a7fb979379e")
-_IMAGE = struct.Struct("<QQ")
 _AUTHORITY = re.compile(r"[hH][tT][tT][pP][sS]?://([^/?#]*)")
 _HOST_END = re.compile(r"[/?#]")
 
@@ -53,16 +50,6 @@ class UrlKey(NamedTuple):
 
     host: int
     path: int
-
-    @property
-    def image(self) -> bytes:
-        """The 16 octets that stand for the key in files."""
-        return _IMAGE.pack(self.host, self.path)
-
-    @classmethod
-    def from_image(cls, image: bytes) -> UrlKey:
-        """Read the key back from its 16 octets; raises struct.error for any other number of them."""
-        return cls(*_IMAGE.unpack(image))
 
 
 def host_key(group: str) -> int:

@@ -126,6 +126,18 @@ def test_why_a_host_is_not_asked_is_known_with_the_time(
     assert rules.held_back(A, 100.0) == (reason, seconds)
 
 
+def test_back_off_doubles_from_the_crawl_delay() -> None:
+    rules = pacing(delay=1.0)
+    rules.slow_down(A, 10.0)
+    for started, seconds in ((100.0, 20.0), (200.0, 40.0)):
+        ticket = Ticket(A)
+        rules.enter(ticket, started)
+        ticket.started, ticket.outcome = started, Outcome(status=503)
+        rules.left(ticket, started)
+        rules.end(ticket, started)
+        assert rules.held_back(A, started) == ("back-off", seconds)
+
+
 def test_a_host_can_wait_for_its_robots_txt_its_address_or_its_bandwidth() -> None:
     rules = pacing(delay=1.0, host_bandwidth=1000)
     rules.gates.start(A, 100.0)

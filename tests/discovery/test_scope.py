@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from urls.url_strategies import URLS
 
+from amicrawl.config import CrawlConfig
 from amicrawl.discovery import Decision, Kind, Scope
+from amicrawl.discovery.configured import make_selection
 from amicrawl.errors import UsageError
 
 SITE = Scope(
@@ -128,12 +130,15 @@ def test_an_empty_scope_takes_seeds_and_their_requisites_only() -> None:
     ],
 )
 def test_the_scope_of_a_seed_is_its_directory(seed: str, url: str, taken: bool) -> None:
-    scope = Scope.of_seeds([seed])
+    scope = Scope()
+    scope.widen(seed)
     assert scope.decide(url, kind=Kind.LINK, hops=1, parent_in_scope=True).in_scope is taken
 
 
 def test_a_shallow_scope_takes_a_page_and_what_it_shows() -> None:
-    scope = Scope.of_seeds(["https://example.org/a"], depth="shallow", links_off_site=True)
+    scope = make_selection(
+        CrawlConfig(links_off_site=True), ["https://example.org/a"], depth="shallow"
+    ).scope
     assert scope.decide("https://example.org/a", kind=Kind.LINK, hops=0, parent_in_scope=False).in_scope
     link = scope.decide("https://example.org/b", kind=Kind.LINK, hops=1, parent_in_scope=True)
     assert (link.in_scope, link.rule) == (False, "hops 1, more than 0")
@@ -178,12 +183,9 @@ def test_a_rule_that_can_mean_nothing_is_refused(rules: dict[str, object]) -> No
         Scope(**rules)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("seeds", "depth"), [(["ftp://a.example/"], "inf"), (["http://a.example/"], "deep")]
-)
-def test_a_scope_of_seeds_that_cannot_be_is_refused(seeds: list[str], depth: str) -> None:
-    with pytest.raises(UsageError):
-        Scope.of_seeds(seeds, depth=depth)
+def test_a_seed_that_cannot_be_fetched_puts_nothing_on_site() -> None:
+    with pytest.raises(UsageError, match="cannot be fetched"):
+        Scope().widen("ftp://a.example/")
 
 
 @given(url=URLS)

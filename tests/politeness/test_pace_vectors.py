@@ -39,7 +39,6 @@ def rules_of(config: dict[str, Any]) -> PaceRules:
     """Return our rules as close to those of the reference as they can be set."""
     return PaceRules(
         delay=config["floor_ms"] / 1000,
-        crawl_delay_cap=inf,
         latency_factor=0.0,
         back_off_factor=config["backoff"],
         back_off_ceiling=config["ceiling_ms"] / 1000,
