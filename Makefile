@@ -16,6 +16,8 @@ ROOM ?=
 SECONDS ?=
 # Three are right for two cores: more than a third of the time of the tests is waiting.
 WORKERS ?= 3
+# A test that fails is run once more, and listed with its traceback (CONTRIBUTING.md, Tests).
+RERUN := --reruns 1 --max-suite-reruns 5 --rerun-show-tracebacks
 export SEEDS OUT PYTHON
 
 BIN := .venv/bin
@@ -36,7 +38,7 @@ crawl: environment-run ## Archive SEEDS=path (or a demo site on this machine) in
 test: export PYTHONDONTWRITEBYTECODE =
 test: environment-dev ## Check style, types and import order, then run the tests [WORKERS=3]
 	@$(MAKE) --jobs 2 --output-sync=target lint tests-ready
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --reruns 1 --max-suite-reruns 5 --rerun-show-tracebacks
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(RERUN)
 
 # Beside the style check, which has one core busy for most of a minute. Collected once here, the modules of
 # the tests are compiled for all workers.
@@ -69,7 +71,7 @@ environment-spark: environment-dev ## Have Java and the environment of the tests
 
 .PHONY: test-spark
 test-spark: environment-spark ## Run the tests that need Spark, on clusters of this machine, with the extra alone [CASES=paths]
-	AMICRAWL_SPARK_TESTS=yes $(SPARK)/bin/python -m pytest --timeout 400 $(or $(CASES),$(wildcard tests/*/test_spark_*.py))
+	AMICRAWL_SPARK_TESTS=yes $(SPARK)/bin/python -m pytest --timeout 400 $(RERUN) $(or $(CASES),$(wildcard tests/*/test_spark_*.py))
 
 .PHONY: lint
 lint: environment-dev ## Check style, types and import order
