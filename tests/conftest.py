@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 TESTS = Path(__file__).parent
 
@@ -69,9 +69,12 @@ _STARTS_PROCESSES = frozenset(
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# How long an example takes says more of the machine's other work than of the code.
-settings.register_profile("house", deadline=None)
-settings.load_profile("house")
+# How long it takes to make an example, and to try it, says more of the machine's other work than of the
+# code. `make test` tries the same examples each time; `make fuzz` searches for others.
+_SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+settings.register_profile("search", deadline=None, suppress_health_check=_SLOW)
+settings.register_profile("same", settings.get_profile("search"), derandomize=True)
+settings.load_profile("same")
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from amicrawl.errors import OutputError
@@ -22,7 +22,6 @@ def content(body: Body) -> bytes:
     return b"".join(body.blocks())
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     blocks=st.lists(st.binary(max_size=40), max_size=8), above=st.integers(min_value=0, max_value=120)
 )

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fastwarc.warc import ArchiveIterator
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from record.exchanges import (
     CONDITIONAL_REQUEST,
@@ -267,7 +267,7 @@ LINE_END = st.sampled_from(
     url=st.text(max_size=30),
     request=st.binary(max_size=60),
 )
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300, deadline=None)
 def test_no_bytes_of_a_server_make_a_file_that_foreign_readers_doubt(
     start: bytes,
     lines: list[tuple[bytes, bytes]],

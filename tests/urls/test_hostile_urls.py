@@ -29,7 +29,7 @@ SHAPES = {
     "labels": "http://" + "a." * (LENGTH // 2) + "com!/",
     "dots": "http://" + "." * LENGTH + "!/",
     "ace labels": "http://" + "xn--mnchen-3ya." * (LENGTH // 15) + "/",
-    "umlauts": "http://" + "é" * LENGTH + "/",
+    "umlauts": "http://" + "é" * (LENGTH // 8) + "/",
     "digits": "http://" + "9" * LENGTH + "/",
     "port": "http://h:" + "0" * LENGTH + "/",
     "at signs": "http://" + "u@" * (LENGTH // 2) + "h/",
@@ -39,7 +39,7 @@ SHAPES = {
     "session segments": "http://h/" + SEGMENT * (LENGTH // len(SEGMENT)) + "%3f.aspx",
     "schemes": "http://" * (LENGTH // 7),
     "spaces": " " * LENGTH + "http://h/" + " " * LENGTH,
-    "lone surrogates": "http://\udc80" + "\ud800" * LENGTH + "/",
+    "lone surrogates": "http://\udc80" + "\ud800" * (LENGTH // 8) + "/",
 }
 
 
