@@ -84,7 +84,7 @@ COMMANDS: Mapping[str, Place] = {
     "table": Place("table:table", "Convert CDXJ files to a Parquet table with one row per capture."),
     "query": Place("query:query", "Run a named query, or SQL of your own, on the table at PATH."),
     "summary": Place(
-        "summary:summary", "Summarise the CDX files, CDXJ files or tables at PATHs as one collection."
+        "summary:summary", "Summarise the indexes, tables or archive files at PATHs as one collection."
     ),
     "job": _JOB,
     "jobs": _JOB._replace(is_listed=False),

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from amicrawl.cli.archive_files import check_output_file
+from amicrawl.cli.options import Engine, EngineOption, Master
 from amicrawl.disk import Disk, OutputFile
 from amicrawl.errors import ExitCode, OutputError, UsageError
 from amicrawl.report.counts import CDX_SUMMARY, CORRECTED
 from amicrawl.report.counts_json import counts_to_json, report_to_json, summary_to_json
+from amicrawl.report.inputs import STDIN, files_of
 from amicrawl.report.overlap import overlap_of, overlap_to_json
-from amicrawl.report.reading import KINDS, STDIN, read_counts
+from amicrawl.report.reading import KINDS, read_counts
 from amicrawl.report.text import REPLAY, narrow_lines, overlap_lines, text_lines
 from amicrawl.terminal import ProgressBar, counted, harmless
 
@@ -39,7 +41,8 @@ _COMPATIBLE = (CDX_SUMMARY, _CDX_SUMMARIZE)
 Paths = Annotated[
     list[str],
     typer.Argument(
-        help="CDX, CDXJ, ZipNum directory, Parquet table, captures.parquet, JSON; - is stdin."
+        help="CDX, CDXJ, ZipNum directory, Parquet table, captures.parquet, JSON, WARC, ARC, "
+        "directories and URIs of them; - is stdin."
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON that can be merged with others.")]
@@ -90,8 +93,10 @@ def summary(
     full_host: FullHost = False,
     fold: Fold = _FOLDS[0],
     show: ShowForm = _SHOWS[0],
+    engine: EngineOption = Engine.LOCAL,
+    master: Master = "",
 ) -> None:
-    """Summarise the CDX files, CDXJ files or tables at PATHs as one collection.
+    """Summarise the indexes, tables or archive files at PATHs as one collection.
 
     Example: amicrawl summary ami-out/captures.parquet --html summary.html
     """
@@ -101,6 +106,12 @@ def summary(
         ours=(as_json, html, overlap, report, quick, source),
         theirs=(monthly, compact, full_host, fold != _FOLDS[0], show != _SHOWS[0]),
     )
+    is_spark = engine is Engine.SPARK
+    if is_spark and (quick or compat == _CDX_SUMMARIZE or STDIN in [*paths, *(overlap or ())]):
+        raise UsageError(
+            f"--quick, --compat {_CDX_SUMMARIZE} and standard input are for this machine. "
+            "Leave --engine out."
+        )
     if compat == _CDX_SUMMARIZE:
         _summarize(paths, monthly=monthly, compact=compact, full_host=full_host, fold=fold, show=show)
         return
@@ -113,16 +124,8 @@ def summary(
     if html is not None:
         check_output_file(html, option="--html")
     rules = CDX_SUMMARY if compat == CDX_SUMMARY else CORRECTED
-    with ProgressBar() as bar:
-        count = partial(
-            read_counts,
-            rules=rules,
-            progress=lambda done, total, counts: bar.show(
-                done, total, counted(counts.captures, "capture")
-            ),
-        )
-        reading = count(paths, kind=source)
-        other = count(overlap) if overlap else None
+    count = partial(_counted, rules=rules, kind=source, master=master if is_spark else None)
+    reading, other = count(paths, overlap or ())
     shared = None
     if other:
         reading.damage += other.damage
@@ -135,6 +138,32 @@ def summary(
     if as_text:
         typer.echo("\n".join(shown.lines()))
     _confess(reading, quiet=as_text)
+
+
+def _counted(
+    paths: Sequence[str], others: Sequence[str], *, rules: str, kind: str | None, master: str | None
+) -> tuple[Reading, Reading | None]:
+    """Count *paths*, and *others* where there are any; over Spark where there is a *master*."""
+    if master is not None:
+        # Both need an extra.
+        from amicrawl.report.spark import count_on_spark  # noqa: PLC0415
+        from amicrawl.table.spark import session  # noqa: PLC0415
+
+        # What is missing is found before Spark is started.
+        files, other = ([file for name in names for file in files_of(name)] for names in (paths, others))
+        with session(master) as spark:
+            count = partial(count_on_spark, spark, rules=rules, kind=kind)
+            return count(files), count(other) if other else None
+    with ProgressBar() as bar:
+        read = partial(
+            read_counts,
+            rules=rules,
+            kind=kind,
+            progress=lambda done, total, counts: bar.show(
+                done, total, counted(counts.captures, "capture")
+            ),
+        )
+        return read(paths), read(others) if others else None
 
 
 def _check(

@@ -12,7 +12,7 @@ from amicrawl.cli.archive_files import make_directory
 from amicrawl.cli.options import Engine, EngineOption, Master
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, InputError, UsageError
-from amicrawl.index.lines.line_reader import files_in
+from amicrawl.index.lines.line_reader import files_in, refuse_collection
 from amicrawl.index.location import Location, is_uri, reachable
 from amicrawl.table import SCHEMAS, Place, TableOptions, TableReport, make_table
 from amicrawl.table.making import REJECTS_SUFFIX, beside
@@ -114,7 +114,9 @@ def _placed(inputs: Sequence[str]) -> list[Location]:
             if location.facts() is not None:
                 found.append(location)
                 continue
-            within = [location.below(file) for file in location.files() if file.endswith(_SUFFIXES)]
+            names = [file for file in location.files() if file.endswith(_SUFFIXES)]
+        refuse_collection(name, names)
+        within = [location.below(file) for file in names]
         if not within:
             raise InputError(f"{name} holds no file that ends in {' or '.join(_SUFFIXES)}.")
         found += within

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-from amicrawl.errors import DamagedFileError, InputError
+from amicrawl.errors import DamagedFileError, InputError, UsageError
+from amicrawl.index.location import is_uri
 from amicrawl.report.counts import Counts
 from amicrawl.report.figures import mime_status_grid, year_month_grid
+from amicrawl.report.inputs import files_of, is_parquet
 from amicrawl.report.parquet import NARROW_COLUMNS, opened_table
-from amicrawl.report.reading import files_of, is_parquet
 from amicrawl.report.rows import MOST_DIGITS
 
 if TYPE_CHECKING:
@@ -34,13 +35,17 @@ GROUP BY ALL
 def count_narrow(paths: Sequence[str], *, threads: int = 2) -> Counts:
     """Return the counts of the tables *paths* that need no key; hosts, URLs and the like stay empty.
 
-    Raises InputError for what is not a table, DamagedFileError for what cannot be read.
+    Raises InputError for what is not a table, DamagedFileError for what cannot be read, UsageError for
+    URIs.
     """
     counts = Counts()
+    if any(map(is_uri, paths)):
+        raise UsageError("--quick reads files of this machine only. Leave it out for URIs.")
     with duckdb.connect(config={"threads": threads}) as connection:
-        for file in (file for path in paths for file in files_of(path)):
-            for group in _groups(connection, file):
-                _count(counts, group)
+        for path in paths:
+            for file in files_of(path):
+                for group in _groups(connection, file.location.as_path):
+                    _count(counts, group)
     return counts
 
 

@@ -1,13 +1,13 @@
-"""Inputs of a summary: their formats are recognised, they are opened and counted block by block.
+"""Counting the files of a summary: their formats are recognised, they are read block by block.
 
-A file is known by its first bytes, not by its name: Parquet, gzip or bzip2 around something, JSON that a
-summary was written as, CDXJ by the brace that begins the third word of a line, else CDX. A directory is
-a ZipNum cluster if it has an `.idx` file, a table if it holds Parquet files, else the CDX files in it.
-A file that is truncated is counted up to there, and named.
+A file is known by its first bytes, not by its name: Parquet, gzip or bzip2 around something, WARC or ARC
+(also with Zstandard), JSON that a summary was written as, CDXJ by the brace that begins the third word
+of a line, else CDX. A file that is truncated is counted up to there, and named.
 """
 
 from __future__ import annotations
 
+import tempfile
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -20,28 +20,30 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from amicrawl.errors import DamagedFileError, InputError, UsageError
-from amicrawl.index.lines.line_reader import octet_blocks, refuse_collection
+from amicrawl.index.lines.line_reader import octet_blocks
+from amicrawl.index.location import reachable
 from amicrawl.report.cdx_batches import Legends, cdx_lines
 from amicrawl.report.cdxj_batches import cdxj_lines
 from amicrawl.report.counting import counted
 from amicrawl.report.counts import CORRECTED, Counts
 from amicrawl.report.counts_json import counts_from_json
+from amicrawl.report.inputs import STDIN, InputFile, files_of, is_archive, is_parquet
 from amicrawl.report.layout import layout_named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from concurrent.futures import Future
 
+    from amicrawl.index.location import Location
     from amicrawl.report.batch import Lines
 
-KINDS = ("cdx7", "cdx9", "cdx10", "cdx11", "cdxj", "zipnum", "parquet", "captures")
-"""Formats that `--from` can name."""
+    Progress = Callable[[int, int, Counts], None]
 
-STDIN = "-"
+KINDS = ("cdx7", "cdx9", "cdx10", "cdx11", "cdxj", "zipnum", "parquet", "captures", "warc")
+"""Formats that `--from` can name."""
 
 _BLOCK = 2 * 1024**2
 _KEPT = 31 * 1024**2
-_PARQUET = b"PAR1"
 _AHEAD = 2
 _SNIFFED = 1 << 16
 _LINES_SNIFFED = 20
@@ -53,28 +55,43 @@ class Reading:
 
     counts: Counts
     damage: list[str] = field(default_factory=list)
-    """A sentence for each input that is truncated."""
+    """A sentence for each input that is truncated, and for each lost part of an archive file."""
 
 
 def read_counts(
-    paths: Sequence[str],
+    names: Sequence[str],
     *,
     rules: str = CORRECTED,
     kind: str | None = None,
     threads: int = 2,
-    progress: Callable[[int, int, Counts], None] = lambda *_: None,
+    progress: Progress = lambda *_: None,
 ) -> Reading:
-    """Count *paths* one after the other; InputError where one cannot be opened.
+    """Count the inputs *names*, paths and URIs, one after the other; `-` stands for standard input.
 
-    *kind* is one of `KINDS`, else it is found out. `-` stands for standard input.
+    Arguments and errors are those of `files_of` and `count_files`.
+    """
+    files = list(chain.from_iterable(map(files_of, names)))
+    return count_files(files, rules=rules, kind=kind, threads=threads, progress=progress)
+
+
+def count_files(
+    files: Sequence[InputFile],
+    *,
+    rules: str = CORRECTED,
+    kind: str | None = None,
+    threads: int = 2,
+    progress: Progress = lambda *_: None,
+) -> Reading:
+    """Count *files* one after the other; InputError where one cannot be opened.
+
+    *kind* is one of `KINDS`, else it is recognised; UsageError where it is not known.
     *progress* receives how many bytes are read of how many, 0 where that is not known, and the counts.
     """
-    if kind is not None and kind not in KINDS:
-        raise UsageError(f"--from {kind!r} is not known; choose one of {', '.join(KINDS)}.")
+    check_kind(kind)
     reading = Reading(Counts(rules=rules))
     _keep_what_is_freed()
-    files = list(chain.from_iterable(map(files_of, paths)))
-    total = 0 if STDIN in paths else sum(_size_of(path) for path in files)
+    is_piped = any(file.location.name == STDIN for file in files)
+    total = 0 if is_piped else sum(file.size for file in files)
     read = 0
 
     def reading_on(size: int) -> None:
@@ -82,14 +99,44 @@ def read_counts(
         read += size
 
     with ThreadPoolExecutor(threads) as pool:
-        for path in files:
-            try:
-                for part in _parts(path, pool, rules=rules, kind=kind, on_read=reading_on):
-                    reading.counts.absorb(part)
-                    progress(read, total, reading.counts)
-            except DamagedFileError as error:
-                reading.damage.append(str(error))
+        for location, _ in files:
+            with _local_copy(location) as path:
+                try:
+                    for part in _parts(path, pool, rules=rules, kind=kind, on_read=reading_on):
+                        reading.counts.absorb(part.counts)
+                        reading.damage += [_renamed(each, path, location) for each in part.damage]
+                        progress(read, total, reading.counts)
+                except DamagedFileError as error:
+                    reading.damage.append(_renamed(str(error), path, location))
     return reading
+
+
+def check_kind(kind: str | None) -> None:
+    """Raise UsageError where *kind* is not a format that can be read."""
+    if kind is not None and kind not in KINDS:
+        raise UsageError(f"--from {kind!r} is not known; choose one of {', '.join(KINDS)}.")
+
+
+@contextmanager
+def _local_copy(location: Location) -> Iterator[Path]:
+    """Yield the path of a file; one in a store is copied here, and its errors name *location*."""
+    if location.path is not None:
+        yield location.path
+        return
+    with tempfile.TemporaryDirectory(prefix="amicrawl-") as scratch:
+        # The directories of a partition are part of what is read.
+        directory = Path(scratch, location.as_path.parent.relative_to("/"))
+        directory.mkdir(parents=True)
+        with reachable(location):
+            path = location.fetched(directory)
+        try:
+            yield path
+        except InputError as error:
+            raise InputError(_renamed(str(error), path, location)) from error
+
+
+def _renamed(sentence: str, path: Path, location: Location) -> str:
+    return sentence.replace(str(path), str(location))
 
 
 def _keep_what_is_freed() -> None:
@@ -101,58 +148,6 @@ def _keep_what_is_freed() -> None:
     np.empty(_KEPT, np.uint8)
 
 
-def files_of(name: str) -> list[Path]:
-    """Return the files that make up the input *name*, in their order."""
-    path = Path(name)
-    if name == STDIN or not path.is_dir():
-        return [path]
-    cluster = _shards(path)
-    tables = [file for file in sorted(path.rglob("*.parquet")) if file.is_file()]
-    if not cluster and not tables:
-        refuse_collection(path)
-    files = cluster or tables or [file for file in sorted(path.rglob("*")) if _looks_like_index(file)]
-    if not files:
-        raise InputError(
-            f"{path} holds no ZipNum cluster (.idx), no Parquet files and no .cdx or .cdxj files. "
-            "Name the files, or another directory."
-        )
-    return files
-
-
-def _shards(directory: Path) -> list[Path]:
-    """Return the parts of the ZipNum cluster in *directory*, in the order of its index."""
-    for index in sorted([*directory.glob("*.idx"), *directory.glob("*.summary")]):
-        names: dict[str, None] = {}
-        with _explained(index), index.open("rb") as lines:
-            for line in lines:
-                words = line.rstrip(b"\n").split(b"\t")
-                if len(words) >= 4:
-                    names.setdefault(Path(words[1].decode("utf-8", "replace")).name)
-        found = [
-            next((file for file in (directory / name, directory / f"{name}.gz") if file.is_file()), None)
-            for name in names
-        ]
-        missing = [name for name, file in zip(names, found, strict=True) if file is None]
-        if missing:
-            raise InputError(
-                f"{index} names parts that are not beside it: {', '.join(missing[:5])}. Fetch them, or "
-                "name the parts that are there one by one."
-            )
-        if found:
-            return [file for file in found if file is not None]
-    return []
-
-
-def _looks_like_index(file: Path) -> bool:
-    name = file.name.removesuffix(".gz").removesuffix(".bz2")
-    return name.endswith((".cdx", ".cdxj")) and file.is_file()
-
-
-def _size_of(path: Path) -> int:
-    with _explained(path):
-        return path.stat().st_size
-
-
 def _parts(
     path: Path,
     pool: ThreadPoolExecutor,
@@ -160,21 +155,54 @@ def _parts(
     rules: str,
     kind: str | None,
     on_read: Callable[[int], None],
-) -> Iterator[Counts]:
+) -> Iterator[Reading]:
     if kind in {"parquet", "captures"} or (kind is None and is_parquet(path)):
         # Readers of Parquet and keys of URLs take a tenth of a second to load, and text needs neither.
         from amicrawl.report.parquet import table_lines  # noqa: PLC0415
 
-        yield from _in_order(
-            pool, (partial(_itself, lines) for lines in table_lines(path, on_read)), rules=rules
-        )
+        tables = (partial(_itself, lines) for lines in table_lines(path, on_read))
+        yield from _in_order(pool, tables, rules=rules)
+        return
+    if kind == "warc" or (kind is None and is_archive(path)):
+        with _index_of(path, on_read) as (index, damage):
+            yield from _parts(index, pool, rules=rules, kind="cdxj", on_read=lambda _: None)
+        yield Reading(Counts(rules=rules), damage)
         return
     blocks = octet_blocks(path, block_bytes=_BLOCK, on_read=on_read)
     first = next(blocks, b"")
     if kind is None and first.lstrip()[:1] == b"{":
-        yield _loaded(path, b"".join(chain([first], blocks)), rules=rules)
+        yield Reading(_loaded(path, b"".join(chain([first], blocks)), rules=rules))
         return
     yield from _in_order(pool, _jobs(first, blocks, rules=rules, kind=kind), rules=rules)
+
+
+@contextmanager
+def _index_of(path: Path, on_read: Callable[[int], None]) -> Iterator[tuple[Path, list[str]]]:
+    """Yield the index that `amicrawl index` makes of *path*, and a sentence for each lost part."""
+    # An index of captures is counted without what makes one.
+    from amicrawl.index.collection.file import (  # noqa: PLC0415
+        MARKS,
+        FileJob,
+        ReadProgress,
+        collect_file,
+    )
+
+    read = 0
+
+    def tell(progress: ReadProgress) -> None:
+        nonlocal read
+        on_read(progress.offset - read)
+        read = progress.offset
+
+    with tempfile.TemporaryDirectory(prefix="amicrawl-") as scratch:
+        job = FileJob(path, path.name, Path(scratch), ("cdxj",), path.name, in_directories=False)
+        (job.out / MARKS).mkdir()
+        outcome = collect_file(job, tell)
+        tell(ReadProgress(outcome.size, outcome.records))
+        damage = [f"{path}, byte {loss.offset}: {loss.reason}" for loss in outcome.losses]
+        if outcome.lost > len(damage):
+            damage.append(f"{path}: and {outcome.lost - len(damage):,} more")
+        yield job.path, damage
 
 
 def _jobs(
@@ -197,14 +225,14 @@ def _itself(lines: Lines) -> Lines:
 
 def _in_order(
     pool: ThreadPoolExecutor, jobs: Iterator[Callable[[], Lines]], *, rules: str
-) -> Iterator[Counts]:
+) -> Iterator[Reading]:
     """Yield the counts of *jobs* in their order; a few are in work at a time."""
 
-    def done(job: Callable[[], Lines]) -> Counts:
+    def done(job: Callable[[], Lines]) -> Reading:
         lines = job()
-        return counted(lines.batch, rules=rules, skipped=lines.skipped)
+        return Reading(counted(lines.batch, rules=rules, skipped=lines.skipped))
 
-    waiting: deque[Future[Counts]] = deque()
+    waiting: deque[Future[Reading]] = deque()
     fault: DamagedFileError | None = None
     try:
         for job in jobs:
@@ -218,14 +246,6 @@ def _in_order(
         yield waiting.popleft().result()
     if fault is not None:
         raise fault
-
-
-def is_parquet(path: Path) -> bool:
-    """Tell whether *path* begins like a Parquet file; InputError where it cannot be read."""
-    if str(path) == STDIN:
-        return False
-    with _explained(path), path.open("rb") as file:
-        return file.read(len(_PARQUET)) == _PARQUET
 
 
 def _is_cdxj(first: bytes) -> bool:
@@ -247,13 +267,3 @@ def _loaded(path: Path, text: bytes, *, rules: str) -> Counts:
             "`amicrawl summary --json` wrote."
         ) from error
     return counts
-
-
-@contextmanager
-def _explained(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise InputError(
-            f"{path} cannot be read: {error.strerror or error}. Check path and permissions."
-        ) from error

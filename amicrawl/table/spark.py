@@ -133,7 +133,7 @@ def make_table_on_spark(
         attempts.remove()
     metadata = file_metadata(options.schema, [location.as_path for location in inputs])
     try:
-        with _explained():
+        with explained("make the table"):
             said = _written(lines_frame(spark, inputs), attempts, options, metadata, partitions)
         with reachable(out):
             return seal_table(said, attempts, out)
@@ -262,8 +262,8 @@ def _spark_schema(columns: pa.Schema) -> Any:
 
 
 @contextmanager
-def _explained() -> Iterator[None]:
-    """Turn an error of Spark's into one that says what to do."""
+def explained(work: str) -> Iterator[None]:
+    """Turn an error of Spark into InputError that says which *work* it could not do."""
     from py4j.protocol import Py4JError  # noqa: PLC0415  # an extra
     from pyspark.errors import PySparkException  # noqa: PLC0415  # an extra
 
@@ -271,4 +271,4 @@ def _explained() -> Iterator[None]:
         yield
     except (PySparkException, Py4JError) as error:
         reason = str(error).partition("\n")[0][:500]
-        raise InputError(f"Spark could not make the table: {reason}. Its own log says more.") from error
+        raise InputError(f"Spark could not {work}: {reason}. Its own log says more.") from error

@@ -4,9 +4,9 @@
     spark-submit --master yarn examples/spark/submit.py table s3://bucket/cdxj -o s3://bucket/table
     spark-submit --master yarn examples/spark/submit.py crawl s3://bucket/seeds.parquet -o s3://bucket/run
 
-Arguments are those of `amicrawl`, and `--engine spark` is added: the commands are `index`, `collection`,
-`table` and `crawl`. Every worker needs amicrawl with its extra (`pip install 'amicrawl[spark]'`); how it
-gets there is in docs/table.md.
+Arguments are those of `amicrawl`, and `--engine spark` is added: the commands are `index`,
+`collection`, `table`, `summary` and `crawl`. Every worker needs amicrawl with its extra
+(`pip install 'amicrawl[spark]'`); how it gets there is in docs/table.md.
 """
 
 from __future__ import annotations

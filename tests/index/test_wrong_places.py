@@ -41,13 +41,13 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [
         # An archive in place of its index.
         (
-            "summary x.warc.gz",
+            "cdx zipnum x.arc -o out",
             3,
-            "x.warc.gz is a WARC or ARC file, and what is wanted is an index of one.",
+            "x.arc is a WARC or ARC file, and what is wanted is an index of one.",
         ),
         ("cdx query x.arc --url x", 3, "x.arc is a WARC or ARC file"),
         ("cdx query x.zip --url x", 3, "x.zip is a package. Unpack it, and name the directory indexes"),
-        ("summary x.arc", 3, "Make it first: amicrawl index x.arc"),
+        ("table x.arc -o out", 3, "Make it first: amicrawl index x.arc"),
         ("table x.warc.gz -o out", 3, "x.warc.gz is a WARC or ARC file"),
         ("merge x.warc.gz side.cdxj -o out", 3, "x.warc.gz is a WARC or ARC file"),
         ("cdx zipnum x.warc.gz -o out", 3, "x.warc.gz is a WARC or ARC file"),

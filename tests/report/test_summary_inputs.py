@@ -11,9 +11,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import zstandard
+from index.archive_files import exchange, packed
 from report.summary_lines import DIGEST, cdx11, counts_of
+from typer.testing import CliRunner
 
 from amicrawl.capture import Failure
+from amicrawl.cli import app
 from amicrawl.errors import InputError, UsageError
 from amicrawl.record.table_reader import CAPTURES
 from amicrawl.report.counts import CDX_SUMMARY
@@ -26,9 +30,10 @@ from amicrawl.report.figures import (
     largest_hosts,
     summary_of,
 )
+from amicrawl.report.inputs import files_of
 from amicrawl.report.overlap import overlap_of, overlap_to_json
 from amicrawl.report.parquet import base32_of
-from amicrawl.report.reading import files_of, read_counts
+from amicrawl.report.reading import read_counts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -268,7 +273,8 @@ def test_progress_ends_with_all_bytes_read(name: str, inputs: Path) -> None:
 
     read_counts([str(inputs / name)] * 2, progress=lambda done, total, _: seen.append((done, total)))
 
-    sizes = sum(path.stat().st_size for path in files_of(str(inputs / name)))
+    sizes = sum(file.size for file in files_of(str(inputs / name)))
+    assert sizes == (inputs / name).stat().st_size
     done, total = seen[-1]
     # Of a table, bytes are counted by its rows, rounded down for each batch.
     assert 2 * sizes - 10 < done <= total == 2 * sizes
@@ -285,6 +291,45 @@ def test_a_file_that_breaks_off_is_counted_up_to_there_and_named(tmp_path: Path)
     assert 0 < reading.counts.captures < 5000
     assert "broken.cdx.gz" in reading.damage[0]
     assert "cannot be unpacked any further" in reading.damage[0]
+
+
+# Not in the order of their keys.
+RECORDS = [exchange(f"http://site{n * 7 % 5}.org/{n}")[0] for n in range(5)]
+
+
+@pytest.mark.parametrize(
+    ("name", "pack"),
+    [("a.warc.gz", gzip.compress), ("a.warc.zst", zstandard.compress), ("a.warc", bytes)],
+)
+def test_an_archive_file_has_the_summary_of_its_index(
+    tmp_path: Path, name: str, pack: Callable[[bytes], bytes]
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(b"".join(map(pack, RECORDS)))
+    index = tmp_path.with_name(f"{tmp_path.name}-index")
+    assert CliRunner().invoke(app, ["index", str(path), "-o", str(index)]).exit_code == 0
+    (lines,) = index.glob("*.cdxj")
+    seen: list[tuple[int, int]] = []
+
+    reading = read_counts(
+        [str(tmp_path)],
+        progress=lambda done, total, _: seen.append((done, total)),
+    )
+
+    assert reading.counts.captures == 5
+    assert reading.counts.ordered
+    assert reading.counts == read_counts([str(lines)]).counts
+    assert seen[-1] == (path.stat().st_size, path.stat().st_size)
+
+
+def test_of_a_damaged_archive_file_each_lost_part_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "a.warc.gz"
+    path.write_bytes(packed(RECORDS)[:-40])
+
+    reading = read_counts([str(path)])
+
+    assert reading.counts.captures == 4
+    assert [sentence for sentence in reading.damage if sentence.startswith(f"{path}, byte ")]
 
 
 def test_a_damaged_table_is_named(tmp_path: Path) -> None:

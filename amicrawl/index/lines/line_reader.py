@@ -19,7 +19,7 @@ from isal import igzip, isal_zlib
 from amicrawl.errors import DamagedFileError, InputError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 BLOCK_BYTES = 4 << 20
 """Bytes that are unpacked at a time, about."""
@@ -27,12 +27,13 @@ STDIN = Path("-")
 """Standard input, where a command allows it."""
 LONGEST_LINE = 64 << 20
 """Bytes after which what has no end is taken for no line."""
+ARCHIVE_BEGINS = (b"WARC/", b"filedesc:")
+"""How WARC and ARC files begin."""
 
 _PIECE = 1 << 16
 # The stubs take IsalError for a value.
 _BROKEN = cast("tuple[type[Exception], ...]", (EOFError, OSError, isal_zlib.IsalError))
 _GZIP, _BZIP2 = b"\x1f\x8b", b"BZh"
-_ARCHIVES = (b"WARC/", b"filedesc:")
 _SUFFIXES = (".cdxj", ".cdxj.gz")
 
 
@@ -96,10 +97,10 @@ def files_in(places: Sequence[Path], *, suffixes: tuple[str, ...] = _SUFFIXES) -
     found: list[Path] = []
     for place in places:
         if place.is_dir():
-            refuse_collection(place)
             files = sorted(
                 path for path in place.rglob("*") if path.name.endswith(suffixes) and path.is_file()
             )
+            refuse_collection(place, (path.relative_to(place).as_posix() for path in files))
             if not files:
                 raise InputError(f"{place} holds no file that ends in {' or '.join(suffixes)}.")
             found += files
@@ -112,18 +113,18 @@ def files_in(places: Sequence[Path], *, suffixes: tuple[str, ...] = _SUFFIXES) -
 
 def refuse_archive(path: Path, begin: bytes) -> None:
     """Raise InputError where *begin*, the first bytes of the file *path*, are those of a WARC or ARC."""
-    if begin.startswith(_ARCHIVES):
+    if begin.startswith(ARCHIVE_BEGINS):
         raise InputError(
             f"{path} is a WARC or ARC file, and what is wanted is an index of one. Make it first: "
             f"amicrawl index {path}"
         )
 
 
-def refuse_collection(directory: Path) -> None:
-    """Raise UsageError where *directory* has both an index and the merged one: each line is in both."""
-    bare, merged = directory / "cdxj", directory / "merged"
-    if bare.is_dir() and merged.is_dir():
-        raise UsageError(f"{bare} and {merged} hold the same captures. Name one of the two.")
+def refuse_collection(directory: object, files: Iterable[str]) -> None:
+    """Raise UsageError where *files* below *directory* are an index and the merged one: lines twice."""
+    parts = {file.partition("/")[0] for file in files}
+    if parts >= {"cdxj", "merged"}:
+        raise UsageError(f"{directory}: cdxj and merged hold the same captures. Name one of the two.")
 
 
 def _blocks(stream: BufferedReader, path: Path, size: int) -> Iterator[bytes]:
