@@ -146,8 +146,7 @@ def _add_journal(facts: CrawlFacts, path: Path, *, rows: int) -> None:
     """Add the rows of the journal *path* to *facts*; damaged lines are noted, a torn last one is not."""
     damaged: list[object] = []
     status, length, unchanged, error = (NAMES.index(name) for name in _COUNTED)
-    for row in read_rows(path, on_damage=damaged.append):
-        values = row.values
+    for values in read_rows(path, on_damage=damaged.append):
         facts.rows += 1
         facts.statuses[values[status]] += 1
         facts.bytes += values[length]

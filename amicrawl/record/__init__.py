@@ -1,7 +1,7 @@
 """The record: captures onto disk, as WARC files and an index that points into them.
 
     capture, seed -> revisit.decide -> exchange.exchange_records -> warc.gzip_member -> WarcWriter
-                  -> captures.row_of -> CapturesJournal -> table.write_table
+                  -> captures.row_of -> CapturesJournal -> table.take_in_journals
 
 `Archive` ties these together for one crawl and keeps the order in which they reach the disk; `repair`
 repairs what a killed one has left; `CrawlJson` says what a crawl was and which files it left. What is

@@ -12,18 +12,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import orjson
-
 from amicrawl.disk import OutputFile, Trust
 from amicrawl.record.captures import row_of
 from amicrawl.record.digests import digests_of
-from amicrawl.record.journals import JOURNAL_NAME, next_journal
+from amicrawl.record.journals import JOURNAL_NAME, encode_row, next_journal
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from amicrawl.disk import Disk
-    from amicrawl.record.captures import Row
     from amicrawl.record.item import CaptureItem
     from amicrawl.record.sealed import SealedFile
 
@@ -92,18 +89,3 @@ class CapturesJournal:
             name = JOURNAL_NAME.format(next_journal(self._directory))
             self._file = OutputFile(self._directory / name, disk=self._disk)
         return self._file
-
-
-def encode_row(row: Row) -> bytes:
-    """Return *row* as a journal line. A lone surrogate, which UTF-8 cannot say, becomes U+FFFD."""
-    try:
-        return orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
-    except orjson.JSONEncodeError:
-        clean = {name: _without_surrogates(value) for name, value in row.items()}
-        return orjson.dumps(clean, option=orjson.OPT_APPEND_NEWLINE)
-
-
-def _without_surrogates(value: str | int | None) -> str | int | None:
-    if not isinstance(value, str):
-        return value
-    return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

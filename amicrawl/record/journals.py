@@ -2,7 +2,7 @@
 
 A line that does not hold a row is reported with its offset and skipped. The last line may be torn: where
 the file does not end in a newline and the rest is not a row, a crawl was killed there, and the rest is
-dropped without a word. Reads rows; writes none.
+dropped without a word.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from amicrawl.disk import Disk
+    from amicrawl.record.captures import Row
 
 
 JOURNAL_NAME = "captures-{:05d}"
@@ -93,14 +94,6 @@ _TTFB = NAMES.index("ttfb_ms")
 
 
 @dataclass(frozen=True, slots=True)
-class JournalRow:
-    """A row, and how many bytes its line takes."""
-
-    values: RowTuple
-    size: int
-
-
-@dataclass(frozen=True, slots=True)
 class DamagedLine:
     """A line of a journal that holds no row."""
 
@@ -113,14 +106,15 @@ class DamagedLine:
 
 
 def read_rows(
-    path: Path, *, on_damage: Callable[[DamagedLine], None], limit: int = LINE_LIMIT
-) -> Iterator[JournalRow]:
+    path: Path, *, on_damage: Callable[[DamagedLine], None], limit: int = LINE_LIMIT, start: int = 0
+) -> Iterator[RowTuple]:
     """Yield the rows of the journal *path* in order; what holds none goes to *on_damage*.
 
-    A line of more than *limit* bytes is not read into memory; it counts as damaged.
+    The first line is the one at the offset *start*. A line of more than *limit* bytes is not read into
+    memory; it counts as damaged.
     """
     with path.open("rb") as stream:
-        offset = 0
+        offset = stream.seek(start)
         while line := stream.readline(limit):
             size = len(line)
             reason = f"a line of more than {limit} bytes"
@@ -130,10 +124,25 @@ def read_rows(
             else:
                 size += _pass_over_line(stream)
             if values is not None:
-                yield JournalRow(values, size)
+                yield values
             elif line.endswith(b"\n") or size >= limit:
                 on_damage(DamagedLine(path, offset, reason))
             offset += size
+
+
+def encode_row(row: Row) -> bytes:
+    """Return *row* as a journal line. A lone surrogate, which UTF-8 cannot say, becomes U+FFFD."""
+    try:
+        return orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
+    except orjson.JSONEncodeError:
+        clean = {name: _without_surrogates(value) for name, value in row.items()}
+        return orjson.dumps(clean, option=orjson.OPT_APPEND_NEWLINE)
+
+
+def _without_surrogates(value: str | int | None) -> str | int | None:
+    if not isinstance(value, str):
+        return value
+    return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _row_in(line: bytes) -> tuple[RowTuple | None, str]:

@@ -49,7 +49,6 @@ DAMAGE_LIMIT = 1000
 """Damaged lines that are reported one by one; the others are only counted."""
 
 _WARC_FILE, _URL = NAMES.index("warc_file"), NAMES.index("url")
-_ROW_BYTES = 1024  # what a rebuilt row counts for where rows are grouped by size
 
 
 @dataclass(slots=True)
@@ -160,18 +159,18 @@ class _Repair:
             if (self._directory / name).exists():
                 remove_durably(self._directory / name, disk=self._disk)
 
-    def _true_rows(self, paths: list[Path]) -> Iterator[tuple[RowTuple, int]]:
+    def _true_rows(self, paths: list[Path]) -> Iterator[RowTuple]:
         """Yield the rows of the journals whose record is there, and those of failed fetches."""
         for path in paths:
             for row in read_rows(path, on_damage=self._note_damage):
-                name, offset, length = row.values[_WARC_FILE : _WARC_FILE + 3]
+                name, offset, length = row[_WARC_FILE : _WARC_FILE + 3]
                 if name and not self._holds(name, offset, length):
-                    self._result.lost_urls.append(row.values[_URL])
+                    self._result.lost_urls.append(row[_URL])
                     continue
                 if name in self._with_row:
                     self._with_row[name].add(offset)
                 self._result.rows_kept += 1
-                yield row.values, row.size
+                yield row
 
     def _holds(self, name: str, offset: int, length: int) -> bool:
         """Tell whether the file *name* has a record of *length* bytes at *offset*."""
@@ -179,7 +178,7 @@ class _Repair:
             return self._unsealed[name].captures.get(offset) == length
         return offset >= 0 and length > 0 and offset + length <= self._sizes.get(name, 0)
 
-    def _rebuilt_rows(self, paths: list[Path]) -> Iterator[tuple[RowTuple, int]]:
+    def _rebuilt_rows(self, paths: list[Path]) -> Iterator[RowTuple]:
         """Yield a row for every whole record that has none."""
         if self._damaged:
             self._note_rows_of_sealed_files(paths)
@@ -193,7 +192,7 @@ class _Repair:
                     if member.fields.get("warc-type") in RECORD_TYPES and member.offset not in offsets:
                         self._result.rows_rebuilt += 1
                         row = row_of(rebuilt(path, member, warc_file=name))
-                        yield tuple(row[column] for column in NAMES), _ROW_BYTES
+                        yield tuple(row[column] for column in NAMES)
 
     def _note_rows_of_sealed_files(self, paths: list[Path]) -> None:
         """Note which records of sealed files have a row; damaged lines may be those of others.
@@ -206,7 +205,7 @@ class _Repair:
         self._with_row |= {name: set() for name, offsets in in_table.items() if not offsets}
         for path in paths:
             for row in read_rows(path, on_damage=lambda _: None):
-                name, offset = row.values[_WARC_FILE : _WARC_FILE + 2]
+                name, offset = row[_WARC_FILE : _WARC_FILE + 2]
                 if name in names:
                     self._with_row.setdefault(name, in_table[name]).add(offset)
 

@@ -5,40 +5,55 @@ and renamed over it. It names the last journal it has taken in (`amicrawl.last_j
 metadata), and only then are journals removed: a crash at any point leaves either the old table and its
 journals, or the new one and journals that it is known to hold. Memory is bounded by rows and by bytes,
 since a single row may bring 8 MiB of metadata.
+
+Arrow's JSON reader makes columns of a block of journal lines at once. It refuses what `read_rows`
+refuses, but cannot say where: a block that it does not take whole is read line by line.
 """
 
 from __future__ import annotations
 
 import hashlib
-from itertools import accumulate
+from functools import cache
+from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
+import orjson
 import pyarrow as pa
+import pyarrow.json as pj
 import pyarrow.parquet as pq
 
 from amicrawl.disk import OutputFile
 from amicrawl.errors import DamagedFileError, InputError
-from amicrawl.record.journals import LAST_JOURNAL, journals, next_journal, read_rows, remove_taken_in
+from amicrawl.record.captures import COLUMNS, NULLABLE
+from amicrawl.record.journals import (
+    LAST_JOURNAL,
+    LINE_LIMIT,
+    NAMES,
+    encode_row,
+    journals,
+    next_journal,
+    read_rows,
+    remove_taken_in,
+)
 from amicrawl.record.parquet_sink import Sink
 from amicrawl.record.sealed import TABLE_NAME, SealedFile, described
 from amicrawl.record.table_reader import CAPTURES, blamed_on, opened_index
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from amicrawl.disk import Disk
     from amicrawl.record.journals import DamagedLine, RowTuple
 
 ROW_GROUP_ROWS = 100_000
+"""Rows after which a row group is ended; the last block of lines may bring some thousands more."""
 ROW_GROUP_BYTES = 64 * 1024**2
-"""Bytes of journal lines after which a row group is ended although it has fewer rows."""
+"""Bytes of columns after which a row group is ended although it has fewer rows."""
 
-_BATCH_ROWS = 2_000
-_BATCH_BYTES = 4 * 1024**2
-_NUMBERS: dict[Any, type[np.generic]] = {pa.int32(): np.int32, pa.int64(): np.int64}
-_NOTHING: dict[Any, str | int] = {pa.string(): "", pa.bool_(): False, pa.int32(): 0, pa.int64(): 0}
+_BATCH_ROWS = 10_000
+_BLOCK_BYTES = 4 * 1024**2
+_EMPTY: dict[str, str | int | bool] = {"string": "", "bool": False, "int32": 0, "int64": 0}
 _REPEATING = ["host", "content_type", "warc_file", "error", "ip_address", "protocol", "truncated"]
 
 
@@ -47,30 +62,24 @@ def take_in_journals(directory: Path, *, disk: Disk) -> SealedFile:
 
     Raises DamagedFileError, and changes nothing, where a line of a journal holds no row.
     """
-
-    def refuse(line: DamagedLine) -> None:
-        raise DamagedFileError(
-            line.path, line.offset, f"{line.reason}; start the crawl again to repair it"
-        )
-
     paths = journals(directory)
     path = directory / TABLE_NAME
     if not paths and path.exists():
         with opened_index(path) as earlier:
             return described(path, records=earlier.rows)
-    rows = (row for path in paths for row in read_rows(path, on_damage=refuse))
-    table = write_table(directory, ((row.values, row.size) for row in rows), disk=disk)
+    batches = (batch for path in paths for batch in _batches_of_journal(path))
+    table = _written(directory, [path] if path.exists() else [], batches, disk=disk)
     remove_taken_in(directory, disk=disk)
     return table
 
 
-def write_table(directory: Path, rows: Iterable[tuple[RowTuple, int]], *, disk: Disk) -> SealedFile:
-    """Write `captures.parquet` anew: the rows it has, then *rows*, each with its size in bytes.
+def write_table(directory: Path, rows: Iterable[RowTuple], *, disk: Disk) -> SealedFile:
+    """Write `captures.parquet` anew: the rows it has, then *rows*.
 
     All journals now in *directory* count as taken in.
     """
     path = directory / TABLE_NAME
-    return _written(directory, [path] if path.exists() else [], rows, disk=disk)
+    return _written(directory, [path] if path.exists() else [], _batches_of_rows(rows), disk=disk)
 
 
 def join_tables(directory: Path, tables: Iterable[Path], *, disk: Disk) -> SealedFile:
@@ -82,9 +91,9 @@ def join_tables(directory: Path, tables: Iterable[Path], *, disk: Disk) -> Seale
 
 
 def _written(
-    directory: Path, tables: Iterable[Path], rows: Iterable[tuple[RowTuple, int]], *, disk: Disk
+    directory: Path, tables: Iterable[Path], batches: Iterable[pa.RecordBatch], *, disk: Disk
 ) -> SealedFile:
-    """Replace `captures.parquet` by the rows of *tables* and then *rows*."""
+    """Replace `captures.parquet` by the rows of *tables* and then those of *batches*."""
     digest = hashlib.sha256()
     last_journal = next_journal(directory) - 1
     output = OutputFile.replacing(directory / TABLE_NAME, disk=disk, digest=digest)
@@ -93,7 +102,8 @@ def _written(
         try:
             for path in tables:
                 writer.copy(path)
-            writer.add(rows)
+            for batch in batches:
+                writer.add(batch)
             count = writer.finish(last_journal)
         finally:
             writer.close()
@@ -126,22 +136,17 @@ class _TableWriter:
                     "Move it away, or use the version that wrote it, and start again."
                 )
             with blamed_on(path):
-                for batch in table.batches(table.schema.names, rows=_BATCH_ROWS * 5):
-                    self._hold(_conformed(batch), batch.nbytes)
+                for batch in table.batches(table.schema.names, rows=_BATCH_ROWS):
+                    self.add(_conformed(batch))
             self._end_group()
 
-    def add(self, rows: Iterable[tuple[RowTuple, int]]) -> None:
-        """Take *rows*, each with its size in bytes."""
-        batch: list[RowTuple] = []
-        size = 0
-        for values, row_size in rows:
-            batch.append(values)
-            size += row_size
-            if len(batch) >= _BATCH_ROWS or size >= _BATCH_BYTES:
-                self._take(batch, size)
-                batch, size = [], 0
-        if batch:
-            self._take(batch, size)
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Take the rows of *batch*."""
+        self._batches.append(batch)
+        self._group_rows += batch.num_rows
+        self._group_bytes += batch.nbytes
+        if self._group_rows >= ROW_GROUP_ROWS or self._group_bytes >= ROW_GROUP_BYTES:
+            self._end_group()
 
     def finish(self, last_journal: int) -> int:
         """Write what is left and the footer, and return the number of rows."""
@@ -155,18 +160,6 @@ class _TableWriter:
         self._sink.give_up()
         self._writer.close()
 
-    def _take(self, rows: list[RowTuple], size: int) -> None:
-        columns = zip(*rows, strict=True)
-        arrays = [column_of(column, field.type) for column, field in zip(columns, CAPTURES, strict=True)]
-        self._hold(pa.RecordBatch.from_arrays(arrays, schema=CAPTURES), size)
-
-    def _hold(self, batch: pa.RecordBatch, size: int) -> None:
-        self._batches.append(batch)
-        self._group_rows += batch.num_rows
-        self._group_bytes += size
-        if self._group_rows >= ROW_GROUP_ROWS or self._group_bytes >= ROW_GROUP_BYTES:
-            self._end_group()
-
     def _end_group(self) -> None:
         if self._batches:
             self._writer.write_table(
@@ -176,11 +169,72 @@ class _TableWriter:
         self._batches, self._group_rows, self._group_bytes = [], 0, 0
 
 
+def _batches_of_journal(path: Path) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of the journal *path*; raises DamagedFileError where a line holds none."""
+
+    def refuse(line: DamagedLine) -> None:
+        raise DamagedFileError(
+            line.path, line.offset, f"{line.reason}; start the crawl again to repair it"
+        )
+
+    with path.open("rb") as stream:
+        offset = 0
+        while lines := stream.read(_BLOCK_BYTES) + stream.readline(LINE_LIMIT):
+            batch = _batch_of(lines)
+            if batch is None:
+                yield from _batches_of_rows(read_rows(path, on_damage=refuse, start=offset))
+                return
+            yield batch
+            offset += len(lines)
+
+
+def _batches_of_rows(rows: Iterable[RowTuple]) -> Iterator[pa.RecordBatch]:
+    lines, size = [], 0
+    for row in rows:
+        lines.append(encode_row(dict(zip(NAMES, row, strict=True))))
+        size += len(lines[-1])
+        if size >= _BLOCK_BYTES:
+            yield _known_batch(lines)
+            lines, size = [], 0
+    if lines:
+        yield _known_batch(lines)
+
+
+def _known_batch(lines: list[bytes]) -> pa.RecordBatch:
+    """Return the rows of *lines* of ours as columns."""
+    batch = _batch_of(b"".join(lines))
+    assert batch is not None
+    return batch
+
+
+def _batch_of(lines: bytes) -> pa.RecordBatch | None:
+    """Return the rows of journal *lines* as columns; None unless each line holds one, and ends."""
+    # Arrow's way from Python values would load pandas where that is installed, which takes longer than
+    # all else that the end of a small crawl has to do.
+    try:
+        lines.decode()
+        table = pj.read_json(
+            BytesIO(lines),
+            read_options=pj.ReadOptions(use_threads=False, block_size=len(lines)),
+            parse_options=pj.ParseOptions(explicit_schema=CAPTURES, unexpected_field_behavior="ignore"),
+        )
+    except (pa.ArrowInvalid, UnicodeDecodeError):
+        return None
+    # A byte order mark and blank lines would be passed over, and several rows of one line be taken.
+    is_whole = lines.startswith(b"{") and lines.endswith(b"\n")
+    if not is_whole or table.num_rows != lines.count(b"\n"):
+        return None
+    if any(table[field.name].null_count for field in CAPTURES if not field.nullable):
+        return None
+    [batch] = table.to_batches()
+    return pa.RecordBatch.from_arrays(batch.columns, schema=CAPTURES)
+
+
 def _conformed(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return *batch* with the columns of `CAPTURES`: what is missing becomes empty or zero."""
     columns = []
     for field in CAPTURES:
-        empty = column_of([_empty_value(field)], field.type)[0]
+        empty = _empty_row().column(field.name)[0]
         if field.name not in batch.schema.names:
             columns.append(pa.repeat(empty, batch.num_rows))
             continue
@@ -189,37 +243,7 @@ def _conformed(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=CAPTURES)
 
 
-def _empty_value(field: pa.Field[Any]) -> str | int | bool | None:
-    if field.nullable:
-        return None
-    return "" if field.type == pa.string() else False if field.type == pa.bool_() else 0
-
-
-def column_of(values: Sequence[Any], kind: pa.DataType) -> pa.Array[Any]:
-    """Return *values*, each of *kind* or None, as an array of *kind*: strings, booleans or integers.
-
-    It is put together from its bytes: Arrow's own way from Python loads pandas where that is installed,
-    which takes longer than all else that the end of a small crawl has to do. Raises UnicodeEncodeError
-    for a string that UTF-8 cannot encode, OverflowError for a number out of range.
-    """
-    count, missing = len(values), None
-    if None in values:
-        missing = [value is None for value in values]
-        values = [_NOTHING[kind] if value is None else value for value in values]
-    if kind == pa.string():
-        written = [value.encode() for value in values]
-        # Refused rather than wrapped around, should one batch ever hold more than 2 GiB of text.
-        ends = np.fromiter(accumulate(map(len, written), initial=0), np.int32, count + 1)
-        parts = [pa.py_buffer(ends.data), pa.py_buffer(b"".join(written))]
-    elif kind == pa.bool_():
-        parts = [_packed(values)]
-    else:
-        parts = [pa.py_buffer(np.array(values, _NUMBERS[kind]).data)]
-    valid = _packed([not each for each in missing]) if missing else None
-    buffers: Any = [valid, *parts]
-    return pa.Array.from_buffers(kind, count, buffers)
-
-
-def _packed(truths: Sequence[bool]) -> Any:
-    """Return *truths* as Arrow keeps them: eight to a byte, the first lowest."""
-    return pa.py_buffer(np.packbits(np.array(truths, np.bool_), bitorder="little").data)
+@cache
+def _empty_row() -> pa.RecordBatch:
+    values = {name: None if name in NULLABLE else _EMPTY[kind] for name, kind in COLUMNS}
+    return _known_batch([orjson.dumps(values, option=orjson.OPT_APPEND_NEWLINE)])
