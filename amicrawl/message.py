@@ -8,6 +8,8 @@ with the input and no faster, however small its pieces. Pure: no I/O.
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
+from email.utils import parsedate_tz
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -290,3 +292,28 @@ class ChunkReader:
         self._left = int(match[1], 16)
         self._count += 1
         self._part = _Part.DATA if self._left else _Part.TRAILERS
+
+
+_LONGEST_DATE = 64
+"""Characters; the longest date has 33."""
+_DAY = 86400
+
+
+def http_date(text: str) -> float | None:
+    """Return the Unix time of *text*, a date of HTTP (RFC 9110, 5.6.7); None where it is not one.
+
+    The three forms are read, also with small errors: another case, a day of one digit, no day of the
+    week or a wrong one. A date without a zone is in UTC. A year of two digits is one from 1969 to 2068.
+    """
+    if len(text) > _LONGEST_DATE or not text.isascii():
+        return None
+    try:
+        parts = parsedate_tz(text)
+        if parts is None:
+            return None
+        year, month, day, hour, minute, second, *_, east = parts
+        # A leap second is not in the calendar of `datetime`.
+        moment = datetime(year, month, day, hour, minute, second - (second == 60), tzinfo=UTC)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+    return moment.timestamp() - (east or 0) if abs(east or 0) < _DAY else None

@@ -1,4 +1,4 @@
-"""A crawl file as a spider takes it: settings into the crawler, arguments to the spider.
+"""What a spider is given: settings and arguments of a crawl file, a sentence for what is missing.
 
 What a file says stands where a spider's `custom_settings` stand: above the project's settings, below
 those of the command line. Arguments of the command line win over the file's.
@@ -6,19 +6,43 @@ those of the command line. Arguments of the command line win over the file's.
 
 from __future__ import annotations
 
+import sys
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from amicrawl.crawl.trim import default_headers
-from amicrawl.errors import UsageError
+from amicrawl.errors import AmicrawlError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
 
+_P = ParamSpec("_P")
+_S = TypeVar("_S")
+
 _FIELDS = "DEFAULT_REQUEST_HEADERS"
+_SILENT_COMMANDS = frozenset({"fetch", "parse", "shell", "view"})
+"""Commands of Scrapy that drop what a spider raises while it is made, or print a traceback of it."""
+
+
+def explained(make: Callable[_P, _S]) -> Callable[_P, _S]:
+    """Return *make*, a `from_crawler`, with which an error of ours ends those commands in a sentence."""
+
+    @wraps(make)
+    def made(*args: _P.args, **kwargs: _P.kwargs) -> _S:
+        try:
+            return make(*args, **kwargs)
+        except AmicrawlError as error:
+            # Not `sys.argv`: Scrapy takes the name of the command out of it.
+            if {*sys.orig_argv[2:4]}.isdisjoint(_SILENT_COMMANDS):
+                raise
+            sys.stderr.write(f"amicrawl: {error}\n")
+            sys.exit(error.exit_code)
+
+    return made
 
 
 def configured(crawler: Crawler, given: Mapping[str, Any], *, spider: str = "") -> dict[str, Any]:

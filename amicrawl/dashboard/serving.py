@@ -19,19 +19,18 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from amicrawl.dashboard.app import application, site_of
 from amicrawl.dashboard.hosts import Hosts, is_public
 from amicrawl.dashboard.users import Role, Users
-from amicrawl.disk import Disk
 from amicrawl.errors import InputError, OutputError, UsageError
 from amicrawl.jobs.connection import RedisSettings, connect
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Iterator
-    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from starlette.types import ASGIApp
 
     from amicrawl.dashboard.hub import Hub
+    from amicrawl.disk import Disk
 
 HEAD_SECONDS = 10.0
 """From the connection, or the first byte of a further request, to the end of the head."""
@@ -219,31 +218,6 @@ def serving_in_thread(settings: Settings, *, disk: Disk) -> Iterator[Running]:
         finally:
             server.should_exit = True
             thread.join(timeout=_PATIENCE)
-
-
-def serve_in_thread(
-    redis_url: str,
-    *,
-    users: Path | None = None,
-    archives: Path | None = None,
-    prefix: str = "",
-    host: str = "127.0.0.1",
-    allow_hosts: tuple[str, ...] = (),
-    trusted_proxies: tuple[str, ...] = (),
-    jobs_per_user: int = 0,
-) -> AbstractContextManager[Running]:
-    """Serve the jobs of *redis_url* at a free port, in another thread, as long as the block lasts."""
-    settings = Settings(
-        redis=RedisSettings(url=redis_url, prefix=prefix),
-        host=host,
-        port=0,
-        users=users,
-        archives=archives,
-        allow_hosts=allow_hosts,
-        trusted_proxies=trusted_proxies,
-        jobs_per_user=jobs_per_user,
-    )
-    return serving_in_thread(settings, disk=Disk())
 
 
 class _Server(uvicorn.Server):

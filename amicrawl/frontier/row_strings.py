@@ -15,8 +15,6 @@ hours since 1970.
 from __future__ import annotations
 
 import json
-import re
-from datetime import date
 from email.utils import formatdate
 from functools import lru_cache
 from json.encoder import encode_basestring_ascii
@@ -26,6 +24,7 @@ from amicrawl.errors import AmicrawlError
 from amicrawl.frontier.arena import entry_of
 from amicrawl.frontier.format.strings import ANNEX_MARK
 from amicrawl.frontier.row import Found, Offer, Source
+from amicrawl.message import http_date
 from amicrawl.seed import Seed
 from amicrawl.urls import UrlKey, octets, text_of
 
@@ -151,69 +150,14 @@ def _number(said: Mapping[str, Any], name: str) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
-_DAYS = "(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
-_LONG_DAYS = "(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day"
-_MONTH = "(?P<month>[A-Z][a-z]{2})"
-_TIME = r"(?P<hour>[0-2][0-9]):(?P<minute>[0-5][0-9]):(?:[0-5][0-9]|60)"
-_ZONE = "(?:GMT|UTC|(?P<zone>[+-][0-9]{2}[0-5][0-9]))"
-_FORMS = (
-    # IMF-fixdate: Sun, 06 Nov 1994 08:49:37 GMT
-    re.compile(rf"{_DAYS}, (?P<day>[0-9]{{2}}) {_MONTH} (?P<year>[0-9]{{4}}) {_TIME} {_ZONE}"),
-    # RFC 850: Sunday, 06-Nov-94 08:49:37 GMT
-    re.compile(rf"{_LONG_DAYS}, (?P<day>[0-9]{{2}})-{_MONTH}-(?P<year>[0-9]{{2}}) {_TIME} {_ZONE}"),
-    # asctime: Sun Nov  6 08:49:37 1994
-    re.compile(rf"{_DAYS} {_MONTH} (?P<day>[0-9 ][0-9]) {_TIME} (?P<year>[0-9]{{4}})(?P<zone>)"),
-)
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_MINUTE_AND_SECOND = re.compile("[0-5][0-9]:(?:[0-5][0-9]|60)")
-_FIXDATE = len("Sun, 06 Nov 1994 08:49:37 GMT")
-_EPOCH = date(1970, 1, 1).toordinal()
-
-
+@lru_cache(maxsize=4096)
 def hours_of_http_date(text: str) -> int:
     """Return the hours since 1970 of *text*, the value of Last-Modified; 0 where it is not a date.
 
-    The three forms of RFC 9110, section 5.6.7, are read. The day of the week is not compared with the
-    date, and a numeric zone may replace GMT; a zone of another name makes the date invalid. A year of
-    two digits is one from 1969 to 2068. Dates before 1970 are 0 as well.
+    Dates before 1970 are 0 as well.
     """
-    if len(text) == _FIXDATE and _is_clock(text[20:25]):
-        # The usual form: minutes and seconds do not matter, and what is left is seen again and again.
-        text = f"{text[:20]}00:00{text[25:]}"
-    return _hours(text)
-
-
-@lru_cache(maxsize=4096)
-def _is_clock(text: str) -> bool:
-    return _MINUTE_AND_SECOND.fullmatch(text) is not None
-
-
-@lru_cache(maxsize=4096)
-def _hours(text: str) -> int:
-    for form in _FORMS:
-        match = form.fullmatch(text)
-        if match is not None:
-            day, month, year, hour, minute, zone = match.group(
-                *("day", "month", "year", "hour", "minute", "zone")
-            )
-            days = _days(year, month, day)
-            if days is None or hour > "23":
-                return 0
-            minutes = 60 * int(hour) + int(minute)
-            if zone:
-                minutes -= int(zone[0] + "60") * int(zone[1:3]) + int(zone[0] + zone[3:])
-            return max(24 * days + minutes // 60, 0)
-    return 0
-
-
-def _days(year: str, month: str, day: str) -> int | None:
-    """Return the days from 1970 to a date; None where the calendar does not have it."""
-    century = 0 if len(year) == 4 else 1900 if year >= "69" else 2000
-    try:
-        number = _MONTHS.index(month) + 1
-        return date(century + int(year), number, int(day)).toordinal() - _EPOCH
-    except ValueError:
-        return None
+    seconds = http_date(text)
+    return 0 if seconds is None else max(int(seconds // _HOUR), 0)
 
 
 _HOUR = 3600

@@ -1,6 +1,6 @@
 """Retry-After: how long a server asks to be left alone (RFC 9110, section 10.2.3).
 
-Read as a number of seconds in digits or as a date, also one of the older forms or with small errors.
+Read as a number of seconds in digits or as a date (`message.http_date`).
 Anything else names no moment and is ignored; an exaggerated one is cut to what the caller bears. The
 caller decides with which statuses the field counts.
 """
@@ -8,11 +8,11 @@ caller decides with which statuses the field counts.
 from __future__ import annotations
 
 import re
-from datetime import UTC
-from email.utils import parsedate_to_datetime
+
+from amicrawl.message import http_date
 
 _LONGEST_VALUE = 64
-"""Bytes; the longest date has 33."""
+"""Bytes."""
 _DIGITS = re.compile(r"[0-9]+")
 
 
@@ -20,8 +20,7 @@ def retry_after_seconds(value: bytes | str, *, now: float, cap: float) -> float:
     """Return the wait in seconds that *value* requests, at most *cap*; 0 if it requests none.
 
     *now* is in Unix seconds: a date is measured against our clock, not the server's. A moment that has
-    passed, a sign, a fraction, a list, and a value longer than any date give 0. A date without a zone
-    is in UTC.
+    passed, a sign, a fraction, a list, and a value longer than any date give 0.
     """
     text = value.decode("latin-1") if isinstance(value, bytes) else value
     if len(text) > _LONGEST_VALUE:
@@ -29,9 +28,5 @@ def retry_after_seconds(value: bytes | str, *, now: float, cap: float) -> float:
     text = text.strip(" \t")
     if _DIGITS.fullmatch(text):
         return min(float(int(text)), cap)
-    try:
-        date = parsedate_to_datetime(text)
-        moment = (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, OverflowError):
-        return 0.0
-    return min(max(moment - now, 0.0), cap)
+    moment = http_date(text)
+    return 0.0 if moment is None else min(max(moment - now, 0.0), cap)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
+from amicrawl.crawl.configured import explained
 from amicrawl.spiders.site import SiteSpider
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ class JobSpider(SiteSpider):
     """Reports the crawl to Redis, and brings the changes made there to the crawl."""
 
     @classmethod
+    @explained
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
         """Read and claim the job. Raises UsageError, InputError, RedisUnavailable or LeaseLost."""
         # Scrapy loads every spider for any crawl, and the way to Redis takes a third of a second.

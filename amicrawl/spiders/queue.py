@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 from scrapy import Spider
 
 from amicrawl.crawl.arguments import QueueArguments
-from amicrawl.crawl.configured import configured
+from amicrawl.crawl.configured import configured, explained
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -45,6 +45,7 @@ class QueueSpider(Spider):
         settings.set("AMICRAWL_IDENTITY", "exact", "addon")
 
     @classmethod
+    @explained
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
         """Check the arguments and the settings of Redis, before anything is made or asked.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 from scrapy import Spider
 
 from amicrawl.crawl.arguments import RecrawlArguments
-from amicrawl.crawl.configured import configured
+from amicrawl.crawl.configured import configured, explained
 from amicrawl.crawl.run import run_of
 from amicrawl.crawl.startlist import read_starts, site_crawled_in
 
@@ -50,6 +50,7 @@ class RecrawlSpider(Spider):
         self.asked = {name: str(value) for name, value in asdict(arguments).items() if value is not None}
 
     @classmethod
+    @explained
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
         """Check the arguments. Raises UsageError."""
         arguments = RecrawlArguments.parse(configured(crawler, kwargs))

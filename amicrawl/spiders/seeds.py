@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 from scrapy import Spider
 
 from amicrawl.crawl.arguments import JOB_ARGUMENT, SeedArguments, job_argument
-from amicrawl.crawl.configured import configured
+from amicrawl.crawl.configured import configured, explained
 from amicrawl.crawl.processes import as_process
 from amicrawl.crawl.seedlist import SeedList, seeds_come_by_letter
 
@@ -51,6 +51,7 @@ class SeedsSpider(Spider):
         settings.set("AMICRAWL_IDENTITY", "exact", "addon")
 
     @classmethod
+    @explained
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
         """Check the arguments and open the seed list, before anything is made or asked.
 

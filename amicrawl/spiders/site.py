@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 from scrapy import Spider
 
 from amicrawl.crawl.arguments import JOB_ARGUMENT, SiteArguments, job_argument
-from amicrawl.crawl.configured import configured
+from amicrawl.crawl.configured import configured, explained
 from amicrawl.crawl.processes import as_process
 from amicrawl.crawl.startlist import offer_starts, read_starts
 
@@ -58,6 +58,7 @@ class SiteSpider(Spider):
         settings.set("AMICRAWL_DEDUP", "crawl", "addon")
 
     @classmethod
+    @explained
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
         """Check the arguments and read the start URLs, before anything is made or asked.
 

@@ -35,7 +35,7 @@ from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode
 from amicrawl.frontier import Source
 from amicrawl.jobs.lease_time import steady_clock
-from amicrawl.jobs.sharing.letter import Link, decoded_link, encoded_link, letter_of
+from amicrawl.jobs.sharing.letter import Link, encoded_link, letter_of, links_in
 from amicrawl.record.bucket import open_bucket
 from amicrawl.seed import BatchReader, Seed, SeedFormat, open_seed
 
@@ -378,7 +378,8 @@ def test_what_spark_deals_is_what_the_reader_reads_each_to_the_partition_of_its_
     assert reader.format is SeedFormat.LINES
     batch = pa.record_batch({"line": pa.array(lines, pa.binary())})
     rows = pa.Table.from_batches(dealt([batch], reader, partitions=16), DEALT).to_pylist()
-    seeds = [decoded_link(row["link"]).seed for row in rows if row["link"]]
+    links, _ = links_in(letter_of(row["link"] for row in rows if row["link"]))
+    seeds = [link.seed for link in links]
     faults: list[object] = []
     with open_seed(str(path), on_fault=faults.append) as expected:
         assert seeds == list(expected)

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from dashboard.browsing import chromium
 from dashboard.made_up_jobs import store_of
+from dashboard_serving import serve_in_thread
 from redis_server import RedisServer, end, started_server
-
-from amicrawl.dashboard.serving import serve_in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from dashboard.browsing import chromium, open_page
 from dashboard.made_up_jobs import MadeUpJob, made_up_pipeline, pages, store_of
+from dashboard_serving import serve_in_thread
 from redis_server import end, started_server
 
-from amicrawl.dashboard.serving import serve_in_thread
 from amicrawl.dashboard.users import Role, Users
 from amicrawl.disk import Disk
 

@@ -11,10 +11,10 @@ from xml.etree.ElementTree import fromstring
 import jsonschema
 import pytest
 from dashboard_asking import IDENT, OTHER, Asking, add_lines, download, run_job, until
+from dashboard_serving import serve_in_thread
 
 from amicrawl.dashboard.api import OPERATIONS
 from amicrawl.dashboard.openapi import document
-from amicrawl.dashboard.serving import serve_in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

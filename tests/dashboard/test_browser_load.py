@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from dashboard.browsing import open_page, visit
 from dashboard.made_up_jobs import MadeUpJob, pages, store_of
-
-from amicrawl.dashboard.serving import serve_in_thread
+from dashboard_serving import serve_in_thread
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

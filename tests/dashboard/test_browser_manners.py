@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from dashboard.browsing import expect, open_page, sideways, visit
 from dashboard.made_up_jobs import MadeUpJob, made_up_pipeline, pages, running_job
+from dashboard_serving import serve_in_thread
 from redis_server import end, started_server
 
 from amicrawl.dashboard import wording
-from amicrawl.dashboard.serving import serve_in_thread
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

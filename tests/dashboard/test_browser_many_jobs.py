@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from dashboard.browsing import expect, open_page, visit
 from dashboard.made_up_jobs import MadeUpJob, made_up_pipeline, pages
+from dashboard_serving import serve_in_thread
 
 from amicrawl.dashboard.job_choice import ROWS
-from amicrawl.dashboard.serving import serve_in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

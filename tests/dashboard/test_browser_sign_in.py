@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from dashboard.browsing import expect, open_page, visit
 from dashboard.made_up_jobs import MadeUpJob, store_of
+from dashboard_serving import serve_in_thread
 
-from amicrawl.dashboard.serving import serve_in_thread
 from amicrawl.dashboard.users import Role, Users
 from amicrawl.disk import Disk
 

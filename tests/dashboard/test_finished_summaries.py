@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from dashboard_asking import IDENT, OTHER, Asking, run_job
+from dashboard_serving import serve_in_thread
 
 from amicrawl.dashboard.problems import Problem
-from amicrawl.dashboard.serving import serve_in_thread
 from amicrawl.dashboard.summaries import INDEX, Summaries
 from amicrawl.jobs.watching import Seen
 from amicrawl.record import CAPTURES

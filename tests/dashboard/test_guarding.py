@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 from dashboard_asking import Asking
+from dashboard_serving import serve_in_thread
 from loopback import free_port
 
 from amicrawl.dashboard.api import OPERATIONS
 from amicrawl.dashboard.app import BODY_LIMIT
 from amicrawl.dashboard.hosts import Hosts, is_public, may_change
 from amicrawl.dashboard.operations import PREFIX
-from amicrawl.dashboard.serving import Settings, serve_in_thread, serving_in_thread
+from amicrawl.dashboard.serving import Settings, serving_in_thread
 from amicrawl.dashboard.users import Role, Users
 from amicrawl.disk import Disk
 from amicrawl.errors import UsageError

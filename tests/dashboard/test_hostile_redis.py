@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from dashboard_asking import IDENT, OTHER, Asking, add_lines, run_job, until
+from dashboard_serving import serve_in_thread
 
-from amicrawl.dashboard.serving import serve_in_thread
 from amicrawl.dashboard.texts import link, plain
 from amicrawl.dashboard.views import (
     entry_view,

@@ -12,9 +12,10 @@ import httpx
 import pytest
 import trustme
 from dashboard_asking import Asking, until
+from dashboard_serving import serve_in_thread
 
 from amicrawl.dashboard.passwords import hashed, matches
-from amicrawl.dashboard.serving import Settings, serve_in_thread, serving_in_thread
+from amicrawl.dashboard.serving import Settings, serving_in_thread
 from amicrawl.dashboard.sessions import EVERY, IDLE, LONGEST, TRIES, Sessions, Throttle
 from amicrawl.dashboard.users import Role, Users
 from amicrawl.disk import Disk

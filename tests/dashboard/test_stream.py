@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from dashboard_asking import IDENT, OTHER, Asking, add_lines, download, run_job, until
+from dashboard_serving import serve_in_thread
 from redis_server import end, started_server
 
 from amicrawl.dashboard.hub import MOST_VIEWERS
 from amicrawl.dashboard.overview import Point, Rates
-from amicrawl.dashboard.serving import serve_in_thread
 from amicrawl.dashboard.viewer import MOST_BYTES, MOST_LINES, Line, Viewer, Wish
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from amicrawl.jobs.entries import NotAnEntryError, parsed
 from amicrawl.jobs.live import live_settings
 from amicrawl.jobs.record import JobRecord
 from amicrawl.jobs.seedqueue import seed_in
-from amicrawl.jobs.sharing.letter import decoded_link, links_in
+from amicrawl.jobs.sharing.letter import links_in
 from amicrawl.message import ChunkReader
 from amicrawl.report.cdxj_batches import cdxj_lines
 from amicrawl.seed.fault import NotASeedError
@@ -113,9 +113,8 @@ def redis(octets: bytes) -> None:
     text = octets.decode("utf-8", "surrogateescape")
     words = text.split("\n")
     pairs = dict(zip(words[::2], words[1::2], strict=False))
-    for read in (links_in, decoded_link):
-        with suppress(InputError):
-            read(text)
+    with suppress(InputError):
+        links_in(text)
     with suppress(NotAnEntryError):
         parsed(text)
     for given in ([text], words):

@@ -95,14 +95,6 @@ def links_in(letter: str) -> tuple[list[Link], list[str]]:
     return links, faults
 
 
-def decoded_link(text: str) -> Link:
-    """Return the link that `encoded_link` made *text* of; raises InputError for another text."""
-    try:
-        return _link(json.loads(text))
-    except (ValueError, TypeError, RecursionError) as fault:
-        raise InputError(f"no link: {fault}") from fault
-
-
 def _opened(letter: str) -> Any:
     try:
         inflate = zlib.decompressobj()

@@ -6,8 +6,10 @@ import sys
 import urllib.error
 import urllib.request
 
-from amicrawl.dashboard.serving import serve_in_thread
+from amicrawl.dashboard.serving import Settings, serving_in_thread
+from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, ExitCode
+from amicrawl.jobs.connection import RedisSettings
 
 
 def main() -> int:
@@ -18,7 +20,8 @@ def main() -> int:
     paths = [*("", "pipelines", "pending", "finished", f"jobs/{job}"), *(f"api/v1/{n}" for n in lists)]
     paths += [f"api/v1/jobs/{job}", f"api/v1/jobs/{job}/log", f"api/v1/jobs/{job}/ignores"]
     try:
-        with serve_in_thread(redis) as running:
+        settings = Settings(redis=RedisSettings(redis), port=0)
+        with serving_in_thread(settings, disk=Disk()) as running:
             for path in paths:
                 try:
                     with opener.open(f"{running.url.rstrip('/')}/{path}", timeout=60) as answer:

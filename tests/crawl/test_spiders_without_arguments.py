@@ -1,0 +1,36 @@
+"""Our spiders in commands of Scrapy that make a spider without its arguments."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+import warm_processes
+from loopback import environment
+
+SCRAPY = Path(sys.executable).with_name("scrapy")
+
+
+@pytest.mark.parametrize(
+    ("command", "spider", "needs"),
+    [
+        ("fetch", "seeds", "-a file=seeds.jsonl"),
+        ("shell", "site", "-a url=https://example.org/"),
+        ("parse", "recrawl", "-a dir=ami-out"),
+    ],
+)
+def test_a_spider_that_lacks_its_list_says_so_in_a_sentence(
+    tmp_path: Path, command: str, spider: str, needs: str
+) -> None:
+    done = warm_processes.run(
+        [SCRAPY, command, "--spider", spider, "http://127.0.0.1:1/"],
+        cwd=tmp_path,
+        env={**environment(), "SCRAPY_SETTINGS_MODULE": "amicrawl.settings"},
+        capture_output=True, text=True, check=False, timeout=60, input="",
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"amicrawl: The spider `{spider}` needs ")
+    assert needs in done.stderr
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
