@@ -3,8 +3,8 @@
 
     environment.py {run,dev,suite,spark} [--check] [--directory DIRECTORY]
 
-`run` is what a crawl needs, `dev` that and the tools of the tests, `suite` all of it and what Scrapy's
-own tests need, `spark` the extra of that name and what runs its tests.
+`run` is what a crawl and queries of its table need, `dev` that and the tools of the tests, `suite` all
+of it and what Scrapy's own tests need, `spark` the extra of that name and what runs its tests.
 
 Once done, a stamp in the environment says for which lock file, project file and place it was done, so
 that the next call ends at once; `--check` only tells, by its exit code, whether there is anything to do.
@@ -32,7 +32,7 @@ NEEDS = ("run", "dev", "suite")
 """Each has all that stands before it."""
 
 _GROUPS = {
-    "run": ["--no-dev"],
+    "run": ["--no-dev", "--extra", "query"],
     "dev": ["--group", "dev"],
     "suite": ["--group", "dev", "--group", "scrapy-suite"],
     "spark": ["--no-dev", "--group", "spark"],

@@ -5,19 +5,17 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from amicrawl.cli.options import check_installed
 from amicrawl.cli.redis_options import PrefixOption, RedisOption, redis_settings
 from amicrawl.disk import Disk
 from amicrawl.errors import InputError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from amicrawl.dashboard.users import Users
 
 _NEEDED = ("jinja2", "python_multipart", "starlette", "uvicorn")
@@ -98,7 +96,7 @@ def dashboard(  # noqa: PLR0917  # typer makes options of them
     """
     if context.invoked_subcommand is not None:
         return
-    check_installed()
+    check_installed("dashboard", *_NEEDED)
     # Imported when it is called for: the extra may not be installed.
     from amicrawl.dashboard.serving import Settings, serve  # noqa: PLC0415
 
@@ -155,7 +153,7 @@ def ls(users: UsersFile) -> None:
 
 
 def _users(path: Path) -> Users:
-    check_installed()
+    check_installed("dashboard", *_NEEDED)
     from amicrawl.dashboard.users import Users  # noqa: PLC0415
 
     if not path.parent.is_dir():
@@ -171,12 +169,3 @@ def _password() -> str:
         raise UsageError(f"There is no terminal to ask for a password at. Set {_PASSWORD}.")
     asked: str = typer.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
     return asked
-
-
-def check_installed(find: Callable[[str], object] = find_spec) -> None:
-    """Raise UsageError, with what to run, unless *find* finds all that the extra brings."""
-    missing = [name for name in _NEEDED if find(name) is None]
-    if missing:
-        raise UsageError(
-            f"The dashboard needs {', '.join(missing)}. Run: pip install 'amicrawl[dashboard]'"
-        )

@@ -6,6 +6,7 @@ import json
 import os
 from contextlib import contextmanager
 from enum import StrEnum
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -58,6 +59,15 @@ def to_be_continued(end_screen: Callable[[], None]) -> Iterator[None]:
         end_screen()
         typer.echo("Stopped. Start it again to go on: what is done is not done again.", err=True)
         raise typer.Exit(ExitCode.STOPPED) from None
+
+
+def check_installed(extra: str, *modules: str, find: Callable[[str], object] = find_spec) -> None:
+    """Raise UsageError, with what to run, unless *find* finds the *modules* that *extra* brings."""
+    missing = [name for name in modules if find(name) is None]
+    if missing:
+        raise UsageError(
+            f"This command needs {', '.join(missing)}. Run: pip install 'amicrawl[{extra}]'"
+        )
 
 
 CrawlDirectory = Annotated[Path, typer.Argument(help="The output directory of a crawl.")]

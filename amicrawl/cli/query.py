@@ -9,19 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from amicrawl.cli.archive_files import check_output_file
-from amicrawl.cli.options import pairs
+from amicrawl.cli.options import check_installed, pairs
 from amicrawl.cli.query_output import FORMATS, write_answer
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, OutputError, UsageError
 from amicrawl.table.export import RECORDS_PER_FILE, ExportOptions, export_records
-from amicrawl.table.query import QueryTable
 from amicrawl.table.questions import Question, question, questions
 from amicrawl.terminal import counted, harmless
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from amicrawl.table.query import Answer
+    from amicrawl.table.query import Answer, QueryTable
 
 _MISSES_SHOWN = 20
 
@@ -107,7 +106,7 @@ def query(
         check_output_file(out, option="-o")
         _check_elsewhere(out, path)
     asked = None if name is None else question(name)
-    with QueryTable(path, restricted=not unrestricted) as table:
+    with _opened(path, restricted=not unrestricted) as table:
         if asked is not None and show:
             typer.echo(table.script(asked, values))
             return
@@ -116,6 +115,13 @@ def query(
             write_answer(answer, chosen, out)
         else:
             _export(answer, archives, warc, per_file=per_file)
+
+
+def _opened(path: Path, *, restricted: bool = True) -> QueryTable:
+    check_installed("query", "duckdb")
+    from amicrawl.table.query import QueryTable  # noqa: PLC0415  # an extra
+
+    return QueryTable(path, restricted=restricted)
 
 
 def _check_elsewhere(out: Path, table: Path) -> None:
@@ -146,7 +152,7 @@ def _export(answer: Answer, archives: Path, out: Path, *, per_file: int) -> None
 def _list(path: Path | None) -> None:
     known = list(questions().values())
     if path is not None:
-        with QueryTable(path) as table:
+        with _opened(path) as table:
             known = [each for each in known if table.fits(each)]
     for each in known:
         typer.echo(each.name)

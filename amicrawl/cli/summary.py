@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from amicrawl.cli.archive_files import check_output_file
-from amicrawl.cli.options import Engine, EngineOption, Master
+from amicrawl.cli.options import Engine, EngineOption, Master, check_installed
 from amicrawl.disk import Disk, OutputFile
 from amicrawl.errors import ExitCode, OutputError, UsageError
 from amicrawl.report.counts import CDX_SUMMARY, CORRECTED
@@ -232,8 +232,8 @@ class _Shown(NamedTuple):
 
 
 def _quick(paths: list[str], *, as_json: bool, as_text: bool) -> None:
-    # This loads DuckDB.
-    from amicrawl.report.narrow import count_narrow, narrow_to_json  # noqa: PLC0415
+    check_installed("query", "duckdb")
+    from amicrawl.report.narrow import count_narrow, narrow_to_json  # noqa: PLC0415  # an extra
 
     counts = count_narrow(paths)
     if as_json:

@@ -13,7 +13,7 @@ import warm_processes
 from typer.testing import CliRunner
 
 from amicrawl.cli import app
-from amicrawl.cli.dashboard import check_installed
+from amicrawl.cli.options import check_installed
 from amicrawl.dashboard.users import Role, Users
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, InputError, UsageError
@@ -85,8 +85,8 @@ def test_a_short_password_is_refused_and_nothing_is_written(tmp_path: Path) -> N
 
 def test_what_is_not_installed_is_named_with_what_to_run() -> None:
     with pytest.raises(UsageError, match=r"starlette.*pip install 'amicrawl\[dashboard\]'"):
-        check_installed(lambda name: None if name == "starlette" else name)
-    check_installed()
+        check_installed("dashboard", "h11", "starlette", find={"h11": True}.get)
+    check_installed("dashboard", "h11", "starlette")
 
 
 def test_it_serves_until_a_signal_and_ends_well() -> None:
