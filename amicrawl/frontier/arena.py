@@ -89,9 +89,9 @@ class StringArena:
             return text, b""
         return text, self._entry(end, block[end - reference :])[0]
 
-    def mapped(self, length: int) -> memoryview:
+    def mapped(self, length: int) -> mmap.mmap:
         """Return the first *length* octets, all of which must be written out, mapped read-only."""
-        return memoryview(mmap.mmap(self._file.fileno(), length, access=mmap.ACCESS_READ))
+        return mmap.mmap(self._file.fileno(), length, access=mmap.ACCESS_READ)
 
     def write_out(self) -> None:
         """Write what waits in memory to the file."""

@@ -7,9 +7,14 @@ host leaves the backlog when the first of its rows is taken or another is offere
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from amicrawl.frontier.places import orders_of
+
+if TYPE_CHECKING:
+    from amicrawl.frontier.format.partition import Columns
 
 
 class Run:
@@ -44,8 +49,8 @@ class Run:
 class Backlog:
     """Rows that wait, by host; nothing is added once it is made."""
 
-    def __init__(self, rows: np.ndarray, due: np.ndarray) -> None:
-        """*rows* are the records of a table, *due* the numbers (u4) of those that wait."""
+    def __init__(self, rows: Columns | np.ndarray, due: np.ndarray) -> None:
+        """*rows* are columns of a table, by name, *due* the numbers (u4) of those that wait."""
         hosts, references = rows["host_key"][due], rows["url_ref"][due]
         orders = orders_of(rows["priority"][due])
         ranks = _ranks(hosts, orders, references)

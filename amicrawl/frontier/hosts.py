@@ -179,7 +179,9 @@ class HostTally:
 
     def _recount(self) -> None:
         """Count the URLs of every host, and correct the rows that say otherwise."""
-        hosts, counts = np.unique(self._partition.state.rows.view()["host_key"], return_counts=True)
+        hosts, counts = np.unique(
+            self._partition.state.rows.columns("host_key")["host_key"], return_counts=True
+        )
         if not len(hosts):
             return
         rows = self._partition.state.hosts.view()

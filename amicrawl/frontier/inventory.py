@@ -12,10 +12,15 @@ from amicrawl.frontier.outcomes import LONGEST_WAIT
 from amicrawl.frontier.states import RESTING, WAITING, Event, Status, after
 
 if TYPE_CHECKING:
+    from amicrawl.frontier.format.partition import Columns
     from amicrawl.frontier.live import LivePartition
     from amicrawl.frontier.url_row import UrlRow
 
 _REMOVED = 0xFF
+_COLUMNS = (
+    *("host_key", "status", "next_due", "retry_count", "last_crawled"),
+    *("priority", "url_ref"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +51,8 @@ def take_inventory(partition: LivePartition, hour: int, *, due_at: int, recrawls
     With *recrawls*, settled rows are due again. Rows in flight are put back among those that wait.
     """
     state = partition.state
-    rows = state.rows.view()
-    statuses, dues = rows["status"].copy(), rows["next_due"].copy()
+    rows = state.rows.columns(*_COLUMNS)
+    statuses, dues = rows["status"], rows["next_due"]
     if state.removed:
         statuses[np.fromiter(state.removed, np.int64)] = _REMOVED
     lapsed = np.flatnonzero(statuses == Status.IN_FLIGHT)
@@ -77,7 +82,7 @@ def take_inventory(partition: LivePartition, hour: int, *, due_at: int, recrawls
     )
 
 
-def _put_ahead_right(rows: np.ndarray, statuses: np.ndarray, dues: np.ndarray, hour: int) -> None:
+def _put_ahead_right(rows: Columns, statuses: np.ndarray, dues: np.ndarray, hour: int) -> None:
     """Bring *dues* that a clock ahead of *hour* has led to back to what they would be without it."""
     waiting = np.isin(statuses, [int(status) for status in WAITING])
     # Other software may have put a row off for as long as it likes; ours does so after a failure only.

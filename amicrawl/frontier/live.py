@@ -41,6 +41,8 @@ _LONG = 64 * 1024**2
 """Octets of journal that are worth a snapshot however few rows there are."""
 _FRAME = 121
 _FRAMES_AT_ONCE = 4096
+_FRAMES_RESIDENT = 16_384
+"""Changes after which the tables are taken out of resident memory: the process holds what is in use."""
 
 
 @dataclass(slots=True)
@@ -120,6 +122,8 @@ class LivePartition:
         self._dispatched: dict[int, None] = {}
         """Rows that were set to IN_FLIGHT since the last `flush`, in this order."""
         self._frames = self.opened.frames
+        self._drop_at = 0
+        """The LSN from which on the tables are taken out of resident memory."""
         self._index_rows: deque[int] = deque([self.opened.index_rows], maxlen=NOTES_BACK + 1)
         self._snapshot: SnapshotTask | None = None
         if self.opened.is_new or is_foreign or self.opened.lost:
@@ -259,6 +263,9 @@ class LivePartition:
         if self._waiting:
             waiting, self._waiting = self._waiting, []
             self._journal.append(b"".join(waiting))
+        if self._lsn >= self._drop_at:
+            self._drop_at = self._lsn + _FRAMES_RESIDENT
+            self.state.drop_pages()
 
     def sync(self) -> None:
         """Force what was flushed to disk; may run on another thread than everything else."""
@@ -286,7 +293,8 @@ class LivePartition:
 
         def work() -> None:
             with Copies(self.directory, disk) as copies:
-                write(partition_at(state, moment, copies=copies), begun.snapshot, disk=disk)
+                partition = partition_at(state, moment, copies=copies)
+                write(partition, begun.snapshot, disk=disk, breathe=copies.drop_pages)
             generations.commit(begun, journal, lsn=lsn, arena_length=moment.arena)
 
         self._snapshot = SnapshotTask(work)

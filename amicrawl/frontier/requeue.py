@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 def kept_out(partition: LivePartition, *, causes: Collection[Cause], robots: bool) -> np.ndarray:
     """Return the numbers of the rows that *causes* keep out, and with *robots* those of robots.txt."""
-    rows = partition.state.rows.view()
+    rows = partition.state.rows.columns("status", "http_status")
     statuses = rows["status"]
     caused = np.isin(rows["http_status"], [int(cause) for cause in causes])
     found = caused & np.isin(statuses, [int(Status.WITHHELD), *WAITING])
@@ -44,7 +44,7 @@ def failed(
 
     Rows that are due anyway, or in flight, are left out.
     """
-    rows = partition.state.rows.view()
+    rows = partition.state.rows.columns("status", "http_status", "next_due")
     found = np.isin(rows["status"], [int(status) for status in statuses])
     found |= np.isin(rows["http_status"], list(http_statuses))
     waits_for_nothing = np.isin(rows["status"], [*WAITING]) & (rows["next_due"] == 0)

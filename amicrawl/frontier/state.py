@@ -16,7 +16,7 @@ from amicrawl.errors import AmicrawlError
 from amicrawl.frontier.arena import StringArena
 from amicrawl.frontier.format.faults import Malformed
 from amicrawl.frontier.format.reader import FrontierFile
-from amicrawl.frontier.format.schema import HOST_COLUMNS, HOST_ROW, ROW, URL_COLUMNS
+from amicrawl.frontier.format.schema import HOST_ROW, ROW
 from amicrawl.frontier.seen.bloom import BlockedBloom, sound_sizing
 from amicrawl.frontier.seen.keyindex import KeyIndex
 from amicrawl.frontier.seen.sorted_keys import SortedKeys
@@ -26,12 +26,13 @@ from amicrawl.frontier.url_row import UrlRow
 from amicrawl.urls import UrlKey, text_of, url_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     import numpy as np
 
     from amicrawl.disk import Disk
+    from amicrawl.frontier.format.footer import ColumnEntry
     from amicrawl.frontier.index_notes import ChangedRows
     from amicrawl.frontier.store.salvage import Gap
 
@@ -40,7 +41,6 @@ IDENTITY = b"amicrawl.identity"
 INDEX_ROWS = b"amicrawl.index_rows"
 """The metadata key that says how many rows of the crawl's index were noted by a snapshot, at least."""
 _LONGEST_NOTE = 48
-_PAGE = 65_536
 
 
 class PartitionState:
@@ -160,6 +160,11 @@ class PartitionState:
         if lengths:
             self.arena.append(bytes(lengths.most_common(1)[0][0] - least))
 
+    def drop_pages(self) -> None:
+        """Take the tables out of the resident memory of the process; nothing is lost."""
+        self.rows.drop_pages()
+        self.hosts.drop_pages()
+
     def close(self) -> None:
         """Give the working files up."""
         self.rows.close()
@@ -199,23 +204,18 @@ class PartitionState:
         self.partition_id, self.created = header.partition_id, header.created
         self.meta = dict(file.meta)
         self.arena.load(file.copy_arena)
-        rows = self.rows.fill(file.url_rows)
-        for column in URL_COLUMNS:
-            file.read_url_column_into(column.name, rows[column.name])
-        del rows  # a mapping can grow only while no view of it is left
-        hosts = self.hosts.fill(file.host_rows)
-        for column in HOST_COLUMNS:
-            file.read_host_column_into(column.name, hosts[column.name])
-        self.host_numbers = dict(zip(hosts["host_key"].tolist(), range(len(hosts)), strict=True))
-        del hosts
+        _fill(self.rows, file.url_columns, file.url_pages)
+        _fill(self.hosts, file.host_columns, file.host_pages)
+        host_keys = self.hosts.columns("host_key")["host_key"].tolist()
+        self.host_numbers = dict(zip(host_keys, range(len(host_keys)), strict=True))
         self.base = file.url_rows
         if self.base:
             self._look_up_base(file)
 
     def _look_up_base(self, file: FrontierFile) -> None:
-        view = self.rows.view()
-        self._base_keys = SortedKeys(view["host_key"], view["path_key"])
-        self._filter = self._stored_filter(file) or self._filter_of(view)
+        self._base_keys = SortedKeys(self.base, self.rows.key)
+        self._filter = self._stored_filter(file) or self._filter_of_base()
+        self.drop_pages()
 
     def _stored_filter(self, file: FrontierFile) -> BlockedBloom | None:
         """Return the filter of *file*, if it is one of ours for just these rows.
@@ -231,9 +231,25 @@ class PartitionState:
             return None
         return stored if stored.added == self.base else None
 
-    def _filter_of(self, view: np.ndarray) -> BlockedBloom:
+    def _filter_of_base(self) -> BlockedBloom:
         filter_ = BlockedBloom(*sound_sizing(self.base))
-        for at in range(0, self.base, _PAGE):
-            page = view[at : at + _PAGE]
-            filter_.add_many(page["host_key"].copy(), page["path_key"].copy())
+        keys = self.rows.columns("host_key", "path_key")
+        filter_.add_many(keys["host_key"], keys["path_key"])
         return filter_
+
+
+def _fill(
+    table: RowTable,
+    columns: Mapping[str, ColumnEntry],
+    pages_of: Callable[[str], Iterator[tuple[int, np.ndarray]]],
+) -> None:
+    """Fill the empty *table* with *columns*, whose pages *pages_of* returns; little of it is mapped."""
+    first = columns["host_key"]
+    rows = table.fill(first.rows)
+    # All columns of a page at once; where a column is one page, one column at a time.
+    groups = [[*columns]] if len(first.pages) > 1 else [[name] for name in columns]
+    for names in groups:
+        for pages in zip(*map(pages_of, names), strict=True):
+            for name, (at, values) in zip(names, pages, strict=True):
+                rows[name][at : at + len(values)] = values
+            table.drop_pages()

@@ -2,7 +2,8 @@
 
 The file has no name and is freed with the process: what a crawl needs after a crash is in the snapshots
 and journals. The system keeps in memory what is in use and may write out the rest, so a table may be
-larger than memory. A row keeps its number for as long as the table lives.
+larger than memory. `drop_pages` takes rows out of the resident memory of the process; those in use are
+mapped again one page at a time. A row keeps its number for as long as the table lives.
 
 While a table is frozen, the octets of a row are copied before it is first written to, so that another
 thread can copy the table as it was.
@@ -11,6 +12,7 @@ thread can copy the table as it was.
 from __future__ import annotations
 
 import mmap
+from struct import Struct
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
 
 _STEP = 1024
 """Rows by which a table grows at least."""
+_PAGE = 16_384
+"""Rows that are copied at once: so many stay mapped, and other threads wait no longer."""
+_key = Struct("<QQ").unpack_from
 
 
 class RowTable:
@@ -68,6 +73,12 @@ class RowTable:
         assert self._map is not None
         return self._map[at : at + self._width]
 
+    def key(self, number: int) -> tuple[int, int]:
+        """Return the first 16 octets of row *number* as two numbers: the key, in a table of URLs."""
+        assert self._map is not None
+        key: tuple[int, int] = _key(self._map, number * self._width)
+        return key
+
     def write(self, number: int, packed: bytes) -> None:
         """Put *packed* in the place of row *number*."""
         at = number * self._width
@@ -95,11 +106,33 @@ class RowTable:
 
     def view(self) -> np.ndarray:
         """Return the rows as they are and will be, read-only, in a mapping of their own."""
-        rows = self._rows  # read once: another thread may append meanwhile
-        if not rows:
-            return np.empty(0, self._record)
-        mapped = mmap.mmap(self._file.fileno(), rows * self._width, access=mmap.ACCESS_READ)
-        return np.frombuffer(mapped, self._record, rows)
+        return self._mapped()[0]
+
+    def columns(self, *names: str) -> dict[str, np.ndarray]:
+        """Return copies of the columns *names*; on any thread, with little of the table mapped."""
+        view, pages = self._mapped()
+        copies = {name: np.empty(len(view), self._record[name]) for name in names}
+        for at in range(0, len(view), _PAGE):
+            page = slice(at, at + _PAGE)
+            for name, copy in copies.items():
+                copy[page] = view[name][page]
+            drop_pages_of(pages)
+        return copies
+
+    def copy(self, numbers: np.ndarray, target: np.ndarray, places: np.ndarray) -> None:
+        """Copy each of the rows *numbers*, ascending, to its place in *target*; on any thread."""
+        view, pages = self._mapped()
+        # Octets instead of fields: numpy copies those one by one, which takes twenty times as long.
+        octets = np.dtype((np.void, self._width))
+        rows, copied = view.view(octets), target.view(octets)
+        for at in range(0, len(numbers), _PAGE):
+            page = slice(at, at + _PAGE)
+            copied[places[page]] = rows[numbers[page]]
+            drop_pages_of(pages)
+
+    def drop_pages(self) -> None:
+        """Take the rows out of the resident memory of the process; nothing that was written is lost."""
+        drop_pages_of(self._map)
 
     def freeze(self) -> int:
         """Begin to put aside what is about to be overwritten; return how many rows there are."""
@@ -118,6 +151,14 @@ class RowTable:
         self._map = None
         self._file.close()
 
+    def _mapped(self) -> tuple[np.ndarray, mmap.mmap | None]:
+        """Return the rows, read-only, and the mapping that they are in; None where there are none."""
+        rows = self._rows  # read once: another thread may append meanwhile
+        if not rows:
+            return np.empty(0, self._record), None
+        mapped = mmap.mmap(self._file.fileno(), rows * self._width, access=mmap.ACCESS_READ)
+        return np.frombuffer(mapped, self._record, rows), mapped
+
     def _reserve(self, more: int) -> None:
         # Space is reserved before it is mapped: writing to a page that has none would kill the process.
         at, length = self._capacity * self._width, more * self._width
@@ -128,3 +169,9 @@ class RowTable:
             else:
                 self._map.resize(at + length)
         self._capacity += more
+
+
+def drop_pages_of(mapped: mmap.mmap | None) -> None:
+    """Take the pages of a mapped file out of the resident memory; they stay in the system's cache."""
+    if mapped is not None:
+        mapped.madvise(mmap.MADV_DONTNEED)

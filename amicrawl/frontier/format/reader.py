@@ -142,14 +142,6 @@ class FrontierFile:
         """Return a column of the host table."""
         return self._hosts.column(name)
 
-    def read_url_column_into(self, name: str, target: np.ndarray) -> None:
-        """Read a column of the URL table into *target*, of its length; it may be a view of records."""
-        self._urls.read_into(name, target)
-
-    def read_host_column_into(self, name: str, target: np.ndarray) -> None:
-        """Read a column of the host table into *target*, of its length; it may be a view of records."""
-        self._hosts.read_into(name, target)
-
     def url_pages(self, name: str) -> Iterator[tuple[int, np.ndarray]]:
         """Yield the first row and the values of each page of a column of the URL table.
 

@@ -99,15 +99,16 @@ def write_partition(
 ) -> int:
     """Write *partition* to *path*, in place of what is there, and return its size in bytes.
 
-    *breathe* is called after each page, so that writing in the background can make way. Raises
-    InputError where the partition cannot be written: rows out of order, a key twice, too large for the
-    format; OutputError where the disk fails. Either way *path* stays as it was.
+    *breathe* is called after each page and each megabyte of strings, so that what is mapped can leave
+    resident memory. Raises InputError where the partition cannot be written: rows out of order, a key
+    twice, too large for the format; OutputError where the disk fails. Either way *path* stays as it was.
     """
     try:
-        _check(partition, options)
+        breathe = breathe or _hold_breath
+        _check(partition, options, breathe)
         output = OutputFile.replacing(path, disk=disk)
         try:
-            _Writer(output, partition, options, breathe or _hold_breath).write()
+            _Writer(output, partition, options, breathe).write()
             output.seal()
         except Malformed:
             remove_durably(output.open_path, disk=disk)
@@ -121,7 +122,7 @@ def write_partition(
 
 def encode_partition(partition: Partition, options: WriteOptions) -> bytes:
     """Return *partition* as the bytes of a file; `Malformed` where `write_partition` would refuse."""
-    _check(partition, options)
+    _check(partition, options, _hold_breath)
     memory = _Memory()
     _Writer(memory, partition, options, _hold_breath).write()
     return bytes(memory.octets)
@@ -131,7 +132,7 @@ def _hold_breath() -> None:
     pass
 
 
-def _check(partition: Partition, options: WriteOptions) -> None:
+def _check(partition: Partition, options: WriteOptions, breathe: Callable[[], None]) -> None:
     """Raise `Malformed` where *partition* is not what a file can hold."""
     for columns, schema, name in (
         (partition.urls, URL_COLUMNS, "URL"),
@@ -153,6 +154,7 @@ def _check(partition: Partition, options: WriteOptions) -> None:
                 np.ascontiguousarray(columns["host_key"][part]),
                 np.ascontiguousarray(columns["path_key"][part]) if name == "URL" else None,
             )
+            breathe()
     for blob, name in ((partition.arena, "strings"), (partition.seen_filter, "seen-set")):
         if memoryview(blob).nbytes > MOST_BYTES:
             raise Malformed(
@@ -280,11 +282,10 @@ class _Writer:
         offset = self.sink.tell()
         self.sink.write(bytes(PAGE_HEADER_SIZE))
         checksum = length = 0
-        for piece in self.compressor.stream(iter(blocks()), header.uncompressed_size):
+        for piece in self.compressor.stream(self._breathing(blocks()), header.uncompressed_size):
             self.sink.write(piece)
             checksum = crc32c(piece, checksum)
             length += len(piece)
-            self.breathe()
         if length > MOST_BYTES or header.uncompressed_size > most_blob(length):
             raise Malformed(
                 f"a blob of {header.uncompressed_size} bytes becomes {length}: no reader would open that"
@@ -301,6 +302,11 @@ class _Writer:
                 joined_crc32c(crc32c(packed), checksum, length),
             )
         )
+
+    def _breathing(self, blocks: Iterable[bytes | memoryview]) -> Iterator[bytes | memoryview]:
+        for block in blocks:
+            yield block
+            self.breathe()
 
     def _finish(self, urls: tuple[ColumnEntry, ...], hosts: tuple[ColumnEntry, ...]) -> None:
         """Write footer, trailer and, in its place, the header."""

@@ -1,51 +1,39 @@
-"""Keys of the rows that lie on disk, found exactly in the sorted columns of a mapped file.
+"""Keys of the rows of a snapshot, found exactly in their sorted table.
 
 A small directory stays in memory, every 512th key: 0.03 bytes a row. A look-up goes through it to one
-stretch of 512 rows and reads nine of them where they lie. The columns are never copied.
+stretch of 512 rows and reads nine of them in the table.
 """
 
 from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from struct import Struct
 from typing import TYPE_CHECKING
-
-import numpy as np
-from numpy.lib.stride_tricks import as_strided
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 _STRETCH = 512
-_PAGE = 256
-"""Directory entries that are read at a time: each may have to wait for the disk."""
-_WIDTH = 8
-"""Bytes of half a key."""
-_half = Struct("<Q").unpack_from
-_pair = Struct("<QQ").unpack_from
 
 
 class SortedKeys:
-    """The keys of a table's rows, in their order.
+    """The keys of the first *count* rows of a table, which *key_at* returns by number.
 
-    *hosts* and *paths* are its two key columns, `uint64`, sorted by host, then path, no key twice: any
-    one-dimensional arrays, such as fields of a mapped array of records. They are kept, and must not
-    change. Of columns that are not sorted it finds some rows and misses others, no worse.
+    They are sorted by host half, then path half, none twice, and must not change. Of keys that are not
+    sorted it finds some and misses others, no worse.
     """
 
     __slots__ = ("_count", "_first_hosts", "_first_paths", "_key_at")
 
-    def __init__(self, hosts: np.ndarray, paths: np.ndarray) -> None:
-        if hosts.shape != paths.shape or hosts.ndim != 1:
-            raise ValueError("Host and path halves are two arrays of one length")
-        self._count = len(hosts)
-        self._first_hosts = _every_stretch(hosts)
-        self._first_paths = _every_stretch(paths)
-        self._key_at = _reader(hosts, paths)
-
-    def __len__(self) -> int:
-        return self._count
+    def __init__(self, count: int, key_at: Callable[[int], tuple[int, int]]) -> None:
+        self._count = count
+        self._key_at = key_at
+        self._first_hosts = array("Q")
+        self._first_paths = array("Q")
+        for number in range(0, count, _STRETCH):
+            host, path = key_at(number)
+            self._first_hosts.append(host)
+            self._first_paths.append(path)
 
     def find(self, host: int, path: int) -> int | None:
         """Return the number of the row that has the key, from 0, or None."""
@@ -69,34 +57,3 @@ class SortedKeys:
             else:
                 high = middle
         return low
-
-
-def _every_stretch(column: np.ndarray) -> array[int]:
-    chosen = column[::_STRETCH]
-    firsts = array("Q")
-    for start in range(0, len(chosen), _PAGE):
-        firsts.frombytes(chosen[start : start + _PAGE].astype(np.uint64).tobytes())
-    return firsts
-
-
-def _reader(hosts: np.ndarray, paths: np.ndarray) -> Callable[[int], tuple[int, int]]:
-    """Return the function from a row number to its key.
-
-    The octets are read from memory directly: numpy's own indexing takes five times as long.
-    """
-    host_at, path_at = hosts.strides[0], paths.strides[0]
-    if host_at == path_at and paths.ctypes.data - hosts.ctypes.data == _WIDTH:
-        pairs = _octets(hosts, 2 * _WIDTH)
-        return lambda row: _pair(pairs, row * host_at)
-    host_octets, path_octets = _octets(hosts, _WIDTH), _octets(paths, _WIDTH)
-    return lambda row: (*_half(host_octets, row * host_at), *_half(path_octets, row * path_at))
-
-
-def _octets(column: np.ndarray, width: int) -> memoryview:
-    """Return the memory from the first value of *column* to *width* bytes from the start of the last."""
-    stride = column.strides[0]
-    if column.dtype != np.dtype("<u8") or stride < 0:
-        raise ValueError("A key column holds little-endian uint64, in ascending addresses")
-    size = (len(column) - 1) * stride + width if len(column) else 0
-    octets = column[:, np.newaxis].view(np.uint8)
-    return as_strided(octets, (size,), (1,), writeable=False).data

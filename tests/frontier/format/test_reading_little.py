@@ -109,13 +109,6 @@ def test_rows_come_in_the_order_they_were_asked_for_and_cost_their_pages(file: F
         file.rows(np.array([ROWS]), ["status"])
 
 
-def test_a_column_can_be_read_into_records(file: FrontierFile) -> None:
-    records = np.zeros(ROWS, [("depth", "<u2"), ("next_due", "<u4")])
-    file.read_url_column_into("next_due", records["next_due"])
-    assert records["next_due"].tolist() == file.url_column("next_due").tolist()
-    assert not records["depth"].any()
-
-
 def test_damage_elsewhere_does_not_show(path: Path, tmp_path: Path) -> None:
     octets = bytearray(path.read_bytes())
     with FrontierFile.open(path) as sound:

@@ -69,8 +69,13 @@ def test_writing_and_reading_take_little_memory(mapped: Partition, tmp_path: Pat
     assert read_partition(path).urls["path_key"].tolist() == mapped.urls["path_key"].tolist()
     with FrontierFile.open(path) as file:
         target = np.memmap(tmp_path / "again", ROW, "w+", shape=(ROWS,))
+
+        def fill(name: str) -> None:
+            for at, values in file.url_pages(name):
+                target[name][at : at + len(values)] = values
+
         for name in file.url_columns:
-            assert peak_of(partial(file.read_url_column_into, name, target[name])) < BUDGET
+            assert peak_of(partial(fill, name)) < BUDGET
         assert all(np.array_equal(target[name], mapped.urls[name]) for name in mapped.urls)
         pieces: list[int] = []
         assert peak_of(lambda: file.copy_arena(lambda piece: pieces.append(len(piece)))) < BUDGET

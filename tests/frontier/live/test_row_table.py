@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import struct
+import sys
 import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from frontier.live.disks import CountingDisk, FailingDisk, ReadOnlyDisk
+from frontier.live.disks import CountingDisk, FailingDisk, ReadOnlyDisk, resident
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -159,6 +161,35 @@ def test_another_thread_copies_a_frozen_table_as_it_was(directory: Path) -> None
         for name in ("first", "second", "third"):
             assert set(copies[0][name][:rows].tolist()) == {version - 1}
         assert len(copies[0]) == rows + version - 1
+    table.close()
+
+
+def test_rows_and_columns_can_be_copied_out(directory: Path) -> None:
+    table = table_in(directory, MANY)
+    table.write(5, packed(5, 9))
+    numbers = np.arange(3, MANY, 7, dtype=np.uint32)
+    copied = np.empty(len(numbers), RECORD)
+    table.copy(numbers, copied, np.arange(len(numbers))[::-1])
+    assert np.array_equal(copied, table.view()[numbers[::-1]])
+    columns = table.columns("third", "number")
+    assert list(columns) == ["third", "number"]
+    assert np.array_equal(columns["number"], np.arange(MANY))
+    assert np.flatnonzero(columns["third"]).tolist() == [5]
+    assert table.key(5) == struct.unpack_from("<QQ", packed(5, 9))
+    table.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="resident pages are counted in /proc")
+def test_rows_leave_resident_memory_and_are_there_when_read_again(directory: Path) -> None:
+    table = table_in(directory, MANY)
+    assert resident(table._file) > MANY * WIDTH // 2
+    table.drop_pages()
+    assert resident(table._file) == 0
+    table.write(1, packed(1, 4))
+    assert [table.read(number) for number in (0, 1, MANY - 1)] == [
+        *(packed(0), packed(1, 4), packed(MANY - 1)),
+    ]
+    assert 0 < resident(table._file) < MANY * WIDTH // 4
     table.close()
 
 

@@ -1,0 +1,84 @@
+"""Rows of a live partition are in files: of a large one, the process keeps little in resident memory."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from frontier.live.crawls import HOUR, META
+from frontier.live.disks import CountingDisk, resident
+
+from amicrawl.frontier import LivePartition, Status
+from amicrawl.frontier.arena import entry_of
+from amicrawl.frontier.format.reader import FrontierFile
+from amicrawl.frontier.format.schema import ROW
+from amicrawl.frontier.snapshot import Copies, freeze, partition_at, write
+from amicrawl.frontier.state import PartitionState
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="pages are counted in /proc")
+
+ROWS = 200_000
+WHOLE = ROWS * ROW.itemsize
+STRINGS = 8 << 20
+
+
+def state_of_rows(directory: Path) -> PartitionState:
+    """Return a state of ROWS rows in no order, whose first half a snapshot could have had."""
+    state = PartitionState(directory=directory, disk=CountingDisk(), rows=ROWS)
+    state.arena.append(entry_of(bytes(STRINGS)))
+    rows = state.rows.fill(ROWS)
+    draw = np.random.default_rng(1)
+    rows["host_key"] = draw.integers(0, 1000, ROWS, np.uint64)
+    rows["path_key"] = draw.permutation(ROWS)
+    rows["url_ref"] = 1
+    del rows
+    return state
+
+
+def test_writing_a_snapshot_maps_a_page_of_rows_at_a_time(tmp_path: Path) -> None:
+    state, disk, most = state_of_rows(tmp_path), CountingDisk(), [0, 0]
+    moment = freeze(state, hour=HOUR)
+    state.drop_pages()
+    with Copies(tmp_path, disk) as copies:
+        partition = partition_at(state, moment, copies=copies)
+        (rows, _), strings = copies._tables, state.arena._file
+
+        def breathe() -> None:
+            most[:] = max(most[0], resident(rows._file)), max(most[1], resident(strings))
+            copies.drop_pages()
+
+        assert resident(rows._file) + resident(state.rows._file) < WHOLE // 4
+        write(partition, tmp_path / "snapshot", disk=disk, breathe=breathe)
+    assert 0 < most[0] < WHOLE // 2
+    assert 0 < most[1] < STRINGS // 2
+    state.close()
+    opened = PartitionState.of_file(tmp_path / "snapshot", directory=tmp_path, disk=disk)
+    assert resident(opened.rows._file) == 0
+    assert len(opened.rows) == ROWS
+    with FrontierFile.open(tmp_path / "snapshot") as file:
+        numbers = range(0, ROWS, 9_973)
+        hosts, paths = (file.url_column(name)[numbers].tolist() for name in ("host_key", "path_key"))
+        assert [opened.find(*key) for key in zip(hosts, paths, strict=True)] == [*numbers]
+    opened.close()
+
+
+def test_rows_that_are_offered_and_settled_do_not_stay_in_resident_memory(tmp_path: Path) -> None:
+    partition = LivePartition(tmp_path / "frontier", disk=CountingDisk(), hour=HOUR, meta=META)
+    count, url = 40_000, entry_of(b"http://a.test/")
+    for path in range(count):
+        number = partition.claim(1, path)
+        assert number is not None
+        row = (1, path, Status.SCHEDULED, 0.0, 0, 0)
+        partition.fill(number, row, url, first_seen=HOUR)
+    assert resident(partition.state.rows._file) < count * ROW.itemsize // 3
+    for number in range(count):
+        partition.put(number, partition.get(number).with_status(Status.CRAWLED))
+        if not number % 1000:
+            partition.flush()
+    assert resident(partition.state.rows._file) < count * ROW.itemsize // 2
+    partition.abandon()
