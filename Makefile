@@ -37,11 +37,15 @@ crawl: environment-run ## Archive SEEDS=path (or a demo site on this machine) in
 # Hundreds of processes are started; without bytecode that is kept each would compile what it loads.
 test: export PYTHONDONTWRITEBYTECODE =
 test: environment-dev ## Check style, types and import order, then run the tests [WORKERS=3]
-	@$(MAKE) --jobs 2 --output-sync=target lint tests-ready
+	@$(MAKE) style
+	@$(MAKE) --jobs 2 types tests-run
+
+# The check of types has one core busy for most of a minute, in which tests wait at least as long.
+.PHONY: tests-run
+tests-run: tests-ready
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(RERUN)
 
-# Beside the style check, which has one core busy for most of a minute. Collected once here, the modules of
-# the tests are compiled for all workers.
+# Collected once here, the modules of the tests are compiled for all workers.
 .PHONY: tests-ready
 tests-ready: environment-dev
 	@.ci/system-packages gzip chromium redis-server
@@ -73,12 +77,16 @@ environment-spark: environment-dev ## Have Java and the environment of the tests
 test-spark: environment-spark ## Run the tests that need Spark, on clusters of this machine, with the extra alone [CASES=paths]
 	AMICRAWL_SPARK_TESTS=yes $(SPARK)/bin/python -m pytest --timeout 400 $(RERUN) $(or $(CASES),$(wildcard tests/*/test_spark_*.py))
 
-.PHONY: lint
-lint: environment-dev ## Check style, types and import order
+.PHONY: lint style types
+lint: style types ## Check style, types and import order
+
+style: environment-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+types: environment-dev
+	$(BIN)/mypy
 
 .PHONY: bench
 bench: environment-dev ## Measure pages per CPU second beside other crawlers [AMI=path] [CASES=words] [PAGES=10000] [ROUNDS=3]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-import subprocess
 import sys
 import time
 from typing import TYPE_CHECKING, Any
@@ -17,12 +16,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import warm_processes
 from archive_reading import rows
 from loopback import PROJECT, RawServer, crawl, environment, page, recrawl
 
 from amicrawl.errors import ExitCode
 
 if TYPE_CHECKING:
+    import subprocess
     from pathlib import Path
 
 FAR = "before=2100-01-01"
@@ -94,7 +95,7 @@ def ami_has_crawled(directory: Path, base: str, *, bodies: bool, version: str) -
 
 
 def amicrawl(*arguments: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return warm_processes.run(
         [sys.executable, "-m", "amicrawl.cli", *map(str, arguments)],
         cwd=PROJECT,
         env=environment(),

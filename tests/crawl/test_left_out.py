@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 import sys
 from collections import Counter
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+import warm_processes
 from archive_reading import rows
 from loopback import PROJECT, RawServer, crawl, environment, page, write_lines
 
@@ -115,8 +115,17 @@ def test_a_line_that_repeats_a_url_is_no_capture_of_it(tmp_path: Path) -> None:
         shutil.rmtree(out / "frontier")
         for path in (*out.glob("*.warc.gz"), out / "crawl.json"):
             path.unlink()
-        rebuilt = subprocess.run(
-            [sys.executable, "-m", "amicrawl.cli", "frontier", "rebuild", out, "--seeds", seeds],
+        rebuilt = warm_processes.run(
+            [
+                sys.executable,
+                "-m",
+                "amicrawl.cli",
+                "frontier",
+                "rebuild",
+                str(out),
+                "--seeds",
+                str(seeds),
+            ],
             cwd=PROJECT,
             env=environment(),
             capture_output=True,

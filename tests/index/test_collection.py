@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 import pytest
+import warm_processes
 from archive_reading import TOOLS, check_sealed
 from index.archive_files import gzip_member, http, unexpected, warc
 from index.page_making import DATE, record, records, write_pages
@@ -290,8 +291,9 @@ def test_ctrl_c_stops_and_says_how_to_go_on(tmp_path: Path) -> None:
         "--products",
         "wat",
     ]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    process = warm_processes.Popen(command, stderr=subprocess.PIPE, text=True)
     while not list((tmp_path / "out").glob("wat/*.open")):
+        assert process.poll() is None
         time.sleep(0.005)
     process.send_signal(signal.SIGINT)
     _, told = process.communicate()

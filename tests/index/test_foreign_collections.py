@@ -10,13 +10,13 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import subprocess
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow.parquet as pq
 import pytest
+import warm_processes
 from archive_reading import TOOLS
 from fastwarc.warc import ArchiveIterator as FastArchiveIterator
 from typer.testing import CliRunner
@@ -31,6 +31,7 @@ from amicrawl.index.reading.records import Record, read_records
 from amicrawl.index.sidecar.subject import subject_of
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Iterator
 
 WARCS = CORPORA / "warc"
@@ -104,8 +105,9 @@ def read_object(path: Path) -> dict[str, Any]:
 
 
 def collect_everything(out: Path) -> Made:
-    command = [TOOLS / "amicrawl", "collection", *SOURCES.values(), "-o", out, "-j", "2"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=150)
+    sources = map(str, SOURCES.values())
+    command = [str(TOOLS / "amicrawl"), "collection", *sources, "-o", str(out), "-j", "2"]
+    done = warm_processes.run(command, capture_output=True, text=True, check=False, timeout=150)
     return Made(out, done, read_object(out / "report.json"))
 
 

@@ -129,7 +129,9 @@ def test_a_child_is_told_what_it_holds(store: JobStore, tmp_path: Path) -> None:
 
 
 def test_what_a_crawl_prints_is_bounded_while_it_runs(store: JobStore, tmp_path: Path) -> None:
-    worked(shared(store), tmp_path, "yes 0123456789 | head -c 40000000", told=Told(stop_at="is ready"))
+    # Long lines: each costs as much as a short one.
+    noise = f"yes {'x' * 4000} | head -c 40000000"
+    worked(shared(store), tmp_path, noise, told=Told(stop_at="is ready"))
     kept = sorted((tmp_path / "work" / "part-000").glob("worker.log*"))
     assert [path.name for path in kept] == ["worker.log", "worker.log.1"]
     assert all(path.stat().st_size < CONSOLE_SIZE + 2**20 for path in kept)
