@@ -7,13 +7,13 @@ where it is kept (that is the record's).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
-from amicrawl.message import header_fields, payload_blocks
+from amicrawl.message import header_fields, noted_fields, payload_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -98,6 +98,9 @@ class BytesBody:
         """Nothing to give back."""
 
 
+NO_BODY = BytesBody()
+
+
 @dataclass(frozen=True, slots=True)
 class Tls:
     """What is known of the secured connection."""
@@ -137,7 +140,7 @@ class Capture:
 
     Interim (1xx) responses that came first are part of it. Empty for an HTTP/0.9 answer.
     """
-    body: Body = field(default_factory=BytesBody)
+    body: Body = NO_BODY
     """Everything received after `head`, transfer coding, trailers and surplus bytes included."""
     status: int = 0
     """The final status code; 0 where no response came. An HTTP/0.9 answer counts as 200."""
@@ -164,6 +167,11 @@ class Capture:
     def fields(self) -> list[tuple[bytes, bytes]]:
         """Header fields of the final response, in order, names as sent, values without outer space."""
         return header_fields(self.head)
+
+    @cached_property
+    def noted(self) -> list[tuple[bytes, bytes]]:
+        """Those of `fields` that each page is asked for, `message.NOTED`."""
+        return noted_fields(self.head)
 
     def header(self, name: bytes) -> bytes | None:
         """Return the first value of the response header *name* (any case), or None."""

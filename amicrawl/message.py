@@ -20,6 +20,17 @@ _STATUS_LINE = re.compile(rb"(?i:http(?:/[0-9.]*)?|icy)[ \t]+([0-9]{3})(?![0-9])
 _BLANK = b" \t\r"
 _EMPTY_LINES = re.compile(rb"[\r\n]*")
 _BLANK_LINE = re.compile(rb"\n\r*\n")
+REGULAR_HEAD = re.compile(
+    rb"HTTP/(1\.[01]) ([1-9][0-9]{2})(?: [^\r\n\0]*+)?\r\n"
+    rb"(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]++:[^\r\n\0]*+\r\n)*+\r\n"
+)
+"""A response's head that conforms to RFC 9112; its groups are the version and the status."""
+NOTED = (
+    b"connection", b"content-length", b"content-type", b"etag", b"last-modified", b"transfer-encoding",
+)  # fmt: skip
+"""Names of fields, in lower case, that each page is asked for."""
+_FIELD = re.compile(rb"\n([^:\r\n]+):[ \t]*([^\r\n]*)")
+_NOTED_FIELD = re.compile(rb"\n(%b):[ \t]*([^\r\n]*)" % b"|".join(NOTED), re.IGNORECASE)
 
 
 def end_of_head(data: bytes | bytearray, start: int = 0) -> int | None:
@@ -84,6 +95,8 @@ def header_fields(head: bytes) -> list[tuple[bytes, bytes]]:
     Folded lines (obs-fold) are joined by one space; a line without a colon is passed over; blanks
     before the colon are dropped from the name.
     """
+    if REGULAR_HEAD.fullmatch(head):
+        return _regular_fields(_FIELD, head)
     fields: list[tuple[bytes, bytes]] = []
     folded: list[bytes] = []
     for line in final_head(head).lstrip(b"\r\n").split(b"\n")[1:]:
@@ -98,6 +111,20 @@ def header_fields(head: bytes) -> list[tuple[bytes, bytes]]:
             fields.append((name, value.strip(_BLANK)))
     if folded:
         fields[-1] = _unfolded(*fields[-1], folded)
+    return fields
+
+
+def noted_fields(head: bytes, *, regular: bool = False) -> list[tuple[bytes, bytes]]:
+    """Return those of `header_fields` whose names are in `NOTED`; *regular*: `REGULAR_HEAD` matches."""
+    if regular:
+        return _regular_fields(_NOTED_FIELD, head)
+    return [field for field in header_fields(head) if field[0].lower() in NOTED]
+
+
+def _regular_fields(pattern: re.Pattern[bytes], head: bytes) -> list[tuple[bytes, bytes]]:
+    fields: list[tuple[bytes, bytes]] = pattern.findall(head)
+    if b" \r" in head or b"\t\r" in head:
+        fields = [(name, value.rstrip(b" \t")) for name, value in fields]
     return fields
 
 

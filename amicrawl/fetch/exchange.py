@@ -62,10 +62,11 @@ class Exchange:
     """
 
     __slots__ = (
-        "_answer_within", "_connection", "_deadline", "_handed", "_lateness", "_limits", "_message",
+        "_answer_within", "_deadline", "_handed", "_lateness", "_limits", "_message",
         "_quiet_by", "_unasked", "_unsent",
-        "_watcher", "_window_bytes", "_window_start", "began", "body", "detail", "ended",
-        "failure", "first_byte", "last_byte", "reader", "reusable", "sent_at", "truncated", "wake_at",
+        "_watcher", "_window_bytes", "_window_start", "began", "body", "connection", "detail", "ended",
+        "failure", "first_byte", "last_byte", "reader", "reusable", "sent_at", "started", "truncated",
+        "wake_at",
     )  # fmt: skip
 
     def __init__(
@@ -79,8 +80,11 @@ class Exchange:
             message.method, body, max_header=limits.max_header, max_body=max_body,
             pieces=watcher is not None,
         )  # fmt: skip
+        self.connection = connection
+        self.started = 0.0
+        """The Unix time at which the first byte of the message was sent."""
         self.began = 0.0
-        """When the first byte of the message was sent."""
+        """The same moment on the clock of the limits."""
         self.sent_at: float | None = None
         """When the last byte of the message was taken for sending."""
         self.first_byte: float | None = None
@@ -91,7 +95,6 @@ class Exchange:
         self.reusable = False
         """Whether the connection may serve another request."""
         self.wake_at = inf
-        self._connection = connection
         self._message = message
         self._handed = 0
         self._unasked = False
@@ -108,10 +111,10 @@ class Exchange:
     def start(self) -> None:
         """Begin."""
         self.began = self._window_start = time.monotonic()
-        early = self._connection.take_early()
-        self._unasked = bool(early) or self._connection.spoke_first()
-        self._connection.receiver = self
-        if not self._connection.open:
+        early = self.connection.take_early()
+        self._unasked = bool(early) or self.connection.spoke_first()
+        self.connection.receiver = self
+        if not self.connection.open:
             self.closed("The connection was lost before the request was sent.")
             return
         data = self._message.data
@@ -120,8 +123,8 @@ class Exchange:
             self.writable()
         else:
             self._handed = len(data)
-            self._connection.write(data)
-            if not self._connection.backlog:
+            self.connection.write(data)
+            if not self.connection.backlog:
                 self.sent_at = self.began
             self._arm()
         if early:
@@ -130,7 +133,7 @@ class Exchange:
     @property
     def sent(self) -> int:
         """Bytes of the message that the system took, as far as that is known."""
-        return max(0, self._handed - self._connection.backlog)
+        return max(0, self._handed - self.connection.backlog)
 
     def abandon(self, detail: str) -> None:
         """End it from outside, unless it is over; what came is kept."""
@@ -151,11 +154,11 @@ class Exchange:
         """Send on, where not everything is sent yet."""
         if self.ended.done():
             return
-        while self._unsent and self._connection.open and not self._connection.backlog:
+        while self._unsent and self.connection.open and not self.connection.backlog:
             piece, self._unsent = self._unsent[:_PIECE], self._unsent[_PIECE:]
             self._handed += len(piece)
-            self._connection.write(piece)
-        if self.sent_at is None and not self._unsent and not self._connection.backlog:
+            self.connection.write(piece)
+        if self.sent_at is None and not self._unsent and not self.connection.backlog:
             self.sent_at = time.monotonic()
         self._arm()
 
@@ -168,7 +171,7 @@ class Exchange:
         if self.first_byte is None:
             if self._lateness.at(now) > _WORTH_ASKING:
                 # The server must not be blamed for a busy loop.
-                now = max(self.began, now - self._connection.waited())
+                now = max(self.began, now - self.connection.waited())
             self.first_byte = now
         self.last_byte = now
         try:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _EMPTY_LINES = re.compile(rb"[\r\n]*")
 _OPENINGS = (b"http/", b"http ", b"icy ")
-_NOT_HTTP = Head(200, "http/0.9", [], Framing(Ends.BY_CLOSE))
+_NOT_HTTP = Head(200, "http/0.9", b"", [], Framing(Ends.BY_CLOSE))
 
 
 class More(Enum):

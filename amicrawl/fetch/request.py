@@ -123,7 +123,7 @@ def compose(request: WireRequest, *, policy: TlsPolicy) -> Message:
         target = "/" + target
     if request.method not in _USUAL_METHODS and not _TOKEN.fullmatch(request.method):
         raise UsageError(f"{request.method!r} is not an HTTP method. Use a token such as GET.")
-    section = _field_lines(request, authority)
+    lines, section = _field_lines(request, authority)
     authorization = section.authorization
     for_proxy = b""
     if request.proxy:
@@ -140,7 +140,7 @@ def compose(request: WireRequest, *, policy: TlsPolicy) -> Message:
         route=Route(
             scheme, authority.lower(), request.proxy, request.tls or policy, authorization, request.bind
         ),
-        data=b"".join((first, for_proxy, section.lines, b"\r\n\r\n", request.body)),
+        data=b"".join((first, for_proxy, lines, b"\r\n\r\n", request.body)),
         method=request.method,
         repeatable=request.method in _IDEMPOTENT,
         keep=section.keep,
@@ -197,8 +197,8 @@ class _Section(NamedTuple):
     """Whether a name says that its value is secret."""
 
 
-def _field_lines(request: WireRequest, authority: str) -> _Section:
-    """Return the header section of *request*."""
+def _field_lines(request: WireRequest, authority: str) -> tuple[bytes, _Section]:
+    """Return the header section of *request*, and that of its fields but for the host."""
     fields = request.fields
     # All but the host are the same from request to request, in most crawls.
     if fields and fields[0][0].lower() == b"host":
@@ -218,7 +218,7 @@ def _field_lines(request: WireRequest, authority: str) -> _Section:
         and b"transfer-encoding" not in section.names
     ):
         lines += b"\r\nContent-Length: %d" % len(request.body)
-    return section._replace(lines=lines)
+    return lines, section
 
 
 @lru_cache(maxsize=256)

@@ -12,11 +12,11 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-from amicrawl.capture import Capture, Failure, Tls
+from amicrawl.capture import Capture, Failure
 from amicrawl.config import TlsPolicy
 from amicrawl.errors import UsageError
 from amicrawl.fetch.dialer import Dialer
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from amicrawl.politeness.timeouts import AdaptiveTimeout
 
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _STALE = frozenset({Failure.EMPTY_RESPONSE, Failure.CONNECTION_RESET})
 """What shows that the server had already given up a connection that was kept."""
 _SWEEP = 0.05
@@ -58,16 +57,6 @@ class _Job(NamedTuple):
     """Called before a connection is dialled, and before the message goes out on one."""
     max_body: int
     watcher: Watcher | None
-
-
-class _Carried(NamedTuple):
-    """An exchange that is over, and what it was carried by."""
-
-    exchange: Exchange
-    started: float
-    """The Unix time at which the first byte was sent."""
-    address: str
-    tls: Tls | None
 
 
 class Wire:
@@ -134,7 +123,7 @@ class Wire:
         try:
             message = compose(request, policy=self._tls)
             job = _Job(message, began + timeout, departs, max_body, watcher)
-            carried = await self._carry(self._pool or self._open(), job)
+            exchange = await self._carry(self._pool or self._open(), job)
         except NotConnectedError as error:
             return Capture(
                 url=request.url,
@@ -144,7 +133,7 @@ class Wire:
                 failure=error.failure,
                 failure_detail=one_line(str(error)),
             )
-        return _capture(request, message, carried)
+        return _capture(request, message, exchange)
 
     async def close(self) -> None:
         """End what is under way, whose captures are then failures, and give everything back."""
@@ -178,7 +167,7 @@ class Wire:
 
         return TlsClient(ca_file=self._ca_file, settings=self._tls_settings or TlsSettings())
 
-    async def _carry(self, pool: Pool, job: _Job) -> _Carried:
+    async def _carry(self, pool: Pool, job: _Job) -> Exchange:
         """Send the message of *job*, on a kept connection if there is one; receive the response."""
         self._active += 1
         try:
@@ -186,10 +175,9 @@ class Wire:
             if job.message.repeatable:
                 kept = pool.take(lane) or await pool.wait(lane)
                 if kept is not None:
-                    carried = await self._exchange(pool, lane, kept, job)
-                    exchange = carried.exchange
+                    exchange = await self._exchange(pool, lane, kept, job)
                     if exchange.failure not in _STALE or self._closing is not None:
-                        return carried
+                        return exchange
                     exchange.body.close()
             job.departs()
             return await self._exchange(pool, lane, await self._dial(pool, lane, job), job)
@@ -209,7 +197,7 @@ class Wire:
         finally:
             pool.dialled(lane, made=made)
 
-    async def _exchange(self, pool: Pool, lane: Lane, connection: Connection, job: _Job) -> _Carried:
+    async def _exchange(self, pool: Pool, lane: Lane, connection: Connection, job: _Job) -> Exchange:
         patience, limits = self._patience, self._limits
         body = Spool(limits.spool_dir, above=limits.spool_above)
         exchange = Exchange(
@@ -223,7 +211,7 @@ class Wire:
             self._sweep_later()
         try:
             job.departs()
-            started = self._clock()
+            exchange.started = self._clock()
             exchange.start()
             await exchange.ended
         except BaseException:
@@ -238,7 +226,7 @@ class Wire:
                 pool.drop(lane, connection)
         if patience is not None and exchange.sent_at is not None and exchange.first_byte is not None:
             patience.answered(max(0.0, exchange.first_byte - exchange.sent_at))
-        return _Carried(exchange, started, connection.address, connection.tls)
+        return exchange
 
     def _sweep(self) -> None:
         """Wake the exchanges whose time may be up, and come again as long as there are any."""
@@ -260,23 +248,22 @@ class Wire:
         self._timer = asyncio.get_running_loop().call_later(_SWEEP, self._sweep)
 
 
-def _capture(request: WireRequest, message: Message, carried: _Carried) -> Capture:
+def _capture(request: WireRequest, message: Message, exchange: Exchange) -> Capture:
     """Return what an exchange, which brought some response or none, has shown.
 
     Its time begins with the first byte that was sent: how long this program took to get there, or to
     connect, says nothing about the server's answer.
     """
-    exchange = carried.exchange
     reader, began = exchange.reader, exchange.began
     last, first, section = exchange.last_byte, exchange.first_byte, reader.section
     capture = Capture(
         url=request.url,
-        started=_moment(carried.started),
+        started=_moment(exchange.started),
         duration_ms=_milliseconds((last or time.monotonic()) - began),
         ttfb_ms=None if first is None else _milliseconds(first - began),
         request=message.recorded(exchange.sent, request.hidden),
-        ip_address=carried.address,
-        tls=carried.tls,
+        ip_address=exchange.connection.address,
+        tls=exchange.connection.tls,
         truncated=exchange.truncated,
         failure=exchange.failure,
         failure_detail=exchange.detail,
@@ -290,13 +277,13 @@ def _capture(request: WireRequest, message: Message, carried: _Carried) -> Captu
     capture.protocol = section.protocol
     capture.payload_digest = reader.payload_digest
     # The head has been read already; this is the value that the property would work out again.
-    capture.fields = section.fields
+    capture.noted = section.noted
     return capture
 
 
 def _moment(unix_time: float) -> datetime:
     """Return *unix_time* in UTC, cut to whole milliseconds."""
-    return _EPOCH + timedelta(milliseconds=int(unix_time * 1000))
+    return datetime.fromtimestamp(int(unix_time * 1000) / 1000, UTC)
 
 
 def _milliseconds(seconds: float) -> int:

@@ -169,7 +169,7 @@ def _printable(url: str) -> str:
 def _described(item: CaptureItem) -> tuple[str, str, str]:
     """Return Content-Type, ETag and Last-Modified of the response, each the first of its name."""
     found = {b"content-type": "", b"etag": "", b"last-modified": ""}
-    for name, value in item.capture.fields:
+    for name, value in item.capture.noted:
         key = name.lower()
         if key in found and not found[key] and (key == b"content-type" or len(value) <= VALIDATOR_LIMIT):
             found[key] = header_text(value)

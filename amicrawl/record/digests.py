@@ -56,7 +56,7 @@ def digests_of(capture: Capture) -> Digests:
         body.update(piece)
     if capture.payload_digest is not None:
         payload, payload_length = capture.payload_digest
-    elif is_chunked(capture.fields):
+    elif is_chunked(capture.noted):
         decoded, payload_length = _sha1(), 0
         for piece in capture.payload():
             decoded.update(piece)

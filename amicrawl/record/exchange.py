@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from amicrawl.capture import BytesBody
+from amicrawl.capture import NO_BODY
 from amicrawl.record.digests import block_digest
 from amicrawl.record.revisit import Profile
 from amicrawl.record.warc import (
@@ -72,7 +72,7 @@ def exchange_records(
     else:
         lines += _revisit_lines(capture, digests, decision=decision)
         kind = RecordType.REVISIT
-        body = capture.body if decision.profile is Profile.NOT_MODIFIED else BytesBody()
+        body = capture.body if decision.profile is Profile.NOT_MODIFIED else NO_BODY
     lines += "Content-Type: application/http;msgtype=response\r\n"
     records.append(Record(kind, answer_id, date, lines, capture.head, body))
     return records

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from amicrawl.capture import BytesBody, Failure
+from amicrawl.capture import NO_BODY, Failure
 from amicrawl.record.digests import digests_of
 from amicrawl.record.exchange import exchange_records
 from amicrawl.record.revisit import Original, decide, may_be_original
@@ -91,7 +91,7 @@ def _fail_unnameable(item: CaptureItem) -> None:
             item.capture,
             status=0,
             head=b"",
-            body=BytesBody(),
+            body=NO_BODY,
             failure=Failure.UNFETCHABLE_URL,
             failure_detail=f"its URL takes {length} bytes, and a record can name {URI_LIMIT}",
         )

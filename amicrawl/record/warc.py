@@ -17,7 +17,7 @@ whose parsed response the block was rebuilt from, so that it is not taken for th
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from itertools import chain
@@ -26,7 +26,7 @@ from urllib.parse import quote_from_bytes
 
 from isal import igzip_lib, isal_zlib
 
-from amicrawl.capture import BytesBody
+from amicrawl.capture import NO_BODY
 from amicrawl.errors import AmicrawlError
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Record:
     lines: str
     """The fields between `WARC-Date` and `Content-Length`, in order, as `field_lines` gives them."""
     lead: bytes = b""
-    body: Body = field(default_factory=BytesBody)
+    body: Body = NO_BODY
 
     @property
     def block_length(self) -> int:
