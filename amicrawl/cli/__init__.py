@@ -11,6 +11,7 @@ sentence on standard error, and the exit code says whose fault it was (`docs/exi
 from __future__ import annotations
 
 import difflib
+import gc
 import os
 import sys
 from typing import Annotated, Any
@@ -73,6 +74,8 @@ def _amicrawl(
 
 def main() -> None:
     """Run the command line of this process and exit."""
+    # What is imported now stays: Python's collector would look through it again and again.
+    gc.set_threshold(100_000, 20, 20)
     keep_standard_streams()
     try:
         app()
