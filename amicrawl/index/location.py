@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from urllib.parse import quote, unquote
 from uuid import uuid4
 
 from amicrawl.disk import OPEN_SUFFIX
@@ -69,21 +70,26 @@ class Location:
     @property
     def as_path(self) -> Path:
         """Its path; of a URI, one that begins with the name of the bucket."""
-        return self.path or Path("/" + self.name.partition("://")[2].partition("?")[0].strip("/"))
+        return self.path or Path(
+            "/" + unquote(self.name.partition("://")[2].partition("?")[0]).strip("/")
+        )
 
     @property
     def last_part(self) -> str:
         """The last part of its path."""
-        return self.name.partition("?")[0].rstrip("/").rpartition("/")[2]
+        return self.as_path.name
 
     def below(self, name: str) -> Location:
-        """Return what is called *name* below it."""
-        start, mark, parameters = self.name.partition("?")
-        return Location(f"{start.rstrip('/')}/{name}{mark}{parameters}")
+        """Return the file or directory whose path below it is *name*, as it is, without quoting."""
+        quoted = quote(name.encode("utf-8", "surrogateescape")) if is_uri(self.name) else name
+        return self._extended(f"/{quoted}")
 
     def beside(self, ending: str) -> Location:
         """Return what has its name with *ending* behind it."""
-        start, mark, parameters = self.name.partition("?")
+        return self._extended(ending)
+
+    def _extended(self, ending: str) -> Location:
+        start, mark, parameters = self.name.partition("?") if is_uri(self.name) else (self.name, "", "")
         return Location(f"{start.rstrip('/')}{ending}{mark}{parameters}")
 
     def facts(self) -> Facts | None:
@@ -178,8 +184,12 @@ class Location:
             shutil.rmtree(self.path, ignore_errors=True)
             return
         filesystem, path = self._found()
-        with suppress(FileNotFoundError):
-            filesystem.delete_dir(path)
+        import pyarrow.fs as pafs  # noqa: PLC0415  # an index of paths does without
+
+        # Where it is missing, Google's file system raises an OSError like any other.
+        if filesystem.get_file_info(path).type != pafs.FileType.NotFound:
+            with suppress(FileNotFoundError):  # its marker, which Google's file system looks for last
+                filesystem.delete_dir(path)
 
     @property
     def _is_store(self) -> bool:

@@ -16,7 +16,7 @@ import pytest
 import warm_processes
 from faulty_disks import FaultyDisk, QuickDisk
 from loopback import environment
-from object_store import BUCKET, CREDENTIALS, ObjectStore
+from object_store import BUCKET, CREDENTIALS, GoogleStore, ObjectStore
 from record.exchanges import BEGAN, open_archive, pages, table_rows, urls_of
 
 from amicrawl.disk import Disk
@@ -480,6 +480,18 @@ def test_the_command_uploads_to_s3_and_removes_what_it_has_verified(
     unfinished = command(out, store.url("run/1"))
     assert unfinished.returncode == ExitCode.INPUT
     assert "amicrawl repair" in unfinished.stderr
+
+
+def test_the_command_uploads_to_google_cloud_storage(out: Path) -> None:
+    original = contents(out)
+    with GoogleStore() as store:
+        done = command(out, store.url("run/1"), "--remove")
+        assert done.returncode == ExitCode.DONE, done.stderr
+        assert "verified" in done.stdout
+        there = store.contents("run/1")
+    assert there.pop("uploaded.json")
+    assert there == original
+    assert not list(out.glob("*.warc.gz"))
 
 
 def test_an_object_of_several_parts_arrives_whole(tmp_path: Path, store: ObjectStore) -> None:
