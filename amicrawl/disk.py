@@ -374,3 +374,12 @@ class DirectoryLock:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.release()
+
+
+def is_locked(directory: Path) -> bool:
+    """Return whether a process holds *directory* by a `DirectoryLock`."""
+    try:
+        DirectoryLock(directory).release()
+    except UsageError:
+        return True
+    return False

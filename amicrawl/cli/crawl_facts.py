@@ -17,11 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from amicrawl.capture import Failure
-from amicrawl.disk import OPEN_SUFFIX, DirectoryLock
-from amicrawl.errors import DamagedFileError, InputError, UsageError
-from amicrawl.jsontext import parsed
+from amicrawl.disk import OPEN_SUFFIX, is_locked
+from amicrawl.errors import DamagedFileError, InputError
 from amicrawl.parquet import NotWholeError, ParquetTable
-from amicrawl.record.crawl_json import FILE_NAME, SIZE_LIMIT
+from amicrawl.record.crawl_json import FILE_NAME, read_crawl_json
 from amicrawl.record.journals import NAMES, journals, read_rows
 from amicrawl.record.sealed import TABLE_NAME
 from amicrawl.seed.source import earlier_indexes
@@ -102,9 +101,9 @@ def _facts_of_directory(directory: Path, *, rows: int) -> CrawlFacts:
     """
     facts = CrawlFacts()
     with _changes_told(directory):
-        facts.crawl = _crawl_json(directory / FILE_NAME, facts.notes)
+        facts.crawl = _crawl_json(directory, facts.notes)
         if facts.crawl is not None and facts.crawl.get("state") == "running":
-            facts.is_held = _is_held(directory)
+            facts.is_held = is_locked(directory)
         facts.files = _files(directory, facts.crawl or {})
         tables = [path for path in [directory / TABLE_NAME] if path.exists()]
         tables += earlier_indexes(directory)
@@ -197,38 +196,17 @@ def _add_captures(facts: CrawlFacts, table: ParquetTable, rows: int) -> None:
             return
 
 
-def _is_held(directory: Path) -> bool:
+def _crawl_json(directory: Path, notes: list[str]) -> dict[str, Any] | None:
     try:
-        DirectoryLock(directory).release()
-    except UsageError:
-        return True
-    return False
-
-
-def _crawl_json(path: Path, notes: list[str]) -> dict[str, Any] | None:
-    if not path.exists():
+        return read_crawl_json(directory) or None
+    except DamagedFileError as error:
+        notes.append(f"{FILE_NAME} is {error.reason}.")
         return None
-    if path.stat().st_size > SIZE_LIMIT:
-        notes.append(f"{path.name} is larger than {SIZE_LIMIT} bytes and was passed over.")
-        return None
-    try:
-        crawl = parsed(path.read_bytes())
-    except ValueError as error:
-        notes.append(f"{path.name} is not JSON that a crawl writes ({error}).")
-        return None
-    if not isinstance(crawl, dict):
-        notes.append(f"{path.name} holds no object.")
-        return None
-    return crawl
 
 
 def _files(directory: Path, crawl: dict[str, Any]) -> list[FileFact]:
     """Return the files of the crawl in *directory*, those of its frontier included, by name."""
-    listed = {}
-    entries = crawl.get("files")
-    for entry in entries if isinstance(entries, list) else []:
-        if isinstance(entry, dict) and isinstance(entry.get("name"), str):
-            listed[entry["name"]] = entry
+    listed = {entry["name"]: entry for entry in crawl.get("files", ())}
     paths = [*directory.glob("*"), *directory.glob("frontier/*")]
     return [_file(path, directory, listed) for path in sorted(paths) if path.is_file()]
 
@@ -236,11 +214,10 @@ def _files(directory: Path, crawl: dict[str, Any]) -> list[FileFact]:
 def _file(path: Path, directory: Path, listed: dict[str, dict[str, Any]]) -> FileFact:
     name, size = path.relative_to(directory).as_posix(), path.stat().st_size
     entry = listed.get(name, {})
-    records = entry.get("records")
     state = _state(name)
     if state == "sealed" and entry.get("size", size) != size:
         state = "not as listed"
-    return FileFact(name, size, state, records if isinstance(records, int) else None)
+    return FileFact(name, size, state, entry.get("records"))
 
 
 def _state(name: str) -> str:

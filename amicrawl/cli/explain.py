@@ -26,7 +26,7 @@ from amicrawl.frontier.states import Status
 from amicrawl.frontier.traps import Trap, classify
 from amicrawl.jsontext import parsed_file
 from amicrawl.politeness.robots_policy import RobotsCache, robots_url
-from amicrawl.record.crawl_json import FILE_NAME
+from amicrawl.record.crawl_json import FILE_NAME, read_crawl_json
 from amicrawl.terminal import harmless
 from amicrawl.urls import Canonical, Refused, canonical_form, fetchable
 
@@ -163,14 +163,13 @@ def _rules(directory: Path | None, config: Path | None, starts: tuple[str, ...],
 
 def _rules_of_directory(directory: Path) -> Rules:
     """Return the rules that the crawl in *directory* was made by, as its `crawl.json` says."""
-    path = directory / FILE_NAME
+    said = read_crawl_json(directory)
+    if not said:
+        raise InputError(f"{directory} holds no crawl: there is no {FILE_NAME} in it.")
     try:
-        said: Any = parsed_file(path)
         settings, asked = dict(said["settings"]), dict(said["asked"])
-    except OSError as error:
-        raise InputError(f"{directory} holds no crawl: {error.strerror or error}.") from error
     except (ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{path} is not what a crawl writes: {error!r}.") from error
+        raise InputError(f"{directory / FILE_NAME} is not what a crawl writes: {error!r}.") from error
     known = {PREFIX + name.upper(): value for name, value in settings.items() if value is not None}
     names = {PREFIX + name.upper() for name in CrawlConfig.model_fields}
     config = CrawlConfig.from_settings({name: known[name] for name in known.keys() & names})

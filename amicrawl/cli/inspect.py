@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path  # typer looks at it
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
-from fastwarc.warc import ArchiveIterator
 
 from amicrawl.cli.options import AsOneObject, json_text
 from amicrawl.errors import DamagedFileError, InputError
-from amicrawl.message import status_of
-from amicrawl.record.members import INFLATION_ERROR, Inflation
+from amicrawl.index.reading.records import read_records
 from amicrawl.terminal import aligned, harmless, human_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from typing import BinaryIO
 
     from amicrawl.cli.crawl_facts import CrawlFacts
+    from amicrawl.index.reading.records import Broken
 
 
 MOST_ROWS = 100_000
@@ -33,7 +30,7 @@ _OPEN = ".open"
 
 
 Inspected = Annotated[
-    Path, typer.Argument(help="captures.parquet, a crawl's directory, or a WARC file.")
+    Path, typer.Argument(help="captures.parquet, a crawl's directory, or a WARC or ARC file.")
 ]
 Rows = Annotated[
     int, typer.Option("-n", min=0, max=MOST_ROWS, help="Rows or records to show.", metavar="N")
@@ -55,7 +52,7 @@ def inspect(path: Inspected, rows: Rows = 20, as_json: AsOneObject = False) -> N
 
 
 def _inspected(path: Path, rows: int, *, as_json: bool) -> Iterable[str]:
-    if ".warc" in path.suffixes and not path.is_dir():
+    if {".warc", ".arc"} & {*path.suffixes} and not path.is_dir():
         listing = list_records(path, limit=rows)
         return [_listing_json(path, listing)] if as_json else _listing_text(path, listing)
     # Loaded where there is an index: WARC files are listed without Arrow.
@@ -92,7 +89,8 @@ def _facts_json(path: Path, facts: CrawlFacts) -> str:
 
 
 def _listing_json(path: Path, listing: WarcListing) -> str:
-    return json_text({"path": str(path), "open": path.suffix == _OPEN, **asdict(listing)})
+    facts = {**asdict(listing), "records": [record._asdict() for record in listing.records]}
+    return json_text({"path": str(path), "open": path.suffix == _OPEN, **facts})
 
 
 def _facts_text(facts: CrawlFacts) -> Iterator[str]:
@@ -174,20 +172,19 @@ def _listing_text(path: Path, listing: WarcListing) -> Iterator[str]:
         yield f"note: {harmless(listing.fault)}"
 
 
-_GZIP_MAGIC = b"\x1f\x8b"
-_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+_BEGINNINGS = (b"WARC/", b"filed", b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
+"""What a WARC or ARC file begins with: a record, a gzip member or a zstd frame."""
 _STATUS_LINE = 64
-_WITH_STATUS = ("response", "revisit")
+"""Bytes of a block that are looked at."""
 
 
-@dataclass(frozen=True, slots=True)
-class ListedRecord:
-    """A record, and where it lies."""
+class ListedRecord(NamedTuple):
+    """A record, and where it is."""
 
     offset: int
     """First byte of its gzip member, or of the record itself in a file that is not packed."""
     length: int
-    """Bytes up to the next record or the end of the member: what `warc_length` says in the index."""
+    """Bytes of the member or of the record: what `warc_length` says in the index."""
     type: str
     status: int | None
     """HTTP status; None where the record holds no response."""
@@ -205,81 +202,31 @@ class WarcListing:
     more: bool = False
     """Whether there are records behind those listed."""
     fault: str = ""
-    """Why the records end before the file does; empty where they do not."""
+    """What is lost or wrong behind the records listed, or between them; empty for nothing."""
 
 
 def list_records(path: Path, *, limit: int) -> WarcListing:
     """Return the first *limit* records of the WARC file *path*.
 
     Raises InputError where it does not begin like one. Of a file that is cut or damaged further on, the
-    whole records before that are listed; DamagedFileError where not one is whole.
+    whole records are listed; DamagedFileError where not one is whole.
     """
     listing = WarcListing(path.stat().st_size, [])
     with path.open("rb") as stream:
-        if listing.size and not stream.read(5).startswith((b"WARC/", _GZIP_MAGIC, _ZSTD_MAGIC)):
+        if listing.size and not stream.read(5).startswith(_BEGINNINGS):
             raise InputError(f"{path} is not a WARC file. Give one, or a capture index, or a directory.")
-        stream.seek(0)
-        try:
-            _list(ArchiveIterator(stream, parse_http=False), listing, limit=limit)
-        except (OSError, ValueError) as error:
-            listing.fault = str(error)
-        if listing.records and not listing.more:
-            _end(listing, stream)
-    if not listing.records and listing.size and limit:
-        raise DamagedFileError(path, 0, f"no whole WARC record ({listing.fault or 'none begins'})")
-    return listing
-
-
-def _list(archive: ArchiveIterator, listing: WarcListing, *, limit: int) -> None:
-    """Put the records of *archive* into *listing*; the length of the last one is still to be found."""
-    records = listing.records
-    for record in archive:
-        offset = record.stream_pos
-        if records:
-            last = records[-1]
-            records[-1] = replace(last, length=offset - last.offset)
-        if len(records) >= limit:
+    broken: list[Broken] = []
+    for record in read_records(path, on_broken=broken.append, block_cap=_STATUS_LINE):
+        if len(listing.records) >= limit:
             listing.more = True
-            return
-        begun = record.reader.read(_STATUS_LINE)
-        block = len(begun) + record.reader.consume()
-        if not _is_length(record.headers.get("Content-Length"), block):
-            listing.fault = f"the record at byte {offset} is not whole"
-            return
-        kind = str(record.record_type)
-        status = status_of(begun) if kind in _WITH_STATUS else None
-        uri = record.headers.get("WARC-Target-URI") or ""
-        records.append(ListedRecord(offset, 0, kind, status, uri))
-
-
-def _is_length(declared: str | None, length: int) -> bool:
-    return declared is not None and declared.isdecimal() and int(declared[:20]) == length
-
-
-def _end(listing: WarcListing, stream: BinaryIO) -> None:
-    """Find where the last record ends, and drop it if it does not."""
-    last = listing.records.pop()
-    try:
-        end = _end_of_record(stream, last.offset)
-    except INFLATION_ERROR as error:
-        listing.fault = f"the record at byte {last.offset} is damaged ({error})"
-        return
-    if end is None:
-        listing.fault = f"the record at byte {last.offset} is not whole"
-        return
-    listing.records.append(replace(last, length=end - last.offset))
-    if end < listing.size and not listing.fault:
-        listing.fault = f"{listing.size - end} bytes behind the last whole record are none"
-
-
-def _end_of_record(stream: BinaryIO, offset: int) -> int | None:
-    """Return where the last record of a file, at *offset*, ends; None where its gzip member does not."""
-    stream.seek(offset)
-    if stream.read(2) != _GZIP_MAGIC:
-        return stream.seek(0, os.SEEK_END)
-    stream.seek(offset)
-    member = Inflation(stream, offset=offset)
-    member.begin_member()
-    for _ in member:
-        pass
-    return member.offset if member.ended else None
+            break
+        if record.whole:
+            listing.records.append(
+                ListedRecord(record.offset, record.length, record.type, record.http_status, record.uri)
+            )
+    if broken and listing.size:
+        first = broken[0]
+        listing.fault = f"byte {first.offset}: {first.reason}"
+        if not listing.records and limit:
+            raise DamagedFileError(path, first.offset, f"no whole WARC record ({first.reason})")
+    return listing

@@ -13,10 +13,9 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from amicrawl.disk import DirectoryLock
-from amicrawl.errors import DamagedFileError, UsageError
-from amicrawl.jsontext import parsed
-from amicrawl.record.crawl_json import FILE_NAME, SIZE_LIMIT
+from amicrawl.disk import is_locked
+from amicrawl.errors import DamagedFileError
+from amicrawl.record.crawl_json import FILE_NAME, read_crawl_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -125,13 +124,10 @@ def _is_of(name: str, pattern: str) -> bool:
 
 
 def _last_crawl(directory: Path, run_id: str) -> LastCrawl | None:
-    path = directory / FILE_NAME
+    found = read_crawl_json(directory)
+    if not found:
+        return None
     try:
-        if path.stat().st_size > SIZE_LIMIT:
-            raise DamagedFileError(
-                path, 0, f"larger than {SIZE_LIMIT} bytes; move it away and start again"
-            )
-        found = parsed(path.read_bytes())
         started = datetime.fromisoformat(found["started"])
         reason = found["finish_reason"]
         is_cut = reason in _NOT_CLEAN or (reason in _LIMITED and found.get("unfinished") is not False)
@@ -139,17 +135,7 @@ def _last_crawl(directory: Path, run_id: str) -> LastCrawl | None:
         finished = datetime.fromisoformat(found["finished"]) if ended else None
         if None in (started.tzinfo, (finished or started).tzinfo):
             raise ValueError("a time without its zone")
-    except FileNotFoundError:
-        return None
     except (ValueError, KeyError, TypeError) as error:
         reason = "not a crawl.json of this program; move it away and start again"
-        raise DamagedFileError(path, 0, reason) from error
-    return LastCrawl(run_id, started, finished, is_running=_is_locked(directory))
-
-
-def _is_locked(directory: Path) -> bool:
-    try:
-        DirectoryLock(directory).release()
-    except UsageError:
-        return True
-    return False
+        raise DamagedFileError(directory / FILE_NAME, 0, reason) from error
+    return LastCrawl(run_id, started, finished, is_running=is_locked(directory))

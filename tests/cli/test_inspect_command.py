@@ -6,7 +6,7 @@ import gzip
 import json
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,6 +14,7 @@ import pytest
 import typer
 from hypothesis import given
 from hypothesis import strategies as st
+from index.archive_files import ARC_HEADER, arc, gzip_member, http, warc
 from record.exchanges import capture, failed, item, open_archive, pages
 from typer.testing import CliRunner
 
@@ -24,6 +25,9 @@ from amicrawl.errors import AmicrawlError, DamagedFileError, InputError
 from amicrawl.record import CrawlJson, Disk
 from amicrawl.seed import Seed
 from amicrawl.terminal import aligned, harmless, human_size
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 CORPORA = Path(__file__).parents[3] / "shared" / "corpora"
 TABLES = CORPORA / "parquet" / "bad_data"
@@ -338,7 +342,7 @@ def test_missing_paths_and_empty_directories_say_what_to_do(tmp_path: Path) -> N
         shown(tmp_path)
 
 
-@pytest.mark.parametrize("content", [b"{", b"[1]", b"\xff", b'"x"'])
+@pytest.mark.parametrize("content", [b"{", b"[1]", b"\xff", b'"x"', b'{"files": [{"name": 2}]}'])
 def test_a_damaged_crawl_json_hides_nothing_else(tmp_path: Path, content: bytes) -> None:
     directory = finished_crawl(tmp_path)
     (directory / "crawl.json").write_bytes(content)
@@ -347,13 +351,10 @@ def test_a_damaged_crawl_json_hides_nothing_else(tmp_path: Path, content: bytes)
     assert found["notes"][0].startswith("crawl.json ")
 
 
-@pytest.mark.parametrize(
-    "crawl", [{}, {"files": 3}, {"files": [1, {"name": 2}], "counts": [1], "state": 5}]
-)
-def test_a_crawl_json_of_other_makes_is_no_reason_to_stop(tmp_path: Path, crawl: dict[str, Any]) -> None:
+def test_a_crawl_json_that_lists_no_files_is_no_reason_to_stop(tmp_path: Path) -> None:
     directory = finished_crawl(tmp_path)
-    (directory / "crawl.json").write_text(json.dumps(crawl))
-    assert as_json(directory)["crawl"] == crawl
+    (directory / "crawl.json").write_text(json.dumps({"counts": [1], "state": 5}))
+    assert as_json(directory)["crawl"] == {"counts": [1], "state": 5}
     assert "10 rows" in shown(directory)
 
 
@@ -422,6 +423,28 @@ def test_files_of_the_corpus_are_listed_whole_or_refused() -> None:
         with suppress(InputError, DamagedFileError):
             assert list_records(path, limit=10_000).size == path.stat().st_size
     assert listed > 15
+
+
+def test_what_is_behind_damage_is_listed_too(tmp_path: Path) -> None:
+    path = tmp_path / "a.warc.gz"
+    members = [gzip_member(warc("response", block=http(b"%d" % number))) for number in range(3)]
+    damaged = bytearray(b"".join(members))
+    damaged[len(members[0]) + 40] ^= 0xFF
+    path.write_bytes(damaged)
+    listing = list_records(path, limit=10)
+    assert [record.offset for record in listing.records] == [0, len(members[0]) + len(members[1])]
+    assert listing.fault.startswith(f"byte {len(members[0])}: ")
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip_member])
+def test_the_records_of_an_arc_file_are_listed(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    path = tmp_path / "a.arc"
+    path.write_bytes(pack(ARC_HEADER) + pack(arc("http://a.example/", http())))
+    listed = as_json(path)["records"]
+    assert [(record["type"], record["status"], record["uri"]) for record in listed] == [
+        ("warcinfo", None, "filedesc://test.arc"),
+        ("response", 200, "http://a.example/"),
+    ]
 
 
 def test_of_rows_that_are_not_shown_only_the_counted_columns_are_read(tmp_path: Path) -> None:
