@@ -280,16 +280,20 @@ class Following:
             return
         on_site = page.is_start or self.selection.is_on_site(page.url, hops=max(page.hops, 1))
         # Where a limit bites, a page with its pictures is worth more than one more page.
-        for link in sorted(links, key=lambda link: link.kind is Kind.LINK):
-            offer = self._offer(link, page, on_site=on_site)
-            if offer is not None:
-                yield offer
+        for kind in (Kind.REQUISITE, Kind.LINK):
+            # Most links of a page are those of the page before: what was decided of them lately still
+            # holds, however many hops away they are.
+            met = self._met.setdefault((kind, on_site), set())
+            of_kind = [link for link in links if link.kind is kind]
+            new = [link for link in of_kind if link.url not in met]
+            self.counts["met"] += len(of_kind) - len(new)
+            for link in new:
+                offer = self._offer(link, page, on_site=on_site)
+                if offer is not None:
+                    yield offer
 
     def _offer(self, link: Link, page: Page, *, on_site: bool) -> Offer | None:
         url, kind, where = link
-        if self._was_met(url, kind, on_site=on_site):
-            self.counts["met"] += 1
-            return None
         child_is_sitemap = page.is_sitemap and where == "sitemap"
         nested = REQUISITE if kind is Kind.REQUISITE else SITEMAP if child_is_sitemap else ""
         depth = page.depth_in(nested) + 1
@@ -361,15 +365,8 @@ class Following:
         known = page.extra.get(PRIMARY)
         return known if isinstance(known, str) else page.url if page.is_start else ""
 
-    def _was_met(self, url: str, kind: Kind, *, on_site: bool) -> bool:
-        """Tell whether what was decided of this link lately still holds, however many hops away it is.
-
-        Most links of a page are those of the page before.
-        """
-        return url in self._met.get((kind, on_site), ())
-
     def _remember(self, url: str, kind: Kind, *, on_site: bool) -> None:
-        met = self._met.setdefault((kind, on_site), set())
+        met = self._met[kind, on_site]
         if len(met) >= _REMEMBERED:
             met.clear()
         met.add(url)

@@ -36,11 +36,11 @@ def references(text: str) -> Iterator[Found]:
     for token in islice(_TOKEN.finditer(text), MOST_TOKENS):
         imported = token[1] if token[1] is not None else token[2]
         if imported is not None:
-            yield Found(_unescaped(imported), Kind.REQUISITE, "css import")
+            yield _unescaped(imported), Kind.REQUISITE, "css import"
             continue
         url = next((group for group in token.groups()[2:] if group is not None), None)
         if url is not None:
-            yield Found(_unescaped(url), Kind.REQUISITE, "css url")
+            yield _unescaped(url), Kind.REQUISITE, "css url"
 
 
 def _unescaped(text: str) -> str:

@@ -25,12 +25,8 @@ class Link(NamedTuple):
     """What named it, from a fixed vocabulary: `a href`, `link rel=icon`, `css url`, `Link field`."""
 
 
-class Found(NamedTuple):
-    """What a reader of one format hands on: a reference as written, its escapes undone."""
-
-    text: str
-    kind: Kind
-    where: str
+Found = tuple[str, Kind, str]
+"""What a reader of one format hands on: a reference as written, escapes undone; why; what named it."""
 
 
 _REQUISITE_RELATIONS = (

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import islice
 from typing import TYPE_CHECKING
 from urllib.parse import quote_from_bytes
 
@@ -27,6 +27,7 @@ from amicrawl.seed.fault import NotASeedError
 from amicrawl.seed.sitemap import entries_of
 from amicrawl.urls import resolve, text_of
 from amicrawl.urls.octets import WHITE_SPACE
+from amicrawl.urls.redirect import Base
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -119,18 +120,13 @@ def extract(
     elif _is_xml(media_type):
         of_page = _entries(payload, url)
     elif media_type == "text/plain" and url.partition("?")[0].endswith("/robots.txt"):
-        of_page = (
-            Found(text_of(m[1]), Kind.LINK, "robots.txt") for m in _SITEMAP_LINE.finditer(payload)
-        )
+        of_page = ((text_of(m[1]), Kind.LINK, "robots.txt") for m in _SITEMAP_LINE.finditer(payload))
     of_header = _gathered(_of_fields(fields), limits)
     gathered = _gathered(of_page, limits)
     if document is not None:
         base = _reference(document.base(), limits)
     page = resolve(url, base) if base and len(base) <= limits.url else url
-    resolved = chain(
-        _resolved(of_header, url, UTF_8, limits), _resolved(gathered, page, charset, limits)
-    )
-    return _within(resolved, limits)
+    return _resolved(((of_header, url, UTF_8), (gathered, page, charset)), limits)
 
 
 def _is_xml(media_type: str) -> bool:
@@ -149,7 +145,7 @@ def _entries(payload: bytes, url: str) -> Iterator[Found]:
     blocks = (payload[start : start + 65_536] for start in range(0, len(payload), 65_536))
     try:
         for entry in entries_of(blocks, base=url):
-            yield Found(entry.url, Kind.LINK, "sitemap" if entry.is_sitemap else "feed or sitemap")
+            yield entry.url, Kind.LINK, "sitemap" if entry.is_sitemap else "feed or sitemap"
     except NotASeedError:
         return  # what could be read has been
 
@@ -163,16 +159,17 @@ def _of_fields(fields: Iterable[tuple[bytes, bytes]]) -> Iterator[Found]:
                 relation = _RELATION.search(link[2])
                 words = (relation[1] or relation[2] or "") if relation else ""
                 if (kind := kind_of_relation(words)) is not None:
-                    yield Found(link[1], kind[0], f"Link field{kind[1]}")
+                    yield link[1], kind[0], f"Link field{kind[1]}"
         elif lowered == b"refresh":
-            yield Found(markup.refreshed(text_of(value[:_LONGEST_FIELD])), Kind.LINK, "Refresh field")
+            yield markup.refreshed(text_of(value[:_LONGEST_FIELD])), Kind.LINK, "Refresh field"
 
 
 def _gathered(found: Iterable[Found], limits: Limits) -> dict[tuple[str, Kind], str]:
     """Return what of *found* can refer to a page of the web, each reference once a kind."""
     gathered: dict[tuple[str, Kind], str] = {}
     for text, kind, where in islice(found, _REPEATED * limits.links):
-        if reference := _reference(text, limits):
+        is_plain = _PLAIN.match(text) and len(text) <= limits.url
+        if reference := text if is_plain else _reference(text, limits):
             gathered.setdefault((reference, kind), where)
             if len(gathered) >= limits.links:
                 break
@@ -184,8 +181,6 @@ def _reference(text: str, limits: Limits) -> str:
 
     Line breaks in it stand for nothing, and a backslash in its path is a slash.
     """
-    if _PLAIN.match(text):
-        return text if len(text) <= limits.url else ""
     reference = text.strip(_TRIMMED)
     if not reference or reference[0] == "#" or len(reference) > limits.url:
         return ""
@@ -199,19 +194,36 @@ def _reference(text: str, limits: Limits) -> str:
 
 
 def _resolved(
-    gathered: dict[tuple[str, Kind], str], base: str, charset: str, limits: Limits
-) -> Iterator[Link]:
-    for (reference, kind), where in gathered.items():
-        if surplus := _SURPLUS_SLASHES.match(reference):
-            # Two slashes or more begin a host (WHATWG URL, "special authority ignore slashes state").
-            reference = surplus[1] + reference[surplus.end() :]  # noqa: PLW2901
-        if _WEB.match(reference) and not _COMPLETE.match(reference):
-            reference = _with_slashes(reference, base)  # noqa: PLW2901
-        if charset != UTF_8 and not reference.isascii():
-            reference = _query_encoded(reference, charset)  # noqa: PLW2901
-        url = resolve(base, reference)
-        if len(url) <= limits.url and _COMPLETE.match(url):
-            yield Link(url, kind, where)
+    parts: Iterable[tuple[dict[tuple[str, Kind], str], str, str]], limits: Limits
+) -> list[Link]:
+    """Return the links of *parts*: references, their base, and the character set of their queries."""
+    kept: dict[tuple[str, Kind], Link] = {}
+    room = limits.characters
+    for gathered, page, charset in parts:
+        base = Base(page)
+        for (reference, kind), where in gathered.items():
+            if reference[0] != "/" or reference[1:2] == "/":
+                reference = _completed(reference, page)  # noqa: PLW2901
+            if charset != UTF_8 and not reference.isascii():
+                reference = _query_encoded(reference, charset)  # noqa: PLW2901
+            url = base.resolve(reference)
+            if len(url) > limits.url or not _COMPLETE.match(url) or (url, kind) in kept:
+                continue
+            room -= len(url)
+            if room < 0 or len(kept) >= limits.links:
+                return list(kept.values())
+            kept[url, kind] = Link(url, kind, where)
+    return list(kept.values())
+
+
+def _completed(reference: str, base: str) -> str:
+    """Return a *reference* with the slashes before its host as browsers read them (WHATWG URL)."""
+    if surplus := _SURPLUS_SLASHES.match(reference):
+        # Two slashes or more begin a host (WHATWG URL, "special authority ignore slashes state").
+        reference = surplus[1] + reference[surplus.end() :]
+    if _WEB.match(reference) and not _COMPLETE.match(reference):
+        reference = _with_slashes(reference, base)
+    return reference
 
 
 def _with_slashes(reference: str, base: str) -> str:
@@ -244,18 +256,3 @@ def _percent_encoded(text: str, charset: str) -> str:
         except UnicodeEncodeError:
             octets += b"&#%d;" % ord(character)
     return quote_from_bytes(bytes(octets), safe="")
-
-
-def _within(links: Iterable[Link], limits: Limits) -> list[Link]:
-    seen: set[tuple[str, Kind]] = set()
-    kept: list[Link] = []
-    room = limits.characters
-    for link in links:
-        if (link.url, link.kind) in seen:
-            continue
-        room -= len(link.url)
-        if room < 0 or len(kept) >= limits.links:
-            break
-        seen.add((link.url, link.kind))
-        kept.append(link)
-    return kept

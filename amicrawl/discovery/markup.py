@@ -53,6 +53,9 @@ _ATTRIBUTE = re.compile(
     rb"([^ \t\n\r\f/>=][^ \t\n\r\f/>=]*+)"
     rb"""(?:[ \t\n\r\f]*+=[ \t\n\r\f]*+(?:"([^"]*+)"|'([^']*+)'|([^ \t\n\r\f>]*+)))?"""
 )
+_OTHER = rb"""(?:[ \t\n\r\f]++(?!href|style|background|xlink)[a-z][a-z0-9-]*+="[^"]*+"){0,16}"""
+_ANCHOR = re.compile(_OTHER + rb"""[ \t\n\r\f]++href="([^"&]*+)\"""" + _OTHER + rb"""[ \t\n\r\f]*+\Z""")
+"""The attributes of an `a` as nearly all are written: nothing to be undone, and one reference."""
 _END_OF_COMMENT = re.compile(rb"--!?>")
 _RAW = {
     name: re.compile(rb"</" + name + rb"(?=[ \t\n\r\f/>])")
@@ -135,7 +138,11 @@ class _Reader:
                 position = lowered.find(b">", position) + 1
                 if not position:
                     return
-            yield from self._of_tag(name, self._payload[tag.start(2) : tag.end(2)])
+            written = self._payload[tag.start(2) : tag.end(2)]
+            if name == b"a" and (anchor := _ANCHOR.match(written)):
+                yield decoded(anchor[1], self._charset), Kind.LINK, "a href"
+                continue
+            yield from self._of_tag(name, written)
             if name in _RAW:
                 end = _RAW[name].search(lowered, position)
                 if name == b"style":
@@ -155,13 +162,13 @@ class _Reader:
             yield from special(self, attributes)
         for attribute, kind, where in _ADDRESSES.get(name, ()):
             if attribute in attributes:
-                yield Found(self._value(attributes, attribute), kind, where)
+                yield self._value(attributes, attribute), kind, where
         for attribute, where in _SETS.get(name, ()):
             if attribute in attributes:
                 for url in candidates(self._value(attributes, attribute)):
-                    yield Found(url, Kind.REQUISITE, where)
+                    yield url, Kind.REQUISITE, where
         if b"background" in attributes:
-            yield Found(self._value(attributes, b"background"), Kind.REQUISITE, "background")
+            yield self._value(attributes, b"background"), Kind.REQUISITE, "background"
         if b"style" in attributes:
             yield from css.references(self._value(attributes, b"style"))
 
@@ -177,19 +184,19 @@ class _Reader:
     def _link(self, attributes: Attributes) -> Iterator[Found]:
         if (relation := kind_of_relation(self._value(attributes, b"rel"))) is not None:
             kind, word = relation
-            yield Found(self._value(attributes, b"href"), kind, f"link{word}")
+            yield self._value(attributes, b"href"), kind, f"link{word}"
 
     def _meta(self, attributes: Attributes) -> Iterator[Found]:
         if attributes.get(b"http-equiv", b"").strip().lower() == b"refresh":
-            yield Found(refreshed(self._value(attributes, b"content")), Kind.LINK, "meta refresh")
+            yield refreshed(self._value(attributes, b"content")), Kind.LINK, "meta refresh"
 
     def _form(self, attributes: Attributes) -> Iterator[Found]:
         if attributes.get(b"method", b"get").strip().lower() in (b"get", b""):
-            yield Found(self._value(attributes, b"action"), Kind.LINK, "form action")
+            yield self._value(attributes, b"action"), Kind.LINK, "form action"
 
     def _input(self, attributes: Attributes) -> Iterator[Found]:
         if attributes.get(b"type", b"").strip().lower() == b"image":
-            yield Found(self._value(attributes, b"src"), Kind.REQUISITE, "input src")
+            yield self._value(attributes, b"src"), Kind.REQUISITE, "input src"
 
 
 _SPECIAL: dict[bytes, Callable[[_Reader, Attributes], Iterator[Found]]] = {

@@ -14,6 +14,8 @@ from amicrawl.urls.path import merge
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _BASE = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*:)(//[^/?#]*)?([^?#]*)(\?[^#]*)?")
+_ROOTED = re.compile(r"/(?![/.])(?:[!\"$-.0->@-~]|/(?!\.))*+(?:\?[!\"$-~]*+)?\Z")
+"""An absolute path without dot segments, in printable ASCII, with or without a query."""
 _STRAY_OCTET = re.compile("[\udc80-\udcff]")
 
 
@@ -22,25 +24,45 @@ def resolve(base: str, location: str | bytes) -> str:
 
     An octet that is not UTF-8 comes back percent-encoded, so the result can always be written down.
     """
-    text = text_of(location).strip(WHITE_SPACE).partition("#")[0]
-    return _STRAY_OCTET.sub(
-        lambda match: f"%{ord(match[0]) - 0xDC00:02X}", _resolved(text_of(base), text)
-    )
+    return Base(base).resolve(location)
 
 
-def _resolved(base: str, text: str) -> str:
-    page = _BASE.match(base.strip(WHITE_SPACE))
-    if page is None or _SCHEME.match(text):
-        return text
-    scheme, authority, path, query = page[1], page[2] or "", page[3], page[4] or ""
-    if text.startswith("//"):
-        return scheme + text
-    if not text:
-        return f"{scheme}{authority}{path}{query}"
-    relative, mark, rest = text.partition("?")
-    if relative:
-        path = _without_dot_segments(merge(path, relative))
-    return f"{scheme}{authority}{path}{mark}{rest}"
+class Base:
+    """A URL, parsed once, for all references that are resolved against it."""
+
+    __slots__ = ("_authority", "_origin", "_path", "_query", "_scheme")
+
+    def __init__(self, url: str) -> None:
+        page = _BASE.match(text_of(url).strip(WHITE_SPACE))
+        self._scheme, self._authority, self._path, self._query = page.groups("") if page else [""] * 4
+        self._origin = _written(self._scheme + self._authority)
+
+    def resolve(self, location: str | bytes) -> str:
+        """Return the URL that *location* means here, as `resolve` does."""
+        if isinstance(location, str) and self._origin and _ROOTED.match(location):
+            # Most references: a path that needs nothing but the origin before it.
+            return self._origin + location
+        text = text_of(location).strip(WHITE_SPACE).partition("#")[0]
+        return _written(self._resolved(text))
+
+    def _resolved(self, text: str) -> str:
+        if not self._scheme or _SCHEME.match(text):
+            return text
+        if text.startswith("//"):
+            return self._scheme + text
+        origin = self._scheme + self._authority
+        if not text:
+            return f"{origin}{self._path}{self._query}"
+        relative, mark, rest = text.partition("?")
+        path = _without_dot_segments(merge(self._path, relative)) if relative else self._path
+        return f"{origin}{path}{mark}{rest}"
+
+
+def _written(url: str) -> str:
+    """Return *url* with octets that are not UTF-8 percent-encoded."""
+    if url.isascii():
+        return url
+    return _STRAY_OCTET.sub(lambda match: f"%{ord(match[0]) - 0xDC00:02X}", url)
 
 
 def _without_dot_segments(path: str) -> str:

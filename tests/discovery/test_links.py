@@ -408,6 +408,33 @@ def _quoted(text: str) -> str:
     return text.replace("&", "&amp;").replace('"', "&quot;")
 
 
+@pytest.mark.parametrize(
+    ("attributes", "found"),
+    [
+        ('class="x" href="/a" id="y"', ["/a"]),
+        ('class="x" href="/a" href="/b"', ["/a"]),
+        ('HREF="/a" href="/b"', ["/a"]),
+        ('data-href="/n" hreflang="en" href="/a"', ["/a"]),
+        ('href="/a?b&amp;c"', ["/a?b&c"]),
+        ('href="/a" xlink:href="/b"', ["/a", "/b"]),
+        ('style="background:url(/s)" href="/a"', ["/a", "/s"]),
+        ('href="/a" background="/s"', ["/a", "/s"]),
+        ('title="<a href=\'/n\'>" href="/a"', ["/a"]),
+    ],
+)
+def test_an_anchor_gives_its_addresses_however_its_attributes_are_written(
+    attributes: str, found: list[str]
+) -> None:
+    assert urls(f"<a {attributes}>".encode()) == [resolve(HERE, address) for address in found]
+
+
+@given(st.text("/.ab?%", max_size=12))
+def test_a_path_that_needs_only_the_origin_is_resolved_as_any_other(path: str) -> None:
+    rooted = "/" + path.lstrip("/")
+    # White space around a reference does not count, but makes it one that is not as most are.
+    assert resolve(HERE, rooted) == resolve(HERE, f" {rooted} ")
+
+
 def test_a_tag_of_nothing_but_equals_signs_costs_no_memory_and_hides_nothing() -> None:
     page = b"<a " + b"=" * (8 << 20) + b"><a href=/behind>"
     tracemalloc.start()

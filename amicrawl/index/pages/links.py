@@ -145,8 +145,8 @@ class _Reader:
         if name == "title" and not self._svg and not self._title:
             self._title = _cut(" ".join(characters(written).split()))
         elif name == "style":
-            for found in css.references(written[:LONGEST_STYLE]):
-                self._keep(self._links, {"path": "STYLE/#text", "href": _shown(found.text)})
+            for text, _, _ in css.references(written[:LONGEST_STYLE]):
+                self._keep(self._links, {"path": "STYLE/#text", "href": _shown(text)})
 
     def _element(
         self, name: str, element: tuple[tuple[str, ...], tuple[str, ...]], attributes: dict[str, str]
