@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("by_key_only", [False, True])
-@settings(max_examples=70, deadline=None)
+@settings(max_examples=40)
 @given(
     index=st.lists(any_line(INDEX_FIELDS), max_size=10),
     side=st.lists(any_line(FOUND), max_size=8),
@@ -53,7 +53,7 @@ def test_blocks_are_merged_as_lines_are(
     assert merged.counts == counts
 
 
-@settings(max_examples=70, deadline=None)
+@settings(max_examples=40)
 @given(
     lines=st.lists(any_line(INDEX_FIELDS), min_size=1, max_size=4),
     place=st.integers(0, 800),
@@ -76,7 +76,7 @@ def test_a_line_with_one_octet_changed_is_merged_alike(
     assert merged.counts == counts
 
 
-@settings(max_examples=70, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(any_line(FOUND), max_size=8))
 def test_a_sidecar_is_read_in_blocks_as_in_lines(
     tmp_path_factory: pytest.TempPathFactory, lines: list[bytes]
@@ -94,7 +94,7 @@ def _said(spans: Spans) -> list[str]:
     return spans.texts().to_pylist()  # type: ignore[no-any-return]
 
 
-@settings(max_examples=70, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(any_line(FOUND), max_size=8))
 def test_the_texts_of_plain_lines_are_those_that_a_parser_finds(lines: list[bytes]) -> None:
     block = Block(b"".join(line + b"\n" for line in lines))

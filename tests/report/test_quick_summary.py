@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -55,6 +55,7 @@ def _times(rows: list[dict[str, object]]) -> Any:
     )
 
 
+@settings(max_examples=25)
 @given(st.lists(ROW, max_size=20))
 def test_it_has_the_figures_of_the_whole_summary(
     tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, object]]

@@ -93,7 +93,7 @@ def without_headers(lines: list[bytes]) -> list[bytes]:
 
 
 @pytest.mark.parametrize("schema", [EOT, CCINDEX], ids=lambda schema: schema.name)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40)
 @given(lines=st.lists(_lines(), max_size=12))
 def test_a_block_gives_what_its_lines_give_one_by_one(schema: Any, lines: list[bytes]) -> None:
     found = rows_of_block(b"".join(line + b"\n" for line in lines), schema)
@@ -104,7 +104,7 @@ def test_a_block_gives_what_its_lines_give_one_by_one(schema: Any, lines: list[b
     assert (found.lines, found.headers) == (len(lines), len(lines) - len(sound))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40)
 @given(
     lines=st.lists(_lines(), min_size=1, max_size=4),
     place=st.integers(0, 400),
@@ -182,7 +182,7 @@ def test_a_file_that_ends_early_is_named_once(tmp_path: Path) -> None:
     assert 1 < report.rows < 50_000
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.lists(st.sampled_from([b"a", b"b", b"bb", b"c", b"d"]), max_size=6), max_size=5))
 def test_sorted_files_become_one_sorted_stream_and_nothing_is_lost(
     tmp_path_factory: pytest.TempPathFactory, files: list[list[bytes]]
