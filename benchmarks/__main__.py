@@ -13,7 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.cases import CASES, Case
-from benchmarks.crawlers import ROOT, Ami, Amicrawl, BareLoop, ScrapyWebarchive, Wget
+from benchmarks.crawlers import (
+    ROOT,
+    Ami,
+    Amicrawl,
+    BareLoop,
+    Environment,
+    ScrapyWebarchive,
+    Wget,
+)
 from benchmarks.pages import Pages
 from benchmarks.report import machine, summary, table
 from benchmarks.rounds import Round, Server, make_ready, play
@@ -25,7 +33,7 @@ if TYPE_CHECKING:
 
 OUT = ROOT / "benchmarks" / "out"
 _ONE_CASE = frozenset({"scrapy-webarchive", "wget"})
-"""Crawlers that are measured by the first case only: they would keep everybody waiting."""
+"""Crawlers that are measured by the first case only: they take long."""
 
 
 def crawls(case: Case, crawlers: Sequence[Crawler], *, pages: int, rounds: int) -> dict[str, Any]:
@@ -72,9 +80,12 @@ def _say(line: str) -> None:
 
 def _chosen(options: argparse.Namespace) -> tuple[list[Case], list[Crawler]]:
     """Return the cases and the crawlers that *options* name."""
-    known: list[Crawler] = [Amicrawl(), BareLoop(), ScrapyWebarchive(), Wget()]
+    made = Environment(options.python)
+    known: list[Crawler] = [Amicrawl(environment=made)]
+    known += [Amicrawl(processes=number, environment=made) for number in options.processes]
     if options.ami:
-        known.insert(1, Ami(Path(options.ami)))
+        known.append(Ami(Path(options.ami)))
+    known += [BareLoop(made), ScrapyWebarchive(), Wget()]
     crawlers = [each for each in known if not options.only or each.name in options.only]
     cases = [case for case in CASES if not options.cases or any(w in case.name for w in options.cases)]
     return cases, crawlers
@@ -90,6 +101,10 @@ def main(arguments: list[str]) -> int:
     )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--ami", default="", help="the original crawler's binary, as a further peer")
+    parser.add_argument("--python", default="", help="another interpreter for the crawl, as a path")
+    parser.add_argument(
+        "--processes", nargs="+", type=int, default=[], metavar="N", help="crawl with N processes, too"
+    )
     parser.add_argument("--only", nargs="+", metavar="NAME", help="crawlers to measure")
     parser.add_argument(
         "--cases", nargs="+", metavar="WORDS", help="cases with such words in their names"

@@ -45,26 +45,51 @@ class Crawler(Protocol):
         """Return the files that it left in *out*."""
 
 
+class Environment:
+    """An environment for the crawl and what is measured with its parts.
+
+    In that of the tests a crawl would start more slowly than at its users': pyarrow loads pandas where
+    there is one.
+    """
+
+    def __init__(self, python: str = "") -> None:
+        """*python* is another interpreter than that of the tests."""
+        self._python = python or str(COMMANDS / "python")
+        place = ROOT / "benchmarks" / "out" if python else ROOT / "benchmarks" / "peers" / "amicrawl"
+        self.directory = place / ".venv"
+
+    def make_ready(self) -> None:
+        """Install what a crawl needs, if it is missing."""
+        script = str(ROOT / ".ci" / "environment.py")
+        _install([self._python, script, "run", "--directory", str(self.directory)])
+
+
 class Amicrawl:
     """The crawl of this project as users run it: WARC records, digests, index and frontier included."""
 
-    name = "amicrawl"
     share = 1.0
 
-    def __init__(self, settings: Mapping[str, str] = MappingProxyType({})) -> None:
-        """Crawl with further *settings*."""
-        self._environment = ROOT / "benchmarks" / "peers" / "amicrawl" / ".venv"
+    def __init__(
+        self,
+        settings: Mapping[str, str] = MappingProxyType({}),
+        *,
+        processes: int = 1,
+        environment: Environment | None = None,
+    ) -> None:
+        """Crawl with further *settings*, in that many *processes*."""
+        self.name = "amicrawl" if processes == 1 else f"amicrawl, {processes} processes"
+        self._made = environment or Environment()
+        self._processes = processes
         self._settings = settings
 
     def make_ready(self) -> str:
-        """Install it into an environment of its own.
-
-        In that of the tests it would start more slowly than at its users': pyarrow loads pandas where
-        there is one.
-        """
-        script = str(ROOT / ".ci" / "environment.py")
-        _install([str(COMMANDS / "python"), script, "run", "--directory", str(self._environment)])
-        return _version_of(("amicrawl", "Scrapy"), python=self._environment / "bin" / "python")
+        """Install it into an environment of its own."""
+        self._made.make_ready()
+        python = self._made.directory / "bin" / "python"
+        code = "import platform; print(platform.python_version())"
+        return f"{_version_of(('amicrawl', 'Scrapy'), python=python)}, Python " + _first_line(
+            [str(python), "-c", code]
+        )
 
     def in_order(self, urls: Sequence[str]) -> Sequence[str]:
         """Return them as they are: it spreads hosts by itself."""
@@ -82,8 +107,10 @@ class Amicrawl:
             "LOG_LEVEL": "WARNING",
             **self._settings,
         }
-        scrapy = str(self._environment / "bin" / "scrapy")
+        scrapy = str(self._made.directory / "bin" / "scrapy")
         words = [scrapy, "crawl", "seeds", "-a", f"file={urls}", "-a", f"out={out}"]
+        if self._processes > 1:
+            words += ["-a", f"processes={self._processes}"]
         for name, value in settings.items():
             words += ["-s", f"{name}={value}"]
         return words
@@ -139,12 +166,12 @@ class BareLoop:
     name = "bare loop"
     share = 1.0
 
-    def __init__(self) -> None:
-        self._environment = ROOT / "benchmarks" / "peers" / "amicrawl" / ".venv"
+    def __init__(self, environment: Environment | None = None) -> None:
+        self._made = environment or Environment()
 
     def make_ready(self) -> str:
-        """Return what it is made of; `Amicrawl` makes its environment."""
-        Amicrawl().make_ready()
+        """Return what it is made of."""
+        self._made.make_ready()
         return "wire, gzip, two digests, write"
 
     def in_order(self, urls: Sequence[str]) -> Sequence[str]:
@@ -153,7 +180,8 @@ class BareLoop:
 
     def command(self, urls: Path, out: Path) -> list[str]:
         """Return the command."""
-        return [str(self._environment / "bin" / "python"), "-m", "benchmarks.bare", str(urls), str(out)]
+        python = self._made.directory / "bin" / "python"
+        return [str(python), "-m", "benchmarks.bare", str(urls), str(out)]
 
     def environment(self) -> Mapping[str, str]:
         """Return this process's, with the benchmarks found from any directory."""
@@ -249,7 +277,7 @@ class Wget:
 
 def _variables(**ours: str) -> dict[str, str]:
     """Return the environment variables of this process and *ours*."""
-    # Where Python may not keep what it compiles, it compiles at every start; nobody runs a crawl so.
+    # Where Python may not keep what it compiles, it compiles at every start, which no user's crawl does.
     return {
         name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"
     } | ours

@@ -213,7 +213,7 @@ class Watched:
 
 @contextmanager
 def dashboard(url: str) -> Iterator[tuple[str, psutil.Process]]:
-    """Run the dashboard as somebody would."""
+    """Run the dashboard as users do."""
     command = [sys.executable, "-m", "amicrawl.cli", "dashboard", "--port", "0", "--redis", url]
     with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
@@ -250,40 +250,44 @@ def load(options: argparse.Namespace) -> dict[str, Any]:
             for viewer in viewers:
                 viewer.start()
             time.sleep(options.warm_up)
-            processes = {"redis": server, "dashboard": served, "writer": psutil.Process(writer.pid)}
-            for number, viewer in enumerate(viewers):
-                processes[f"viewer {number}"] = psutil.Process(viewer.pid)
-            watched = Watched(processes)
-            first = int(store.client.info("commandstats").get("cmdstat_zadd", {}).get("calls", 0))
-            samples = []
-            for _ in range(options.seconds):
-                time.sleep(1)
-                watched.look()
-                samples.append(int(store.client.info("memory")["used_memory"]))
-            result = watched.result()
-            stats = store.client.info("commandstats")
-            lines = (int(stats["cmdstat_zadd"]["calls"]) - first) / options.seconds
-            running = [str(ident) for ident in store.client.lrange("working", 0, -1)]
-            entries = sum([int(store.client.zcard(f"{ident}_log")) for ident in running])
+            named = {"redis": server, "dashboard": served, "writer": psutil.Process(writer.pid)}
+            named |= {f"viewer {n}": psutil.Process(each.pid) for n, each in enumerate(viewers)}
+            window = _window(store, Watched(named), seconds=options.seconds)
             stop.set()
             seen = [told.get(timeout=60) for _ in viewers]
+    return {"jobs": options.jobs, "followed": len(idents), **window, "viewers": [*map(_seen, seen)]}
+
+
+def _window(store: JobStore, watched: Watched, *, seconds: int) -> dict[str, Any]:
+    """Watch for *seconds*, and return what was written and used in that time."""
+    first = _lines_written(store)
+    samples = []
+    for _ in range(seconds):
+        time.sleep(1)
+        watched.look()
+        samples.append(int(store.client.info("memory")["used_memory"]))
+    running = [str(ident) for ident in store.client.lrange("working", 0, -1)]
     return {
-        "jobs": options.jobs,
-        "followed": len(idents),
-        "lines_per_second": round(lines, 1),
-        "processes": result,
+        "processes": watched.result(),
+        "lines_per_second": round((_lines_written(store) - first) / seconds, 1),
         "redis_used_mib": [round(samples[0] / 2**20, 1), round(samples[-1] / 2**20, 1)],
-        "entries_kept": entries,
-        "viewers": [
-            {
-                "lines": came,
-                "skipped": dropped,
-                "events": events,
-                "age_median_s": round(median, 2),
-                "age_99_s": round(worst, 2),
-            }
-            for came, dropped, events, median, worst in seen
-        ],
+        "entries_kept": sum([int(store.client.zcard(f"{ident}_log")) for ident in running]),
+    }
+
+
+def _lines_written(store: JobStore) -> int:
+    return int(store.client.info("commandstats").get("cmdstat_zadd", {}).get("calls", 0))
+
+
+def _seen(told: tuple[int, int, int, float, float]) -> dict[str, Any]:
+    """Return what a viewer told, by name."""
+    came, dropped, events, median, worst = told
+    return {
+        "lines": came,
+        "skipped": dropped,
+        "events": events,
+        "age_median_s": round(median, 2),
+        "age_99_s": round(worst, 2),
     }
 
 

@@ -214,6 +214,12 @@ class Site:
             ),
             "/feed.xml": _response(_feed(on), "application/rss+xml"),
         }
+        made |= self._redirected(on) | self._assets() | self._sitemaps(on)
+        return {name.encode(): response for name, response in made.items()}
+
+    def _redirected(self, on: str) -> dict[str, bytes]:
+        """Return redirects, what they lead to, and what odd links lead to."""
+        made = {}
         for number, status in enumerate(_REDIRECTS):
             made[f"/go/{number}"] = _redirect(status, f"{on if number % 2 else ''}/target/{number}.html")
         for number, target in enumerate(("/go/chain/1", "2", "../../target/chain.html")):
@@ -227,15 +233,25 @@ class Site:
             made[name] = self._with(name, "")
         for name in (*map(str, range(len(_REDIRECTS))), "chain"):
             made[f"/target/{name}.html"] = self._with(f"/target/{name}.html", "")
+        return made
+
+    def _assets(self) -> dict[str, bytes]:
+        """Return what pages need to be shown."""
+        made = {}
         for name in ("/assets/f/one.woff2", "/assets/f/two.woff2", "/assets/bg.png", "/favicon.ico"):
             made[name] = _response(_picture(name.encode()), "application/octet-stream")
         made["/assets/site.js"] = _response(b'go("/hidden/of-a-script.html")', "text/javascript")
+        return made
+
+    def _sitemaps(self, on: str) -> dict[str, bytes]:
+        """Return the index of sitemaps and its parts."""
+        made = {}
         parts = range(-(-self.quiet // _SITEMAP_PART))
         made["/sitemap.xml"] = _response(_sitemap_index(on, parts), "application/xml")
         for part in parts:
             quiet = range(part * _SITEMAP_PART, min(self.quiet, (part + 1) * _SITEMAP_PART))
             made[f"/sitemap-{part}.xml.gz"] = _response(_sitemap(on, quiet), "application/gzip")
-        return {name.encode(): response for name, response in made.items()}
+        return made
 
     def _with(self, name: str, links: str) -> bytes:
         return _response(self._plain(name.encode(), links.encode()))

@@ -19,7 +19,6 @@ from amicrawl.message import end_of_head
 
 if TYPE_CHECKING:
     from amicrawl.capture import Failure, Tls
-    from amicrawl.fetch.request import Route
     from amicrawl.fetch.tls import TlsLayer
 
 _READ = 64 * 1024
@@ -59,15 +58,14 @@ _IGNORE = Ignore()
 
 
 class Connection(asyncio.Protocol):
-    """A connection for *route*; `receiver` is called from the loop, in the order of events."""
+    """A connection to one address; `receiver` is called from the loop, in the order of events."""
 
     __slots__ = (
         "_backlog", "_fault", "_fd", "_layers", "_poll", "_transport", "address", "open", "receiver",
-        "route", "tls",
+        "tls",
     )  # fmt: skip
 
-    def __init__(self, route: Route) -> None:
-        self.route = route
+    def __init__(self) -> None:
         self.address = ""
         """The address that was dialled."""
         self.tls: Tls | None = None

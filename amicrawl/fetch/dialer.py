@@ -45,7 +45,7 @@ class Dialer:
 
     async def dial(self, route: Route, *, within: float) -> Connection:
         """Return a connection for *route*; raises NotConnectedError after at most *within* seconds."""
-        tried = Connection(route)
+        tried = Connection()
         scope = asyncio.timeout(max(0.0, within))
         try:
             async with scope:
@@ -158,7 +158,7 @@ class Dialer:
         raise NotConnectedError(*fault, tried.address)
 
     async def _connect(self, address: str, port: int, route: Route) -> Connection:
-        connection = Connection(route)
+        connection = Connection()
         connection.address = address
         here = (route.bind, 0) if route.bind else None
         await self._loop.create_connection(lambda: connection, address, port, local_addr=here)

@@ -16,6 +16,7 @@ import pytest
 from warcio.warcwriter import WARCWriter
 
 from benchmarks.contents import response_urls
+from benchmarks.crawlers import Amicrawl
 from benchmarks.measure import run
 from benchmarks.pages import Pages
 from benchmarks.record import append_ours, append_with_warcio, captures
@@ -210,3 +211,10 @@ def test_both_warc_writers_are_given_the_same_and_write_all_of_it(
     for capture in exchanges:
         assert capture.request in written
         assert capture.head + b"".join(capture.body.blocks()) in written
+
+
+def test_a_crawl_in_several_processes_is_measured_as_a_crawler_of_its_own(tmp_path: Path) -> None:
+    one, two = Amicrawl(), Amicrawl(processes=2)
+    assert (one.name, two.name) == ("amicrawl", "amicrawl, 2 processes")
+    asked = [crawler.command(tmp_path / "urls.txt", tmp_path) for crawler in (one, two)]
+    assert ["processes=2" in words for words in asked] == [False, True]
