@@ -7,12 +7,12 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from frontier.format.frontier_files import empty_partition
 from typer.testing import CliRunner
 
 from amicrawl.cli import app
 from amicrawl.config import CrawlConfig
 from amicrawl.disk import Disk
-from amicrawl.frontier.format.partition import empty_partition
 from amicrawl.frontier.format.writer import WriteOptions, write_partition
 
 if TYPE_CHECKING:

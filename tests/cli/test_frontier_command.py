@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import warm_processes
+from frontier.format.frontier_files import empty_partition
 from frontier.format.golden_dumps import FULL, WITH_FULL, golden_files, selected
 from typer.testing import CliRunner
 
@@ -18,7 +19,7 @@ from amicrawl.cli.frontier.lookup import Asked, sentences
 from amicrawl.config import Identity
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, DamagedFileError, InputError, OutputError, UsageError
-from amicrawl.frontier.format.partition import Partition, columns_of, empty_partition
+from amicrawl.frontier.format.partition import Partition, columns_of
 from amicrawl.frontier.format.schema import HOST_ROW, ROW, Codec
 from amicrawl.frontier.format.strings import ArenaBuilder, pack_robots
 from amicrawl.frontier.format.writer import WriteOptions, write_partition

@@ -43,19 +43,11 @@ def pack_bits(values: np.ndarray, width: int) -> bytes:
     return packed[: packed_size(width, len(values))]
 
 
-def unpack_bits(block: bytes | memoryview, width: int, count: int) -> np.ndarray:
-    """Return the *count* numbers of *width* bits that fill *block*, as uint64.
-
-    Raises `Malformed` where the block is longer or shorter than they are, the width is above 64, or the
-    bits behind the last number are not zero.
-    """
-    return unpack_narrow(block, width, count).astype(np.uint64)
-
-
 def unpack_narrow(block: bytes | memoryview, width: int, count: int, *, at: int = 0) -> np.ndarray:
-    """Return what `unpack_bits` does of *block* from *at* on, as `container_of(width)`.
+    """Return the *count* numbers of *width* bits that fill *block* from *at* on: `container_of(width)`.
 
-    It may be a view of *block*, and then not aligned.
+    They may be a view of *block*, and then not aligned. Raises `Malformed` where the block is longer or
+    shorter than they are, the width is above 64, or the bits behind the last number are not zero.
     """
     octets = np.frombuffer(block, np.uint8)[at:]
     if width > 64 or len(octets) != packed_size(width, count):

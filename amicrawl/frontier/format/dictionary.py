@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from amicrawl.frontier.format.bits import pack_bits, packed_size, read_width, unpack_narrow
+from amicrawl.frontier.format.bits import pack_bits, read_width, unpack_narrow
 from amicrawl.frontier.format.faults import Malformed
 from amicrawl.frontier.format.varints import read_uvarint, write_uvarint
 
@@ -60,19 +60,6 @@ def _numbers_in(column: pa.Array[Any], dtype: np.dtype) -> np.ndarray:
     # `to_numpy` would load pandas where there is one, and a crawl wait for that.
     octets = memoryview(column.buffers()[1])  # type: ignore[arg-type]
     return np.frombuffer(octets, dtype, len(column), column.offset * dtype.itemsize)
-
-
-def dictionary_size(words: np.ndarray) -> int:
-    """Return the length of what `encode_dictionary` makes of *words*, one or more."""
-    if words.itemsize <= 2:
-        present = np.zeros(1 << 8 * words.itemsize, np.bool)
-        present[words] = True
-        entries = int(np.count_nonzero(present))
-    else:
-        ordered = np.sort(words)
-        entries = 1 + int(np.count_nonzero(ordered[1:] != ordered[:-1]))
-    codes = packed_size(_code_width(entries), len(words))
-    return len(write_uvarint(entries)) + entries * words.itemsize + 1 + codes
 
 
 def decode_dictionary(payload: bytes | memoryview, count: int, dtype: np.dtype) -> np.ndarray:

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from amicrawl.frontier.format.schema import HOST_COLUMNS, URL_COLUMNS, Column
-
 Columns = Mapping[str, np.ndarray]
 """The columns of a table by name; all of one length. They may be views into records (strided) or into
 mapped files, and are never written to by this room."""
@@ -38,18 +36,8 @@ class Partition:
     """The blob of a seen-set filter; empty where there is none."""
 
 
-def empty_columns(columns: tuple[Column, ...]) -> dict[str, np.ndarray]:
-    """Return a table of *columns* with no rows."""
-    return {column.name: np.empty(0, column.dtype) for column in columns}
-
-
 def columns_of(records: np.ndarray) -> dict[str, np.ndarray]:
     """Return the columns of *records*, a structured array, as views."""
     names = records.dtype.names
     assert names is not None
     return {name: records[name] for name in names}
-
-
-def empty_partition() -> Partition:
-    """Return a partition without rows."""
-    return Partition(urls=empty_columns(URL_COLUMNS), hosts=empty_columns(HOST_COLUMNS))

@@ -153,10 +153,6 @@ class FrontierFile:
         """Yield the first row and the values of each page of a column of the host table."""
         return self._hosts.pages(name)
 
-    def keys(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the host keys and the path keys of all URL rows."""
-        return self.url_column("host_key"), self.url_column("path_key")
-
     def rows(self, indexes: np.ndarray, names: Sequence[str]) -> dict[str, np.ndarray]:
         """Return columns *names* of the URL rows *indexes*, reading only the pages that hold them.
 

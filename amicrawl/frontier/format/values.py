@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from amicrawl.frontier.format.bits import expect_fit, pack_bits, packed_size, read_width, unpack_narrow
-from amicrawl.frontier.format.dictionary import decode_dictionary, dictionary_size, encode_dictionary
+from amicrawl.frontier.format.bits import expect_fit, pack_bits, read_width, unpack_narrow
+from amicrawl.frontier.format.dictionary import decode_dictionary, encode_dictionary
 from amicrawl.frontier.format.faults import Malformed
 from amicrawl.frontier.format.schema import Encoding
 from amicrawl.frontier.format.varints import (
@@ -33,7 +33,6 @@ from amicrawl.frontier.format.varints import (
     encode_uvarints,
     read_uvarint,
     unzigzag,
-    uvarints_size,
     write_uvarint,
     written_words,
     zigzag,
@@ -77,12 +76,6 @@ def _encoded_block(values: np.ndarray, lengths: np.ndarray) -> bytes:
     kept = np.ones(runs.shape, np.bool)
     kept[:, width:] = used.view(np.uint8).reshape(-1, 8)
     return runs.reshape(-1).take(np.flatnonzero(kept)).tobytes()
-
-
-def least_size(words: np.ndarray) -> int:
-    """Return a number of bytes that `encode_runs` of *words*, one or more, will not go below."""
-    runs = 1 + int(np.count_nonzero(words[1:] != words[:-1]))
-    return len(write_uvarint(runs)) + runs * (words.itemsize + 1)
 
 
 def decode_runs(payload: bytes | memoryview, count: int, dtype: np.dtype) -> np.ndarray:
@@ -174,11 +167,6 @@ def encode_delta(words: np.ndarray) -> bytes:
     return b"".join(map(encode_uvarints, _blocks_of_images(words)))
 
 
-def delta_size(words: np.ndarray) -> int:
-    """Return the length of what `encode_delta` makes of *words*."""
-    return sum(map(uvarints_size, _blocks_of_images(words)))
-
-
 def decode_delta(payload: bytes | memoryview, count: int, dtype: np.dtype, base: int) -> np.ndarray:
     """Return the *count* values, one or more, of unsigned *dtype* that start at *base*.
 
@@ -200,15 +188,6 @@ def encode_delta_frame(words: np.ndarray) -> bytes:
     images -= least
     width = int(images.max()).bit_length()
     return bytes((width,)) + write_uvarint(int(least)) + pack_bits(images, width)
-
-
-def delta_frame_size(words: np.ndarray) -> int:
-    """Return the length of what `encode_delta_frame` makes of *words*."""
-    if len(words) == 1:
-        return 2
-    ranges = [(int(images.min()), int(images.max())) for images in _blocks_of_images(words)]
-    least, greatest = min(low for low, _ in ranges), max(high for _, high in ranges)
-    return 1 + len(write_uvarint(least)) + packed_size((greatest - least).bit_length(), len(words) - 1)
 
 
 def decode_delta_frame(
@@ -283,18 +262,6 @@ def decode(
     return _decode_words(Encoding(encoding), payload, count, _word(dtype), base).view(dtype)
 
 
-def cannot_win(encoding: Encoding, values: np.ndarray) -> bool:
-    """Return whether it is certain, without encoding, that *encoding* needs no fewer bytes than RAW.
-
-    True is a proof; False only means that it must be tried. Nothing is said about compressed sizes.
-    """
-    if encoding is Encoding.RAW or not len(values):
-        return True
-    words = _unsigned(values)
-    least = _LEAST_SIZES[encoding](words)
-    return least >= words.nbytes
-
-
 def _is_number(dtype: np.dtype) -> bool:
     return dtype.itemsize in {1, 2, 4, 8}
 
@@ -344,10 +311,6 @@ def _encode_frame(words: np.ndarray) -> tuple[int, bytes]:
     return int(least), bytes((width,)) + pack_bits(distances, width)
 
 
-def _frame_size(words: np.ndarray) -> int:
-    return 1 + packed_size((int(words.max()) - int(words.min())).bit_length(), len(words))
-
-
 def _decode_frame(payload: bytes | memoryview, count: int, word: np.dtype, base: int) -> np.ndarray:
     width = read_width(payload, 0)
     distances = unpack_narrow(payload, width, count, at=1)
@@ -355,12 +318,3 @@ def _decode_frame(payload: bytes | memoryview, count: int, word: np.dtype, base:
         expect_fit(base + int(distances.max()), word, at=1)
     values: np.ndarray = distances.astype(word, copy=False) + word.type(base)
     return values
-
-
-_LEAST_SIZES = {
-    Encoding.DICT: dictionary_size,
-    Encoding.DELTA: delta_size,
-    Encoding.FOR: _frame_size,
-    Encoding.RLE: least_size,
-    Encoding.DELTA_FOR: delta_frame_size,
-}

@@ -132,15 +132,6 @@ def _with_high_words(
     return both, both_used
 
 
-def uvarints_size(values: np.ndarray) -> int:
-    """Return how many bytes uint64 *values* take in all as LEB128."""
-    total, greatest, place = len(values), int(values.max(initial=0)), 7
-    while greatest >> place:
-        total += int(np.count_nonzero(values >> np.uint64(place)))
-        place += 7
-    return total
-
-
 def decode_uvarints(block: bytes | memoryview, count: int, *, at: int = 0) -> tuple[np.ndarray, int]:
     """Return the *count* numbers that begin at *at* in *block*, as uint64, and the bytes they take.
 

@@ -1,4 +1,4 @@
-"""Writing a frontier file: page by page, to disk or to memory.
+"""Writing a frontier file, page by page.
 
 A column is copied a page at a time, so that a partition may consist of views into records or of mapped
 files and be larger than memory. A page of a blob is compressed piece by piece; its header, and that of
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -64,31 +64,6 @@ class WriteOptions:
     """Whether a key may come twice. The format allows it, a frontier never has it."""
 
 
-class _Sink(Protocol):
-    """Where the bytes go: one behind the other, and some over zeros that were written before."""
-
-    def write(self, block: bytes | memoryview) -> int: ...
-    def write_at(self, offset: int, block: bytes) -> None: ...
-    def tell(self) -> int: ...
-
-
-class _Memory:
-    """A sink that keeps the bytes."""
-
-    def __init__(self) -> None:
-        self.octets = bytearray()
-
-    def write(self, block: bytes | memoryview) -> int:
-        self.octets += block
-        return len(block)
-
-    def write_at(self, offset: int, block: bytes) -> None:
-        self.octets[offset : offset + len(block)] = block
-
-    def tell(self) -> int:
-        return len(self.octets)
-
-
 def write_partition(
     partition: Partition,
     path: Path,
@@ -118,14 +93,6 @@ def write_partition(
     except Malformed as fault:
         raise InputError(f"{path} cannot be written: {fault.reason}.") from fault
     return output.tell()
-
-
-def encode_partition(partition: Partition, options: WriteOptions) -> bytes:
-    """Return *partition* as the bytes of a file; `Malformed` where `write_partition` would refuse."""
-    _check(partition, options, _hold_breath)
-    memory = _Memory()
-    _Writer(memory, partition, options, _hold_breath).write()
-    return bytes(memory.octets)
 
 
 def _hold_breath() -> None:
@@ -187,7 +154,7 @@ class _Due:
 class _Writer:
     """Writes one partition once."""
 
-    sink: _Sink
+    sink: OutputFile
     partition: Partition
     options: WriteOptions
     breathe: Callable[[], None]

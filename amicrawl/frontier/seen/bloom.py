@@ -95,21 +95,9 @@ class BlockedBloom:
         self._buffer = self._words.data.cast("B")
         self._patterns = patterns_of(k)
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of its blocks."""
-        return len(self._buffer)
-
-    def add(self, host: int, path: int) -> None:
-        """Add a key."""
-        at, pattern = self._place(host, path)
-        block = int.from_bytes(self._buffer[at : at + _BLOCK], "little") | pattern
-        self._buffer[at : at + _BLOCK] = block.to_bytes(_BLOCK, "little")
-        self.added += 1
-
     def maybe(self, host: int, path: int) -> bool:
         """Return False only if the key was never added."""
-        # As `hash_of` and `_place`, written out: this is asked for every link of every page.
+        # One key, and Python's numbers: this is asked for every link of every page.
         hashed = host * _GOLDEN + path & _U64
         hashed = (hashed ^ hashed >> 33) * _MIX & _U64
         hashed ^= hashed >> 33
@@ -124,18 +112,6 @@ class BlockedBloom:
             for word, mask in self._bits(page_hosts, page_paths):
                 _set(words, word, mask)
         self.added += len(hosts)
-
-    def maybe_many(self, hosts: np.ndarray, paths: np.ndarray) -> np.ndarray:
-        """Return `maybe` of each key, as an array of bool."""
-        answers = np.empty(len(hosts), np.bool_)
-        start = 0
-        for page_hosts, page_paths in _pages(hosts, paths):
-            page = answers[start : start + len(page_hosts)]
-            page[:] = True
-            for word, mask in self._bits(page_hosts, page_paths):
-                page &= (self._words[word] & mask) != 0
-            start += len(page)
-        return answers
 
     def to_blob(self) -> bytes:
         """Return it as it is stored in a frontier file."""
@@ -160,12 +136,6 @@ class BlockedBloom:
         read.added = added
         return read
 
-    def _place(self, host: int, path: int) -> tuple[int, int]:
-        """Return where the key's block begins, and the bits of the key in it as a number."""
-        hashed = hash_of(host, path)
-        pattern = self._patterns[path >> 1 & 255] >> 512 - (hashed & 511) & FULL_BLOCK
-        return hashed % self.blocks * _BLOCK, pattern
-
     def _bits(self, hosts: np.ndarray, paths: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield, for each of the k bits, the word it is in and its mask, key by key."""
         hashed = hosts * np.uint64(_GOLDEN) + paths
@@ -178,13 +148,6 @@ class BlockedBloom:
             word = first_word + ((hashed & np.uint64(511)) >> np.uint64(6))
             yield word.view(np.int64), np.uint64(1) << (hashed & np.uint64(63))
             hashed += step
-
-
-def hash_of(host: int, path: int) -> int:
-    """Return the 64-bit hash that places a key."""
-    hashed = host * _GOLDEN + path & _U64
-    hashed = (hashed ^ hashed >> 33) * _MIX & _U64
-    return hashed ^ hashed >> 33
 
 
 @lru_cache(maxsize=_MAX_K)

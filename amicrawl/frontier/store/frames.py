@@ -76,18 +76,6 @@ def intern_frame(lsn: int, entry: bytes) -> bytes:
     return covered + _pack_crc(crc32c(covered))
 
 
-def tombstone_frame(lsn: int, key: bytes) -> bytes:
-    """Return the frame that removes a URL (*key* of 16 octets) or a host (of 8)."""
-    kind = FrameKind.URL if len(key) == 16 else FrameKind.HOST
-    return frame(lsn, kind | TOMBSTONE, key, key_length=len(key))
-
-
-def frame(lsn: int, kind: int, body: bytes, *, key_length: int) -> bytes:
-    """Return any frame; *body* is key and value in one, *kind* may have the `TOMBSTONE` bit."""
-    covered = _pack_head(lsn, kind, key_length, len(body) - key_length) + body
-    return covered + _pack_crc(crc32c(covered))
-
-
 @dataclass(frozen=True, slots=True)
 class Frame:
     """A frame that was read and found intact."""

@@ -8,13 +8,16 @@ from __future__ import annotations
 import json
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from faulty_disks import QuickDisk
 from urls.vectors import FULL
 
 from amicrawl.frontier.format.partition import Partition, columns_of
-from amicrawl.frontier.format.schema import HOST_ROW, ROW, URL_COLUMNS, Column
+from amicrawl.frontier.format.schema import HOST_COLUMNS, HOST_ROW, ROW, URL_COLUMNS, Column
+from amicrawl.frontier.format.writer import WriteOptions, write_partition
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -120,3 +123,19 @@ def made_up(rows: int, hosts: int = 50, *, seed: int = 1) -> Partition:
         created=482817,
         meta=((b"writer", b"tests"),),
     )
+
+
+def encode_partition(partition: Partition, options: WriteOptions) -> bytes:
+    """Return the bytes of the file of *partition*."""
+    with TemporaryDirectory() as directory:
+        path = Path(directory) / "file.meguri"
+        write_partition(partition, path, options=options, disk=QuickDisk())
+        return path.read_bytes()
+
+
+def empty_columns(columns: Sequence[Column]) -> dict[str, np.ndarray]:
+    return {column.name: np.empty(0, column.dtype) for column in columns}
+
+
+def empty_partition() -> Partition:
+    return Partition(urls=empty_columns(URL_COLUMNS), hosts=empty_columns(HOST_COLUMNS))

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from frontier.format.frontier_files import encode_partition
 
 from amicrawl.frontier.format.schema import Codec
-from amicrawl.frontier.format.writer import WriteOptions, encode_partition
+from amicrawl.frontier.format.writer import WriteOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from frontier.format.frontier_files import encode_partition
 
 from amicrawl.frontier.format.checksum import crc32c
 from amicrawl.frontier.format.faults import FrontierFileError
@@ -16,12 +17,12 @@ from amicrawl.frontier.format.header import HEADER_SIZE, TRAILER_SIZE
 from amicrawl.frontier.format.page import HEADER_SIZE as PAGE_HEADER_SIZE
 from amicrawl.frontier.format.reader import FrontierFile
 from amicrawl.frontier.format.varints import read_uvarint
-from amicrawl.frontier.format.writer import WriteOptions, encode_partition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from amicrawl.frontier.format.partition import Partition
+    from amicrawl.frontier.format.writer import WriteOptions
 
 _REGION_ENTRY = 22
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amicrawl.frontier.format.bits import pack_bits, packed_size, unpack_bits, unpack_narrow
+from amicrawl.frontier.format.bits import container_of, pack_bits, packed_size, unpack_narrow
 from amicrawl.frontier.format.faults import Malformed
 
 WIDTHS = range(65)
@@ -35,9 +35,9 @@ def test_numbers_follow_each_other_lowest_bit_first(width: int) -> None:
         packed = pack_bits(values, width)
         assert packed == by_definition(values.tolist(), width)
         assert len(packed) == packed_size(width, count)
-        unpacked = unpack_bits(memoryview(packed), width, count)
+        unpacked = unpack_narrow(memoryview(packed), width, count)
         assert unpacked.tolist() == values.tolist()
-        assert unpacked.dtype == np.uint64
+        assert unpacked.dtype == container_of(width)
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_numbers_follow_each_other_lowest_bit_first(width: int) -> None:
 @pytest.mark.parametrize("count", [32_767, 32_768, 32_769, 70_001])
 def test_several_blocks_read_back(width: int, count: int) -> None:
     values = numbers_of(width, count)
-    assert np.array_equal(unpack_bits(pack_bits(values, width), width, count), values)
+    assert np.array_equal(unpack_narrow(pack_bits(values, width), width, count), values)
 
 
 @given(width=st.integers(1, 64), extremes=st.lists(st.booleans(), max_size=40))
@@ -54,7 +54,7 @@ def test_full_and_empty_numbers_do_not_touch_each_other(width: int, extremes: li
     values = [(1 << width) - 1 if full else 0 for full in extremes]
     packed = pack_bits(np.array(values, np.uint64), width)
     assert packed == by_definition(values, width)
-    assert unpack_bits(packed, width, len(values)).tolist() == values
+    assert unpack_narrow(packed, width, len(values)).tolist() == values
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -63,7 +63,7 @@ def test_blocks_that_are_too_long_or_too_short_are_refused(width: int) -> None:
     for wrong in (packed + b"\0", packed[:-1], packed + packed):
         if wrong != packed:
             with pytest.raises(Malformed, match="11 numbers"):
-                unpack_bits(wrong, width, 11)
+                unpack_narrow(wrong, width, 11)
 
 
 @given(width=st.integers(1, 63), count=st.integers(1, 20), bit=st.integers(0, 7))
@@ -73,13 +73,13 @@ def test_a_set_bit_behind_the_last_number_is_refused(width: int, count: int, bit
     if bit < unused:
         packed[-1] |= 0x80 >> bit
         with pytest.raises(Malformed, match="behind the last") as refused:
-            unpack_bits(bytes(packed), width, count)
+            unpack_narrow(bytes(packed), width, count)
         assert refused.value.at == len(packed) - 1
 
 
 def test_no_number_has_more_than_64_bits() -> None:
     with pytest.raises(Malformed, match="65 bits"):
-        unpack_bits(b"\xff" * 65, 65, 8)
+        unpack_narrow(b"\xff" * 65, 65, 8)
 
 
 def test_a_value_too_great_for_its_width_is_not_cut() -> None:
@@ -103,7 +103,7 @@ def test_little_room_is_needed_beside_the_numbers(width: int) -> None:
     tracemalloc.start()
     try:
         packed = pack_bits(values, width)
-        unpack_bits(packed, width, count)
+        unpack_narrow(packed, width, count)
         assert tracemalloc.get_traced_memory()[1] < 40 * count
     finally:
         tracemalloc.stop()

@@ -14,6 +14,8 @@ from frontier.format.frontier_files import (
     FILES,
     SELECTION,
     dump_of,
+    empty_columns,
+    encode_partition,
     number,
     records,
     same_partition,
@@ -22,14 +24,14 @@ from frontier.format.frontier_files import (
 )
 from urls.vectors import FULL
 
+from amicrawl.errors import InputError
 from amicrawl.frontier.format.checksum import crc32c
-from amicrawl.frontier.format.faults import Malformed
 from amicrawl.frontier.format.inspection import inspect, inspection_text
 from amicrawl.frontier.format.page import HEADER_SIZE, PageHeader
-from amicrawl.frontier.format.partition import Partition, columns_of, empty_columns
+from amicrawl.frontier.format.partition import Partition, columns_of
 from amicrawl.frontier.format.reader import FrontierFile, read_partition
 from amicrawl.frontier.format.schema import HOST_COLUMNS, HOST_ROW, ROW, URL_COLUMNS, Codec, Column
-from amicrawl.frontier.format.writer import WriteOptions, encode_partition
+from amicrawl.frontier.format.writer import WriteOptions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -202,7 +204,7 @@ def test_queries_answer_as_in_the_dump(golden: tuple[Path, dict[str, Any]]) -> N
     reads = dump["reads"]
     with FrontierFile.open(path) as file:
         keys = np.empty(file.url_rows, [("host", "<u8"), ("path", "<u8")])
-        keys["host"], keys["path"] = file.keys()
+        keys["host"], keys["path"] = file.url_column("host_key"), file.url_column("path_key")
         assert keys_crc32c(keys, np.arange(len(keys))) == number(reads["all_keys_crc32c"])
         for query in reads["due"]:
             assert file.may_be_due(query["at"]) == query["maybe_due"]
@@ -361,7 +363,7 @@ def test_only_a_file_without_rows_may_have_a_range_that_ends_before_it_begins(tm
     """So are the halves of a partition that was divided at its end."""
     partition = small()
     partition.host_key_lo, partition.host_key_hi = 5, 4
-    with pytest.raises(Malformed, match="end before they begin"):
+    with pytest.raises(InputError, match="end before they begin"):
         encode_partition(partition, WriteOptions())
     partition.urls, partition.hosts = empty_columns(URL_COLUMNS), empty_columns(HOST_COLUMNS)
     path = tmp_path / "empty.meguri"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from frontier.format.frontier_files import made_up
+from frontier.format.frontier_files import encode_partition, made_up
 from frontier.format.mutations import Sound, read_all, sound
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -40,7 +40,7 @@ from amicrawl.frontier.format.schema import (
     Column,
     Encoding,
 )
-from amicrawl.frontier.format.writer import WriteOptions, encode_partition, write_partition
+from amicrawl.frontier.format.writer import WriteOptions, write_partition
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -209,7 +209,7 @@ def test_what_no_reader_would_open_is_not_written(tmp_path: Path) -> None:
         assert file.url_rows == len(urls)
     repeated = made_up(1)
     repeated.arena = bytes(80_000_000)
-    with pytest.raises(Malformed, match="no reader would open that"):
+    with pytest.raises(InputError, match="no reader would open that"):
         encode_partition(repeated, WriteOptions())
 
 

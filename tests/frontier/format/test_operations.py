@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from frontier.format.frontier_files import empty_partition
 from frontier.format.golden_dumps import BOTH, FULL, WITH_FULL, selected, sha256_of
 
 from amicrawl.frontier.format.dump import partition_of
 from amicrawl.frontier.format.faults import Fault, Malformed
 from amicrawl.frontier.format.operations import compact, merge
-from amicrawl.frontier.format.partition import columns_of, empty_partition
+from amicrawl.frontier.format.partition import columns_of
 from amicrawl.frontier.format.reader import read_partition
 from amicrawl.frontier.format.schema import HOST_ROW, ROW
 from amicrawl.frontier.format.strings import ArenaBuilder, annex_at, string_at

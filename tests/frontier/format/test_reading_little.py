@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from frontier.format.frontier_files import made_up
+from frontier.format.frontier_files import encode_partition, made_up
 
 from amicrawl.errors import InputError
 from amicrawl.frontier.format.faults import FrontierFileError
 from amicrawl.frontier.format.inspection import inspect
 from amicrawl.frontier.format.reader import FrontierFile
-from amicrawl.frontier.format.writer import WriteOptions, encode_partition
+from amicrawl.frontier.format.writer import WriteOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

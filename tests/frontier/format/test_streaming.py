@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from frontier.format.frontier_files import made_up, same_partition
+from frontier.format.frontier_files import encode_partition, made_up, same_partition
 
 from amicrawl.disk import Disk
 from amicrawl.errors import InputError, OutputError
@@ -18,7 +18,7 @@ from amicrawl.frontier.format.checksum import crc32c, joined_crc32c
 from amicrawl.frontier.format.partition import Partition, columns_of
 from amicrawl.frontier.format.reader import FrontierFile, read_partition
 from amicrawl.frontier.format.schema import ROW, Codec
-from amicrawl.frontier.format.writer import WriteOptions, encode_partition, write_partition
+from amicrawl.frontier.format.writer import WriteOptions, write_partition
 
 if TYPE_CHECKING:
     from collections.abc import Callable

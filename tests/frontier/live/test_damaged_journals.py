@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 from frontier.live.crawls import frontier_on, opened
+from frontier.store.partitions import frame
 
 from amicrawl.config import Identity
 from amicrawl.frontier import Found, Offer, Outcome, Source, Status
-from amicrawl.frontier.store.frames import frame, read_frames
+from amicrawl.frontier.store.frames import read_frames
 from amicrawl.frontier.store.salvage import gap_at
 from amicrawl.seed import Seed
 from amicrawl.urls import text_of, url_key

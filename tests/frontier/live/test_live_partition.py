@@ -24,7 +24,7 @@ from frontier.live.crawls import (
     taken,
 )
 from frontier.live.disks import CountingDisk, FailingDisk
-from frontier.store.partitions import names_in
+from frontier.store.partitions import names_in, tombstone_frame
 
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, DamagedFileError, OutputError, UsageError
@@ -37,7 +37,6 @@ from amicrawl.frontier.store.frames import (
     host_frame,
     intern_frame,
     read_frames,
-    tombstone_frame,
     url_frame,
 )
 from amicrawl.frontier.url_row import HostRow, UrlRow
@@ -274,7 +273,7 @@ def test_rows_that_came_in_any_order_are_sorted_among_those_of_the_snapshot(dire
         partition.close(HOUR)
         with FrontierFile.open(newest(directory)) as file:
             file.verify()
-            hosts, paths = file.keys()
+            hosts, paths = file.url_column("host_key"), file.url_column("path_key")
             assert list(zip(hosts.tolist(), paths.tolist(), strict=True)) == sorted(keys[: part + 100])
     assert reopened(directory) == (contents, ())
 

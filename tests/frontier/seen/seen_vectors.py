@@ -12,6 +12,8 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from amicrawl.frontier.seen.bloom import BlockedBloom
+
 Keys = tuple[np.ndarray, np.ndarray]
 """The host halves and the path halves of some keys."""
 
@@ -93,3 +95,12 @@ def pairs(keys: Keys) -> list[tuple[int, int]]:
 
 def random_keys(seed: int, count: int) -> Keys:
     return stream(seed, count)
+
+
+def add_one(bloom: BlockedBloom, host: int, path: int) -> None:
+    bloom.add_many(np.array([host], np.uint64), np.array([path], np.uint64))
+
+
+def answers_of(bloom: BlockedBloom, hosts: np.ndarray, paths: np.ndarray) -> list[bool]:
+    """Return what *bloom* says of each key."""
+    return [bloom.maybe(host, path) for host, path in zip(hosts.tolist(), paths.tolist(), strict=True)]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import struct
 import zlib
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,8 @@ from faulty_disks import QuickDisk
 
 from amicrawl.disk import Disk, OutputFile
 from amicrawl.errors import DamagedFileError
-from amicrawl.frontier.store.frames import intern_frame, tombstone_frame, url_frame
+from amicrawl.frontier.format.checksum import crc32c
+from amicrawl.frontier.store.frames import TOMBSTONE, FrameKind, intern_frame, url_frame
 from amicrawl.frontier.store.generations import Generations
 from amicrawl.frontier.store.journal import Journal
 from amicrawl.frontier.store.logs import replay_logs
@@ -23,6 +25,18 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Iterable
     from pathlib import Path
+
+
+def frame(lsn: int, kind: int, body: bytes, *, key_length: int) -> bytes:
+    """Return any frame; *body* is key and value in one, *kind* may have the `TOMBSTONE` bit."""
+    covered = struct.pack("<QBBI", lsn, kind, key_length, len(body) - key_length) + body
+    return covered + struct.pack("<I", crc32c(covered))
+
+
+def tombstone_frame(lsn: int, key: bytes) -> bytes:
+    """Return the frame with which other software removes a URL (*key* of 16 octets) or a host (of 8)."""
+    kind = FrameKind.URL if len(key) == 16 else FrameKind.HOST
+    return frame(lsn, kind | TOMBSTONE, key, key_length=len(key))
 
 
 class PowerCutDisk(Disk):

@@ -6,6 +6,7 @@ import struct
 
 import google_crc32c
 import pytest
+from frontier.store.partitions import frame, tombstone_frame
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,13 +16,11 @@ from amicrawl.frontier.store.frames import (
     TOMBSTONE,
     FrameKind,
     Replayed,
-    frame,
     frame_at,
     host_frame,
     intern_frame,
     read_frames,
     replay,
-    tombstone_frame,
     url_frame,
 )
 
