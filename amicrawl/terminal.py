@@ -82,9 +82,10 @@ def bar(done: int, total: int, *, width: int = 24, ascii_only: bool = False) -> 
 class ProgressBar:
     """A bar on the last line of a terminal, shown five times a second; nothing without a terminal."""
 
-    def __init__(self, stream: TextIO | None = None) -> None:
-        """Write to *stream*, which is standard error unless given."""
+    def __init__(self, stream: TextIO | None = None, *, quiet: bool = False) -> None:
+        """Write to *stream*, which is standard error unless given; nothing at all if *quiet*."""
         self._lines = LiveLines(stream)
+        self._lines.is_watched &= not quiet
         self._next = 0.0
         self.clear = self._lines.clear
 

@@ -12,8 +12,8 @@ import typer
 from amicrawl.cli.archive_files import archive_files, check_root, make_directory, placed_files
 from amicrawl.cli.collection_steps import STEPS, source_of, take_steps
 from amicrawl.cli.file_work import Screen, do_placed_files
-from amicrawl.cli.options import Engine, EngineOption, Master, Processes, as_many, to_be_continued
-from amicrawl.cli.sidecar import detector_lines
+from amicrawl.cli.options import Engine, EngineOption, Master, Processes, Quiet, as_many, to_be_continued
+from amicrawl.cli.sidecar import show_detectors
 from amicrawl.cli.table import (
     Crawl,
     Flat,
@@ -70,6 +70,7 @@ def collection(
     *,
     products: Products = _ALL,
     jobs: Processes = 0,
+    quiet: Quiet = False,
     compat: CompatOption = Compat.CDXJ_INDEXER,
     post: Post = False,
     dir_root: DirRoot = None,
@@ -100,20 +101,18 @@ def collection(
     source = source_of(wanted)
     to_make = [name for name in PRODUCTS if name in wanted or (steps and name == source)]
     if not _DETECTING.isdisjoint(to_make):
-        for line in detector_lines(installed_detectors().versions()):
-            typer.echo(harmless(line), err=True)
+        show_detectors(installed_detectors().versions(), quiet=quiet)
     how = ProductOptions(IndexOptions(compat=compat, post=post))
-    is_placed = engine is Engine.SPARK or any(map(is_uri, [*files, out]))
-    if is_placed:
+    screen = Screen(quiet=quiet)
+    if engine is Engine.SPARK or any(map(is_uri, [*files, out])):
         places = placed_files(files)
         root = None if dir_root is None else Location.of(dir_root).as_path
         work = jobs_for([*places], Path(), products=to_make, options=how, root=root)
-        collected = do_placed_files(
-            work, places, out, processes=jobs, master=master if engine is Engine.SPARK else None
-        )
+        cluster = master if engine is Engine.SPARK else None
+        collected = do_placed_files(work, screen, places, out, processes=jobs, master=cluster)
     else:
         collected = _collected_here(
-            files, Path(out), to_make, how, root=dir_root, processes=jobs, patience=patience
+            files, Path(out), to_make, how, screen, root=dir_root, processes=jobs, patience=patience
         )
     # What was lost is written down first: a step may fail, for want of room as any.
     _write_report(collected, Location.of(out))
@@ -121,7 +120,8 @@ def collection(
         take_steps(steps, Path(out), collected, source=source, options=options)
     if steps:
         _write_report(collected, Location.of(out))
-    _show_report(collected, Location.of(out))
+    if not (quiet and collected.is_sound):
+        _show_report(collected, Location.of(out))
     if not collected.is_sound:
         raise typer.Exit(ExitCode.DAMAGED)
 
@@ -131,6 +131,7 @@ def _collected_here(
     out: Path,
     products: Sequence[str],
     options: ProductOptions,
+    screen: Screen,
     *,
     root: str | None,
     processes: int,
@@ -142,7 +143,6 @@ def _collected_here(
     sources = archive_files([Path(name) for name in files])
     make_directory(out)
     work = jobs_for(sources, out, products=products, options=options, root=above)
-    screen = Screen()
     with to_be_continued(screen.end):
         collected = collect(
             work, processes=as_many(processes), show=screen.show, patience=timedelta(seconds=patience)

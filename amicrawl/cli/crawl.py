@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from amicrawl.cli.crawl_target import target_of
-from amicrawl.cli.options import Engine, EngineOption, Master, pairs, passed_on
+from amicrawl.cli.options import Engine, EngineOption, Master, Quiet, pairs, passed_on
 from amicrawl.cli.project import crawl_settings
 from amicrawl.config import PREFIX, CrawlConfig, Robots
 from amicrawl.crawlfile.schedule import Action, Plan, last_crawls, plan
@@ -81,7 +81,6 @@ Ignore = Annotated[
     list[str] | None,
     typer.Option(metavar="REGEX", help="Do not follow links that match; may be repeated."),
 ]
-Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print errors only.")]
 Verbose = Annotated[
     int, typer.Option("-v", "--verbose", count=True, help="Print the log; twice: at level DEBUG.")
 ]

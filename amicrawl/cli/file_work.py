@@ -26,10 +26,12 @@ if TYPE_CHECKING:
 
 
 class Screen:
-    """Shows on a terminal how far the files are."""
+    """Shows on a terminal how far the files are, and prints what became of each; if *quiet*, losses."""
 
-    def __init__(self) -> None:
-        self._bar = ProgressBar()
+    def __init__(self, *, quiet: bool = False, names_products: bool = True) -> None:
+        self._bar = ProgressBar(quiet=quiet)
+        self._quiet = quiet
+        self._names_products = names_products and not quiet
         self.end = self._bar.clear
 
     def show(self, state: State) -> None:
@@ -44,17 +46,9 @@ class Screen:
             f"{counted(state.records, 'record')}, {human_size(int(rate))}/s{left}",
         )
 
-
-class OutcomePrinter:
-    """Prints the outcome of each file when it is done."""
-
-    def __init__(self, screen: Screen, *, names_products: bool = True) -> None:
-        self._screen = screen
-        self._names_products = names_products
-
-    def __call__(self, job: Job, came: Outcome | Failed) -> None:
+    def came(self, job: Job, came: Outcome | Failed) -> None:
         """Print the outcome of a file: its product, and what is lost of it."""
-        self._screen.end()
+        self.end()
         if isinstance(came, Failed):
             complain(
                 came.reason
@@ -72,42 +66,59 @@ class OutcomePrinter:
         if came.lost > len(came.losses):
             complain(f"{came.source}: and {came.lost - len(came.losses):,} more")
 
+    def conclude(self, collected: Collected, *, noun: str) -> None:
+        """Say what was done, things called *noun* of records; end with the code for what was not."""
+        outcomes = collected.outcomes.values()
+        made = sum(made.entries for outcome in outcomes for made in outcome.products.values())
+        records = sum(outcome.records for outcome in outcomes)
+        lost = sum(outcome.lost for outcome in outcomes)
+        places = f", lost in {counted(lost, 'place')}" if lost else ""
+        before = f", {len(collected.before):,} of them before" if collected.before else ""
+        failed = f", {counted(len(collected.failed), 'file')} failed" if collected.failed else ""
+        if not (self._quiet and collected.is_sound):
+            complain(
+                f"{counted(len(outcomes), 'file')}{before}: {counted(made, noun)} of "
+                f"{counted(records, 'record')}{places}{failed}"
+            )
+        if any(each.is_unreadable for each in collected.failed):
+            raise typer.Exit(ExitCode.INPUT)
+        if not collected.is_sound:
+            raise typer.Exit(ExitCode.DAMAGED)
+
 
 def do_files(
     jobs: Sequence[FileJob],
+    screen: Screen,
     *,
     processes: int,
     is_claimed: bool = False,
-    names_products: bool = True,
     again: bool = False,
 ) -> Collected:
-    """Do *jobs*, each with one product, and say what comes of each; then `end` says what was done.
+    """Do *jobs*, each with one product; *screen* shows what comes of each.
 
     Uses up to so many *processes*, and none of its own for a single file, unless the directory
     *is_claimed*.
     """
-    screen = Screen()
-    printer = OutcomePrinter(screen, names_products=names_products)
     processes = as_many(processes)
     with to_be_continued(screen.end):
         if is_claimed:
-            collected = collect(jobs, processes=processes, show=screen.show, came=printer)
+            collected = collect(jobs, processes=processes, show=screen.show, came=screen.came)
         else:
             is_alone = processes == 1 or len(jobs) <= 1
             run = None if is_alone else partial(run_jobs, work=collect_file, processes=processes)
-            collected = collect_by(run, jobs, show=screen.show, came=printer, again=again)
+            collected = collect_by(run, jobs, show=screen.show, came=screen.came, again=again)
     screen.end()
     return collected
 
 
 def do_placed_files(
     jobs: Sequence[FileJob],
+    screen: Screen,
     places: Mapping[Path, tuple[Location, Facts]],
     out: str,
     *,
     processes: int,
     master: str | None,
-    names_products: bool = True,
     again: bool = False,
 ) -> Collected:
     """Do as `do_files` where files lie in stores, or a Spark cluster with this *master* does the work.
@@ -116,15 +127,13 @@ def do_placed_files(
     """
     where = Location.of(out)
     placed = [PlacedJob(job, *places[job.source], where) for job in jobs]
-    screen = Screen()
-    printer = OutcomePrinter(screen, names_products=names_products)
     run = (
         partial(run_jobs, work=do_placed, processes=as_many(processes))
         if master is None
         else partial(_on_spark, master=master)
     )
     with to_be_continued(screen.end):
-        collected = collect_placed(run, placed, show=screen.show, came=printer, again=again)
+        collected = collect_placed(run, placed, show=screen.show, came=screen.came, again=again)
     screen.end()
     return collected
 
@@ -137,25 +146,6 @@ def _on_spark(jobs: Sequence[PlacedJob], *, master: str) -> Generator[Event]:
     if jobs:
         with session(master) as spark:
             yield from done_on_spark(spark, jobs)
-
-
-def end(collected: Collected, *, noun: str) -> None:
-    """Say what was done, things called *noun* of records, and end with the code for what was not."""
-    outcomes = collected.outcomes.values()
-    made = sum(made.entries for outcome in outcomes for made in outcome.products.values())
-    records = sum(outcome.records for outcome in outcomes)
-    lost = sum(outcome.lost for outcome in outcomes)
-    places = f", lost in {counted(lost, 'place')}" if lost else ""
-    before = f", {len(collected.before):,} of them before" if collected.before else ""
-    failed = f", {counted(len(collected.failed), 'file')} failed" if collected.failed else ""
-    complain(
-        f"{counted(len(outcomes), 'file')}{before}: {counted(made, noun)} of "
-        f"{counted(records, 'record')}{places}{failed}"
-    )
-    if any(each.is_unreadable for each in collected.failed):
-        raise typer.Exit(ExitCode.INPUT)
-    if not collected.is_sound:
-        raise typer.Exit(ExitCode.DAMAGED)
 
 
 def complain(sentence: str) -> None:

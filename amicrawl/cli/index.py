@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from amicrawl.cli.archive_files import archive_files, check_root, make_directory, placed_files
-from amicrawl.cli.file_work import do_files, do_placed_files, end
-from amicrawl.cli.options import Engine, EngineOption, Master, Processes
+from amicrawl.cli.file_work import Screen, do_files, do_placed_files
+from amicrawl.cli.options import Engine, EngineOption, Master, Processes, Quiet
 from amicrawl.disk import Disk
 from amicrawl.errors import OutputError, UsageError
 from amicrawl.index.collection.file import MARKS, FileJob
@@ -30,6 +30,8 @@ from amicrawl.index.zipnum.writer import write_blocks, write_zipnum
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
+
+    from amicrawl.index.collection.collecting import Collected
 
 
 Files = Annotated[
@@ -110,6 +112,7 @@ def index(
     packed: Packed = False,
     jobs: Processes = 0,
     again: Again = False,
+    quiet: Quiet = False,
     engine: EngineOption = Engine.LOCAL,
     master: Master = "",
 ) -> None:
@@ -122,36 +125,25 @@ def index(
         out, merge = None, merge or STANDARD
     if only and (fields or layout is not Layout.CDXJ):
         raise UsageError("--only-fields says all that a line has. Leave -f and --format out.")
-    options = _options(compat, records, fields, only, post=post, every=every, digests=digests)
-    whole = Whole(merge=merge, zipnum=zipnum, blocks=blocks, block_lines=block_lines, packed=packed)
     if (zipnum or blocks) is not None and layout is not Layout.CDXJ:
         raise UsageError(
             "A ZipNum cluster, or one of blocks, is made of CDXJ lines. Leave --format out."
         )
+    whole = Whole(merge=merge, zipnum=zipnum, blocks=blocks, block_lines=block_lines, packed=packed)
+    whole.check()
+    options = _options(compat, records, fields, only, post=post, every=every, digests=digests)
     how = ProductOptions(options, layout, packed=packed and not whole.is_asked_for)
+    screen = Screen(quiet=quiet, names_products=False)
     if engine is Engine.SPARK or any(map(is_uri, [*files, out or ""])):
-        if "-" in files or (out is None and whole.is_asked_for):
-            raise UsageError("Workers read and write files. Name files, and a directory with -o.")
-        index_placed(
-            files,
-            out or ".",
-            options=how,
-            whole=whole,
-            root=root,
-            processes=jobs,
-            again=again,
-            master=master if engine is Engine.SPARK else None,
+        cluster = master if engine is Engine.SPARK else None
+        collected = _index_placed(
+            files, out, how, whole, screen, root=root, processes=jobs, again=again, master=cluster
         )
-        return
-    index_files(
-        [Path(name) for name in files],
-        None if out is None else Path(out),
-        options=how,
-        whole=whole,
-        root=None if root is None else Path(root),
-        processes=jobs,
-        again=again,
-    )
+    else:
+        collected = _index_files(
+            list(map(Path, files)), out, how, whole, screen, root=root, processes=jobs, again=again
+        )
+    screen.conclude(collected, noun="line")
 
 
 def _options(
@@ -186,52 +178,56 @@ STANDARD = Path("-")
 """Standard input or output."""
 
 
-def index_files(
+def _index_files(
     files: Sequence[Path],
-    out: Path | None,
-    *,
+    out: str | None,
     options: ProductOptions,
     whole: Whole,
-    root: Path | None,
+    screen: Screen,
+    *,
+    root: str | None,
     processes: int,
     again: bool,
-) -> None:
+) -> Collected:
     """Index *files* into the directory *out*, and make of it what *whole* asks for.
 
-    Ends with the exit code that says what was lost. The names in the index are those below *root*.
+    The names in the index are those below *root*.
     """
-    whole.check()
-    check_root(root)
+    above = None if root is None else Path(root)
+    check_root(above)
     with tempfile.TemporaryDirectory(prefix="amicrawl-index-") as scratch:
         sources = list(_sources(files, Path(scratch)))
         parts = whole.parts or Path(scratch) / "parts"
-        directory = out or (parts if whole.is_asked_for else Path())
+        directory = Path(out) if out is not None else parts if whole.is_asked_for else Path()
         make_directory(directory / MARKS)
-        jobs = jobs_for(sources, directory, options=options, root=root)
-        collected = do_files(jobs, processes=processes, again=again, names_products=False)
+        jobs = jobs_for(sources, directory, options=options, root=above)
+        collected = do_files(jobs, screen, processes=processes, again=again)
         if whole.is_asked_for:
             whole.write([job.path for job in jobs if job.stem in collected.outcomes], directory)
             if out is None:
                 shutil.rmtree(directory)
-    end(collected, noun="line")
+    return collected
 
 
-def index_placed(
+def _index_placed(
     files: Sequence[str],
-    out: str,
-    *,
+    out: str | None,
     options: ProductOptions,
     whole: Whole,
+    screen: Screen,
+    *,
     root: str | None,
     processes: int,
     again: bool,
     master: str | None,
-) -> None:
+) -> Collected:
     """Index *files*, paths or URIs, to the directory or URI *out*; with a *master*, over Spark.
 
-    What *whole* asks for is put together here, where *out* is a path. Otherwise as `index_files`.
+    What *whole* asks for is put together here, where *out* is a path. Otherwise as `_index_files`.
     """
-    whole.check()
+    if "-" in files or (out is None and whole.is_asked_for):
+        raise UsageError("Workers read and write files. Name files, and a directory with -o.")
+    out = out or "."
     if whole.is_asked_for and is_uri(out):
         raise UsageError(
             "What is made of all indexes together is made on this machine. Name a directory with -o."
@@ -241,18 +237,12 @@ def index_placed(
     above = None if root is None else Location.of(root).as_path
     jobs = jobs_for(sources, Path(), options=options, root=above)
     collected = do_placed_files(
-        jobs,
-        places,
-        out,
-        processes=processes,
-        master=master,
-        names_products=False,
-        again=again,
+        jobs, screen, places, out, processes=processes, master=master, again=again
     )
     if whole.is_asked_for:
         paths = [replace(job, out=Path(out)).path for job in jobs if job.stem in collected.outcomes]
         whole.write(paths, Path(out))
-    end(collected, noun="line")
+    return collected
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Options of several commands: `--json`, `--engine`, `--jobs`, `NAME=VALUE`, a crawl's directory."""
+"""Options of several commands: `-q`, `--json`, `--engine`, `--jobs`, `NAME=VALUE`, a directory."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print errors only.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 AsOneObject = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 

@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from amicrawl.cli.archive_files import ArchiveFiles, archive_files, make_directory
-from amicrawl.cli.file_work import do_files, end
-from amicrawl.cli.options import Processes
+from amicrawl.cli.file_work import Screen, complain, do_files
+from amicrawl.cli.options import Processes, Quiet
 from amicrawl.index.collection.collecting import jobs_for
 from amicrawl.index.collection.products import ProductOptions
 from amicrawl.index.derivatives.file import Publisher
 from amicrawl.index.sidecar.detectors import KINDS, installed_detectors
-from amicrawl.terminal import harmless
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Sequence
 
 
 Out = Annotated[Path, typer.Option("-o", "--out", help="Directory for the sidecars.")]
@@ -37,6 +36,7 @@ def sidecar(  # noqa: PLR0917  # typer makes options of them
     without: Without = None,
     operator: Operator = "",
     publisher: PublisherName = "",
+    quiet: Quiet = False,
 ) -> None:
     """Write type, PRONOM id, charset, language and soft-404 score of payloads as X.warc.meta.gz.
 
@@ -52,10 +52,10 @@ def sidecar(  # noqa: PLR0917  # typer makes options of them
         without=left_out,
         detectors=tuple(installed_detectors(left_out).versions()),
     )
-    for line in detector_lines(options.detectors, without=left_out):
-        typer.echo(harmless(line), err=True)
+    show_detectors(options.detectors, without=left_out, quiet=quiet)
     work = jobs_for(sources, out, products=["sidecar"], options=options, in_directories=False)
-    end(do_files(work, processes=jobs, is_claimed=True), noun="metadata record")
+    screen = Screen(quiet=quiet)
+    screen.conclude(do_files(work, screen, processes=jobs, is_claimed=True), noun="metadata record")
 
 
 def _address() -> str:
@@ -84,9 +84,13 @@ _OPTIONAL = (
 )
 
 
-def detector_lines(versions: Sequence[str], *, without: Collection[str] = ()) -> Iterator[str]:
-    """Yield what is said of detectors of *versions*; the kinds *without* are not wanted."""
-    yield f"Detectors: {', '.join(versions)}"
+def show_detectors(
+    versions: Sequence[str], *, without: Collection[str] = (), quiet: bool = False
+) -> None:
+    """Print the *versions* of detectors, and which are missing; the kinds *without* are not wanted."""
+    if quiet:
+        return
+    complain(f"Detectors: {', '.join(versions)}")
     missing = [
         optional.name
         for optional in _OPTIONAL
@@ -94,4 +98,4 @@ def detector_lines(versions: Sequence[str], *, without: Collection[str] = ()) ->
         and not any(mark in version for version in versions for mark in optional.seen_as)
     ]
     if missing:
-        yield f"Not installed: {', '.join(missing)} (pip install 'amicrawl[sidecar]')"
+        complain(f"Not installed: {', '.join(missing)} (pip install 'amicrawl[sidecar]')")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from datetime import UTC, datetime
+from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from amicrawl.cli.archive_files import check_output_file
-from amicrawl.cli.options import Engine, EngineOption, Master, check_installed
+from amicrawl.cli.options import Engine, EngineOption, Master, Quiet, check_installed
 from amicrawl.disk import Disk, OutputFile
 from amicrawl.errors import ExitCode, OutputError, UsageError
 from amicrawl.report.counts import CDX_SUMMARY, CORRECTED
@@ -32,10 +33,30 @@ if TYPE_CHECKING:
     from amicrawl.report.reading import Reading
     from amicrawl.report.reading_years import YearsRead
 
-_CDX_SUMMARIZE = "cdx-summarize"
-_FOLDS = ("none", "lvl2", "psl")
-_SHOWS = ("lines", "totals", "csv", "overlap", "overlap-csv")
-_COMPATIBLE = (CDX_SUMMARY, _CDX_SUMMARIZE)
+
+class Tool(StrEnum):
+    """A tool whose figures are given."""
+
+    CDX_SUMMARY = CDX_SUMMARY
+    CDX_SUMMARIZE = "cdx-summarize"
+
+
+class Fold(StrEnum):
+    """Which hosts are counted as one."""
+
+    NONE = "none"
+    LVL2 = "lvl2"
+    PSL = "psl"
+
+
+class Form(StrEnum):
+    """What is printed of the years."""
+
+    LINES = "lines"
+    TOTALS = "totals"
+    CSV = "csv"
+    OVERLAP = "overlap"
+    OVERLAP_CSV = "overlap-csv"
 
 
 Paths = Annotated[
@@ -48,9 +69,7 @@ Paths = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON that can be merged with others.")]
 AsText = Annotated[bool, typer.Option("--text", help="Print text (the default).")]
 Html = Annotated[Path | None, typer.Option("--html", help="Write a page with charts.", metavar="FILE")]
-CompatOption = Annotated[
-    str | None, typer.Option(help="cdx-summary or cdx-summarize: exactly its figures.", metavar="TOOL")
-]
+CompatOption = Annotated[Tool | None, typer.Option(help="Exactly the figures of this tool.")]
 Source = Annotated[
     str | None, typer.Option("--from", help=f"One of {', '.join(KINDS)}.", metavar="KIND")
 ]
@@ -67,11 +86,8 @@ Replay = Annotated[str, typer.Option(help="URL prefix of the links to samples.")
 Monthly = Annotated[bool, typer.Option("--monthly", help="cdx-summarize: by month.")]
 Compact = Annotated[bool, typer.Option("--compact", help="cdx-summarize: without zeros.")]
 FullHost = Annotated[bool, typer.Option("--fullhost", help="cdx-summarize: by host.")]
-Fold = Annotated[str, typer.Option(help="cdx-summarize: fold hosts: none, lvl2 or psl.", metavar="HOW")]
-ShowForm = Annotated[
-    str,
-    typer.Option(help="cdx-summarize: lines, totals, csv, overlap or overlap-csv.", metavar="FORM"),
-]
+FoldOption = Annotated[Fold, typer.Option(help="cdx-summarize: count these hosts as one.")]
+ShowForm = Annotated[Form, typer.Option(help="cdx-summarize: what is printed.")]
 
 
 def summary(
@@ -87,12 +103,13 @@ def summary(
     hosts: Hosts = 10,
     samples: Samples = 10,
     quick: Quick = False,
+    quiet: Quiet = False,
     replay: Replay = REPLAY,
     monthly: Monthly = False,
     compact: Compact = False,
     full_host: FullHost = False,
-    fold: Fold = _FOLDS[0],
-    show: ShowForm = _SHOWS[0],
+    fold: FoldOption = Fold.NONE,
+    show: ShowForm = Form.LINES,
     engine: EngineOption = Engine.LOCAL,
     master: Master = "",
 ) -> None:
@@ -100,32 +117,30 @@ def summary(
 
     Example: amicrawl summary ami-out/captures.parquet --html summary.html
     """
+    inputs = [*paths, *(overlap or ())]
     _check(
         compat,
-        [*paths, *(overlap or ())],
+        inputs,
         ours=(as_json, html, overlap, report, quick, source),
-        theirs=(monthly, compact, full_host, fold != _FOLDS[0], show != _SHOWS[0]),
+        theirs=(monthly, compact, full_host, fold is not Fold.NONE, show is not Form.LINES),
+        on_spark=engine is Engine.SPARK and (quick or compat is Tool.CDX_SUMMARIZE or STDIN in inputs),
+        beside_quick=quick and (compat or html or overlap or report or source),
     )
-    is_spark = engine is Engine.SPARK
-    if is_spark and (quick or compat == _CDX_SUMMARIZE or STDIN in [*paths, *(overlap or ())]):
-        raise UsageError(
-            f"--quick, --compat {_CDX_SUMMARIZE} and standard input are for this machine. "
-            "Leave --engine out."
-        )
-    if compat == _CDX_SUMMARIZE:
+    as_text = as_text or not (as_json or html)
+    if compat is Tool.CDX_SUMMARIZE:
         _summarize(paths, monthly=monthly, compact=compact, full_host=full_host, fold=fold, show=show)
         return
-    as_text = as_text or not (as_json or html)
     if quick:
-        if compat or html or overlap or report or source:
-            raise UsageError("--quick goes with --json and --text only: it knows no hosts or URLs.")
         _quick(paths, as_json=as_json, as_text=as_text)
         return
     if html is not None:
         check_output_file(html, option="--html")
-    rules = CDX_SUMMARY if compat == CDX_SUMMARY else CORRECTED
-    count = partial(_counted, rules=rules, kind=source, master=master if is_spark else None)
-    reading, other = count(paths, overlap or ())
+    rules = CORRECTED if compat is None else CDX_SUMMARY
+    with ProgressBar(quiet=quiet) as bar:
+        reading, other = _counted(
+            paths, overlap or (), bar, rules=rules, kind=source,
+            master=master if engine is Engine.SPARK else None,
+        )  # fmt: skip
     shared = None
     if other:
         reading.damage += other.damage
@@ -137,11 +152,20 @@ def summary(
         typer.echo(shown.json(report=report))
     if as_text:
         typer.echo("\n".join(shown.lines()))
-    _confess(reading, quiet=as_text)
+    # A text has what was skipped.
+    if not as_text or rules == CDX_SUMMARY:
+        _tell_skipped(reading.counts.skipped)
+    _tell_damage(reading.damage)
 
 
 def _counted(
-    paths: Sequence[str], others: Sequence[str], *, rules: str, kind: str | None, master: str | None
+    paths: Sequence[str],
+    others: Sequence[str],
+    bar: ProgressBar,
+    *,
+    rules: str,
+    kind: str | None,
+    master: str | None,
 ) -> tuple[Reading, Reading | None]:
     """Count *paths*, and *others* where there are any; over Spark where there is a *master*."""
     if master is not None:
@@ -154,36 +178,47 @@ def _counted(
         with session(master) as spark:
             count = partial(count_on_spark, spark, rules=rules, kind=kind)
             return count(files), count(other) if other else None
-    with ProgressBar() as bar:
-        read = partial(
-            read_counts,
-            rules=rules,
-            kind=kind,
-            progress=lambda done, total, counts: bar.show(
-                done, total, counted(counts.captures, "capture")
-            ),
-        )
-        return read(paths), read(others) if others else None
+    read = partial(
+        read_counts,
+        rules=rules,
+        kind=kind,
+        progress=lambda done, total, counts: bar.show(done, total, counted(counts.captures, "capture")),
+    )
+    return read(paths), read(others) if others else None
 
 
 def _check(
-    compat: str | None, inputs: Sequence[str], *, ours: Sequence[object], theirs: Sequence[object]
+    compat: Tool | None,
+    inputs: Sequence[str],
+    *,
+    ours: Sequence[object],
+    theirs: Sequence[object],
+    on_spark: bool,
+    beside_quick: object,
 ) -> None:
     """Raise UsageError for what does not go together: *theirs* are options of cdx-summarize only."""
-    if compat is not None and compat not in _COMPATIBLE:
-        raise UsageError(f"--compat {compat!r} is not known; choose one of {', '.join(_COMPATIBLE)}.")
-    if inputs.count(STDIN) > 1:
-        raise UsageError(f"{STDIN} is standard input, which can be read once. Name it once.")
-    if compat == _CDX_SUMMARIZE and any(ours):
-        raise UsageError(
-            f"--compat {_CDX_SUMMARIZE} prints lines of its own. Leave --json, --html, --overlap, "
-            "--report, --quick and --from out."
+    refused = None
+    if on_spark:
+        refused = (
+            f"--quick, --compat {Tool.CDX_SUMMARIZE} and standard input are for this machine. "
+            "Leave --engine out."
         )
-    if compat != _CDX_SUMMARIZE and any(theirs):
-        raise UsageError(
+    elif inputs.count(STDIN) > 1:
+        refused = f"{STDIN} is standard input, which can be read once. Name it once."
+    elif compat is Tool.CDX_SUMMARIZE and any(ours):
+        refused = (
+            f"--compat {compat} prints lines of its own. Leave --json, --html, --overlap, --report, "
+            "--quick and --from out."
+        )
+    elif compat is not Tool.CDX_SUMMARIZE and any(theirs):
+        refused = (
             "--monthly, --compact, --fullhost, --fold and --show are options of "
-            f"--compat {_CDX_SUMMARIZE}. Add that, or leave them out."
+            f"--compat {Tool.CDX_SUMMARIZE}. Add that, or leave them out."
         )
+    elif beside_quick:
+        refused = "--quick goes with --json and --text only: it knows no hosts or URLs."
+    if refused:
+        raise UsageError(refused)
 
 
 class _Shown(NamedTuple):
@@ -244,19 +279,14 @@ def _quick(paths: list[str], *, as_json: bool, as_text: bool) -> None:
 
 
 def _summarize(
-    paths: list[str], *, monthly: bool, compact: bool, full_host: bool, fold: str, show: str
+    paths: list[str], *, monthly: bool, compact: bool, full_host: bool, fold: Fold, show: Form
 ) -> None:
-    if fold not in _FOLDS or show not in _SHOWS:
-        raise UsageError(
-            f"--fold is one of {', '.join(_FOLDS)} and --show one of {', '.join(_SHOWS)}; "
-            f"{fold!r} and {show!r} were given."
-        )
     from amicrawl.report.reading_years import read_years  # noqa: PLC0415
     from amicrawl.report.years import folded  # noqa: PLC0415
 
     read_one = partial(read_years, monthly=monthly, full_host=full_host, fold=folded(fold))
-    if show.startswith("overlap"):
-        _show_overlap({path: read_one([path]) for path in paths}, as_csv=show.endswith("csv"))
+    if show in {Form.OVERLAP, Form.OVERLAP_CSV}:
+        _show_overlap({path: read_one([path]) for path in paths}, as_csv=show is Form.OVERLAP_CSV)
         return
     read = read_one(paths)
     lines = {
@@ -286,13 +316,6 @@ def _names(paths: list[str]) -> list[str]:
     """Return what tells *paths* apart: names without what stands behind the first dot, or all of it."""
     short = [Path(path).name.partition(".")[0] for path in paths]
     return short if len(set(short)) == len(short) and all(short) else paths
-
-
-def _confess(reading: Reading, *, quiet: bool) -> None:
-    """Say on standard error what was lost, unless a table has; end with 5 if a file broke off."""
-    if not quiet or reading.counts.rules == CDX_SUMMARY:
-        _tell_skipped(reading.counts.skipped)
-    _tell_damage(reading.damage)
 
 
 def _tell_skipped(skipped: Counter[str], *, of: str = "") -> None:

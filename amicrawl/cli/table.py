@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from amicrawl.cli.archive_files import make_directory
-from amicrawl.cli.options import Engine, EngineOption, Master
+from amicrawl.cli.options import Engine, EngineOption, Master, Quiet
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, InputError, UsageError
 from amicrawl.index.lines.line_reader import files_in, refuse_collection
@@ -73,6 +73,7 @@ def table(
     engine: EngineOption = Engine.LOCAL,
     master: Master = "",
     partitions: Partitions = 0,
+    quiet: Quiet = False,
 ) -> None:
     """Convert CDXJ files to a Parquet table with one row per capture.
 
@@ -91,13 +92,13 @@ def table(
             raise UsageError("URIs and --partitions are for Spark. Add --engine spark.")
         files = files_in([Path(name) for name in inputs], suffixes=_SUFFIXES)
         make_directory(Path(out))
-        with ProgressBar() as bar:
+        with ProgressBar(quiet=quiet) as bar:
 
             def show_progress(done: int, total: int, made: TableReport) -> None:
                 bar.show(done, total, counted(made.lines, "line") if made.lines else "sorting")
 
             report = make_table(files, Path(out), disk=Disk(), options=options, progress=show_progress)
-    show(report, out)
+    show(report, out, quiet=quiet)
     if report.rejects or report.damaged:
         raise typer.Exit(ExitCode.DAMAGED)
 
@@ -131,11 +132,12 @@ def table_options(
     return TableOptions(schema=SCHEMAS[schema.value], place=place, flat=flat)
 
 
-def show(report: TableReport, out: str) -> None:
-    """Say what became of the lines."""
+def show(report: TableReport, out: str, *, quiet: bool) -> None:
+    """Say what became of the lines; if *quiet*, only of those that gave no row."""
     files, lines = counted(report.files, "file"), counted(report.lines, "line")
-    typer.echo(f"{counted(report.rows, 'row')} in {files} below {out}, of {lines}.")
-    if report.rows_without_crawl:
+    if not quiet:
+        typer.echo(f"{counted(report.rows, 'row')} in {files} below {out}, of {lines}.")
+    if report.rows_without_crawl and not quiet:
         typer.echo(
             f"Filed by month, as crawl={MONTH_PREFIX}YYYY-MM: "
             f"{counted(report.rows_without_crawl, 'row')}. WARC file names "

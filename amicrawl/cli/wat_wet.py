@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from amicrawl.cli.archive_files import ArchiveFiles, archive_files, make_directory
-from amicrawl.cli.file_work import do_files, end
-from amicrawl.cli.options import Processes
+from amicrawl.cli.file_work import Screen, do_files
+from amicrawl.cli.options import Processes, Quiet
 from amicrawl.index.collection.collecting import jobs_for
 from amicrawl.index.collection.products import ProductOptions
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Out = Annotated[Path, typer.Option("-o", "--out", help="Directory for the WET files.")]
 
 
-def wet(files: ArchiveFiles, out: Out = Path(), jobs: Processes = 0) -> None:
+def wet(files: ArchiveFiles, out: Out = Path(), jobs: Processes = 0, quiet: Quiet = False) -> None:
     """Write the text of every page in FILES as X.warc.wet.gz.
 
     A file that is done is not done again. Exit code 5 where something of a file is lost; the rest of it
@@ -29,21 +29,22 @@ def wet(files: ArchiveFiles, out: Out = Path(), jobs: Processes = 0) -> None:
 
     Example: amicrawl wet *.warc.gz -o wet/
     """
-    make_all("wet", archive_files(files), out, processes=jobs)
+    make_all("wet", archive_files(files), out, processes=jobs, quiet=quiet)
 
 
-def make_all(product: str, sources: Sequence[Path], out: Path, *, processes: int) -> None:
+def make_all(product: str, sources: Sequence[Path], out: Path, *, processes: int, quiet: bool) -> None:
     """Make the *product* of each of *sources* in *out*, say what came of it, and end with its code."""
     make_directory(out)
     options = ProductOptions(hostname=socket.gethostname())
     jobs = jobs_for(sources, out, products=[product], options=options, in_directories=False)
-    end(do_files(jobs, processes=processes), noun="entry")
+    screen = Screen(quiet=quiet)
+    screen.conclude(do_files(jobs, screen, processes=processes), noun="entry")
 
 
 WatOut = Annotated[Path, typer.Option("-o", "--out", help="Directory for the WAT files.")]
 
 
-def wat(files: ArchiveFiles, out: WatOut = Path(), jobs: Processes = 0) -> None:
+def wat(files: ArchiveFiles, out: WatOut = Path(), jobs: Processes = 0, quiet: Quiet = False) -> None:
     """Write the metadata of every record in FILES, with the links of pages, as X.warc.wat.gz.
 
     A file that is done is not done again. Exit code 5 where something of a file is lost; the rest of it
@@ -51,4 +52,4 @@ def wat(files: ArchiveFiles, out: WatOut = Path(), jobs: Processes = 0) -> None:
 
     Example: amicrawl wat *.warc.gz -o wat/
     """
-    make_all("wat", archive_files(files), out, processes=jobs)
+    make_all("wat", archive_files(files), out, processes=jobs, quiet=quiet)

@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import pytest
 
-from amicrawl.cli.sidecar import detector_lines
+from amicrawl.cli.sidecar import show_detectors
 from amicrawl.index.sidecar.detectors import installed_detectors
 
 BARE = ["signatures signatures 1", "declared", "soft404 1"]
 
 
-def test_with_all_of_them_nothing_is_missing() -> None:
+Shown = Callable[..., list[str]]
+
+
+@pytest.fixture
+def shown(capsys: pytest.CaptureFixture[str]) -> Shown:
+    def show(versions: Sequence[str], *, without: tuple[str, ...] = ()) -> list[str]:
+        show_detectors(versions, without=without)
+        return capsys.readouterr().err.splitlines()
+
+    return show
+
+
+def test_with_all_of_them_nothing_is_missing(shown: Shown) -> None:
     versions = installed_detectors().versions()
-    assert list(detector_lines(versions)) == [f"Detectors: {', '.join(versions)}"]
+    assert shown(versions) == [f"Detectors: {', '.join(versions)}"]
 
 
-def test_what_is_missing_is_named_with_how_to_get_it() -> None:
-    assert list(detector_lines(BARE))[1:] == [
+def test_what_is_missing_is_named_with_how_to_get_it(shown: Shown) -> None:
+    assert shown(BARE)[1:] == [
         "Not installed: fido, libmagic, chardetng, cld2 (pip install 'amicrawl[sidecar]')"
     ]
 
@@ -29,6 +43,6 @@ def test_what_is_missing_is_named_with_how_to_get_it() -> None:
     ],
 )
 def test_what_is_left_out_or_installed_is_not_missing(
-    versions: list[str], without: tuple[str, ...]
+    shown: Shown, versions: list[str], without: tuple[str, ...]
 ) -> None:
-    assert len(list(detector_lines(versions, without=without))) == 1
+    assert len(shown(versions, without=without)) == 1
