@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperArgument, TyperCommand
 from typer.main import get_command, get_group
 
 if TYPE_CHECKING:
@@ -144,5 +144,30 @@ def _lay_out(command: Any) -> None:
     command.help = re.sub(r"(?<=\S) +(Example: )", r"\n\n\1", paragraphs)
     if os.environ.get("TERM") == "dumb":
         command.rich_markup_mode = None
+    for param in command.params:
+        _name_value(param)
     for each in getattr(command, "commands", {}).values():
         _lay_out(each)
+        # The first sentence whole: typer cuts it after 45 characters.
+        each.short_help = each.help.partition("\n\n")[0]
+
+
+def _name_value(param: Any) -> None:
+    """Name what *param* takes by a word, as in `FILES...` or `--title TEXT`; typer shows its type."""
+    if isinstance(param, TyperArgument):
+        name = param.metavar or str(param.name).upper()
+        param.metavar = name.removesuffix("...")
+        shown = name if param.required else f"[{name}]"
+        usage = f"{shown}..." if param.nargs != 1 and not name.endswith("...") else shown
+        vars(param)["_usage_display_name"] = lambda: usage
+        vars(param)["display_type_rich"] = _no_type
+    elif param.is_flag or param.count:
+        param.show_default = False
+        vars(param)["display_type_rich"] = _no_type
+    elif param.metavar is None and not param.type_descriptor.is_choice:
+        kind = param.display_type(None)
+        param.metavar = "PATH" if "ath" in kind else "N" if "int" in kind or "float" in kind else "TEXT"
+
+
+def _no_type(ctx: object) -> None:  # typer calls it so
+    """Show no type."""

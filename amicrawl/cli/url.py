@@ -54,9 +54,7 @@ class Question(NamedTuple):
     grouping: Grouping = Grouping.REGISTRABLE_DOMAIN
 
 
-Urls = Annotated[
-    list[str] | None, typer.Argument(metavar="[URL ... | -]", help="URLs; - reads them, one a line.")
-]
+Urls = Annotated[list[str] | None, typer.Argument(metavar="URL", help="URLs; - reads them, one a line.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")]
 JsonInput = Annotated[
     bool,

@@ -57,3 +57,16 @@ def test_a_paragraph_of_help_is_one_line_and_the_example_another_paragraph(name:
     for each in (command, *getattr(command, "commands", {}).values()):
         assert not re.search(r"[^\n]\n[^\n]", each.help)
         assert not re.search(r"[^\n]Example: ", each.help)
+
+
+def test_help_names_what_is_taken_by_a_word_and_not_by_a_type_of_python() -> None:
+    for name in COMMANDS:
+        command = loaded(name)
+        for each in (command, *getattr(command, "commands", {}).values()):
+            output = CliRunner().invoke(app, [*{name: None, each.name: None}, "--help"]).output
+            assert "Usage:" in output
+            shown = "".join(line for line in output.splitlines() if "--help" not in line)
+            assert not re.search(r"<(?:str|int|float|path|Path|bool|list)|OPTIONS\] \{", shown), (
+                name,
+                each.name,
+            )

@@ -27,7 +27,7 @@ Patterns = Annotated[
 ExactPatterns = Annotated[list[str], typer.Argument(metavar="PATTERN...", help="Their exact text.")]
 SetNames = Annotated[list[str], typer.Argument(metavar="SET...", help="Names of shipped sets.")]
 Least = Annotated[int, typer.Argument(metavar="MIN", help="Milliseconds.")]
-Greatest = Annotated[int | None, typer.Argument(metavar="[MAX]", help="Milliseconds; MIN without it.")]
+Greatest = Annotated[int | None, typer.Argument(metavar="MAX", help="Milliseconds; MIN without it.")]
 Requests = Annotated[int, typer.Argument(metavar="N", help="Requests at once.")]
 NoteText = Annotated[str, typer.Argument(metavar="TEXT", help="Empty to remove it.")]
 OnOrOff = Annotated[Literal["on", "off"], typer.Argument(metavar="on|off")]

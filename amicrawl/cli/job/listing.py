@@ -30,7 +30,7 @@ _URL_SHOWN = 60
 
 
 JobOrNone = Annotated[
-    str | None, typer.Argument(metavar="[JOB]", help="An ident, or a URL; without one, totals.")
+    str | None, typer.Argument(metavar="JOB", help="An ident, or a URL; without one, totals.")
 ]
 Finished = Annotated[bool, typer.Option("--finished", help="Include the last thousand that have ended.")]
 Clear = Annotated[bool, typer.Option("--clear", help="Delete them.")]

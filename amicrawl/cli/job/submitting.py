@@ -29,7 +29,7 @@ _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 _DELAY = re.compile(r"([0-9]{1,7})(?:-([0-9]{1,7}))?")
 
 
-Url = Annotated[str | None, typer.Argument(metavar="[URL]", help="Start URL.")]
+Url = Annotated[str | None, typer.Argument(metavar="URL", help="Start URL.")]
 Shallow = Annotated[
     bool, typer.Option("--shallow", help="Only the page, with what it needs to be shown.")
 ]
@@ -44,7 +44,9 @@ Tag = Annotated[
     str, typer.Option("--pipeline", metavar="TAG", help="Only pipelines with TAG in their nickname.")
 ]
 Large = Annotated[bool, typer.Option("--large", help="Only pipelines for large jobs.")]
-UserAgent = Annotated[str, typer.Option("--user-agent", metavar="TEXT")]
+UserAgent = Annotated[
+    str, typer.Option("--user-agent", metavar="TEXT", help="User-Agent of its requests.")
+]
 Delay = Annotated[
     str | None, typer.Option("--delay", metavar="MS|MIN-MAX", help="Milliseconds between two requests.")
 ]
