@@ -20,7 +20,7 @@ from amicrawl.config import PREFIX, CrawlConfig, Robots
 from amicrawl.crawl.carried import REQUISITE
 from amicrawl.crawlfile import read_crawl_file
 from amicrawl.discovery import Kind, Selection
-from amicrawl.discovery.configured import make_selection
+from amicrawl.discovery.selection import make_selection
 from amicrawl.errors import InputError, UsageError
 from amicrawl.frontier.states import Status
 from amicrawl.frontier.traps import Trap, classify

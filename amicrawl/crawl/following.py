@@ -19,7 +19,7 @@ from amicrawl.crawl.carried import CHAIN, GROWTH, PRIMARY, REQUISITE, SITEMAP
 from amicrawl.crawl.findings import REDIRECTS
 from amicrawl.discovery import Kind, Limits, extract, is_read, set_names
 from amicrawl.discovery.coding import decoded
-from amicrawl.discovery.configured import has_scope, make_selection
+from amicrawl.discovery.selection import has_scope, make_selection
 from amicrawl.frontier import Offer, Source
 from amicrawl.frontier.revisits import fingerprint_of
 from amicrawl.frontier.soft404 import Soft404Detector

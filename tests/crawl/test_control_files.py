@@ -17,7 +17,7 @@ from amicrawl.crawl.following import Following
 from amicrawl.crawl.run import Run
 from amicrawl.crawl.watching.control import StatusFile
 from amicrawl.crawl.watching.steering import Steering
-from amicrawl.discovery.configured import make_selection
+from amicrawl.discovery.selection import make_selection
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode
 

@@ -8,7 +8,7 @@ from urls.url_strategies import URLS
 
 from amicrawl.config import CrawlConfig
 from amicrawl.discovery import Decision, Kind, Scope
-from amicrawl.discovery.configured import make_selection
+from amicrawl.discovery.selection import make_selection
 from amicrawl.errors import UsageError
 
 SITE = Scope(

@@ -10,7 +10,7 @@ import typer
 from amicrawl.cli.redis_options import PrefixOption, RedisOption, job_store
 from amicrawl.cli.share.working import Name
 from amicrawl.config import PREFIX, CrawlConfig, Identity
-from amicrawl.discovery.configured import has_scope
+from amicrawl.discovery.selection import has_scope
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, InputError, UsageError
 from amicrawl.jobs.sharing.creation import MOST_STARTS, SeedGiver, begin, keep_starts, seeds_given
