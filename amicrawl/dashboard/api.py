@@ -8,8 +8,7 @@ from amicrawl.dashboard import api_changing as changing
 from amicrawl.dashboard import api_reading as reading
 from amicrawl.dashboard import api_users as users
 from amicrawl.dashboard import bodies, shapes
-from amicrawl.dashboard.openapi import document
-from amicrawl.dashboard.operations import Call, Operation
+from amicrawl.dashboard.operations import Call, Operation, document
 from amicrawl.dashboard.stream import events, stream
 from amicrawl.dashboard.users import Role
 

@@ -7,6 +7,7 @@ becomes a call, and a refusal a status.
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from amicrawl.dashboard.problems import Problem
@@ -17,7 +18,7 @@ from amicrawl.jobs.pipeline_record import tell_to_drain
 from amicrawl.jobs.submission import DELAY, JobExistsError, Submission, submit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from amicrawl.dashboard.operations import Call
     from amicrawl.jobs.connection import JobStore
@@ -77,113 +78,69 @@ def abort_job(call: Call) -> Any:
         verbs.Aborted.ASKED: "The crawl was asked to end.",
         verbs.Aborted.AGAIN: "The crawl had been asked to end before, and was asked again.",
     }
-    return _done(call, lambda store, ident: said[verbs.abort(store, ident, now=time.time())])
+    return _done(call, partial(verbs.abort, now=time.time()), said=said)
 
 
 def pause_job(call: Call) -> Any:
-    """Let the crawl of a job ask for nothing new until it is resumed."""
-
-    def pause(store: JobStore, ident: str) -> str:
-        verbs.pause(store, ident)
-        return "The crawl was asked to pause."
-
-    return _done(call, pause)
+    """Pause the crawl of a job: it requests nothing new until it is resumed."""
+    return _done(call, verbs.pause, said="The crawl was asked to pause.")
 
 
 def resume_job(call: Call) -> Any:
-    """Let a paused crawl go on."""
-
-    def resume(store: JobStore, ident: str) -> str:
-        return "The crawl was asked to continue." if verbs.resume(store, ident) else "It was not paused."
-
-    return _done(call, resume)
+    """Resume a paused crawl."""
+    said = {True: "The crawl was asked to continue.", False: "It was not paused."}
+    return _done(call, verbs.resume, said=said)
 
 
 def add_ignore(call: Call) -> Any:
-    """Add an ignore expression to a job; what waits and is ignored now is dropped."""
-
-    def add(store: JobStore, ident: str) -> str:
-        added = verbs.ignore(store, ident, [call.body.pattern])
-        return "The expression was added." if added else "The expression was there already."
-
-    return _done(call, add)
+    """Add an ignore expression to a job; queued URLs that match it are dropped."""
+    said = {1: "The expression was added.", 0: "The expression was there already."}
+    return _done(call, verbs.ignore, [call.body.pattern], said=said)
 
 
 def remove_ignore(call: Call) -> Any:
     """Remove an ignore expression from a job, by its exact text."""
-
-    def remove(store: JobStore, ident: str) -> str:
-        removed = verbs.unignore(store, ident, [call.body.pattern])
-        return "The expression was removed." if removed else "There is no such expression."
-
-    return _done(call, remove)
+    said = {1: "The expression was removed.", 0: "There is no such expression."}
+    return _done(call, verbs.unignore, [call.body.pattern], said=said)
 
 
 def add_ignore_set(call: Call) -> Any:
     """Add all expressions of a shipped set to a job."""
-
-    def add(store: JobStore, ident: str) -> str:
-        added = verbs.add_ignore_sets(store, ident, [call.body.name])
-        return f"{added} expressions were added."
-
-    return _done(call, add)
+    return _done(call, verbs.add_ignore_sets, [call.body.name], said="{} expressions were added.")
 
 
 def set_delay(call: Call) -> Any:
     """Set how long the crawl of a job waits between two requests."""
-
-    def change(store: JobStore, ident: str) -> str:
-        verbs.delay(store, ident, call.body.min, call.body.max)
-        return f"The delay is {call.body.min} to {call.body.max} ms now."
-
-    return _done(call, change)
+    least, greatest = call.body.min, call.body.max
+    said = f"The delay is {least} to {greatest} ms now."
+    return _done(call, verbs.delay, least, greatest, said=said)
 
 
 def set_concurrency(call: Call) -> Any:
     """Set how many requests the crawl of a job makes at once."""
-
-    def change(store: JobStore, ident: str) -> str:
-        verbs.concurrency(store, ident, call.body.workers)
-        return f"The concurrency is {call.body.workers} now."
-
-    return _done(call, change)
+    workers = call.body.workers
+    return _done(call, verbs.concurrency, workers, said=f"The concurrency is {workers} now.")
 
 
 def set_note(call: Call) -> Any:
-    """Set the note that is shown with a job, or take it away."""
-
-    def change(store: JobStore, ident: str) -> str:
-        verbs.note(store, ident, call.body.note)
-        return "The note was changed."
-
-    return _done(call, change)
+    """Set or remove the note that is shown with a job."""
+    return _done(call, verbs.note, call.body.note, said="The note was changed.")
 
 
 def set_reports(call: Call) -> Any:
-    """Say whether the log of a job tells of URLs that are ignored."""
-
-    def change(store: JobStore, ident: str) -> str:
-        if call.body.on:
-            verbs.show_ignores(store, ident)
-            return "The log tells of ignored URLs now."
-        verbs.hide_ignores(store, ident)
-        return "The log is silent on ignored URLs now."
-
-    return _done(call, change)
+    """Set whether the log of a job reports ignored URLs."""
+    if call.body.on:
+        return _done(call, verbs.show_ignores, said="The log reports ignored URLs now.")
+    return _done(call, verbs.hide_ignores, said="The log does not report ignored URLs now.")
 
 
 def expire_job(call: Call) -> Any:
-    """Forget a job that has ended; what it fetched stays where it is."""
-
-    def expire(store: JobStore, ident: str) -> str:
-        verbs.expire(store, ident)
-        return "The job is forgotten."
-
-    return _done(call, expire)
+    """Forget a job that has ended; its captures are kept."""
+    return _done(call, verbs.expire, said="The job is forgotten.")
 
 
 def move_pending(call: Call) -> Any:
-    """Put a job that waits elsewhere in its queue, or into another."""
+    """Move a queued job within its queue, or into another."""
     return _queues(
         call,
         lambda store: queues.move(
@@ -193,19 +150,19 @@ def move_pending(call: Call) -> Any:
 
 
 def remove_pending(call: Call) -> Any:
-    """Abort a job that waits: it is taken out of its queue."""
+    """Abort a queued job: it is removed from its queue."""
 
     def remove(store: JobStore) -> None:
         waiting = queues.waiting(store, [call.body.queue])
         if call.body.ident not in {entry.ident for entry in waiting}:
-            raise Problem(409, "The job waits no longer in that queue.")
+            raise Problem(409, "The job is no longer in that queue.")
         verbs.abort(store, call.body.ident, now=time.time())
 
     return _queues(call, remove)
 
 
 def drain_pipeline(call: Call) -> Any:
-    """Tell a pipeline to take no more jobs, and to give back those it runs for others to resume."""
+    """Drain a pipeline: it takes no more jobs, and gives back those it runs for others to resume."""
     store = call.site.store
     key = store.keys.pipeline(call.path["id"])
     if not call.body.on:
@@ -220,11 +177,17 @@ def drain_pipeline(call: Call) -> Any:
     raise Problem(404, "There is no such pipeline any more.")
 
 
-def _done(call: Call, change: Callable[[JobStore, str], str]) -> Any:
+def _done(
+    call: Call, verb: Callable[..., Any], *arguments: Any, said: str | Mapping[Any, str]
+) -> dict[str, Any]:
+    """Apply *verb* to the job of *call* and return the response.
+
+    *said* is the sentence for the user, with `{}` for what *verb* returned, or one for each result.
+    """
     store, ident = call.site.store, call.path["ident"]
     try:
         with store.answering():
-            sentence = change(store, ident)
+            result = verb(store, ident, *arguments)
     except UsageError as error:
         job = call.site.board.job_or_none(ident)
         is_over = job is not None and (job["state"] in _ENDED or "has not ended" in str(error))
@@ -232,7 +195,7 @@ def _done(call: Call, change: Callable[[JobStore, str], str]) -> Any:
     job = call.site.board.job_or_none(ident)
     return {
         "ident": ident,
-        "sentence": sentence,
+        "sentence": said.format(result) if isinstance(said, str) else said[result],
         "settings_age": None if job is None else job["settings_age"],
         "job": job,
         "warnings": [],

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
@@ -17,38 +16,19 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
 from amicrawl.dashboard.api import OPERATIONS
-from amicrawl.dashboard.board import Board
-from amicrawl.dashboard.hub import Hub
 from amicrawl.dashboard.operations import PREFIX, routes
 from amicrawl.dashboard.pages import Pages
 from amicrawl.dashboard.problems import Problem
-from amicrawl.dashboard.summaries import Summaries
-from amicrawl.dashboard.visitors import Visitors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from amicrawl.dashboard.hosts import Hosts
-    from amicrawl.dashboard.users import Users
-    from amicrawl.jobs.connection import JobStore
-
-
-@dataclass(frozen=True, slots=True)
-class Site:
-    """What the routes of one dashboard share."""
-
-    store: JobStore
-    board: Board
-    hub: Hub
-    visitors: Visitors
-    summaries: Summaries
-    jobs_per_user: int = 0
-    """Jobs of one user that may wait or run at once, unless an admin's; 0 for any number."""
+    from amicrawl.dashboard.site import Site
 
 
 HEALTH = "/healthz"
@@ -162,21 +142,6 @@ def _limited(receive: Receive, seconds: float) -> Receive:
 
 AWAY_AFTER = 15.0
 """Seconds without an answer of Redis after which the dashboard counts as unhealthy."""
-
-
-def site_of(
-    store: JobStore, *, users: Users | None, archives: Path | None, jobs_per_user: int = 0
-) -> Site:
-    """Return the site over the jobs of *store*; its hub is not started yet."""
-    summaries = Summaries(archives)
-    return Site(
-        store=store,
-        board=Board(store, has_summary=summaries.has),
-        hub=Hub(store, has_summary=summaries.has),
-        visitors=Visitors(users),
-        summaries=summaries,
-        jobs_per_user=jobs_per_user,
-    )
 
 
 def application(site: Site, *, hosts: Hosts) -> ASGIApp:

@@ -18,7 +18,6 @@ from amicrawl.dashboard.views import (
     entry_view,
     ignores_view,
     job_view,
-    job_views,
     past_view,
     pipeline_view,
 )
@@ -238,13 +237,17 @@ class Board:
     def _views(self, idents: Sequence[str], queue_of: dict[str, str]) -> list[Job]:
         nicknames = self._nicknames()
         seen = self._watch.jobs(idents, facts=("now", "hosts"))
-        return job_views(
-            idents,
-            seen,
-            queue_of=queue_of,
-            nickname=lambda key: nicknames.get(key, ""),
-            has_summary=self._has_summary,
-        )
+        return [
+            job_view(
+                ident,
+                one,
+                queue=queue_of.get(ident),
+                pipeline=nicknames.get(one.record.get("pipeline_id", ""), ""),
+                has_summary=self._has_summary(ident, one),
+            )
+            for ident, one in zip(idents, seen, strict=True)
+            if one.record.get("url")
+        ]
 
     def _nickname(self, key: str) -> str:
         if not key.startswith(self._store.keys.pipeline("")):

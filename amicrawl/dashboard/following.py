@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from itertools import count
 from typing import TYPE_CHECKING, Any, cast
 
 import orjson
@@ -134,8 +133,3 @@ def lists_of(ident: str, names: Sequence[str], watch: Watch) -> dict[str, Any]:
         "history": history_view,
     }
     return {name: views[name](seen.facts.get(name)) for name in names}
-
-
-def line_numbers() -> Iterator[int]:
-    """Return the numbers of lines, from 1."""
-    return count(1)

@@ -11,11 +11,12 @@ import logging
 import secrets
 import threading
 import time
+from itertools import count
 from typing import TYPE_CHECKING
 
 import orjson
 
-from amicrawl.dashboard.following import AT_ONCE, ENDED, RING, Followed, line_numbers
+from amicrawl.dashboard.following import AT_ONCE, ENDED, RING, Followed
 from amicrawl.dashboard.overview import Overview
 from amicrawl.dashboard.viewer import Viewer
 from amicrawl.errors import AmicrawlError
@@ -52,7 +53,7 @@ class Hub:
         self._viewers: set[Viewer] = set()
         self._joining: list[Viewer] = []
         self._followed: dict[str, Followed] = {}
-        self._numbers = line_numbers()
+        self._numbers = count(1)
         self._overview_at = 0.0
         self._away = ""
         self.answered_at = float("-inf")

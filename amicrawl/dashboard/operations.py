@@ -1,22 +1,27 @@
-"""Operations: one table that both serves the HTTP API and describes it.
+"""Operations: one table from which the HTTP API is served and its OpenAPI document is made.
 
-An `Operation` says who may ask, what the body and the query are checked by, and what the answer is made
-of. `endpoint` turns it into a route; `openapi` turns the same table into a document.
+An `Operation` names the role that it requires, the pydantic models of its body and query, and the type
+of its response. `endpoint` makes a Starlette route of it, and `document` makes the OpenAPI document of
+all of them, with the schemas that pydantic generates.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 import orjson
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 from starlette.routing import Route
 
+from amicrawl import __version__
 from amicrawl.dashboard.bodies import Nothing
-from amicrawl.dashboard.problems import Problem
+from amicrawl.dashboard.problems import MEDIA_TYPE, Problem, title_of
+from amicrawl.dashboard.shapes import ProblemFacts
 from amicrawl.errors import AmicrawlError, InputError, UsageError
 from amicrawl.jobs.connection import RedisRefused, RedisUnavailable
 
@@ -25,11 +30,14 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from amicrawl.dashboard.app import Site
+    from amicrawl.dashboard.site import Site
     from amicrawl.dashboard.users import Role
     from amicrawl.dashboard.visitors import Visitor
 
 PREFIX = "/api/v1"
+VERSION = "3.1.0"
+_PARTS = re.compile(r"\{(\w+)\}")
+_REFERENCE = "#/components/schemas/{model}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,3 +155,102 @@ def _unprocessable(error: ValidationError) -> Problem:
     first = errors[0]
     where = f"{first['where']}: " if first["where"] else ""
     return Problem(422, f"{where}{first['what']}.", errors=errors)
+
+
+def document(operations: Sequence[Operation]) -> dict[str, Any]:
+    """Return the document that describes *operations*."""
+    kinds: dict[str, Any] = {"problem": ProblemFacts}
+    for operation in operations:
+        kinds[f"{operation.name} answer"] = operation.answer
+        if operation.body is not None:
+            kinds[f"{operation.name} body"] = operation.body
+    found, definitions = TypeAdapter.json_schemas(
+        [(key, "validation", TypeAdapter(kind)) for key, kind in kinds.items()],
+        ref_template=_REFERENCE,
+    )
+    schemas = {key: schema for (key, _), schema in found.items()}
+    paths: dict[str, dict[str, Any]] = {}
+    for operation in operations:
+        described = paths.setdefault(PREFIX + operation.path, {})
+        described[operation.method.lower()] = _described(operation, schemas)
+    components = {
+        name: {"additionalProperties": False, **schema}
+        for name, schema in sorted(definitions["$defs"].items())
+    }
+    return {
+        "openapi": VERSION,
+        "info": {
+            "title": "amicrawl dashboard",
+            "version": __version__,
+            "description": "Jobs: submitted, watched and steered. Times are Unix seconds, sizes bytes.",
+        },
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "securitySchemes": {
+                "bearer": {"type": "http", "scheme": "bearer"},
+                "session": {"type": "apiKey", "in": "cookie", "name": "amicrawl_session"},
+                "csrf": {"type": "apiKey", "in": "header", "name": "X-CSRF-Token"},
+            },
+        },
+    }
+
+
+def _described(operation: Operation, schemas: dict[str, Any]) -> dict[str, Any]:
+    kind = "application/json" if operation.serve is None else "text/event-stream"
+    problem = {MEDIA_TYPE: {"schema": schemas["problem"]}}
+    described: dict[str, Any] = {
+        "operationId": operation.name,
+        "summary": operation.summary,
+        "responses": {
+            str(operation.status): {
+                "description": HTTPStatus(operation.status).phrase,
+                "content": {kind: {"schema": schemas[f"{operation.name} answer"]}},
+            },
+            **{
+                str(status): {"description": title_of(status), "content": problem}
+                for status in sorted(_problems(operation))
+            },
+        },
+    }
+    if parameters := _parameters(operation):
+        described["parameters"] = parameters
+    if operation.body is not None:
+        body = {"application/json": {"schema": schemas[f"{operation.name} body"]}}
+        described["requestBody"] = {"required": True, "content": body}
+    described["security"] = []
+    if operation.role is not None:
+        session: dict[str, list[str]] = {"session": []}
+        if operation.body is not None:
+            session["csrf"] = []
+        described["security"] = [{"bearer": []}, session]
+        described["x-amicrawl-role"] = operation.role.name
+    return described
+
+
+def _problems(operation: Operation) -> set[int]:
+    """Return the statuses of refusals that *operation* may have."""
+    statuses = {403, 421, 422, 503}
+    if operation.role is not None:
+        statuses |= {401, 429}
+    if operation.body is not None:
+        statuses |= {409, 413, 415}
+    if _PARTS.search(operation.path):
+        statuses.add(404)
+    return statuses
+
+
+def _parameters(operation: Operation) -> list[dict[str, Any]]:
+    text = {"type": "string"}
+    schema = operation.query.model_json_schema()
+    required = schema.get("required", [])
+    return [
+        *(
+            {"name": name, "in": "path", "required": True, "schema": text}
+            for name in _PARTS.findall(operation.path)
+        ),
+        *(
+            {"name": name, "in": "query", "required": name in required, "schema": one}
+            for name, one in schema.get("properties", {}).items()
+        ),
+    ]

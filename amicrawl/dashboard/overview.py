@@ -81,12 +81,10 @@ class Overview:
         *,
         has_summary: Callable[[str, Seen], bool],
         names_every: float = 5.0,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._watch = watch
         self._has_summary = has_summary
         self._names_every = names_every
-        self._clock = clock
         self._names: Names | None = None
         self._names_at = 0.0
         self._memory: int | None = None
@@ -107,7 +105,7 @@ class Overview:
 
     def read(self, *, viewers: int) -> None:
         """Read everything again, but what waits not each time; *viewers* is among the figures."""
-        now = self._clock()
+        now = time.monotonic()
         if self._names is None or now - self._names_at >= self._names_every:
             self._read_names()
             self._names_at = now
@@ -155,7 +153,7 @@ class Overview:
         self._nicknames = {key: plain(r.get("nickname", ""), limit=100) for key, r in records.items()}
 
     def _take(self, jobs: dict[str, Job]) -> None:
-        moment = self._clock()
+        moment = time.monotonic()
         for ident, seen in self.seen.items():
             record = JobRecord.parse(seen.record, ident=ident)
             point = Point(

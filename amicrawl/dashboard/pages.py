@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.routing import BaseRoute
 
-    from amicrawl.dashboard.app import Site
+    from amicrawl.dashboard.site import Site
 
 LOG_LINES = 200
 """Lines of the log that a job's page begins with."""

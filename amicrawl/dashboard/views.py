@@ -19,7 +19,7 @@ from amicrawl.jobs.record import RESPONSES, JobRecord, JobState
 from amicrawl.jobs.watching import Seen, number_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from amicrawl.dashboard.shapes import (
         FileFacts,
@@ -296,33 +296,6 @@ def objects(text: str | None, *, most: int) -> list[dict[str, Any]]:
     if not isinstance(said, list):
         return []
     return [item for item in said[:most] if isinstance(item, dict)]
-
-
-def unknown_nickname(_pipeline_id: str) -> str:
-    """Return no nickname."""
-    return ""
-
-
-def job_views(
-    idents: Sequence[str],
-    seen: Sequence[Seen],
-    *,
-    queue_of: Mapping[str, str],
-    nickname: Callable[[str], str] = unknown_nickname,
-    has_summary: Callable[[str, Seen], bool] = lambda _ident, _seen: False,
-) -> list[Job]:
-    """Return those of *idents* that there are."""
-    return [
-        job_view(
-            ident,
-            one,
-            queue=queue_of.get(ident),
-            pipeline=nickname(one.record.get("pipeline_id", "")),
-            has_summary=has_summary(ident, one),
-        )
-        for ident, one in zip(idents, seen, strict=True)
-        if one.record.get("url")
-    ]
 
 
 def _state(record: JobRecord, now: Mapping[str, Any]) -> State:

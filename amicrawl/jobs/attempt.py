@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 from amicrawl.disk import DirectoryLock
 from amicrawl.errors import ExitCode, OutputError
-from amicrawl.jobs.checkpoint import SLOTS, checkpoint_path, save
-from amicrawl.jobs.copying import Copying
+from amicrawl.jobs.checkpoint import SLOTS, Copying, checkpoint_path, save
 from amicrawl.jobs.job_bucket import fetch, path_of, ship
 from amicrawl.jobs.lease_time import LEASE_VARIABLE, TOKEN_VARIABLE, UNIT_VARIABLE
 from amicrawl.jobs.place import is_base, new_base, raise_fence

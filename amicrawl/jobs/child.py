@@ -50,13 +50,11 @@ class Child:
         console: Path,
         tell: Callable[[str], object],
         disk: Disk,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Start the command *line*; *tell* gets what it prints. Raises OSError where that fails."""
         self._console = console
         self._told = tell
         self._disk = disk
-        self._clock = clock
         self.last_lines: deque[str] = deque(maxlen=_REMEMBERED)
         """The end of what it printed."""
         self._process = subprocess.Popen(  # noqa: S603  # a list, and no shell
@@ -103,7 +101,7 @@ class Child:
 
     def _read(self, stream: IO[bytes]) -> None:
         rest, file = b"", self._opened()
-        counted = _Second(self._clock)
+        counted = _Second()
         with contextlib.suppress(ValueError), stream:
             while block := os.read(stream.fileno(), _BLOCK):
                 file = self._kept(file, block)
@@ -172,15 +170,14 @@ def messages(line: str) -> list[str]:
 class _Second:
     """Counts the lines of each second, and says how many were too many."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
+    def __init__(self) -> None:
         self._second = -1
         self._lines = 0
         self._dropped = 0
 
     def has_room(self, tell: Callable[[str], object]) -> bool:
         """Return whether one more line may be passed on in this second."""
-        second = int(self._clock())
+        second = int(time.monotonic())
         if second != self._second:
             self.close(tell)
             self._second, self._lines = second, 0

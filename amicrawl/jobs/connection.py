@@ -15,6 +15,8 @@ from __future__ import annotations
 import json
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
@@ -25,10 +27,11 @@ from redis.retry import Retry
 
 from amicrawl.errors import AmicrawlError, ExitCode, UsageError
 from amicrawl.jobs.keys import Keys
-from amicrawl.jobs.scripts import Scripts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from redis.commands.core import Script
 
 PREFIX_SETTING = "AMICRAWL_REDIS_PREFIX"
 SERVER_SETTINGS = {"REDIS_URL": "url", "REDIS_HOST": "host", "REDIS_PORT": "port", "REDIS_DB": "db"}
@@ -104,6 +107,53 @@ class RedisSettings:
         if self.params:
             environment["REDIS_PARAMS"] = json.dumps(dict(self.params), default=str)
         return environment
+
+
+_INCLUDE = "--!include "
+"""How the first line of a script begins that needs another file in front of it."""
+
+
+class Scripts:
+    """The `.lua` files in `scripts/`, for one client; Redis runs each as one step.
+
+    A script gets every key that it touches as a key, and strings as arguments. It is sent once and
+    called by its digest after that; a server that has lost it gets it again.
+    """
+
+    def __init__(self, client: redis.Redis) -> None:
+        self._client = client
+        self._registered: dict[str, Script] = {}
+
+    def __call__(
+        self, name: str, *, keys: Sequence[str] = (), args: Sequence[str | int | float] = ()
+    ) -> Any:
+        """Run the script *name* and return what it returns. Raises what redis-py raises."""
+        return self.script(name)(keys=list(keys), args=list(args))
+
+    def script(self, name: str) -> Script:
+        """Return the script *name*, which may be called with a `client=` that is a pipeline, too."""
+        script = self._registered.get(name)
+        if script is None:
+            script = self._registered[name] = self._client.register_script(script_source(name))
+        return script
+
+
+@cache
+def script_source(name: str) -> str:
+    """Return the text of the script *name*, behind what it includes."""
+    text = resources.files(__package__).joinpath("scripts", f"{name}.lua").read_text(encoding="utf-8")
+    first, _, rest = text.partition("\n")
+    return script_source(first.removeprefix(_INCLUDE)) + rest if first.startswith(_INCLUDE) else text
+
+
+def script_names() -> list[str]:
+    """Return the names of all scripts, sorted; not of what they include."""
+    files = resources.files(__package__).joinpath("scripts").iterdir()
+    return sorted(
+        file.name.removesuffix(".lua")
+        for file in files
+        if file.name.endswith(".lua") and not file.name.startswith("_")
+    )
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from amicrawl.errors import AmicrawlError
 from amicrawl.jobs import logs
 from amicrawl.jobs.inbox import Inbox
 from amicrawl.jobs.job_copy import JobCopy, restore
-from amicrawl.jobs.lease_time import HeldLease, steady_clock
+from amicrawl.jobs.lease_time import HeldLease
 from amicrawl.jobs.live import Answer
 
 if TYPE_CHECKING:
@@ -73,15 +73,14 @@ class Link(HeldLease):
         ttl: timedelta,
         on_answer: Callable[[Answer], None],
         inbox: Inbox | None = None,
-        clock: Callable[[], float] = steady_clock,
         renewed: float | None = None,
     ) -> None:
         """*copy* names unit and token, and is kept up to date here.
 
         *on_answer* is called on the link's thread with each answer that has news. *renewed* is when, by
-        *clock*, the lease was known to be good for *ttl*; None for not at all.
+        `steady_clock`, the lease was known to be good for *ttl*; None for not at all.
         """
-        super().__init__(ttl.total_seconds(), clock=clock, renewed=renewed)
+        super().__init__(ttl.total_seconds(), renewed=renewed)
         self._store = store
         self.copy = copy
         self._on_answer = on_answer

@@ -33,7 +33,7 @@ from amicrawl.jobs.connection import RedisUnavailable
 from amicrawl.jobs.ending import Ending, Verdict
 from amicrawl.jobs.inbox import Inbox
 from amicrawl.jobs.lease import Claim, Claims, Refusal
-from amicrawl.jobs.lease_time import STARTUP, Pulse
+from amicrawl.jobs.lease_time import Pulse
 from amicrawl.jobs.pipeline_record import RUNNING, STOPPING, PipelineRecord, figures
 from amicrawl.jobs.place import CONSOLE, STOP_FILE
 from amicrawl.jobs.reaper import GRACE, Reaper
@@ -67,8 +67,6 @@ class PipelineOptions:
     lease: timedelta = timedelta(seconds=30)
     min_free: int = 5 * 1024**3
     """Free bytes below which no job is taken."""
-    startup: float = STARTUP
-    """Seconds that a crawl may take until it renews its lease itself."""
     on_signal: Mode = Mode.RELEASES
     """What the first signal causes."""
     grace: float = GRACE
@@ -88,11 +86,8 @@ class Pipeline(Supervisor[JobAttempt]):
         options: PipelineOptions,
         *,
         identity: PipelineIdentity,
-        start: Callable[..., Child] = Child,
-        clock: Callable[[], float] = time.monotonic,
         wait: Callable[[float], object] = time.sleep,
     ) -> None:
-        """*start* makes a child of what `Child` takes."""
         claims = Claims(
             store,
             refused=self._refuse,
@@ -106,16 +101,14 @@ class Pipeline(Supervisor[JobAttempt]):
             lease=options.lease,
             report=logger.warning,
             on_signal=options.on_signal,
-            clock=clock,
             wait=wait,
         )
         self._store = store
         self._workshop = workshop
         self._options = options
-        self._start = start
         self._ending = Ending(store, claims, workshop)
         self._record = PipelineRecord(store, identity, store_id=workshop.store_id)
-        self._reaper = Reaper(store, claims, grace=options.grace, clock=clock)
+        self._reaper = Reaper(store, claims, grace=options.grace)
         self._takes_from = float("-inf")
         self._crashes = 0
         self._unable: set[str] = set()
@@ -183,12 +176,12 @@ class Pipeline(Supervisor[JobAttempt]):
             self._unable.clear()
         if judged is Verdict.CRASHED or len(self._unable) >= UNABLE_TO_BEGIN:
             self._crashes += 1
-            self._takes_from = self._clock() + min(2.0 ** min(self._crashes, 10) / 2, LONGEST_REST)
+            self._takes_from = time.monotonic() + min(2.0 ** min(self._crashes, 10) / 2, LONGEST_REST)
         elif judged is not None:
             self._crashes = 0
 
     def _take(self) -> JobAttempt | None:
-        if self._clock() < self._takes_from or not self._has_room():
+        if time.monotonic() < self._takes_from or not self._has_room():
             return None
         claim = self._claims.reserve(
             self._options.queues,
@@ -200,9 +193,9 @@ class Pipeline(Supervisor[JobAttempt]):
             return None
         return JobAttempt(
             claim,
-            Pulse(self._options.lease.total_seconds(), self._clock(), startup=self._options.startup),
+            Pulse(self._options.lease.total_seconds(), time.monotonic()),
             inbox=Inbox(clock=time.time, room=_INBOX_ROOM),
-            copied_at=self._clock(),
+            copied_at=time.monotonic(),
         )
 
     def _begin(self, attempt: JobAttempt) -> None:
@@ -245,8 +238,8 @@ class Pipeline(Supervisor[JobAttempt]):
             return
         take_directory(directory, claim, disk=workshop.disk)
         attempt.inbox.tell(greeting(claim))
-        attempt.pulse.begin_anew(self._clock())
-        attempt.child = self._start(
+        attempt.pulse.begin_anew(time.monotonic())
+        attempt.child = Child(
             workshop.command(claim.unit, directory),
             environment={
                 **workshop.environment,

@@ -19,7 +19,7 @@ from amicrawl.jobs.pipeline_record import remove_stale
 from amicrawl.jobs.redis_values import list_at, names_of_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Collection
 
     from amicrawl.jobs.connection import JobStore
 
@@ -43,12 +43,10 @@ class Reaper:
         claims: Claims,
         *,
         grace: float = GRACE,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store = store
         self._claims = claims
         self._grace = grace
-        self._clock = clock
         self._lapsed: dict[tuple[str, int], float] = {}
         """Claims whose lease is out, and since when that is known."""
         self._looked = float("-inf")
@@ -63,7 +61,7 @@ class Reaper:
 
         *ours* are units whose crawls run here, and are watched by their pulse.
         """
-        now = self._clock()
+        now = time.monotonic()
         if now - self._looked < EVERY:
             return {}
         self._looked = now

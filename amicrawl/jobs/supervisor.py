@@ -10,6 +10,7 @@ and it is tried again after growing pauses.
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -74,7 +75,6 @@ class Supervisor(ABC, Generic[Unit]):
         report: Callable[[str], object],
         on_signal: Mode = Mode.RELEASES,
         end_patience: float = 0,
-        clock: Callable[[], float],
         wait: Callable[[float], object],
     ) -> None:
         """*report* shows the operator a sentence.
@@ -88,7 +88,6 @@ class Supervisor(ABC, Generic[Unit]):
         self._report = report
         self._on_signal = on_signal
         self._end_patience = end_patience
-        self._clock = clock
         self._wait = wait
         self._every = min(SECOND, lease.total_seconds() / 4)
         self._outage = _Outage()
@@ -98,11 +97,6 @@ class Supervisor(ABC, Generic[Unit]):
         self._signals: list[None] = []
         self.mode = Mode.RUNS
         self.attempts: list[Unit] = []
-
-    @property
-    def redis_is_away(self) -> bool:
-        """Whether Redis did not answer the last time."""
-        return self._outage.failures > 0
 
     @property
     def is_over(self) -> bool:
@@ -127,7 +121,7 @@ class Supervisor(ABC, Generic[Unit]):
 
     def turn(self) -> None:
         """Do what is due now."""
-        now = self._clock()
+        now = time.monotonic()
         if now - self._shown >= SECOND:
             self._shown = now
             show_life(self._data)
@@ -190,9 +184,9 @@ class Supervisor(ABC, Generic[Unit]):
     def _watch(self, now: float) -> None:
         """See whether the crawls renew their leases, and whether their units are still ours."""
         watched = [attempt for attempt in self.attempts if not attempt.has_ended]
-        asked = self._clock()
+        asked = time.monotonic()
         looks = self._claims.look([attempt.claim.unit for attempt in watched])
-        answered = self._clock()
+        answered = time.monotonic()
         for attempt, (claim, left) in zip(watched, looks, strict=True):
             if claim is not None and not _is_same(claim, attempt.claim):
                 attempt.is_lost, attempt.is_waiting = True, False
@@ -204,7 +198,7 @@ class Supervisor(ABC, Generic[Unit]):
                 self._held(attempt, now)
                 if attempt.is_busy or attempt.pulse.is_our_turn(now):
                     self._claims.renew(claim.unit, claim.token, self._lease, beats=1)
-                    attempt.pulse.renewed(self._clock())
+                    attempt.pulse.renewed(time.monotonic())
             if attempt.is_waiting:
                 self._begin(attempt)
             if attempt.is_running and attempt.pulse.is_hung(answered):
@@ -230,7 +224,7 @@ class Supervisor(ABC, Generic[Unit]):
                 if not attempt.has_ended:
                     attempt.stop()
         if mode is Mode.HURRIES:
-            self._hurry_since = self._clock()
+            self._hurry_since = time.monotonic()
 
     def _hurry(self, now: float) -> None:
         if self._hurry_since is not None and now - self._hurry_since >= HURRY:
@@ -245,7 +239,7 @@ class Supervisor(ABC, Generic[Unit]):
             self._report(f"{error} The crawls continue. Trying again.")
         failures = self._outage.failures + 1
         self._outage = _Outage(
-            failures, self._clock() + min(2.0 ** min(failures - 1, 10), LONGEST_PAUSE)
+            failures, time.monotonic() + min(2.0 ** min(failures - 1, 10), LONGEST_PAUSE)
         )
         for attempt in self.attempts:
             attempt.pulse.could_not_look(now)
@@ -255,8 +249,8 @@ class Supervisor(ABC, Generic[Unit]):
         if self._end_patience:
             for attempt in self.attempts:
                 attempt.stop()
-            until = self._clock() + self._end_patience
-            while self._clock() < until and any(attempt.is_running for attempt in self.attempts):
+            until = time.monotonic() + self._end_patience
+            while time.monotonic() < until and any(attempt.is_running for attempt in self.attempts):
                 self._wait(TICK)
                 for attempt in self.attempts:
                     attempt.poll()

@@ -14,7 +14,7 @@ from dashboard_asking import IDENT, OTHER, Asking, add_lines, download, run_job,
 from dashboard_serving import serve_in_thread
 
 from amicrawl.dashboard.api import OPERATIONS
-from amicrawl.dashboard.openapi import document
+from amicrawl.dashboard.operations import document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

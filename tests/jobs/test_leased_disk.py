@@ -10,22 +10,25 @@ import pytest
 from amicrawl.crawl.job.leased import Fence, LeasedDisk, LeaseLost
 from amicrawl.disk import Disk, OutputFile
 from amicrawl.errors import OutputError
+from amicrawl.jobs.lease_time import HeldLease
 from amicrawl.jobs.place import FENCE, raise_fence
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-class Lease:
+class Lease(HeldLease):
     """A lease that a test gives and takes."""
 
     def __init__(self) -> None:
-        self.is_held = True
-        self.in_grace = False
-        self.lost = ""
+        self.now = 0.0
+        super().__init__(10.0, clock=lambda: self.now, renewed=0.0)
 
-    def lose(self, why: str) -> None:
-        self.lost, self.is_held = why, False
+    def run_out(self) -> None:
+        self.now += 10.0
+
+    def renew(self) -> None:
+        self._renewed(self.now)
 
 
 def disk_in(directory: Path, lease: Lease, *, token: int = 5, patient: bool = False) -> LeasedDisk:
@@ -55,7 +58,7 @@ def test_between_two_writes_the_lease_is_looked_at_again(tmp_path: Path) -> None
 def test_who_is_patient_waits_for_the_lease_and_the_event_loop_does_not(tmp_path: Path) -> None:
     lease = Lease()
     disk = disk_in(tmp_path, lease, patient=True)
-    lease.is_held = False
+    lease.run_out()
     with pytest.raises(OSError, match="the lease has run out"):
         disk.create(tmp_path / "now")
     written = threading.Event()
@@ -69,7 +72,7 @@ def test_who_is_patient_waits_for_the_lease_and_the_event_loop_does_not(tmp_path
     thread.start()
     assert not written.wait(0.2)
     assert not (tmp_path / "later.open").exists()
-    lease.is_held = True
+    lease.renew()
     thread.join(60)
     assert (tmp_path / "later").exists()
 

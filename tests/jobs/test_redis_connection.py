@@ -17,8 +17,9 @@ from amicrawl.jobs.connection import (
     RedisSettings,
     RedisUnavailable,
     connect,
+    script_names,
+    script_source,
 )
-from amicrawl.jobs.scripts import names, source
 from amicrawl.jobs.submission import Submission, submit
 
 if TYPE_CHECKING:
@@ -217,9 +218,9 @@ def test_a_replica_that_takes_no_writes_is_away_for_now(redis_server: Server) ->
 
 def test_every_script_is_one_that_redis_understands(redis_server: Server) -> None:
     store = connect({"REDIS_URL": redis_server.url})
-    assert {"submit", "change", "abort", "read", "trim", "move"} <= set(names())
-    for name in names():
-        assert store.client.script_load(source(name))
+    assert {"submit", "change", "abort", "read", "trim", "move"} <= set(script_names())
+    for name in script_names():
+        assert store.client.script_load(script_source(name))
     store.close()
 
 

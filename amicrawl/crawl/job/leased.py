@@ -12,7 +12,7 @@ import errno
 import os
 import threading
 import time
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import orjson
 
@@ -23,6 +23,8 @@ from amicrawl.jobs.place import FENCE, raise_fence
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from amicrawl.jobs.lease_time import HeldLease
+
 _LOOK_AGAIN = 0.05
 _LARGEST = 4096
 
@@ -31,23 +33,6 @@ class LeaseLost(AmicrawlError):  # noqa: N818  # a state of the world, named as 
     """The job is another owner's: this crawl writes nothing any more."""
 
     exit_code = ExitCode.OUR_ERROR
-
-
-class Lease(Protocol):
-    """Whether a crawl may write, as `amicrawl.jobs.link.Link` knows it."""
-
-    lost: str
-
-    @property
-    def is_held(self) -> bool:
-        """Whether it may at the moment."""
-
-    @property
-    def in_grace(self) -> bool:
-        """Whether the lease is kept although the event loop does not turn."""
-
-    def lose(self, why: str) -> None:
-        """Let nothing be written any more."""
 
 
 class Fence:
@@ -93,7 +78,7 @@ class LeasedDisk(Disk):
 
     def __init__(
         self,
-        lease: Lease,
+        lease: HeldLease,
         fence: Fence,
         *,
         patient: bool,

@@ -43,8 +43,7 @@ from amicrawl.crawl.spark.places import (
 )
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, ExitCode
-from amicrawl.jobs.checkpoint import SLOTS, checkpoint_path, save, serial_of
-from amicrawl.jobs.copying import Copying
+from amicrawl.jobs.checkpoint import SLOTS, Copying, checkpoint_path, save, serial_of
 from amicrawl.jobs.job_bucket import begin_anew, fetch, path_of, ship
 from amicrawl.jobs.lease_time import steady_clock
 from amicrawl.record.bucket import open_bucket

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING
 from amicrawl.disk import Disk, explained, rename_durably, replace_file
 from amicrawl.errors import AmicrawlError, ExitCode, OutputError, UsageError
 from amicrawl.jobs.attempt import Attempt, crawl_environment, take_directory
+from amicrawl.jobs.checkpoint import Copying
 from amicrawl.jobs.child import Child
 from amicrawl.jobs.connection import RedisUnavailable
-from amicrawl.jobs.copying import Copying
 from amicrawl.jobs.lease import LEASE, Claim, Claims
 from amicrawl.jobs.lease_time import Pulse
 from amicrawl.jobs.place import opened_store
@@ -75,7 +75,6 @@ class Worker(Supervisor[PartitionAttempt]):
         turn: timedelta = timedelta(0),
         disk: Disk | None = None,
         tell: Callable[[str], None] = lambda _: None,
-        clock: Callable[[], float] = time.monotonic,
         wait: Callable[[float], object] = time.sleep,
     ) -> None:
         """*command* makes the command line of the crawl of a partition, by its number and directory.
@@ -90,7 +89,6 @@ class Worker(Supervisor[PartitionAttempt]):
             lease=ttl,
             report=tell,
             end_patience=_END_PATIENCE,
-            clock=clock,
             wait=wait,
         )
         self._share = share
@@ -117,7 +115,7 @@ class Worker(Supervisor[PartitionAttempt]):
         return super().is_over or (self._has_ended and not self.attempts)
 
     def _take(self) -> PartitionAttempt | None:
-        record, now = self._share.record, self._clock()
+        record, now = self._share.record, time.monotonic()
         taken = self._share.take(
             self._owner,
             ttl=self._lease,
@@ -195,7 +193,7 @@ class Worker(Supervisor[PartitionAttempt]):
             try:
                 take_directory(directory, attempt.claim, disk=self._disk)
             except UsageError:
-                if self._clock() - attempt.since > _DIRECTORY_PATIENCE:
+                if time.monotonic() - attempt.since > _DIRECTORY_PATIENCE:
                     attempt.is_waiting = False
                     self._report(f"{directory} is still written to by another process; trying later.")
                 return False
@@ -221,7 +219,7 @@ class Worker(Supervisor[PartitionAttempt]):
 
     def _start(self, attempt: PartitionAttempt) -> None:
         log = attempt.directory / LOG_NAME
-        attempt.pulse.begin_anew(self._clock())
+        attempt.pulse.begin_anew(time.monotonic())
         with explained(log, "written to"):
             attempt.child = Child(
                 self._command(attempt.number, attempt.directory),

@@ -79,7 +79,7 @@ OUR_OWN = frozenset({
     *("crawl/spark/driver.py", "crawl/spark/leases.py", "crawl/spark/partition.py"),
     *("index/spark.py", "table/spark.py", "table/statements.py"),
     # Settings, and files of the package.
-    *("jobs/connection.py", "jobs/scripts.py", "crawlfile/keys.py", "crawlfile/schema.py"),
+    *("jobs/connection.py", "crawlfile/keys.py", "crawlfile/schema.py"),
     *("discovery/named.py", "index/sidecar/soft404.py"),
     *("report/page/page.py", "table/questions.py"),
 })  # fmt: skip
