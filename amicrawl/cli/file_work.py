@@ -140,12 +140,12 @@ def do_placed_files(
 
 def _on_spark(jobs: Sequence[PlacedJob], *, master: str) -> Generator[Event]:
     # Both need an extra.
-    from amicrawl.index.spark import done_on_spark  # noqa: PLC0415
+    from amicrawl.index.collection.spark import collected_on_spark  # noqa: PLC0415
     from amicrawl.table.spark import session  # noqa: PLC0415
 
     if jobs:
         with session(master) as spark:
-            yield from done_on_spark(spark, jobs)
+            yield from collected_on_spark(spark, jobs)
 
 
 def complain(sentence: str) -> None:

@@ -1,89 +1,79 @@
-"""Products of archive files over a Spark cluster: each file by one task, as the local engine does it.
+"""Jobs over a Spark cluster, a task each; and what may be tried again.
 
-A task makes the products of its file in a directory of its own and puts them where they belong, the mark
-last (`collection/placed.py`). So what is done is not done again, whichever engine did it, and neither a
-speculative copy of a task nor one that was believed dead harms the other. What may pass, an error of the
-system or of a store, is raised, and Spark tries again; at the last attempt, and where the file is to
-blame, it costs that file only. A session is handed in (`amicrawl.table.spark` opens one); nothing here
-imports Spark before.
+Jobs differ in size, so each is a task, and Spark gives the next to the executor that is free. What may
+pass, an error of the system or of a store, is raised, and Spark tries again; at the last attempt, and
+where the input is to blame, it costs that job only. A job has to be repeatable: an attempt may be killed
+at any time, and two may be at work at once. A session is handed in (`amicrawl.table.spark` opens one);
+nothing here imports Spark before.
 """
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from amicrawl.errors import InputError, OutputError
-from amicrawl.index.collection.marks import outcome_of
-from amicrawl.index.collection.placed import do_placed
-from amicrawl.index.workers import Done, Lost, run_jobs
+from amicrawl.index.workers import Done, Lost
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
+    import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from amicrawl.index.collection.collecting import Event
-    from amicrawl.index.collection.file import ReadProgress
-    from amicrawl.index.collection.marks import Outcome
-    from amicrawl.index.collection.placed import PlacedJob
-
-_FIELDS: list[pa.Field[Any]] = [
-    pa.field("job", pa.int64()),
-    pa.field("outcome", pa.string()),
-    pa.field("error", pa.string()),
-    pa.field("reason", pa.string()),
-]
-_CAME = pa.schema(_FIELDS)
 _MOST_REASON = 2000
-_DETECTING = frozenset({"sidecar", "merged"})
-_PASSING = (OSError.__name__, OutputError.__name__)
+_WAKE = 0.5
+"""Seconds after which it is looked which jobs have ended."""
 
 
-def done_on_spark(spark: SparkSession, jobs: Sequence[PlacedJob]) -> Generator[Event]:
-    """Do *jobs* and yield what came of each, once all are done; InputError where Spark itself fails."""
-    from py4j.protocol import Py4JError  # noqa: PLC0415  # an extra
-    from pyspark.errors import PySparkException  # noqa: PLC0415  # an extra
-    from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415  # an extra
+class TransientError(Exception):
+    """What may pass, besides errors of the system: another attempt may succeed."""
+
+
+def done_on_spark(
+    spark: SparkSession, jobs: Sequence[Any], work: Callable[[Any], Any]
+) -> Generator[Done[Any, Any] | Lost[Any]]:
+    """Have *work* do each of *jobs*, and yield what came of it once it is done.
+
+    InputError where Spark itself fails.
+    """
+    from pyspark.accumulators import AddingAccumulatorParam  # noqa: PLC0415  # an extra
 
     if not jobs:
         return
     attempts = attempts_of(spark)
+    context = spark.sparkContext
+    # Spark collects rows when all tasks are done; an accumulator has what each adds as soon as it is,
+    # and what failed attempts and copies of a task add is left out.
+    ended = context.accumulator([], AddingAccumulatorParam([]))
 
-    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def task(numbers: Iterable[int]) -> None:
         from pyspark import TaskContext  # noqa: PLC0415  # only a worker has one
 
-        context = TaskContext.get()
-        is_last = context is None or context.attemptNumber() + 1 >= attempts
-        return came_of(batches, jobs, is_last=is_last)
+        task_context = TaskContext.get()
+        is_last = task_context is None or task_context.attemptNumber() + 1 >= attempts
+        for number in numbers:
+            ended.add([(number, came_of(jobs[number], work, is_last=is_last))])
 
-    try:
-        # A task a file: they differ in size, and Spark gives the next to the executor that is free.
-        rows = (
-            spark.range(0, len(jobs), 1, numPartitions=len(jobs))
-            .mapInArrow(work, from_arrow_schema(_CAME))
-            .collect()
-        )
-    except (PySparkException, Py4JError) as error:
-        reason = str(error).partition("\n")[0][:500]
-        raise InputError(f"Spark could not read the files: {reason}. Its own log says more.") from error
-    for row in rows:
-        yield _event(jobs[row["job"]], row)
-
-
-def _event(job: PlacedJob, row: Any) -> Event:
-    if row["error"]:
-        return Lost(job, row["reason"], None, row["error"])
-    outcome = outcome_of(json.loads(row["outcome"]))
-    for product in outcome.products.values():
-        made = job.out.below(product.file).path
-        if made is not None and not made.exists():
-            reason = f"a worker made {made}, but it is not here. Give a directory that all share."
-            return Lost(job, reason, None)
-    return Done(job, outcome)
+    tasks = context.parallelize(range(len(jobs)), len(jobs))
+    yielded = 0
+    with explained("do the work"), ThreadPoolExecutor(1) as pool:
+        running = pool.submit(tasks.foreachPartition, task)
+        try:
+            is_over = False
+            while not is_over:
+                is_over = not wait([running], timeout=_WAKE).not_done
+                for number, (answer, error, reason) in ended.value[yielded:]:
+                    yielded += 1
+                    job = jobs[number]
+                    yield Lost(job, reason, None, error) if error else Done(job, answer)
+            running.result()
+        finally:
+            if not running.done():
+                context.cancelAllJobs()
+    if yielded < len(jobs):
+        raise InputError(f"Spark says nothing of {len(jobs) - yielded} tasks. Its own log says more.")
 
 
 def attempts_of(spark: SparkSession) -> int:
@@ -96,50 +86,35 @@ def attempts_of(spark: SparkSession) -> int:
     return int(spark.sparkContext.getConf().get("spark.task.maxFailures", "4") or 4)
 
 
-def came_of(
-    batches: Iterable[pa.RecordBatch], jobs: Sequence[PlacedJob], *, is_last: bool = True
-) -> Iterator[pa.RecordBatch]:
-    """Do the jobs whose numbers are in *batches*, and yield what came of each; one may fail.
+def came_of(job: Any, work: Callable[[Any], Any], *, is_last: bool = True) -> tuple[Any, str, str]:
+    """Do *job* and return its answer, or the name of an error and the reason.
 
     Where it is not the last attempt, what may pass is raised.
     """
-    for batch in batches:
-        numbers: Any = batch["id"].to_pylist()
-        for number in numbers:
-            outcome, error, reason = "", "", ""
-            try:
-                outcome = json.dumps(asdict(_done(jobs[number])))
-            except Exception as caught:  # whatever it is, it costs this job only
-                may_pass = isinstance(caught, (OSError, OutputError, _WorkerDiedError))
-                if may_pass and not is_last and not isinstance(caught, FileNotFoundError):
-                    raise
-                error, reason = type(caught).__name__, str(caught)[:_MOST_REASON]
-            yield pa.RecordBatch.from_pydict(
-                {"job": [number], "outcome": [outcome], "error": [error], "reason": [reason]},
-                schema=_CAME,
-            )
+    try:
+        return work(job), "", ""
+    except Exception as caught:  # whatever it is, it costs this job only
+        may_pass = isinstance(caught, (OSError, OutputError, TransientError))
+        if may_pass and not is_last and not isinstance(caught, FileNotFoundError):
+            raise
+        return None, type(caught).__name__, str(caught)[:_MOST_REASON]
 
 
-class _WorkerDiedError(Exception):
-    """The process that detectors ran in has died."""
+def spark_schema(columns: pa.Schema) -> Any:
+    """Return *columns* as Spark's type."""
+    from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415  # an extra
+
+    return from_arrow_schema(columns, prefer_timestamp_ntz=True)
 
 
-def _done(job: PlacedJob) -> Outcome:
-    """Do *job*; what detectors bring down is a process of their own, as on one machine."""
-    if _DETECTING.isdisjoint(job.products):
-        return do_placed(job, _unheard)
-    for event in run_jobs([job], do_placed, processes=1):
-        if isinstance(event, Done):
-            outcome: Outcome = event.answer
-            return outcome
-        if isinstance(event, Lost):
-            if event.error in _PASSING:
-                raise OSError(event.reason)
-            if event.error == InputError.__name__:
-                raise InputError(event.reason)
-            raise _WorkerDiedError(event.sentence)
-    raise AssertionError("a job has an end")
+@contextmanager
+def explained(doing: str) -> Iterator[None]:
+    """Turn an error of Spark's into InputError: that it could not do what *doing* says."""
+    from py4j.protocol import Py4JError  # noqa: PLC0415  # an extra
+    from pyspark.errors import PySparkException  # noqa: PLC0415  # an extra
 
-
-def _unheard(_: ReadProgress) -> None:
-    """Hear how far a file is: Spark's own pages tell which tasks are done."""
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        reason = str(error).partition("\n")[0][:500]
+        raise InputError(f"Spark could not {doing}: {reason}. Its own log says more.") from error

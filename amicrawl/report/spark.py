@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 
 from amicrawl.errors import InputError
 from amicrawl.index.location import Location
-from amicrawl.index.spark import attempts_of
+from amicrawl.index.spark import attempts_of, explained
 from amicrawl.report.counts import CORRECTED, Counts
 from amicrawl.report.reading import Reading, check_kind, count_files
-from amicrawl.table.spark import explained
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -22,9 +22,10 @@ import orjson
 import pyarrow as pa
 
 from amicrawl.disk import OPEN_SUFFIX, Disk
-from amicrawl.errors import DamagedFileError, InputError, UsageError
+from amicrawl.errors import DamagedFileError, UsageError
 from amicrawl.index.lines.line_reader import octet_blocks
 from amicrawl.index.location import reachable
+from amicrawl.index.spark import explained, spark_schema
 from amicrawl.table.block_rows import rows_of_block
 from amicrawl.table.making import (
     REJECTS_SUFFIX,
@@ -97,7 +98,7 @@ def lines_frame(spark: SparkSession, inputs: Sequence[Location]) -> DataFrame:
                 yield from batches_of(inputs[number])
 
     numbers = spark.range(0, len(inputs), 1, numPartitions=len(inputs))
-    return numbers.mapInArrow(read, _spark_schema(_READ))
+    return numbers.mapInArrow(read, spark_schema(_READ))
 
 
 def batches_of(location: Location) -> Iterator[pa.RecordBatch]:
@@ -169,7 +170,7 @@ def _written(
         part = f"part-{context.partitionId():05d}-{context.taskAttemptId()}"
         yield from write_part(batches, attempts, part, options=options, metadata=metadata)
 
-    found = rows.mapInArrow(write, _spark_schema(_WRITTEN)).collect()
+    found = rows.mapInArrow(write, spark_schema(_WRITTEN)).collect()
     return [orjson.loads(bytes(row["said"])) for row in found]
 
 
@@ -253,22 +254,3 @@ def _batch_of(octets: bytes) -> pa.RecordBatch:
     lines: list[bytes | None] = [*octets.split(b"\n")[:-1]]
     column = pa.array(lines, pa.binary())
     return pa.RecordBatch.from_arrays([column, pa.nulls(len(lines), pa.string())], schema=_READ)
-
-
-def _spark_schema(columns: pa.Schema) -> Any:
-    from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415  # an extra
-
-    return from_arrow_schema(columns, prefer_timestamp_ntz=True)
-
-
-@contextmanager
-def explained(work: str) -> Iterator[None]:
-    """Turn an error of Spark into InputError that says which *work* it could not do."""
-    from py4j.protocol import Py4JError  # noqa: PLC0415  # an extra
-    from pyspark.errors import PySparkException  # noqa: PLC0415  # an extra
-
-    try:
-        yield
-    except (PySparkException, Py4JError) as error:
-        reason = str(error).partition("\n")[0][:500]
-        raise InputError(f"Spark could not {work}: {reason}. Its own log says more.") from error

@@ -8,9 +8,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
-import pyarrow as pa
 import pytest
 from index.archive_files import exchange, packed
 from object_store import CREDENTIALS, ObjectStore
@@ -22,6 +20,7 @@ from amicrawl.errors import ExitCode
 from amicrawl.index.collection.collecting import jobs_for
 from amicrawl.index.collection.file import MARKS
 from amicrawl.index.collection.placed import PlacedJob, do_placed
+from amicrawl.index.collection.spark import do_placed_alone
 from amicrawl.index.location import Facts, Location
 from amicrawl.index.spark import came_of
 
@@ -64,19 +63,17 @@ def placed(sources: list[Location], out: Location) -> list[PlacedJob]:
     ]
 
 
-def told(jobs: list[PlacedJob], *numbers: int, is_last: bool = True) -> list[dict[str, Any]]:
-    batches = [pa.record_batch({"id": [number]}) for number in numbers]
-    return list(pa.Table.from_batches(came_of(batches, jobs, is_last=is_last)).to_pylist())
-
-
 def test_what_spark_maps_indexes_each_file_and_a_failure_costs_that_one_only(
     archives: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
     sources = [archives / "a.warc.gz", archives / "missing.warc.gz"]
-    came = told(placed(list(map(Location.of, sources)), Location.of(out)), 1, 0, is_last=False)
-    assert [(row["job"], row["error"]) for row in came] == [(1, "InputError"), (0, "")]
-    assert str(sources[1]) in came[0]["reason"]
+    jobs = placed(list(map(Location.of, sources)), Location.of(out))
+    _, error, reason = came_of(jobs[1], do_placed_alone, is_last=False)
+    assert error == "InputError"
+    assert str(sources[1]) in reason
+    outcome, error, _ = came_of(jobs[0], do_placed_alone, is_last=False)
+    assert (outcome.products["cdxj"].entries, error) == (9, "")
     assert [path.name for path in sorted((out / MARKS).iterdir())] == ["a.warc.cdxj.json"]
     assert not list(tmp_path.rglob("*.open"))
 
@@ -105,9 +102,9 @@ def test_what_may_pass_is_raised_for_spark_to_try_again_and_told_at_the_last_att
     full.touch()
     jobs = placed([Location.of(archives / "a.warc.gz")], Location.of(full / "below a file"))
     with pytest.raises(OSError, match="below a file"):
-        told(jobs, 0, is_last=False)
-    (row,) = told(jobs, 0)
-    assert row["error"]
+        came_of(jobs[0], do_placed_alone, is_last=False)
+    _, error, _ = came_of(jobs[0], do_placed_alone)
+    assert error
 
 
 def test_files_in_a_bucket_are_indexed_into_a_bucket_and_not_twice(
@@ -180,4 +177,49 @@ at = sys.argv.index("then")
 codes = [app(sys.argv[1:at], standalone_mode=False)]
 codes.append(app([*sys.argv[at + 1:], "--engine", "spark"], standalone_mode=False))
 print("codes:", *codes)
+"""
+
+
+@needs_spark
+def test_what_came_of_a_file_is_known_while_others_are_at_work(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _ONE_WAITS_FOR_THE_OTHER, str(tmp_path / "go")],
+        env={**os.environ, "PYTHONPATH": str(PROJECT), "SPARK_LOCAL_IP": "127.0.0.1"},
+        capture_output=True,
+        text=True,
+        timeout=380,
+        check=False,
+    )
+    assert done.stdout.split("\n")[:3] == [
+        "Done quick",
+        "Lost hopeless ValueError",
+        "Done patient",
+    ], done.stderr[-3000:]
+
+
+_ONE_WAITS_FOR_THE_OTHER = """
+import sys, time
+from pathlib import Path
+from amicrawl.index.spark import done_on_spark
+from amicrawl.table.spark import session
+
+go = Path(sys.argv[1])
+
+def work(job):
+    if job == "hopeless":
+        raise ValueError("no")
+    deadline = time.monotonic() + 300
+    while job == "patient" and not go.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return go.exists()
+
+heard = []
+with session("local[3]") as spark:
+    for event in done_on_spark(spark, ["patient", "quick", "hopeless"], work):
+        heard.append(" ".join([type(event).__name__, event.job, getattr(event, "error", "")]).strip())
+        if len(heard) == 2:
+            heard.sort()
+            go.touch()
+        assert event.job != "patient" or event.answer
+print(*heard, sep="\\n")
 """
