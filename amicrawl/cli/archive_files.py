@@ -9,6 +9,7 @@ import typer
 
 from amicrawl.disk import explained
 from amicrawl.errors import InputError, OutputError, UsageError
+from amicrawl.index.lines.line_reader import files_in, refuse_collection
 from amicrawl.index.location import Facts, Location, is_uri, reachable
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ ArchiveFiles = Annotated[list[Path], typer.Argument(help="WARC or ARC files, or 
 
 ARCHIVE_ENDINGS = (".warc", ".warc.gz", ".warc.zst", ".arc", ".arc.gz")
 """How the names of WARC and ARC files end."""
+CDXJ_ENDINGS = (".cdxj", ".cdxj.gz")
+"""How the names of CDXJ files end."""
 
 
 def archive_files(named: Sequence[Path]) -> list[Path]:
@@ -71,6 +74,30 @@ def placed_files(named: Sequence[str]) -> dict[Path, tuple[Location, Facts]]:
             raise InputError(f"{name}: no WARC or ARC file is there. Check the name.")
         found |= {each.as_path: (each, its) for each, its in within.items()}
     return found
+
+
+def placed_lines(named: Sequence[str], *, suffixes: tuple[str, ...] = CDXJ_ENDINGS) -> list[Location]:
+    """Return the files of lines in *named*, paths and URIs; of a directory those that end in *suffixes*.
+
+    InputError where there is none; errors of paths as `files_in`.
+    """
+    found: list[Location] = []
+    for name in named:
+        location = Location.of(name)
+        if not is_uri(name):
+            found += map(Location.of, files_in([Path(name)], suffixes=suffixes))
+            continue
+        with reachable(location):
+            if location.facts() is not None:
+                found.append(location)
+                continue
+            names = [file for file in location.files() if file.endswith(suffixes)]
+        refuse_collection(name, names)
+        within = [location.below(file) for file in names]
+        if not within:
+            raise InputError(f"{name} holds no file that ends in {' or '.join(suffixes)}.")
+        found += within
+    return list(dict.fromkeys(found))
 
 
 def make_directory(path: Path) -> None:

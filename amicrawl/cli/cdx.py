@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from amicrawl.cli.archive_files import make_directory
+from amicrawl.cli.archive_files import make_directory, placed_lines
+from amicrawl.cli.options import Engine, EngineOption, Master
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, UsageError
 from amicrawl.index.lines.line_reader import files_in, line_blocks
 from amicrawl.index.lines.sorting import external_sort
+from amicrawl.index.location import Location, is_uri
 from amicrawl.index.lookup.query import answer, count_pages
 from amicrawl.index.lookup.request import request_of
 from amicrawl.index.lookup.server import PATH, CdxServer, is_loopback
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
 
     from amicrawl.index.lookup.request import CdxRequest
     from amicrawl.index.lookup.source import IndexSource
+    from amicrawl.index.zipnum.writer import Written
 
 _LONGEST_SHOWN = 1 << 20
 
@@ -138,14 +142,20 @@ def _harmless(lines: bytes) -> bytes:
 
 
 IndexFiles = Annotated[
-    list[Path],
-    typer.Argument(metavar="PATH...", help="CDXJ or CDX files, packed or not, or directories of them."),
+    list[str],
+    typer.Argument(
+        metavar="PATH...",
+        help="CDXJ or CDX files, packed or not, or directories of them; URIs for Spark.",
+    ),
 ]
-ClusterDirectory = Annotated[Path, typer.Option("-o", "--out", help="Directory for the cluster.")]
+ClusterDirectory = Annotated[
+    str, typer.Option("-o", "--out", help="Directory for the cluster; for Spark, or a URI.")
+]
 BlockLines = Annotated[int, typer.Option("--block-lines", min=1, help="Lines per block.", metavar="N")]
 ShardLines = Annotated[int, typer.Option("--shard-lines", min=1, help="Lines per shard.", metavar="N")]
 Title = Annotated[str, typer.Option(help="Title of the collection.")]
 Replace = Annotated[bool, typer.Option("--replace", help="Replace an existing cluster.")]
+Partitions = Annotated[int, typer.Option(min=0, help="Ranges that Spark sorts; 0 for its choice.")]
 
 
 @app.command()
@@ -157,23 +167,22 @@ def zipnum(
     shard_lines: ShardLines = SHARD_LINES,
     title: Title = "",
     replace: Replace = False,
+    engine: EngineOption = Engine.LOCAL,
+    master: Master = "",
+    partitions: Partitions = 0,
 ) -> None:
     """Make a ZipNum cluster of index files, sorted or not.
 
     Exit code 5 if lines were left out because they are not index lines.
     Example: amicrawl cdx zipnum cdxj/ -o index/
     """
-    make_directory(out)
-    lines = (
-        line + b"\n"
-        for path in files_in(paths, suffixes=_SUFFIXES)
-        for block in line_blocks(path)
-        for line in block
-    )
-    written = write_zipnum(
-        external_sort(lines, scratch=out),
+    if engine is Engine.LOCAL and (partitions or any(map(is_uri, [*paths, out]))):
+        raise UsageError("URIs and --partitions are for Spark. Add --engine spark.")
+    on_spark = partial(_zipnum_on_spark, master=master, partitions=partitions)
+    make = on_spark if engine is Engine.SPARK else _zipnum_here
+    written = make(
+        paths,
         out,
-        disk=Disk(),
         on_rejected=_tell,
         block_lines=block_lines,
         shard_lines=shard_lines,
@@ -187,6 +196,27 @@ def zipnum(
     )
     if written.rejected:
         raise typer.Exit(ExitCode.DAMAGED)
+
+
+def _zipnum_here(paths: Sequence[str], out: str, **options: Any) -> Written:
+    make_directory(Path(out))
+    lines = (
+        line + b"\n"
+        for path in files_in([Path(name) for name in paths], suffixes=_SUFFIXES)
+        for block in line_blocks(path)
+        for line in block
+    )
+    return write_zipnum(external_sort(lines, scratch=Path(out)), Path(out), disk=Disk(), **options)
+
+
+def _zipnum_on_spark(paths: Sequence[str], out: str, *, master: str, **options: Any) -> Written:
+    # Both need an extra.
+    from amicrawl.index.zipnum.spark import write_zipnum_on_spark  # noqa: PLC0415
+    from amicrawl.table.spark import session  # noqa: PLC0415
+
+    indexes, where = placed_lines(paths, suffixes=_SUFFIXES), Location.of(out)
+    with session(master) as spark:
+        return write_zipnum_on_spark(spark, indexes, where, **options)
 
 
 def _tell(line: bytes, reason: str) -> None:

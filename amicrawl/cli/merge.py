@@ -7,20 +7,29 @@ from typing import Annotated
 
 import typer
 
-from amicrawl.cli.archive_files import make_directory
-from amicrawl.cli.options import as_many
-from amicrawl.errors import ExitCode
+from amicrawl.cli.archive_files import make_directory, placed_lines
+from amicrawl.cli.options import Engine, EngineOption, Master, as_many
+from amicrawl.errors import ExitCode, UsageError
 from amicrawl.index.lines.line_reader import files_in
+from amicrawl.index.location import Location, is_uri
 from amicrawl.index.merging.merge import SIDECAR_SUFFIXES, Merged
 from amicrawl.index.merging.merge import merge as merge_files
+from amicrawl.index.merging.spark import PARTITIONS, merge_on_spark
 from amicrawl.terminal import LiveLines, counted, harmless
 
-Indexes = Annotated[Path, typer.Argument(metavar="CDXJ", help="A CDXJ file, or a directory of them.")]
-Sidecars = Annotated[
-    list[Path],
-    typer.Argument(metavar="SIDECARS...", help="Sidecars (WARC, or their CDXJ), and directories."),
+Indexes = Annotated[
+    str, typer.Argument(metavar="CDXJ", help="A CDXJ file, or a directory of them; for Spark, or a URI.")
 ]
-Out = Annotated[Path, typer.Option("-o", "--out", help="Output directory.", metavar="DIRECTORY")]
+Sidecars = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="SIDECARS...",
+        help="Sidecars (WARC, or their CDXJ), and directories; for Spark, or URIs.",
+    ),
+]
+Out = Annotated[
+    str, typer.Option("-o", "--out", help="Output directory; for Spark, or a URI.", metavar="DIRECTORY")
+]
 ByKey = Annotated[
     bool, typer.Option("--by-key", help="Match by key and second only, as merge_cdxj does.")
 ]
@@ -37,26 +46,58 @@ AtATime = Annotated[
 ]
 
 
+Partitions = Annotated[
+    int,
+    typer.Option(
+        min=0, help=f"Parts of a merge of all with all over Spark; 0: {PARTITIONS}.", metavar="N"
+    ),
+]
+
+
 def merge(
-    indexes: Indexes, sidecars: Sidecars, out: Out, *, by_key: ByKey = False, processes: AtATime = 0
+    indexes: Indexes,
+    sidecars: Sidecars,
+    out: Out,
+    *,
+    by_key: ByKey = False,
+    processes: AtATime = 0,
+    engine: EngineOption = Engine.LOCAL,
+    master: Master = "",
+    partitions: Partitions = 0,
 ) -> None:
     """Add type, format, charset, languages and soft-404 probability to CDXJ lines.
 
     A line finds its record by record id, else by file and offset, else by key, second and digest, else
     by key and second. Lines without one are copied. Example: amicrawl merge cdxj/ meta/ -o merged/
     """
-    lines, records = files_in([indexes]), files_in(sidecars, suffixes=SIDECAR_SUFFIXES)
-    make_directory(out)
+    if engine is Engine.LOCAL and (partitions or any(map(is_uri, [indexes, *sidecars, out]))):
+        raise UsageError("URIs and --partitions are for Spark. Add --engine spark.")
     line = LiveLines()
 
-    def show_progress(merged: Merged) -> None:
-        counts = merged.counts
-        line.show(f"{merged.files:,} of {counted(len(lines), 'file')}, {counted(counts.lines, 'line')}")
+    def show_progress(merged: Merged, files: int) -> None:
+        of = counted(files, "file")
+        line.show(f"{merged.files:,} of {of}, {counted(merged.counts.lines, 'line')}")
 
     try:
-        merged = merge_files(
-            lines, records, out, processes=as_many(processes), by_key_only=by_key, show=show_progress
-        )
+        if engine is Engine.SPARK:
+            from amicrawl.table.spark import session  # noqa: PLC0415  # an extra
+
+            placed = placed_lines([indexes])
+            beside = placed_lines(sidecars, suffixes=SIDECAR_SUFFIXES)
+            where = Location.of(out)
+            with session(master) as spark:
+                merged = merge_on_spark(
+                    spark, placed, beside, where, by_key_only=by_key, partitions=partitions,
+                    show=lambda merged: show_progress(merged, len(placed)),
+                )  # fmt: skip
+        else:
+            lines = files_in([Path(indexes)])
+            records = files_in([Path(name) for name in sidecars], suffixes=SIDECAR_SUFFIXES)
+            make_directory(Path(out))
+            merged = merge_files(
+                lines, records, Path(out), processes=as_many(processes), by_key_only=by_key,
+                show=lambda merged: show_progress(merged, len(lines)),
+            )  # fmt: skip
     finally:
         line.clear()
     show(merged, out)
@@ -64,7 +105,7 @@ def merge(
         raise typer.Exit(ExitCode.DAMAGED)
 
 
-def show(merged: Merged, out: Path) -> None:
+def show(merged: Merged, out: str) -> None:
     """Say what became of lines and records."""
     counts = merged.counts
     typer.echo(

@@ -4,25 +4,20 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from amicrawl.cli.archive_files import make_directory
+from amicrawl.cli.archive_files import make_directory, placed_lines
 from amicrawl.cli.options import Engine, EngineOption, Master, Quiet
 from amicrawl.disk import Disk
-from amicrawl.errors import ExitCode, InputError, UsageError
-from amicrawl.index.lines.line_reader import files_in, refuse_collection
-from amicrawl.index.location import Location, is_uri, reachable
+from amicrawl.errors import ExitCode, UsageError
+from amicrawl.index.lines.line_reader import files_in
+from amicrawl.index.location import Location, is_uri
 from amicrawl.table import SCHEMAS, Place, TableOptions, TableReport, make_table
 from amicrawl.table.making import REJECTS_SUFFIX, beside
 from amicrawl.table.partition import MONTH_PREFIX
 from amicrawl.terminal import ProgressBar, counted, harmless
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-_SUFFIXES = (".cdxj", ".cdxj.gz")
 
 
 class SchemaName(StrEnum):
@@ -84,13 +79,13 @@ def table(
     if engine is Engine.SPARK:
         from amicrawl.table.spark import make_table_on_spark, session  # noqa: PLC0415  # an extra
 
-        places, where = _placed(inputs), Location.of(out)
+        places, where = placed_lines(inputs), Location.of(out)
         with session(master) as spark:
             report = make_table_on_spark(spark, places, where, options=options, partitions=partitions)
     else:
         if partitions or any(map(is_uri, [*inputs, out])):
             raise UsageError("URIs and --partitions are for Spark. Add --engine spark.")
-        files = files_in([Path(name) for name in inputs], suffixes=_SUFFIXES)
+        files = files_in([Path(name) for name in inputs])
         make_directory(Path(out))
         with ProgressBar(quiet=quiet) as bar:
 
@@ -101,27 +96,6 @@ def table(
     show(report, out, quiet=quiet)
     if report.rejects or report.damaged:
         raise typer.Exit(ExitCode.DAMAGED)
-
-
-def _placed(inputs: Sequence[str]) -> list[Location]:
-    """Return where the CDXJ files are that *inputs* name."""
-    found: list[Location] = []
-    for name in inputs:
-        location = Location.of(name)
-        if not is_uri(name):
-            found += map(Location.of, files_in([Path(name)], suffixes=_SUFFIXES))
-            continue
-        with reachable(location):
-            if location.facts() is not None:
-                found.append(location)
-                continue
-            names = [file for file in location.files() if file.endswith(_SUFFIXES)]
-        refuse_collection(name, names)
-        within = [location.below(file) for file in names]
-        if not within:
-            raise InputError(f"{name} holds no file that ends in {' or '.join(_SUFFIXES)}.")
-        found += within
-    return list(dict.fromkeys(found))
 
 
 def table_options(

@@ -5,8 +5,8 @@
     spark-submit --master yarn examples/spark/submit.py crawl s3://bucket/seeds.parquet -o s3://bucket/run
 
 Arguments are those of `amicrawl`, and `--engine spark` is added: the commands are `index`,
-`collection`, `table`, `summary` and `crawl`. Every worker needs amicrawl with its extra
-(`pip install 'amicrawl[spark]'`); how it gets there is in docs/table.md.
+`collection`, `merge`, `table`, `cdx zipnum`, `summary` and `crawl`. Every worker needs amicrawl with
+its extra (`pip install 'amicrawl[spark]'`); how it gets there is in docs/table.md.
 """
 
 from __future__ import annotations

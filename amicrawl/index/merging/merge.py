@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
@@ -29,11 +29,13 @@ from amicrawl.index.steady_memory import collector_at_rest, steady_memory
 from amicrawl.index.workers import Done, Lost, run_jobs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
     from typing import Any
 
     import pyarrow as pa
+
+    from amicrawl.index.merging.outputs import Sink
 
 SIDES_IN_MEMORY = 250_000
 """Records of sidecars that are held at a time, at some 800 bytes each."""
@@ -144,37 +146,24 @@ def merge_job(job: MergeJob, *, disk: Disk | None = None) -> Merged:
     """Do one job and return what became of it; where it fails, no output bears its name."""
     disk = disk or Disk()
     merged = Merged()
-    batches = _batches(job, merged)
-    with collector_at_rest(), steady_memory(), ExitStack() as stack:
-        held, more = _held(batches, job.sides_in_memory)
-        outputs = Outputs([job.out / output_name(index) for index in job.indexes], disk=disk)
-        stack.callback(outputs.close)
-        if more is None:
-            table = SideTable(_let_go(held))
-            joining = stack.enter_context(
-                Joining(
-                    table,
-                    outputs,
-                    merged.counts,
-                    by_key_only=job.by_key_only,
-                    scratch=job.out,
-                    disk=disk,
-                )
-            )
-            _hand_over(job.indexes, joining.add, joining.end_file, merged)
-            joining.finish()
-        else:
-            parts = Parts(scratch=job.out, disk=disk, stack=stack)
-            for batch in chain(_let_go(held), [more], batches):
-                parts.add_records(batch)
-            _hand_over(job.indexes, parts.add_lines, parts.end_file, merged)
-            parts.join(outputs, merged.counts, by_key_only=job.by_key_only)
+    outputs = Outputs([job.out / output_name(index) for index in job.indexes], disk=disk)
+    with closing(outputs):
+        join_blocks(
+            record_batches(job.sidecars, merged),
+            line_blocks(job.indexes, merged),
+            outputs,
+            merged.counts,
+            by_key_only=job.by_key_only,
+            scratch=job.out,
+            disk=disk,
+            most_held=job.sides_in_memory,
+        )
         outputs.seal()
     merged.files = len(job.indexes)
     return merged
 
 
-def _batches(job: MergeJob, merged: Merged) -> Iterator[pa.RecordBatch]:
+def record_batches(sidecars: Sequence[Path], merged: Merged) -> Iterator[pa.RecordBatch]:
     """Yield the records of the sidecars, and say in *merged* what of them cannot be read."""
 
     def report(fault: str) -> None:
@@ -182,15 +171,57 @@ def _batches(job: MergeJob, merged: Merged) -> Iterator[pa.RecordBatch]:
         if len(merged.faults) < MOST_FAULTS:
             merged.faults.append(fault)
 
-    return chain.from_iterable(side_batches(path, report=report) for path in job.sidecars)
+    return chain.from_iterable(side_batches(path, report=report) for path in sidecars)
 
 
-def _blocks(index: Path, merged: Merged) -> Iterator[bytes]:
-    """Yield the lines of *index*, many at a time, and say in *merged* where they cannot be read."""
-    try:
-        yield from octet_blocks(index, block_bytes=_BLOCK_BYTES)
-    except DamagedFileError as error:
-        merged.faults.append(str(error))
+def line_blocks(indexes: Sequence[Path], merged: Merged) -> Iterator[bytes | None]:
+    """Yield the lines of *indexes*, many at a time, None where a file ends.
+
+    Says in *merged* where they cannot be read.
+    """
+    for index in indexes:
+        try:
+            yield from octet_blocks(index, block_bytes=_BLOCK_BYTES)
+        except DamagedFileError as error:
+            merged.faults.append(str(error))
+        yield None
+
+
+def join_blocks(
+    batches: Iterator[pa.RecordBatch],
+    blocks: Iterable[bytes | None],
+    sink: Sink,
+    counts: MergeCounts,
+    *,
+    by_key_only: bool,
+    scratch: Path,
+    disk: Disk,
+    most_held: int = SIDES_IN_MEMORY,
+) -> None:
+    """Join *blocks* of lines, with None where a file ends, with the records in *batches*.
+
+    *most_held* records are held in memory; with more, both sides go to files in *scratch*.
+    """
+    with collector_at_rest(), steady_memory(), ExitStack() as stack:
+        held, more = _held(batches, most_held)
+        joining: Joining | Parts
+        if more is None:
+            table = SideTable(_let_go(held))
+            joining = stack.enter_context(
+                Joining(table, sink, counts, by_key_only=by_key_only, scratch=scratch, disk=disk)
+            )
+        else:
+            joining = Parts(
+                sink, counts, by_key_only=by_key_only, scratch=scratch, disk=disk, stack=stack
+            )
+            for batch in chain(_let_go(held), [more], batches):
+                joining.add_records(batch)
+        for octets in blocks:
+            if octets is None:
+                joining.end_file()
+            else:
+                joining.add(octets)
+        joining.finish()
 
 
 def _held(
@@ -212,19 +243,6 @@ def _let_go(held: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     held.reverse()
     while held:
         yield held.pop()
-
-
-def _hand_over(
-    indexes: Sequence[Path],
-    add: Callable[[bytes], None],
-    end_file: Callable[[], None],
-    merged: Merged,
-) -> None:
-    """Hand the lines of *indexes* to *add*, many at a time, and say where a file ends."""
-    for path in indexes:
-        for octets in _blocks(path, merged):
-            add(octets)
-        end_file()
 
 
 def _size(job: MergeJob) -> int:

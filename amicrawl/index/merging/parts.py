@@ -8,7 +8,7 @@ the order of the lines.
 from __future__ import annotations
 
 from itertools import islice
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from amicrawl.index.merging.join import MergeCounts
     from amicrawl.index.merging.outputs import Sink
 
+Dealt = TypeVar("Dealt")
 PARTS = 64
 """Files that each side is dealt out to."""
 
@@ -39,15 +40,79 @@ _BATCHES = 256
 _CHUNK = 8_192
 """Lines that are put together at a time."""
 _SPACE, _LF = b" \n"
-_FACTOR, _SHIFT = np.uint64(0xFF51AFD7ED558CCD), np.uint64(58)
-"""A product with the factor has the hash in its highest bits, of which six are the part."""
+_FACTOR, _HALF = np.uint64(0xFF51AFD7ED558CCD), np.uint64(32)
+"""A product with the factor has the hash in its highest bits."""
+
+
+class Piece(NamedTuple, Generic[Dealt]):
+    """What of a block belongs to one part."""
+
+    part: int
+    dealt: Dealt
+    """In the order of the block."""
+    places: NDArray[np.int64]
+    """Which rows of the block they are."""
+
+
+def pieces_of_records(batch: pa.RecordBatch, count: int) -> Iterator[Piece[pa.RecordBatch]]:
+    """Deal records of sidecars out to *count* parts."""
+    parts = _parts_of(Spans.of(batch["when"]).last(WORD), count)
+    order = np.argsort(parts, kind="stable")
+    sorted_ = batch.take(numbers_from(order))
+    for part, start, end in _borders(parts[order], count):
+        yield Piece(part, sorted_.slice(start, end - start), order[start:end])
+
+
+def pieces_of_lines(
+    octets: bytes, count: int
+) -> tuple[NDArray[np.unsignedinteger[Any]], Iterator[Piece[memoryview]]]:
+    """Deal lines, each ended by LF, out to *count* parts; also return the part of each line."""
+    view = np.frombuffer(octets, np.uint8)
+    ends = np.flatnonzero(view == _LF) + 1
+    starts = np.concatenate(([0], ends[:-1]))
+    spaces = np.append(np.flatnonzero(view == _SPACE), len(octets))
+    first = np.minimum(np.searchsorted(spaces, starts), len(spaces) - 1)
+    begins = spaces[first] + 1
+    stops = np.minimum(spaces[np.minimum(first + 1, len(spaces) - 1)], begins + SECOND)
+    # Where there are no two spaces there is no second: any part will do, as nothing belongs to it.
+    stops = np.minimum(stops, ends - 1)
+    stops = np.maximum(stops, starts)
+    parts = _parts_of(Spans(Octets(octets), np.maximum(starts, stops - WORD), stops), count)
+
+    def pieces() -> Iterator[Piece[memoryview]]:
+        order = np.argsort(parts, kind="stable")
+        sorted_, places = octets_of(taken(_lines(octets, ends), order))
+        data = memoryview(sorted_.data)
+        for part, start, end in _borders(parts[order], count):
+            yield Piece(part, data[places[start] : places[end]], order[start:end])
+
+    return parts, pieces()
+
+
+def in_order(octets: bytes, order: NDArray[np.int64]) -> memoryview:
+    """Return the lines of *octets*, each ended by LF, the one that *order* names first at the front."""
+    ends = np.flatnonzero(np.frombuffer(octets, np.uint8) == _LF) + 1
+    data, _ = octets_of(taken(_lines(octets, ends), order))
+    return memoryview(data.data)[: len(octets)]
 
 
 class Parts:
     """Both sides of a merge on disk, and its outcome."""
 
-    def __init__(self, *, scratch: Path, disk: Disk, stack: ExitStack) -> None:
+    def __init__(
+        self,
+        sink: Sink,
+        counts: MergeCounts,
+        *,
+        by_key_only: bool,
+        scratch: Path,
+        disk: Disk,
+        stack: ExitStack,
+    ) -> None:
         """Deal out to files in *scratch*, which are gone when *stack* is left."""
+        self._sink = sink
+        self._counts = counts
+        self._by_key_only = by_key_only
         self._scratch = scratch
         self._disk = disk
         self._stack = stack
@@ -68,65 +133,45 @@ class Parts:
 
     def add_records(self, batch: pa.RecordBatch) -> None:
         """Deal out records of sidecars."""
-        parts = _parts_of(Spans.of(batch["when"]).last(WORD))
-        order = np.argsort(parts, kind="stable")
-        sorted_ = batch.take(numbers_from(order))
-        borders = np.searchsorted(parts[order], np.arange(PARTS + 1))
         with explained(self._scratch, "written to"):
-            for part in np.flatnonzero(np.diff(borders)).tolist():
+            for part, records, _ in pieces_of_records(batch, PARTS):
                 if part not in self._writers:
                     self._records[part] = self._file()
                     self._writers[part] = pa.ipc.new_stream(_for_arrow(self._records[part]), SIDES)
-                self._writers[part].write_batch(
-                    sorted_.slice(borders[part], borders[part + 1] - borders[part])
-                )
+                self._writers[part].write_batch(records)
 
-    def add_lines(self, octets: bytes) -> None:
+    def add(self, octets: bytes) -> None:
         """Deal out lines, each ended by LF."""
-        view = np.frombuffer(octets, np.uint8)
-        ends = np.flatnonzero(view == _LF) + 1
-        starts = np.concatenate(([0], ends[:-1]))
-        spaces = np.append(np.flatnonzero(view == _SPACE), len(octets))
-        first = np.minimum(np.searchsorted(spaces, starts), len(spaces) - 1)
-        begins = spaces[first] + 1
-        stops = np.minimum(spaces[np.minimum(first + 1, len(spaces) - 1)], begins + SECOND)
-        # Where there are no two spaces there is no second: any part will do, as nothing belongs to it.
-        stops = np.minimum(stops, ends - 1)
-        stops = np.maximum(stops, starts)
-        parts = _parts_of(Spans(Octets(octets), np.maximum(starts, stops - WORD), stops))
-        order = np.argsort(parts, kind="stable")
-        sorted_, places = octets_of(taken(_lines(octets, ends), order))
-        data = memoryview(sorted_.data)
-        borders = places[np.searchsorted(parts[order], np.arange(PARTS + 1))]
+        parts, pieces = pieces_of_lines(octets, PARTS)
         with explained(self._scratch, "written to"):
             self._order.write(parts.tobytes())
-            for part in np.flatnonzero(np.diff(borders)).tolist():
+            for part, lines, _ in pieces:
                 if part not in self._lines:
                     self._lines[part] = self._file()
-                self._lines[part].write(data[borders[part] : borders[part + 1]])
-        self._count += len(starts)
+                self._lines[part].write(lines)
+        self._count += len(parts)
 
     def end_file(self) -> None:
         """Take what follows for the lines of the next file."""
         self._ends.append(self._count)
 
-    def join(self, sink: Sink, counts: MergeCounts, *, by_key_only: bool) -> None:
-        """Join all parts, and give *sink* the lines in their order."""
+    def finish(self) -> None:
+        """Join all parts, and give the sink the lines in their order."""
         with explained(self._scratch, "written to"):
             for writer in self._writers.values():
                 writer.close()
             for part in sorted(self._lines.keys() | self._records.keys()):
                 self._done[part] = self._file()
-                self._join_part(part, counts, by_key_only=by_key_only)
+                self._join_part(part)
         with explained(self._scratch, "read from"):
-            self._put_together(sink)
+            self._put_together()
 
-    def _join_part(self, part: int, counts: MergeCounts, *, by_key_only: bool) -> None:
+    def _join_part(self, part: int) -> None:
         with Joining(
             SideTable(self._records_of(part)),
-            _PartSink(self._done[part]),
-            counts,
-            by_key_only=by_key_only,
+            FileSink(self._done[part]),
+            self._counts,
+            by_key_only=self._by_key_only,
             scratch=self._scratch,
             disk=self._disk,
         ) as joining:
@@ -146,8 +191,8 @@ class Parts:
             while some := list(islice(batches, _BATCHES)):
                 yield from pa.Table.from_batches(some).combine_chunks().to_batches()
 
-    def _put_together(self, sink: Sink) -> None:
-        done = {part: _LinesInTurn(file) for part, file in self._done.items()}
+    def _put_together(self) -> None:
+        done = {part: LinesInTurn(file) for part, file in self._done.items()}
         self._order.seek(0)
         at = 0
         for end in self._ends:
@@ -159,18 +204,13 @@ class Parts:
                     for part, count in enumerate(np.bincount(parts, minlength=PARTS).tolist())
                     if count
                 ]
-                octets = b"".join(pieces)
-                ends = np.flatnonzero(np.frombuffer(octets, np.uint8) == _LF) + 1
                 # Sorted by part, lines stand as they were taken; this is the way back.
-                back = np.empty(len(parts), np.int64)
-                back[np.argsort(parts, kind="stable")] = np.arange(len(parts))
-                in_order, _ = octets_of(taken(_lines(octets, ends), back))
-                sink.write(memoryview(in_order.data)[: len(octets)])
-            sink.end_file()
+                self._sink.write(in_order(b"".join(pieces), inverse(np.argsort(parts, kind="stable"))))
+            self._sink.end_file()
 
 
-class _PartSink:
-    """The outcome of one part."""
+class FileSink:
+    """Lines written to one file."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -184,7 +224,7 @@ class _PartSink:
         """Do nothing: where files end is known of the lines that come in."""
 
 
-class _LinesInTurn:
+class LinesInTurn:
     """Lines of a file, some at a time."""
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -217,9 +257,24 @@ def _blocks(file: IO[bytes]) -> Iterator[bytes]:
         yield block + file.readline()
 
 
-def _parts_of(seconds: Spans) -> NDArray[np.uint8]:
-    """Return the part of each of *seconds*, the last eight digits of a timestamp."""
-    return ((seconds.words(0) * _FACTOR) >> _SHIFT).astype(np.uint8)
+def _parts_of(seconds: Spans, count: int) -> NDArray[np.unsignedinteger[Any]]:
+    """Return which of *count* parts each of *seconds*, the last eight digits of a timestamp, has."""
+    hashes = (seconds.words(0) * _FACTOR) >> _HALF
+    return ((hashes * np.uint64(count)) >> _HALF).astype(np.min_scalar_type(count - 1))
+
+
+def _borders(parts: NDArray[Any], count: int) -> Iterator[tuple[int, int, int]]:
+    """Yield each of the sorted *parts*, and where it begins and ends."""
+    borders = np.searchsorted(parts, np.arange(count + 1))
+    for part in np.flatnonzero(np.diff(borders)).tolist():
+        yield part, int(borders[part]), int(borders[part + 1])
+
+
+def inverse(order: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the order that undoes *order*."""
+    back = np.empty(len(order), np.int64)
+    back[order] = np.arange(len(order))
+    return back
 
 
 def _for_arrow(file: IO[bytes]) -> Any:

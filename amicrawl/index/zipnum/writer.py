@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from amicrawl.disk import OutputFile, explained, remove_durably, replace_file
@@ -69,37 +70,56 @@ def write_zipnum(
     no index line goes to *on_rejected* with the reason. InputError where the lines are not in order;
     UsageError where there is a cluster already and *replace* is false, or sizes that cannot be.
     """
-    if not 1 <= block_lines <= shard_lines:
-        raise UsageError("A block has at least one line, and a shard at least as many lines as a block.")
+    blocks_per_shard = blocks_of_shard(block_lines, shard_lines)
     with explained(directory, "made"):
         directory.mkdir(parents=True, exist_ok=True)
     _make_room(directory / IDX_NAME, disk=disk, replace=replace)
     written = Written()
-    checked = _in_order(lines, written, on_rejected)
-    with ExitStack() as opened:
-        idx = OutputFile.replacing(directory / IDX_NAME, disk=disk)
-        opened.callback(idx.close)
-        shard: OutputFile | None = None
-        begun = 0
-        for key, block in blocks_of(checked, block_lines):
-            if shard is None or written.lines - begun + len(block) > shard_lines:
-                if shard is not None:
-                    shard.seal()
-                begun = written.lines
-                shard = OutputFile.replacing(directory / SHARD_NAME.format(written.shards), disk=disk)
-                opened.callback(shard.close)
-                written.shards += 1
-            member = pack(b"".join(block))
-            written.blocks += 1
-            written.lines += len(block)
-            place = Block(key, shard.path.name, shard.tell(), len(member), written.blocks)
-            idx.write(idx_line(place))
-            shard.write(member)
-        if shard is not None:
-            shard.seal()
-        _describe(directory, written.shards, title, disk=disk)
+    checked = checked_lines(lines, written, on_rejected)
+    blocks = enumerate(blocks_of(checked, block_lines), 1)
+    with closing(OutputFile.replacing(directory / IDX_NAME, disk=disk)) as idx:
+        while (first := next(blocks, None)) is not None:
+            path = directory / SHARD_NAME.format(written.shards)
+            with closing(OutputFile.replacing(path, disk=disk)) as shard:
+                for line in write_shard(
+                    chain([first], islice(blocks, blocks_per_shard - 1)), shard, written
+                ):
+                    idx.write(line)
+                shard.seal()
+        for name, content in descriptions(written.shards, title).items():
+            replace_file(directory / name, content, disk=disk)
         idx.seal()
     return written
+
+
+def blocks_of_shard(block_lines: int, shard_lines: int) -> int:
+    """Return how many blocks a shard has; UsageError for sizes that cannot be."""
+    if not 1 <= block_lines <= shard_lines:
+        raise UsageError("A block has at least one line, and a shard at least as many lines as a block.")
+    return shard_lines // block_lines
+
+
+def write_shard(
+    blocks: Iterable[tuple[int, tuple[bytes, list[bytes]]]], shard: OutputFile, written: Written
+) -> Iterator[bytes]:
+    """Write numbered *blocks* to *shard*, and yield the line of each for `cluster.idx`."""
+    written.shards += 1
+    for number, (key, block) in blocks:
+        member = pack(b"".join(block))
+        written.blocks += 1
+        written.lines += len(block)
+        yield idx_line(Block(key, shard.path.name, shard.tell(), len(member), number))
+        shard.write(member)
+
+
+def descriptions(shards: int, title: str) -> dict[str, bytes]:
+    """Return the files of a cluster that say where its *shards* are, and its *title* if it has one."""
+    names = [SHARD_NAME.format(number) for number in range(shards)]
+    files = {LOC_NAME: "".join(f"{name}\t{name}\n" for name in names)}
+    if title:
+        # YAML reads what JSON writes.
+        files[METADATA_NAME] = f"title: {json.dumps(title)}\n"
+    return {name: text.encode() for name, text in files.items()}
 
 
 def write_blocks(
@@ -120,7 +140,9 @@ def write_blocks(
         packed = OutputFile.replacing(path, disk=disk)
         opened.callback(packed.close)
         idx.write(json_idx_head(path.name))
-        for key, block in blocks_of(_in_order(lines, written, lambda _line, _reason: None), block_lines):
+        for key, block in blocks_of(
+            checked_lines(lines, written, lambda _line, _reason: None), block_lines
+        ):
             member = pack(b"".join(block))
             idx.write(json_idx_line(Block(key, "", packed.tell(), len(member))))
             packed.write(member)
@@ -146,10 +168,10 @@ def _make_room(idx: Path, *, disk: Disk, replace: bool) -> None:
     remove_durably(idx, disk=disk)
 
 
-def _in_order(
+def checked_lines(
     lines: Iterable[bytes], written: Written, on_rejected: Callable[[bytes, str], None]
 ) -> Iterator[bytes]:
-    """Yield every line that belongs into a cluster, LF at its end."""
+    """Yield the lines that belong into a cluster, LF at their ends; InputError if not in order."""
     last = b""
     for given in lines:
         line = given.rstrip(b"\r\n")
@@ -196,15 +218,3 @@ def blocks_of(lines: Iterable[bytes], size: int) -> Iterator[tuple[bytes, list[b
             block = []
     if block:
         yield key_of(block[0]), block
-
-
-def _describe(directory: Path, shards: int, title: str, *, disk: Disk) -> None:
-    names = [SHARD_NAME.format(number) for number in range(shards)]
-    _write(directory / LOC_NAME, "".join(f"{name}\t{name}\n" for name in names), disk=disk)
-    if title:
-        # YAML reads what JSON writes.
-        _write(directory / METADATA_NAME, f"title: {json.dumps(title)}\n", disk=disk)
-
-
-def _write(path: Path, text: str, *, disk: Disk) -> None:
-    replace_file(path, text.encode(), disk=disk)

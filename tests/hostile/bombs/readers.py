@@ -77,7 +77,7 @@ OUR_OWN = frozenset({
     # What one process of a command tells another.
     *("crawl/processes/child.py", "crawl/processes/dealing.py", "crawl/processes/parent.py"),
     *("crawl/spark/driver.py", "crawl/spark/leases.py", "crawl/spark/partition.py"),
-    *("index/spark.py", "table/spark.py", "table/statements.py"),
+    *("index/merging/spark.py", "index/zipnum/spark.py", "table/spark.py", "table/statements.py"),
     # Settings, and files of the package.
     *("jobs/connection.py", "crawlfile/keys.py", "crawlfile/schema.py"),
     *("discovery/named.py", "index/sidecar/soft404.py"),

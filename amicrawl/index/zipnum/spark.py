@@ -1,0 +1,254 @@
+"""ZipNum clusters made over a Spark cluster: the files that `writer.py` makes, byte for byte.
+
+Spark sorts the lines. A task writes each range of them, checked, next to the cluster, and says how many
+they are; by these counts it is known which lines a shard has, and a task writes each shard. The driver
+writes `cluster.idx`, last. Inputs and output are paths that all workers see under their names, or URIs
+of stores (`index/location.py`).
+"""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import closing
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import orjson
+import pyarrow as pa
+from isal import igzip
+
+from amicrawl.disk import Disk, OutputFile
+from amicrawl.errors import DamagedFileError, InputError, OutputError, UsageError
+from amicrawl.index.lines.line_reader import line_blocks
+from amicrawl.index.location import Location, reachable
+from amicrawl.index.spark import done_on_spark, explained, spark_schema
+from amicrawl.index.workers import Lost
+from amicrawl.index.zipnum.cluster import BLOCK_LINES, IDX_NAME, SHARD_LINES, SHARD_NAME
+from amicrawl.index.zipnum.writer import (
+    Written,
+    blocks_of,
+    blocks_of_shard,
+    checked_lines,
+    descriptions,
+    write_shard,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from pyspark.sql import SparkSession
+
+ATTEMPTS_SUFFIX = ".attempts"
+"""What stands behind the cluster's name in that of the directory in which tasks write."""
+MOST_REJECTED = 20
+"""Rejected lines of a range that are shown; the others are counted."""
+
+_LINE, _DAMAGE = "line", "damage"
+_READ_FIELDS: list[pa.Field[Any]] = [pa.field(_LINE, pa.binary()), pa.field(_DAMAGE, pa.binary())]
+READ = pa.schema(_READ_FIELDS)
+_SAID_FIELDS: list[pa.Field[Any]] = [pa.field("range", pa.int32()), pa.field("said", pa.binary())]
+_SAID = pa.schema(_SAID_FIELDS)
+
+
+class Slice(NamedTuple):
+    """Some lines of the file of a range."""
+
+    file: Location
+    first: int
+    lines: int
+
+
+class Shard(NamedTuple):
+    """A shard that is to be written."""
+
+    number: int
+    slices: tuple[Slice, ...]
+    out: Location
+    block_lines: int
+    first_block: int
+    """The number of its first block, from 1."""
+
+
+def write_zipnum_on_spark(
+    spark: SparkSession,
+    indexes: Sequence[Location],
+    out: Location,
+    *,
+    on_rejected: Callable[[bytes, str], None] = lambda _line, _reason: None,
+    block_lines: int = BLOCK_LINES,
+    shard_lines: int = SHARD_LINES,
+    title: str = "",
+    replace: bool = False,
+    partitions: int = 0,
+) -> Written:
+    """Write the lines of *indexes*, CDXJ or CDX in any order, as a cluster to *out*.
+
+    *partitions* is the number of ranges that are sorted; Spark's choice where it is 0. Errors as
+    `write_zipnum`; DamagedFileError where an input is damaged, InputError where Spark or a store fails.
+    """
+    blocks = blocks_of_shard(block_lines, shard_lines)
+    attempts = out.beside(ATTEMPTS_SUFFIX)
+    with reachable(out):
+        if out.below(IDX_NAME).facts() is not None and not replace:
+            raise UsageError(f"{out} holds a ZipNum cluster already. Name another directory.")
+        attempts.remove()
+    try:
+        written = Written()
+        ranges: list[Slice] = []
+        for said in _sorted(spark, indexes, attempts, partitions):
+            if said["damage"]:
+                path, offset, reason = said["damage"]
+                raise DamagedFileError(Path(path), offset, reason)
+            written.duplicates += said["duplicates"]
+            written.rejected += said["rejected"]
+            for line, reason in said["examples"]:
+                on_rejected(line.encode(), reason)
+            ranges.append(Slice(attempts.below(said["file"]), 0, said["lines"]))
+        # No index may speak of shards that are going to change.
+        with reachable(out):
+            out.below(IDX_NAME).remove_file()
+        shards = shards_of(ranges, out, block_lines=block_lines, blocks=blocks)
+        idx = [b""] * len(shards)
+        for event in done_on_spark(spark, shards, write_one_shard):
+            if isinstance(event, Lost):
+                error = OutputError if event.error == OutputError.__name__ else InputError
+                raise error(f"Shard {event.job.number} was not written: {event.reason}")
+            idx[event.job.number], its = event.answer
+            written.lines += its.lines
+            written.blocks += its.blocks
+            written.shards += 1
+        with reachable(out):
+            for name, content in descriptions(written.shards, title).items():
+                out.below(name).write(content)
+            out.below(IDX_NAME).write(b"".join(idx))
+    finally:
+        with reachable(out):
+            attempts.remove()
+    return written
+
+
+def _sorted(
+    spark: SparkSession, indexes: Sequence[Location], attempts: Location, partitions: int
+) -> list[dict[str, Any]]:
+    """Have the lines sorted and written below *attempts*; return what is said of each range."""
+
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            numbers: Any = batch["id"].to_pylist()
+            for number in numbers:
+                yield from lines_in(indexes[number])
+
+    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext  # noqa: PLC0415  # only a worker has one
+
+        context = TaskContext.get()
+        assert context is not None
+        number = context.partitionId()
+        said = write_range(batches, attempts.below(f"{number:05d}-{context.taskAttemptId()}.gz"))
+        yield pa.RecordBatch.from_pydict({"range": [number], "said": [orjson.dumps(said)]}, schema=_SAID)
+
+    lines = spark.range(0, len(indexes), 1, numPartitions=len(indexes))
+    lines = lines.mapInArrow(read, spark_schema(READ))
+    ranges = (
+        lines.repartitionByRange(partitions, _LINE) if partitions else lines.repartitionByRange(_LINE)
+    )
+    found = ranges.sortWithinPartitions(_LINE).mapInArrow(write, spark_schema(_SAID))
+    with explained("sort the lines"):
+        rows = found.collect()
+    return [orjson.loads(bytes(row["said"])) for row in sorted(rows, key=lambda row: row["range"])]
+
+
+def lines_in(location: Location) -> Iterator[pa.RecordBatch]:
+    """Yield the lines of an index; behind what could be read of a damaged one, what is wrong."""
+    with tempfile.TemporaryDirectory(prefix="amicrawl-") as scratch:
+        try:
+            for block in line_blocks(location.fetched(Path(scratch))):
+                lines = [line.rstrip(b"\r") for line in block]
+                columns: dict[str, list[Any]] = {_LINE: lines, _DAMAGE: [None] * len(lines)}
+                yield pa.RecordBatch.from_pydict(columns, schema=READ)
+        except DamagedFileError as error:
+            damage = orjson.dumps([str(location.as_path), error.offset, error.reason])
+            yield pa.RecordBatch.from_pydict({_LINE: [None], _DAMAGE: [damage]}, schema=READ)
+
+
+def write_range(batches: Iterable[pa.RecordBatch], file: Location) -> dict[str, Any]:
+    """Write the sorted lines in *batches* to *file*, as far as they belong into a cluster.
+
+    Returns what is to be said of them.
+    """
+    written = Written()
+    damage: list[Any] = []
+    examples: list[tuple[str, str]] = []
+
+    def lines() -> Iterator[bytes]:
+        for batch in batches:
+            damage.extend(batch[_DAMAGE].drop_null().to_pylist())
+            some: Any = batch[_LINE].drop_null().to_pylist()
+            yield from some
+
+    def reject(line: bytes, reason: str) -> None:
+        if len(examples) < MOST_REJECTED:
+            examples.append((line[:200].decode("utf-8", "replace"), reason))
+
+    with tempfile.NamedTemporaryFile(prefix="amicrawl-") as scratch:
+        with cast("Any", igzip).open(scratch.name, "wb", compresslevel=1) as packed:
+            for line in checked_lines(lines(), written, reject):
+                written.lines += 1
+                packed.write(line)
+        file.put(Path(scratch.name))
+    return {
+        **asdict(written),
+        "file": file.last_part,
+        "examples": examples,
+        "damage": orjson.loads(damage[0]) if damage else None,
+    }
+
+
+def shards_of(ranges: Sequence[Slice], out: Location, *, block_lines: int, blocks: int) -> list[Shard]:
+    """Return the shards, of so many *blocks*, that the lines of *ranges* make one after the other."""
+    shards: list[Shard] = []
+    slices: list[Slice] = []
+    room = block_lines * blocks
+
+    def end() -> None:
+        number = len(shards)
+        shards.append(Shard(number, tuple(slices), out, block_lines, number * blocks + 1))
+        slices.clear()
+
+    for file, first, count in ranges:
+        at = first
+        while at < first + count:
+            some = min(room, first + count - at)
+            slices.append(Slice(file, at, some))
+            at += some
+            room -= some
+            if not room:
+                end()
+                room = block_lines * blocks
+    if slices:
+        end()
+    return shards
+
+
+def write_one_shard(shard: Shard) -> tuple[bytes, Written]:
+    """Write *shard* and return its lines of `cluster.idx`, and what it holds."""
+    written = Written()
+    with tempfile.TemporaryDirectory(prefix="amicrawl-") as scratch:
+        path = Path(scratch) / SHARD_NAME.format(shard.number)
+        blocks = enumerate(
+            blocks_of(_lines_of(shard.slices, Path(scratch)), shard.block_lines), shard.first_block
+        )
+        with closing(OutputFile.replacing(path, disk=Disk())) as file:
+            idx = b"".join(write_shard(blocks, file, written))
+            file.seal()
+        shard.out.below(path.name).put(path)
+    return idx, written
+
+
+def _lines_of(slices: Sequence[Slice], scratch: Path) -> Iterator[bytes]:
+    for file, first, count in slices:
+        path = file.fetched(scratch)
+        lines = (line + b"\n" for block in line_blocks(path) for line in block)
+        yield from islice(lines, first, first + count)
