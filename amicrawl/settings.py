@@ -10,6 +10,8 @@ import os
 # Scrapy, its commands and the spiders are imported next: half a million objects that stay. Python's
 # collector would look through them again and again.
 gc.set_threshold(100_000, 20, 20)
+# numpy starts threads for linear algebra, which is not done here; they wait in a loop at first.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # Without a terminal, programs read what is written: the log and the reports of progress as JSON lines.
 AMICRAWL_LOG_FORMAT = "text" if os.isatty(2) else "json"

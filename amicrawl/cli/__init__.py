@@ -76,6 +76,8 @@ def main() -> None:
     """Run the command line of this process and exit."""
     # What is imported now stays: Python's collector would look through it again and again.
     gc.set_threshold(100_000, 20, 20)
+    # No linear algebra is done here, whose threads wait in a loop at first.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     keep_standard_streams()
     try:
         app()

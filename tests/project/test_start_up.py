@@ -36,6 +36,25 @@ for line in sys.stdin.read().splitlines():
 print("loaded:", *sorted(set(sys.modules)))
 """
 
+_THREADS = """
+import os, sys
+
+os.environ.pop("OPENBLAS_NUM_THREADS", None)
+if sys.argv[1:] == ["scrapy"]:
+    import amicrawl.settings
+else:
+    from amicrawl.cli import main
+
+    sys.argv = ["amicrawl", "--version"]
+    try:
+        main()
+    except SystemExit:
+        pass
+import numpy
+
+print(len(os.listdir("/proc/self/task")))
+"""
+
 _NO_REDIS = "--redis redis://127.0.0.1:1"
 _RUNNING = {"scrapy", "twisted", "starlette", "duckdb"}
 _TABLES = {"numpy", "pyarrow"}
@@ -63,10 +82,10 @@ _COMMANDS = [
 ]
 
 
-def run(program: str, directory: Path, typed: str = "") -> subprocess.CompletedProcess[str]:
-    """Run *program* in *directory*, with *typed* on its standard input."""
+def run(program: str, directory: Path, typed: str = "", *words: str) -> subprocess.CompletedProcess[str]:
+    """Run *program* with *words* in *directory*, with *typed* on its standard input."""
     return subprocess.run(
-        [sys.executable, "-c", program],
+        [sys.executable, "-c", program, *words],
         cwd=directory,
         env={**environment(), "PYTHONPATH": str(PROJECT)},
         input=typed,
@@ -96,3 +115,8 @@ def test_in_a_project_its_settings_are_read_without_scrapy() -> None:
     done = run(_RUNS, PROJECT, f"job ls {_NO_REDIS}")
     assert {"amicrawl.settings", "redis"} <= set(loaded := done.stdout.splitlines()[-1].split())
     assert "scrapy" not in loaded
+
+
+@pytest.mark.parametrize("way", ["scrapy", "amicrawl"])
+def test_numpy_starts_no_threads_in_our_commands(way: str) -> None:
+    assert run(_THREADS, PROJECT, "", way).stdout.splitlines()[-1] == "1"
