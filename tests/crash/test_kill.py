@@ -37,6 +37,7 @@ from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode
 from amicrawl.frontier import LivePartition, Status
 from amicrawl.frontier.format.reader import FrontierFile
+from amicrawl.frontier.format.verification import verify
 from amicrawl.frontier.live import load
 
 if TYPE_CHECKING:
@@ -179,7 +180,7 @@ class Campaign:
             assert known[url] in ENDS.get(int(str(row["status"])), FAILED), url
         for path in (self.out / "frontier").glob("snap-*.meguri"):
             with FrontierFile.open(path) as file:
-                file.verify()
+                verify(file)
 
 
 def statuses(out: Path) -> dict[str, Status]:

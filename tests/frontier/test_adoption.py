@@ -13,8 +13,8 @@ from amicrawl.disk import Disk
 from amicrawl.frontier import LivePartition
 from amicrawl.frontier.arena import entry_of
 from amicrawl.frontier.format.partition import Partition, columns_of
-from amicrawl.frontier.format.reader import read_partition
 from amicrawl.frontier.format.schema import HOST_ROW, ROW
+from amicrawl.frontier.format.verification import read_partition
 from amicrawl.frontier.format.writer import WriteOptions, write_partition
 from amicrawl.frontier.store.generations import begin_with
 from amicrawl.frontier.url_row import HostRow, UrlRow

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from amicrawl.errors import InputError
-from amicrawl.frontier.format.reader import FrontierFile, read_partition
+from amicrawl.frontier.format.reader import FrontierFile
+from amicrawl.frontier.format.verification import read_partition
 from amicrawl.frontier.live import load
 from amicrawl.frontier.states import RESTING, WAITING
 from amicrawl.frontier.store.listing import list_directory

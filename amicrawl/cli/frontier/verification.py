@@ -15,6 +15,8 @@ from amicrawl.disk import Disk
 from amicrawl.errors import DamagedFileError, ExitCode, InputError
 from amicrawl.frontier.format.faults import FrontierFileError
 from amicrawl.frontier.format.reader import FrontierFile
+from amicrawl.frontier.format.verification import check_rows
+from amicrawl.frontier.format.verification import verify as verify_file
 from amicrawl.frontier.live import load
 from amicrawl.frontier.store.generations import Generations
 from amicrawl.frontier.store.listing import list_directory
@@ -136,7 +138,7 @@ def _look_into_file(path: Path, found: Findings) -> None:
         return
     with file:
         try:
-            file.verify()
+            verify_file(file)
         except FrontierFileError as error:
             damage = list(_damage(file))
             found.damage += damage
@@ -166,7 +168,7 @@ def _checks(file: FrontierFile) -> Iterator[Callable[[], object]]:
     yield partial(file.copy_arena, len)
     yield file.check_regions
     # Last, as it stops at the first fault: how the rows go together.
-    yield file.check_rows
+    yield partial(check_rows, file)
 
 
 def _read(pages: Callable[[str], Iterable[object]], name: str) -> None:

@@ -3,8 +3,7 @@
 Opening reads the header and the end of the file, two reads unless the footer is longer than 64 KiB, and
 checks that the two agree. After that a column, the rows of some hosts or what is due at a time cost only
 the pages that hold them. Whatever is read is compared with its checksums and with what the footer
-says of it; `verify` and `partition` read everything and compare the rest too, such as the order of the
-rows.
+says of it; `verification` reads everything and compares the rest too, such as the order of the rows.
 
 Nothing in a file is trusted: room is made page by page, for no more rows than a file of its size can
 have (`layout.most_rows`) and no more content than so many rows can take. Every fault is a
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from amicrawl.frontier.format import layout, verification
+from amicrawl.frontier.format import layout
 from amicrawl.frontier.format.block_reader import BlockReader
 from amicrawl.frontier.format.checksum import crc32c
 from amicrawl.frontier.format.codec import decompressed
@@ -26,7 +25,6 @@ from amicrawl.frontier.format.footer import Footer, Region, RegionId, Statistics
 from amicrawl.frontier.format.header import HEADER_SIZE, LEAST_SIZE, TRAILER_SIZE, Header, unpack_trailer
 from amicrawl.frontier.format.page import HEADER_SIZE as PAGE_HEADER_SIZE
 from amicrawl.frontier.format.page import PageHeader, PageKind, check_header, read_payload
-from amicrawl.frontier.format.partition import Partition
 from amicrawl.frontier.format.schedule import decode_schedule, most_schedule_bytes
 from amicrawl.frontier.format.schema import HOST_COLUMNS, URL_COLUMNS
 from amicrawl.frontier.format.table_reader import TableReader
@@ -296,48 +294,9 @@ class FrontierFile:
                 if checksum != region.crc32c:
                     raise Malformed("the region has another checksum", fault=Fault.CHECKSUM)
 
-    def verify(self) -> None:
-        """Read everything; FrontierFileError at the first thing that a file of a frontier may not have.
-
-        That is stricter than the format and than `partition`: it refuses a key that comes twice, a
-        reference to a string that is missing, a blob that is not a filter. Memory is needed for a page,
-        two bytes for each row and eight for each scheduled one where there is a schedule.
-        """
-        verification.verify(self)
-
-    def check_rows(self) -> None:
-        """Read keys and times page by page; FrontierFileError where the format is violated.
-
-        The same as `partition` demands of the rows, in the memory that `verify` takes.
-        """
-        verification.check_pages(self)
-
-    def partition(self) -> Partition:
-        """Return everything in the file, once it is known to be what the format demands."""
-        self.check_regions()
-        partition = Partition(
-            urls={name: self.url_column(name) for name in self.url_columns},
-            hosts={name: self.host_column(name) for name in self.host_columns},
-            seen_filter=self.seen_filter(),
-            arena=self.arena(),
-            partition_id=self.header.partition_id,
-            created=self.header.created,
-            host_key_lo=self.header.host_key_lo,
-            host_key_hi=self.header.host_key_hi,
-            meta=self.meta,
-        )
-        verification.check_rows(self, partition)
-        return partition
-
     def placed(self, offset: int, region: str) -> AbstractContextManager[None]:
         """Return the context that gives a `Malformed` raised within it this file and place."""
         return self._source.placed(offset, region)
-
-
-def read_partition(path: Path) -> Partition:
-    """Return everything in the file *path*; the errors are those of `open` and `partition`."""
-    with FrontierFile.open(path) as file:
-        return file.partition()
 
 
 def _read_ends(source: BlockReader) -> tuple[Header, Footer]:

@@ -1,7 +1,8 @@
-"""Whether a whole frontier file is sound: what shows only when all of it was read.
+"""Reading a whole frontier file, and whether it is sound: what shows only when all of it was read.
 
-`check_rows` demands what the format does: rows in the order of their keys, a schedule and statistics
-that agree with the times of the rows. `verify` demands what a frontier of ours never lacks besides.
+`partition_in` and `check_rows` demand what the format does: rows in the order of their keys, a schedule
+and statistics that agree with the times of the rows. `verify` demands what a frontier of ours never
+lacks besides.
 """
 
 from __future__ import annotations
@@ -12,15 +13,17 @@ from amicrawl.frontier.format.faults import Malformed
 from amicrawl.frontier.format.footer import RegionId
 from amicrawl.frontier.format.layout import check_sums
 from amicrawl.frontier.format.order import KeyOrder
+from amicrawl.frontier.format.partition import Partition
+from amicrawl.frontier.format.reader import FrontierFile
 from amicrawl.frontier.format.schedule import Schedule, ScheduleCheck
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     import numpy as np
 
-    from amicrawl.frontier.format.partition import Columns, Partition
-    from amicrawl.frontier.format.reader import FrontierFile
+    from amicrawl.frontier.format.partition import Columns
 
     Pages = Callable[[str], Iterator[tuple[int, np.ndarray]]]
 
@@ -30,20 +33,47 @@ _URL_REFERENCES = ("url_ref", "etag_ref", "redirect_ref")
 _HOST_REFERENCES = ("host_ref", "registrable_ref", "robots_ref")
 
 
-def check_rows(file: FrontierFile, partition: Partition) -> None:
-    """Raise FrontierFileError where *partition*, all of *file*, is not as the format demands."""
+def read_partition(path: Path) -> Partition:
+    """Return everything in the file *path*; the errors are those of `open` and `partition_in`."""
+    with FrontierFile.open(path) as file:
+        return partition_in(file)
+
+
+def partition_in(file: FrontierFile) -> Partition:
+    """Return everything in *file*, once it is known to be what the format demands."""
+    file.check_regions()
+    partition = Partition(
+        urls={name: file.url_column(name) for name in file.url_columns},
+        hosts={name: file.host_column(name) for name in file.host_columns},
+        seen_filter=file.seen_filter(),
+        arena=file.arena(),
+        partition_id=file.header.partition_id,
+        created=file.header.created,
+        host_key_lo=file.header.host_key_lo,
+        host_key_hi=file.header.host_key_hi,
+        meta=file.meta,
+    )
     _check(file, _slices(partition.urls), _slices(partition.hosts), equal_keys=True)
     _check_sums(file)
+    return partition
 
 
-def check_pages(file: FrontierFile) -> None:
-    """Do the same page by page."""
+def check_rows(file: FrontierFile) -> None:
+    """Read keys and times page by page; FrontierFileError where the format is violated.
+
+    The same as `partition_in` demands of the rows, in the memory that `verify` takes.
+    """
     _check(file, file.url_pages, file.host_pages, equal_keys=True)
     _check_sums(file)
 
 
 def verify(file: FrontierFile) -> None:
-    """Read all of *file* page by page; FrontierFileError where it is not sound."""
+    """Read everything; FrontierFileError at the first thing that a file of a frontier may not have.
+
+    That is stricter than the format and than `partition_in`: it refuses a key that comes twice, a
+    reference to a string that is missing, a blob that is not a filter. Memory is needed for a page,
+    two bytes for each row and eight for each scheduled one where there is a schedule.
+    """
     file.check_regions()
     # Key columns and times are read when they are compared, the others only to see that they can be.
     for name in file.url_columns:

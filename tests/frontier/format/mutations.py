@@ -17,6 +17,7 @@ from amicrawl.frontier.format.header import HEADER_SIZE, TRAILER_SIZE
 from amicrawl.frontier.format.page import HEADER_SIZE as PAGE_HEADER_SIZE
 from amicrawl.frontier.format.reader import FrontierFile
 from amicrawl.frontier.format.varints import read_uvarint
+from amicrawl.frontier.format.verification import partition_in, verify
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -89,8 +90,8 @@ def read_all(path: Path) -> bool:
         with FrontierFile.open(path) as file:
             file.due(0xFFFF_FFFF)
             file.rows(np.arange(min(file.url_rows, 10)), ["url_ref", "lambda"])
-            file.partition()
-            file.verify()
+            partition_in(file)
+            verify(file)
     except FrontierFileError as refused:
         if (
             refused.region.split(".")[0] not in KNOWN_REGIONS

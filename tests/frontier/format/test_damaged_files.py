@@ -14,7 +14,8 @@ from frontier.format.frontier_files import DAMAGED, SELECTION, same_partition
 
 from amicrawl.frontier.format.faults import Fault, FrontierFileError
 from amicrawl.frontier.format.inspection import inspect
-from amicrawl.frontier.format.reader import FrontierFile, read_partition
+from amicrawl.frontier.format.reader import FrontierFile
+from amicrawl.frontier.format.verification import partition_in, read_partition, verify
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,12 +74,12 @@ def test_a_damaged_file_is_refused_for_what_is_wrong_with_it(path: Path, line: d
     if number in READ_LIKE_THE_REFERENCE:
         base = read_partition(path.with_name(f"base-{line['base']}.meguri"))
         with FrontierFile.open(path) as file:
-            file.verify()
-            assert same_partition(file.partition(), base)
+            verify(file)
+            assert same_partition(partition_in(file), base)
         return
     fault = expected_fault(line)
     with pytest.raises(FrontierFileError) as refused, FrontierFile.open(path) as file:
-        file.verify()
+        verify(file)
     assert refused.value.fault == fault
     assert refused.value.path == path
     assert 0 <= refused.value.offset <= max(line["size"], 0)

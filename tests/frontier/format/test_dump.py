@@ -14,8 +14,8 @@ from frontier.format.golden_dumps import WITH_FULL, golden_files, options_of, se
 from amicrawl.errors import InputError
 from amicrawl.frontier.format.dump import FIELDS, dump_pieces, partition_of
 from amicrawl.frontier.format.partition import Partition, columns_of
-from amicrawl.frontier.format.reader import read_partition
 from amicrawl.frontier.format.schema import ROW
+from amicrawl.frontier.format.verification import read_partition
 
 if TYPE_CHECKING:
     from collections.abc import Callable

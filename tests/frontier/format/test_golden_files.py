@@ -29,8 +29,9 @@ from amicrawl.frontier.format.checksum import crc32c
 from amicrawl.frontier.format.inspection import inspect, inspection_text
 from amicrawl.frontier.format.page import HEADER_SIZE, PageHeader
 from amicrawl.frontier.format.partition import Partition, columns_of
-from amicrawl.frontier.format.reader import FrontierFile, read_partition
+from amicrawl.frontier.format.reader import FrontierFile
 from amicrawl.frontier.format.schema import HOST_COLUMNS, HOST_ROW, ROW, URL_COLUMNS, Codec, Column
+from amicrawl.frontier.format.verification import partition_in, read_partition, verify
 from amicrawl.frontier.format.writer import WriteOptions
 
 if TYPE_CHECKING:
@@ -227,7 +228,7 @@ def test_what_was_read_is_written_again(golden: tuple[Path, dict[str, Any]], tmp
     """Without compression byte for byte; with it, the compressed bytes are those of our library."""
     path, dump = golden
     with FrontierFile.open(path) as file:
-        partition, options = file.partition(), file.options()
+        partition, options = partition_in(file), file.options()
     octets = encode_partition(partition, options)
     if dump["header"]["default_codec"] == Codec.NONE:
         assert octets == path.read_bytes()
@@ -355,8 +356,8 @@ def test_every_combination_of_options_reads_back(tmp_path: Path) -> None:
     for codec, schedule, rows in itertools.product(Codec, (False, True), (0, 1, 3)):
         path.write_bytes(encode_partition(small(), WriteOptions(codec, schedule, rows)))
         with FrontierFile.open(path) as file:
-            file.verify()
-            assert same_partition(file.partition(), small())
+            verify(file)
+            assert same_partition(partition_in(file), small())
 
 
 def test_only_a_file_without_rows_may_have_a_range_that_ends_before_it_begins(tmp_path: Path) -> None:
@@ -374,7 +375,7 @@ def test_only_a_file_without_rows_may_have_a_range_that_ends_before_it_begins(tm
 @pytest.mark.parametrize("path", sorted(FULL.glob("[os][pt]*/**/*.meguri")), ids=lambda path: path.stem)
 def test_files_that_operations_and_stores_leave_behind_are_read(path: Path) -> None:
     with FrontierFile.open(path) as file:
-        partition, options = file.partition(), file.options()
+        partition, options = partition_in(file), file.options()
         assert (
             options.codec is not Codec.NONE or encode_partition(partition, options) == path.read_bytes()
         )

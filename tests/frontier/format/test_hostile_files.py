@@ -40,6 +40,7 @@ from amicrawl.frontier.format.schema import (
     Column,
     Encoding,
 )
+from amicrawl.frontier.format.verification import partition_in
 from amicrawl.frontier.format.writer import WriteOptions, write_partition
 
 if TYPE_CHECKING:
@@ -183,7 +184,7 @@ def test_rows_that_a_file_of_its_size_cannot_have_are_refused_before_room_is_mad
     path = tmp_path / "claiming.meguri"
     path.write_bytes(claiming(1000))
     with FrontierFile.open(path) as file:
-        assert len(file.partition().urls["status"]) == 1000
+        assert len(partition_in(file).urls["status"]) == 1000
     for rows in (2_000_000, 1 << 31, (1 << 32) - 1):
         path.write_bytes(claiming(rows))
         tracemalloc.start()

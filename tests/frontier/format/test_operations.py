@@ -15,9 +15,9 @@ from amicrawl.frontier.format.dump import partition_of
 from amicrawl.frontier.format.faults import Fault, Malformed
 from amicrawl.frontier.format.operations import compact, merge
 from amicrawl.frontier.format.partition import columns_of
-from amicrawl.frontier.format.reader import read_partition
 from amicrawl.frontier.format.schema import HOST_ROW, ROW
 from amicrawl.frontier.format.strings import ArenaBuilder, annex_at, string_at
+from amicrawl.frontier.format.verification import read_partition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

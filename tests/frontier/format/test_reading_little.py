@@ -13,6 +13,7 @@ from amicrawl.errors import InputError
 from amicrawl.frontier.format.faults import FrontierFileError
 from amicrawl.frontier.format.inspection import inspect
 from amicrawl.frontier.format.reader import FrontierFile
+from amicrawl.frontier.format.verification import check_rows, verify
 from amicrawl.frontier.format.writer import WriteOptions
 
 if TYPE_CHECKING:
@@ -133,8 +134,8 @@ def test_whatever_is_wrong_with_a_file_to_say_so_takes_the_memory_of_pages(tmp_p
     with FrontierFile.open(path) as file:
         tracemalloc.start()
         try:
-            file.check_rows()
-            file.verify()
+            check_rows(file)
+            verify(file)
             most = tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()

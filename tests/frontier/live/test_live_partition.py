@@ -30,7 +30,8 @@ from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, DamagedFileError, OutputError, UsageError
 from amicrawl.frontier import Found, LivePartition, Outcome, Status
 from amicrawl.frontier.arena import entry_of
-from amicrawl.frontier.format.reader import FrontierFile, read_partition
+from amicrawl.frontier.format.reader import FrontierFile
+from amicrawl.frontier.format.verification import read_partition, verify
 from amicrawl.frontier.live import load
 from amicrawl.frontier.store.frames import (
     frame_at,
@@ -272,7 +273,7 @@ def test_rows_that_came_in_any_order_are_sorted_among_those_of_the_snapshot(dire
         contents = contents_of(partition)
         partition.close(HOUR)
         with FrontierFile.open(newest(directory)) as file:
-            file.verify()
+            verify(file)
             hosts, paths = file.url_column("host_key"), file.url_column("path_key")
             assert list(zip(hosts.tolist(), paths.tolist(), strict=True)) == sorted(keys[: part + 100])
     assert reopened(directory) == (contents, ())
@@ -579,7 +580,7 @@ def test_what_a_crawl_leaves_is_valid_to_the_last_byte(directory: Path) -> None:
     frontier.close()
     snapshot = newest(directory)
     with FrontierFile.open(snapshot) as file:
-        file.verify()
+        verify(file)
         assert dict(file.meta) == META
 
 

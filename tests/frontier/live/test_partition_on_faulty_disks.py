@@ -38,6 +38,7 @@ from amicrawl.disk import Disk
 from amicrawl.errors import OutputError
 from amicrawl.frontier import Found, LivePartition, Outcome
 from amicrawl.frontier.format.reader import FrontierFile
+from amicrawl.frontier.format.verification import verify
 
 if TYPE_CHECKING:
     from amicrawl.frontier import DurableFrontier
@@ -192,7 +193,7 @@ def check(session: Session, least: int) -> None:
     assert not [name for name in names_in(directory) if name.endswith(".open")]
     for path in directory.glob("snap-*"):
         with FrontierFile.open(path) as file:
-            file.verify()
+            verify(file)
     shutil.rmtree(directory)
 
 
@@ -384,4 +385,4 @@ def test_on_a_full_disk_the_crawl_ends_and_keeps_what_it_had(
     assert frontier.offer(offer_of(5, 10**6))
     frontier.close()
     with FrontierFile.open(max(directory.glob("snap-*"), key=lambda path: len(path.name))) as file:
-        file.verify()
+        verify(file)

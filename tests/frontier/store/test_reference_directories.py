@@ -16,8 +16,8 @@ from faulty_disks import QuickDisk
 from urls.vectors import FULL, lines
 
 from amicrawl.frontier.format.partition import EMPTY_ARENA
-from amicrawl.frontier.format.reader import read_partition
 from amicrawl.frontier.format.schema import HOST_ROW, ROW
+from amicrawl.frontier.format.verification import read_partition
 from amicrawl.frontier.store.frames import host_frame, intern_frame, read_frames, url_frame
 from amicrawl.frontier.store.generations import Generations
 from amicrawl.frontier.store.journal import Journal
