@@ -20,7 +20,7 @@ import typer
 from typer.core import TyperGroup
 
 from amicrawl import __version__
-from amicrawl.cli.commands import COMMANDS, GROUPS, Listed
+from amicrawl.cli.commands import COMMANDS, GROUPS, Listed, is_plain
 from amicrawl.disk import keep_standard_streams
 from amicrawl.errors import AmicrawlError, ExitCode
 
@@ -50,8 +50,7 @@ app = typer.Typer(
     cls=_Commands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    # A terminal that draws no lines gets plain text.
-    rich_markup_mode=None if os.environ.get("TERM") == "dumb" else "rich",
+    rich_markup_mode=None if is_plain() else "rich",
     context_settings={"help_option_names": ["-h", "--help"]},
     help="An archival crawler on Scrapy. To crawl: amicrawl crawl https://example.org/",
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import os
 import re
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -111,6 +112,11 @@ GROUPS: Mapping[str, str] = {
 """Under which heading each listed command is."""
 
 
+def is_plain() -> bool:
+    """Return whether help and errors are plain text: on a dumb terminal, in a pipe, in a log."""
+    return os.environ.get("TERM") == "dumb" or not (sys.stdout.isatty() and sys.stderr.isatty())
+
+
 class Listed(TyperCommand):
     """A command as lists show it. It is loaded once it is called."""
 
@@ -142,7 +148,7 @@ def _lay_out(command: Any) -> None:
     # Lines of a paragraph are as long as those of the code, and rich would break them once more.
     paragraphs = re.sub(r"(?<!\n)\n(?!\n)", " ", inspect.cleandoc(command.help or ""))
     command.help = re.sub(r"(?<=\S) +(Example: )", r"\n\n\1", paragraphs)
-    if os.environ.get("TERM") == "dumb":
+    if is_plain():
         command.rich_markup_mode = None
     for param in command.params:
         _name_value(param)

@@ -6,7 +6,7 @@ import logging
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from amicrawl.dashboard.users import Users
 
 _NEEDED = ("jinja2", "python_multipart", "starlette", "uvicorn")
-_ROLES = ("view", "operate", "admin")
 _USERS = "AMICRAWL_DASHBOARD_USERS"
 _PASSWORD = "AMICRAWL_DASHBOARD_PASSWORD"  # noqa: S105  # the name of a variable
 
@@ -71,7 +70,7 @@ UsersFile = Annotated[
 ]
 NewName = Annotated[str, typer.Argument(help="Letters, digits, _ and -.")]
 NameToRemove = Annotated[str, typer.Argument(help="Name of the user.")]
-RoleName = Annotated[str, typer.Option(help="view, operate or admin.")]
+RoleName = Annotated[Literal["view", "operate", "admin"], typer.Option(help="What NAME may do.")]
 Token = Annotated[bool, typer.Option("--token", help="Print a new token for programs; set no password.")]
 
 
@@ -129,8 +128,6 @@ def add(name: NewName, role: RoleName, users: UsersFile, token: Token = False) -
     found = _users(users)
     from amicrawl.dashboard.users import Role  # noqa: PLC0415
 
-    if role not in _ROLES:
-        raise UsageError(f"--role {role!r} is none: choose one of {', '.join(_ROLES)}.")
     found.put(name, role=Role[role], password=None if token else _password())
     if token:
         typer.echo(found.add_token(name))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from amicrawl.cli.frontier.output import CAUSES
-from amicrawl.cli.options import AsOneObject, json_text
+from amicrawl.cli.options import AsOneObject, Reach, json_text
 from amicrawl.config import PREFIX, CrawlConfig, Robots
 from amicrawl.crawl.carried import REQUISITE
 from amicrawl.crawlfile import read_crawl_file
@@ -63,7 +63,7 @@ Directory = Annotated[
 ]
 Config = Annotated[Path | None, typer.Option(help="Use the rules of a crawl file.")]
 Starts = Annotated[list[str] | None, typer.Option(metavar="URL", help="A start URL (may be repeated).")]
-Depth = Annotated[str, typer.Option(help="With --start: inf or shallow.")]
+Depth = Annotated[Reach, typer.Option(help="With --start: all below them, or these pages alone.")]
 Hops = Annotated[int | None, typer.Option(min=0, help="Links between a start URL and URL; default 1.")]
 Requisite = Annotated[
     bool, typer.Option("--requisite", help="The URL is a page requisite (image, style sheet).")

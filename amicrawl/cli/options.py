@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -42,6 +42,9 @@ Master = Annotated[
     typer.Option(help="Spark master URL; spark-submit's by default.", metavar="URL"),
 ]
 
+
+Reach = Literal["inf", "shallow"]
+"""How far a crawl of a site goes: below the directory of each start URL, or the start pages alone."""
 
 Processes = Annotated[int, typer.Option("-j", "--jobs", min=0, help="Processes; 0: one per processor.")]
 

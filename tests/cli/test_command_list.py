@@ -31,8 +31,8 @@ def test_a_slip_of_the_pen_is_answered_with_the_nearest_command() -> None:
 
 def test_a_second_name_is_not_listed_and_works() -> None:
     listed = CliRunner().invoke(app, ["--help"]).output
-    assert "│ job " in listed
-    assert "│ jobs " not in listed
+    assert "  job  " in listed
+    assert "  jobs " not in listed
     assert "submit" in CliRunner().invoke(app, ["jobs", "--help"]).output
 
 
@@ -70,3 +70,18 @@ def test_help_names_what_is_taken_by_a_word_and_not_by_a_type_of_python() -> Non
                 name,
                 each.name,
             )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "explain http://a.example/ --start http://a.example/ --depth deep",
+        "share create name --seeds seeds.txt --depth deep",
+        "frontier import dump.json -o file.meguri --codec lz4",
+        "dashboard user add anna --role king --users users.json",
+    ],
+)
+def test_a_word_that_is_no_choice_is_refused_with_those_there_are(line: str) -> None:
+    refused = CliRunner().invoke(app, line.split())
+    assert refused.exit_code == 2
+    assert "is not one of '" in refused.stderr

@@ -438,7 +438,6 @@ def test_map_shows_a_directory_and_its_manifest_alike(tmp_path: Path) -> None:
         ("import {empty}/none.json -o {empty}/x", InputError),
         ("export {file} -o {empty}/nowhere/x.json", OutputError),
         ("import {dump} -o {empty}/nowhere/x", OutputError),
-        ("import {dump} -o {empty}/x --codec lz4", UsageError),
         ("ls {cut}/f.meguri", DamagedFileError),
         ("map {cut}", DamagedFileError),
         ("map {cut}/f.meguri", DamagedFileError),

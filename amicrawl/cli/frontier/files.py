@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -120,7 +120,7 @@ def _made_one(paths: Sequence[Path], *, gc: bool, older_than: int | None) -> tup
 
 def _options(codec: str, max_page_rows: int) -> WriteOptions:
     return WriteOptions(
-        codec=codec_named(codec), schedule=True, max_page_rows=max_page_rows, equal_keys=True
+        codec=Codec[codec.upper()], schedule=True, max_page_rows=max_page_rows, equal_keys=True
     )
 
 
@@ -133,7 +133,7 @@ JsonAnyway = Annotated[
 ]
 DumpFile = Annotated[Path, typer.Argument(help="Output of export; - for standard input.")]
 Out = Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="The frontier file to write.")]
-CodecName = Annotated[str, typer.Option(metavar="none|zstd", help="How the pages are compressed.")]
+CodecName = Annotated[Literal["none", "zstd"], typer.Option(help="How the pages are compressed.")]
 Schedule = Annotated[bool, typer.Option("--schedule", help="List the rows by when they are due.")]
 PageRows = Annotated[
     int, typer.Option(min=0, metavar="N", help="Most rows of a page; 0: one page a column.")
@@ -182,7 +182,7 @@ def import_dump(
     Example: amicrawl frontier import dump.json -o frontier.meguri --schedule
     """
     options = WriteOptions(
-        codec=codec_named(codec),
+        codec=Codec[codec.upper()],
         schedule=schedule,
         max_page_rows=max_page_rows,
         # The format allows a key to come twice; what was exported is imported as it was.
@@ -195,14 +195,6 @@ def import_dump(
         print_lines([json_text({"path": str(out), "urls": urls, "hosts": hosts, "bytes": size})])
     else:
         print_lines([f"imported {urls} urls, {hosts} hosts into {harmless(str(out))}, {size} bytes"])
-
-
-def codec_named(name: str) -> Codec:
-    """Return the codec of that name; raises UsageError."""
-    try:
-        return Codec[name.upper()]
-    except KeyError as error:
-        raise UsageError(f"There is no codec {name!r}. Choose none or zstd.") from error
 
 
 def _text_in(path: Path) -> bytes:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from amicrawl.cli.options import Reach
 from amicrawl.cli.redis_options import PrefixOption, RedisOption, job_store
 from amicrawl.cli.share.working import Name
 from amicrawl.config import PREFIX, CrawlConfig, Identity
@@ -45,7 +46,8 @@ Config = Annotated[
     typer.Option("--config", help="A crawl file for the spider `site`; with --list for `seeds`."),
 ]
 Depth = Annotated[
-    str, typer.Option("--depth", help="inf, or shallow: start pages alone; else the crawl file's.")
+    Reach | None,
+    typer.Option("--depth", help="shallow: start pages alone; that of the crawl file by default."),
 ]
 PlaceOption = Annotated[
     str,
@@ -69,7 +71,7 @@ def create(
     seeds: Seeds,
     partitions: Partitions = 12,
     config: Config = None,
-    depth: Depth = "",
+    depth: Depth = None,
     place: PlaceOption = "",
     inbox: Inbox = INBOX,
     seed_format: SeedFormat = None,
@@ -88,14 +90,13 @@ def create(
     text, settings, said = _crawl_file(config, spider)
     if as_list and depth:
         raise UsageError("--depth is about links, and --list follows none: leave one of them out.")
-    depth = _depth(depth or said)
     crawl = CrawlConfig.from_settings(settings)
     record = ShareRecord(
         checked_name(name),
         partitions,
         inbox=inbox,
         is_list=as_list,
-        depth=depth,
+        depth=depth or said,
         config=text,
         # A list is its own scope: no worker needs to hold it.
         scoped=as_list or has_scope(crawl),
@@ -150,12 +151,6 @@ class _Faults:
         self.count += 1
         if self.count <= _FAULTS_SHOWN:
             typer.echo(f"{fault.source}, line {fault.line}: {fault.reason}", err=True)
-
-
-def _depth(given: str) -> str:
-    if given not in {"inf", "shallow"}:
-        raise UsageError(f"--depth {given} is neither inf nor shallow.")
-    return given
 
 
 def _crawl_file(path: Path | None, spider: str) -> tuple[str, dict[str, object], str]:
