@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import ipaddress
 import socket
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -128,10 +129,9 @@ class Guard:
 def literal(host: str) -> str | None:
     """Return the address that the URL host *host* spells, in any spelling of `inet_aton`, or None."""
     host = host.strip("[]").rstrip(".").partition("%")[0]
-    try:
-        return str(ipaddress.IPv6Address(host))
-    except ValueError:
-        pass
+    if ":" in host:
+        with suppress(ValueError):
+            return str(ipaddress.IPv6Address(host))
     try:
         return socket.inet_ntoa(socket.inet_aton(host))
     except (OSError, UnicodeError):
