@@ -32,7 +32,7 @@ READERS: dict[str, tuple[str, ...]] = {
     "CDXJ": (
         *("index/lines/cdxj.py", "index/lines/shapes.py", "index/lookup/row.py"),
         *("index/merging/fields.py", "index/merging/join.py", "index/merging/sides.py"),
-        *("report/rows.py", "report/years.py"),
+        *("report/inputs.py", "report/rows.py", "report/years.py"),
         *("table/convert.py", "table/line_faults.py"),
     ),
     "zipnum": ("index/zipnum/cluster.py",),
@@ -47,8 +47,8 @@ READERS: dict[str, tuple[str, ...]] = {
         *("cli/share/creating.py", "cli/share/working.py", "crawl/job/asking.py"),
     ),
     "a directory of a crawl": (
-        *("cli/crawl_facts.py", "cli/explain.py", "crawl/policy.py", "crawl/robots.py"),
-        *("crawl/startlist.py", "crawlfile/schedule.py", "record/crawl_json.py", "record/uploaded.py"),
+        *("cli/explain.py", "crawl/policy.py", "crawl/robots.py"),
+        *("crawl/startlist.py", "record/crawl_json.py", "record/uploaded.py"),
         *("record/journals.py", "record/members.py", "record/unsealed.py", "jsontext.py"),
     ),
     "bucket": ("crawl/spark/places.py", "jobs/checkpoint.py"),

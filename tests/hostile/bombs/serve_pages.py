@@ -19,12 +19,14 @@ def main() -> int:
     lists = ("jobs", "pipelines", "pending", "finished", "dead", "status")
     paths = [*("", "pipelines", "pending", "finished", f"jobs/{job}"), *(f"api/v1/{n}" for n in lists)]
     paths += [f"api/v1/jobs/{job}", f"api/v1/jobs/{job}/log", f"api/v1/jobs/{job}/ignores"]
+    # Until the time of the processor that a child may use is over; this only ends a wait for nothing.
+    patience = 280
     try:
         settings = Settings(redis=RedisSettings(redis), port=0)
         with serving_in_thread(settings, disk=Disk()) as running:
             for path in paths:
                 try:
-                    with opener.open(f"{running.url.rstrip('/')}/{path}", timeout=60) as answer:
+                    with opener.open(f"{running.url.rstrip('/')}/{path}", timeout=patience) as answer:
                         size = len(answer.read())
                 except urllib.error.HTTPError as error:
                     size = len(error.read())
