@@ -19,7 +19,7 @@ from pydantic import ByteSize, TypeAdapter, ValidationError
 
 from amicrawl.cli.options import AsJson, passed_on
 from amicrawl.cli.project import crawl_settings, project_settings
-from amicrawl.cli.redis_options import PrefixOption, RedisOption, job_store, redis_settings
+from amicrawl.cli.redis_options import PrefixOption, RedisOption, redis_settings, with_store
 from amicrawl.disk import Disk
 from amicrawl.errors import UsageError
 from amicrawl.jobs.attempt import Workshop
@@ -43,7 +43,7 @@ from amicrawl.terminal import aligned, harmless, human_size, human_span
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from amicrawl.jobs.connection import RedisSettings
+    from amicrawl.jobs.connection import JobStore, RedisSettings
 
 
 _BUCKET = "AMICRAWL_BUCKET"
@@ -182,11 +182,10 @@ def _run(nickname: str, where: RedisSettings, workshop: Workshop, options: Pipel
 
 
 @app.command()
-def drain(
-    name: WhichPipeline, finish: Finish = False, redis: RedisOption = None, prefix: PrefixOption = None
-) -> None:
+@with_store
+def drain(store: JobStore, name: WhichPipeline, finish: Finish = False) -> None:
     """Drain the pipeline NAME: it takes no more jobs, returns those it has, and ends."""
-    for key in tell_to_drain(job_store(redis, prefix), name, how="finish" if finish else "release"):
+    for key in tell_to_drain(store, name, how="finish" if finish else "release"):
         typer.echo(f"{key} is asked to stop")
 
 
@@ -235,17 +234,14 @@ _UNKNOWN = "?"
 _MOST = 10**18
 
 
-def list_pipelines(
-    *, as_json: AsJson = False, redis: RedisOption = None, prefix: PrefixOption = None
-) -> None:
+@with_store
+def list_pipelines(store: JobStore, *, as_json: AsJson = False) -> None:
     """List the pipelines: name, status, slots in use, load, free disk, when it last reported.
 
     One that has not reported for 15 seconds is `silent`: it was killed, or cannot reach Redis.
     """
-    store = job_store(redis, prefix)
     now = redis_now(store)
     found = [_facts(fields, now) for fields in pipelines(store)]
-    store.close()
     if as_json:
         for facts in found:
             typer.echo(json.dumps(facts))

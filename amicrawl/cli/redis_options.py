@@ -7,12 +7,18 @@ An option wins over the Scrapy project's settings, these over the environment (`
 from __future__ import annotations
 
 import os
-from typing import Annotated, Any
+from contextlib import contextmanager
+from functools import wraps
+from inspect import Parameter, signature
+from typing import TYPE_CHECKING, Annotated, Any, Concatenate, get_type_hints
 
 import typer
 
 from amicrawl.cli.project import project_settings
 from amicrawl.jobs.connection import PREFIX_SETTING, JobStore, RedisSettings, connect
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 RedisOption = Annotated[
     str | None,
@@ -49,3 +55,38 @@ def redis_settings(url: str | None = None, prefix: str | None = None) -> RedisSe
 def job_store(url: str | None = None, prefix: str | None = None) -> JobStore:
     """Return the way to the Redis that `redis_settings` finds."""
     return connect(redis_settings(url, prefix))
+
+
+@contextmanager
+def store_at(redis: str | None, prefix: str | None) -> Iterator[JobStore]:
+    """Give the way to Redis, and turn what goes wrong with it into a sentence."""
+    store = job_store(redis, prefix)
+    try:
+        with store.answering():
+            yield store
+    finally:
+        store.close()
+
+
+def with_store(command: Callable[Concatenate[JobStore, ...], None]) -> Callable[..., None]:
+    """Return *command* with the options `--redis` and `--prefix` in place of its first argument."""
+    hints = get_type_hints(command, localns={"JobStore": JobStore}, include_extras=True)
+    given = signature(command)
+    options = {"redis": RedisOption, "prefix": PrefixOption}
+
+    @wraps(command)
+    def connected(
+        *args: Any, redis: str | None = None, prefix: str | None = None, **kwargs: Any
+    ) -> None:
+        with store_at(redis, prefix) as store:
+            command(store, *args, **kwargs)
+
+    own = [each.replace(annotation=hints[each.name]) for each in list(given.parameters.values())[1:]]
+    further = [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=option)
+        for name, option in options.items()
+    ]
+    # typer reads both.
+    vars(connected)["__signature__"] = given.replace(parameters=[*own, *further])
+    connected.__annotations__ = {each.name: each.annotation for each in (*own, *further)}
+    return connected

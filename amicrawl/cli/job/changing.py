@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from amicrawl.cli.job.naming import JobArgument, ident_in, job_at, store_at
-from amicrawl.cli.redis_options import PrefixOption, RedisOption
+from amicrawl.cli.job.naming import JobArgument, ident_in
+from amicrawl.cli.redis_options import with_store
 from amicrawl.errors import UsageError
 from amicrawl.jobs import queues, verbs
 from amicrawl.terminal import counted
+
+if TYPE_CHECKING:
+    from amicrawl.jobs.connection import JobStore
 
 _ABORTED = {
     verbs.Aborted.REMOVED: "{} is aborted: no pipeline was crawling it.",
@@ -39,33 +42,29 @@ Queue = Annotated[
 ]
 
 
-def abort(jobs: Jobs, *, redis: RedisOption = None, prefix: PrefixOption = None) -> None:
+@with_store
+def abort(store: JobStore, jobs: Jobs) -> None:
     """Abort jobs: a pending one leaves its queue at once, a running one stops within seconds."""
-    with store_at(redis, prefix) as store:
-        for job in jobs:
-            ident = ident_in(job)
-            typer.echo(_ABORTED[verbs.abort(store, ident, now=time.time())].format(ident))
+    for job in jobs:
+        ident = ident_in(job)
+        typer.echo(_ABORTED[verbs.abort(store, ident, now=time.time())].format(ident))
 
 
-def ignore(
-    job: JobArgument, patterns: Patterns, *, redis: RedisOption = None, prefix: PrefixOption = None
-) -> None:
+@with_store
+def ignore(store: JobStore, job: JobArgument, patterns: Patterns) -> None:
     """Add ignore expressions. URLs that match one are not fetched, queued ones included.
 
     {primary_url} and {primary_netloc} stand for the start URL and its host. One that cannot be used
     refuses them all.
     """
-    with job_at(redis, prefix, job) as (store, ident):
-        added = verbs.ignore(store, ident, patterns)
+    added = verbs.ignore(store, job, patterns)
     typer.echo(f"{counted(added, 'expression')} added, {len(patterns) - added} there already.")
 
 
-def unignore(
-    job: JobArgument, patterns: ExactPatterns, *, redis: RedisOption = None, prefix: PrefixOption = None
-) -> None:
+@with_store
+def unignore(store: JobStore, job: JobArgument, patterns: ExactPatterns) -> None:
     """Remove ignore expressions. URLs that were already ignored stay ignored."""
-    with job_at(redis, prefix, job) as (store, ident):
-        removed = verbs.unignore(store, ident, patterns)
+    removed = verbs.unignore(store, job, patterns)
     if not removed:
         raise UsageError(
             "The job has no such ignore expression; `amicrawl job show` lists those it has."
@@ -73,91 +72,69 @@ def unignore(
     typer.echo(f"{counted(removed, 'expression')} removed.")
 
 
-def ignore_set(
-    job: JobArgument, names: SetNames, *, redis: RedisOption = None, prefix: PrefixOption = None
-) -> None:
+@with_store
+def ignore_set(store: JobStore, job: JobArgument, names: SetNames) -> None:
     """Add all expressions of shipped ignore sets."""
     wanted = [name for text in names for name in text.replace(",", " ").split()]
-    with job_at(redis, prefix, job) as (store, ident):
-        added = verbs.add_ignore_sets(store, ident, wanted)
+    added = verbs.add_ignore_sets(store, job, wanted)
     typer.echo(f"{counted(added, 'expression')} added.")
 
 
-def delay(
-    job: JobArgument,
-    least: Least,
-    greatest: Greatest = None,
-    *,
-    redis: RedisOption = None,
-    prefix: PrefixOption = None,
-) -> None:
+@with_store
+def delay(store: JobStore, job: JobArgument, least: Least, greatest: Greatest = None) -> None:
     """Set the time between two requests."""
     most = least if greatest is None else greatest
-    with job_at(redis, prefix, job) as (store, ident):
-        verbs.delay(store, ident, least, most)
+    verbs.delay(store, job, least, most)
     typer.echo(f"Delay is {least} to {most} ms.")
 
 
-def concurrency(
-    job: JobArgument, number: Requests, *, redis: RedisOption = None, prefix: PrefixOption = None
-) -> None:
+@with_store
+def concurrency(store: JobStore, job: JobArgument, number: Requests) -> None:
     """Set how many requests are made at once."""
-    with job_at(redis, prefix, job) as (store, ident):
-        verbs.concurrency(store, ident, number)
+    verbs.concurrency(store, job, number)
     typer.echo(f"Concurrency is {number}.")
 
 
-def note(
-    job: JobArgument, text: NoteText, *, redis: RedisOption = None, prefix: PrefixOption = None
-) -> None:
+@with_store
+def note(store: JobStore, job: JobArgument, text: NoteText) -> None:
     """Set the note that is shown with a job."""
-    with job_at(redis, prefix, job) as (store, ident):
-        verbs.note(store, ident, text)
+    verbs.note(store, job, text)
     typer.echo("Noted." if text.strip() else "The note is removed.")
 
 
-def expire(job: JobArgument, *, redis: RedisOption = None, prefix: PrefixOption = None) -> None:
+@with_store
+def expire(store: JobStore, job: JobArgument) -> None:
     """Delete the record of an ended job, so that its URL can be submitted again. Captures are kept."""
-    with job_at(redis, prefix, job) as (store, ident):
-        verbs.expire(store, ident)
-    typer.echo(f"{ident} is forgotten.")
+    verbs.expire(store, job)
+    typer.echo(f"{job} is forgotten.")
 
 
-def pause(job: JobArgument, *, redis: RedisOption = None, prefix: PrefixOption = None) -> None:
+@with_store
+def pause(store: JobStore, job: JobArgument) -> None:
     """Stop requesting new URLs until the job is resumed."""
-    with job_at(redis, prefix, job) as (store, ident):
-        verbs.pause(store, ident)
-    typer.echo(f"{ident} is asked to pause.")
+    verbs.pause(store, job)
+    typer.echo(f"{job} is asked to pause.")
 
 
-def resume(job: JobArgument, *, redis: RedisOption = None, prefix: PrefixOption = None) -> None:
+@with_store
+def resume(store: JobStore, job: JobArgument) -> None:
     """Resume a paused job."""
-    with job_at(redis, prefix, job) as (store, ident):
-        was_paused = verbs.resume(store, ident)
-    typer.echo(f"{ident} is asked to resume." if was_paused else f"{ident} was not paused.")
+    was_paused = verbs.resume(store, job)
+    typer.echo(f"{job} is asked to resume." if was_paused else f"{job} was not paused.")
 
 
-def reports(
-    job: JobArgument, to: OnOrOff, *, redis: RedisOption = None, prefix: PrefixOption = None
-) -> None:
+@with_store
+def reports(store: JobStore, job: JobArgument, to: OnOrOff) -> None:
     """Log ignored URLs, or do not."""
-    with job_at(redis, prefix, job) as (store, ident):
-        (verbs.show_ignores if to == "on" else verbs.hide_ignores)(store, ident)
+    (verbs.show_ignores if to == "on" else verbs.hide_ignores)(store, job)
     typer.echo(f"Ignored URLs are {'' if to == 'on' else 'not '}logged.")
 
 
-def move(
-    job: JobArgument,
-    to: PlaceInQueue,
-    *,
-    queue: Queue = None,
-    redis: RedisOption = None,
-    prefix: PrefixOption = None,
-) -> None:
+@with_store
+def move(store: JobStore, job: JobArgument, to: PlaceInQueue, *, queue: Queue = None) -> None:
     """Move a pending job within its queue, or to another queue."""
     places = {"front": 1, "back": queues.LAST}
     if to not in places and not (to.isascii() and to.isdigit() and len(to) < 9):
         raise UsageError(f"{to!r} is not a place: give a number (1 is the next), front or back.")
-    with job_at(redis, prefix, job) as (store, ident):
-        name = queues.move(store, ident, place=places.get(to) or int(to), queue=queue)
-    typer.echo(f"{ident} is in {name}.")
+    name = queues.move(store, job, place=places.get(to) or int(to), queue=queue)
+    typer.echo(f"{job} is in {name}.")

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from amicrawl.cli.job.naming import JobArgument, ident_in, moment, store_at
+from amicrawl.cli.job.naming import JobArgument, ident_in, moment
 from amicrawl.cli.job.waiting import EVERY
 from amicrawl.cli.options import AsJson
-from amicrawl.cli.redis_options import PrefixOption, RedisOption
+from amicrawl.cli.redis_options import with_store
 from amicrawl.jobs import dead_letters, logs, lookup, queues, verbs
 from amicrawl.jobs.connection import RedisUnavailable
 from amicrawl.jobs.entries import Download, Ignore
@@ -36,23 +36,17 @@ Finished = Annotated[bool, typer.Option("--finished", help="Include the last tho
 Clear = Annotated[bool, typer.Option("--clear", help="Delete them.")]
 
 
-def status(
-    job: JobOrNone = None,
-    *,
-    as_json: AsJson = False,
-    redis: RedisOption = None,
-    prefix: PrefixOption = None,
-) -> None:
+@with_store
+def status(store: JobStore, job: JobOrNone = None, *, as_json: AsJson = False) -> None:
     """Print the state of a job in a line, or the number of jobs."""
-    with store_at(redis, prefix) as store:
-        if job is not None:
-            record = lookup.job(store, ident_in(job))
-            typer.echo(json.dumps(facts_of(record)) if as_json else _sentence(record))
-            return
-        ended = lookup.counts(store)
-        lengths = queues.lengths(store)
-        totals = {**ended._asdict(), "working": len(lookup.working(store)), "queues": lengths}
-        totals["dead_letters"] = len(dead_letters.letters(store))
+    if job is not None:
+        record = lookup.job(store, ident_in(job))
+        typer.echo(json.dumps(facts_of(record)) if as_json else _sentence(record))
+        return
+    ended = lookup.counts(store)
+    lengths = queues.lengths(store)
+    totals = {**ended._asdict(), "working": len(lookup.working(store)), "queues": lengths}
+    totals["dead_letters"] = len(dead_letters.letters(store))
     if as_json:
         typer.echo(json.dumps(totals))
         return
@@ -66,16 +60,10 @@ def status(
         typer.echo(f"{counted(totals['dead_letters'], 'dead letter')}: amicrawl job dead")
 
 
-def ls(
-    *,
-    finished: Finished = False,
-    as_json: AsJson = False,
-    redis: RedisOption = None,
-    prefix: PrefixOption = None,
-) -> None:
+@with_store
+def ls(store: JobStore, *, finished: Finished = False, as_json: AsJson = False) -> None:
     """List running and pending jobs."""
-    with store_at(redis, prefix) as store:
-        found = _listed(store, finished=finished)
+    found = _listed(store, finished=finished)
     if as_json:
         for record in found:
             typer.echo(json.dumps(facts_of(record)))
@@ -92,11 +80,11 @@ def ls(
     )
 
 
-def pending(*, as_json: AsJson = False, redis: RedisOption = None, prefix: PrefixOption = None) -> None:
+@with_store
+def pending(store: JobStore, *, as_json: AsJson = False) -> None:
     """List the pending jobs of every queue, the next one first."""
-    with store_at(redis, prefix) as store:
-        waiting = queues.waiting(store)
-        records = lookup.jobs(store, [entry.ident for entry in waiting])
+    waiting = queues.waiting(store)
+    records = lookup.jobs(store, [entry.ident for entry in waiting])
     if as_json:
         for entry in waiting:
             record = records.get(entry.ident)
@@ -117,19 +105,13 @@ def pending(*, as_json: AsJson = False, redis: RedisOption = None, prefix: Prefi
     )
 
 
-def dead(
-    *,
-    clear: Clear = False,
-    as_json: AsJson = False,
-    redis: RedisOption = None,
-    prefix: PrefixOption = None,
-) -> None:
+@with_store
+def dead(store: JobStore, *, clear: Clear = False, as_json: AsJson = False) -> None:
     """List values in Redis that could not be parsed, newest first: key, reason, and first bytes."""
-    with store_at(redis, prefix) as store:
-        if clear:
-            typer.echo(f"{counted(dead_letters.clear(store), 'dead letter')} deleted.")
-            return
-        found = dead_letters.letters(store)
+    if clear:
+        typer.echo(f"{counted(dead_letters.clear(store), 'dead letter')} deleted.")
+        return
+    found = dead_letters.letters(store)
     for letter in found:
         if as_json:
             typer.echo(json.dumps(letter._asdict()))
@@ -228,16 +210,14 @@ def _print_table(
 _LINE = 4_000
 
 
-def show(
-    job: JobArgument, *, as_json: AsJson = False, redis: RedisOption = None, prefix: PrefixOption = None
-) -> None:
+@with_store
+def show(store: JobStore, job: JobArgument, *, as_json: AsJson = False) -> None:
     """Print all data of a job, including its ignore expressions."""
-    with store_at(redis, prefix) as store:
-        record = lookup.job(store, ident_in(job))
-        ignores = lookup.ignores(store, record.ident)
-        desired = lookup.desired(store, record.ident)
-        place = verbs.where(store, record.ident)
-        config = lookup.config(store, record.ident)
+    record = lookup.job(store, job)
+    ignores = lookup.ignores(store, record.ident)
+    desired = lookup.desired(store, record.ident)
+    place = verbs.where(store, record.ident)
+    config = lookup.config(store, record.ident)
     facts = {
         **facts_of(record),
         "paused": bool(desired.get("paused")),
@@ -260,17 +240,14 @@ def show(
         typer.echo(f"  {harmless(pattern, limit=2_000)}")
 
 
-def where(
-    job: JobArgument, *, as_json: AsJson = False, redis: RedisOption = None, prefix: PrefixOption = None
-) -> None:
+@with_store
+def where(store: JobStore, job: JobArgument, *, as_json: AsJson = False) -> None:
     """Say which pipeline crawls a job."""
-    with store_at(redis, prefix) as store:
-        ident = ident_in(job)
-        place = verbs.where(store, ident)
+    place = verbs.where(store, job)
     if as_json:
-        typer.echo(json.dumps({"ident": ident, **place._asdict()}))
+        typer.echo(json.dumps({"ident": job, **place._asdict()}))
     elif not place.pipeline_id:
-        typer.echo(f"No pipeline has taken {ident} yet.")
+        typer.echo(f"No pipeline has taken {job} yet.")
     else:
         on = f" on {harmless(place.hostname)}" if place.hostname else ""
         typer.echo(
@@ -284,24 +261,22 @@ Follow = Annotated[
 ]
 
 
+@with_store
 def log(
+    store: JobStore,
     job: JobArgument,
     *,
     number: Lines = 100,
     follow: Follow = False,
     as_json: AsJson = False,
-    redis: RedisOption = None,
-    prefix: PrefixOption = None,
 ) -> None:
     """Print the last entries of a job's log; with --follow, new ones as well."""
-    ident = ident_in(job)
-    with store_at(redis, prefix) as store:
-        record = lookup.job(store, ident)
-        page = logs.newest(store, ident, most=max(number, 1))
-        if number:
-            _print(page, as_json=as_json)
-        if follow:
-            _follow(store, record, page.last, as_json=as_json)
+    record = lookup.job(store, job)
+    page = logs.newest(store, job, most=max(number, 1))
+    if number:
+        _print(page, as_json=as_json)
+    if follow:
+        _follow(store, record, page.last, as_json=as_json)
 
 
 def _follow(store: JobStore, job: JobRecord, last: float, *, as_json: bool) -> None:

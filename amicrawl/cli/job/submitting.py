@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from amicrawl.cli.job.naming import store_at
 from amicrawl.cli.job.waiting import wait_for
 from amicrawl.cli.options import AsJson
-from amicrawl.cli.redis_options import PrefixOption, RedisOption
+from amicrawl.cli.redis_options import with_store
 from amicrawl.errors import InputError, UsageError
 from amicrawl.jobs.lookup import LARGEST_LIST
 from amicrawl.jobs.submission import Submission, Submitted
@@ -23,6 +22,7 @@ from amicrawl.jobs.submission import submit as submit_job
 
 if TYPE_CHECKING:
     from amicrawl.crawlfile import CrawlFile
+    from amicrawl.jobs.connection import JobStore
 
 _AGE = re.compile(r"([0-9]{1,6})([smhd]?)")
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
@@ -81,7 +81,9 @@ Wait = Annotated[
 ]
 
 
+@with_store
 def submit(
+    store: JobStore,
     url: Url = None,
     *,
     shallow: Shallow = False,
@@ -102,8 +104,6 @@ def submit(
     started_in: StartedIn = "command line",
     wait: Wait = False,
     as_json: AsJson = False,
-    redis: RedisOption = None,
-    prefix: PrefixOption = None,
 ) -> None:
     """Queue a job and print its ident.
 
@@ -131,11 +131,10 @@ def submit(
         started_in=started_in,
         again=_again(if_older, force=force),
     )
-    with store_at(redis, prefix) as store:
-        submitted = submit_job(store, submission, now=time.time())
-        _show(submitted, as_json=as_json)
-        if wait:
-            raise typer.Exit(wait_for(store, submitted.ident))
+    submitted = submit_job(store, submission, now=time.time())
+    _show(submitted, as_json=as_json)
+    if wait:
+        raise typer.Exit(wait_for(store, submitted.ident))
 
 
 def _show(submitted: Submitted, *, as_json: bool) -> None:

@@ -7,13 +7,13 @@ import signal
 import sys
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from amicrawl.cli.options import passed_on
 from amicrawl.cli.project import OUR_SETTINGS, SETTINGS_MODULE, settings_module
-from amicrawl.cli.redis_options import PrefixOption, RedisOption, job_store, redis_settings
+from amicrawl.cli.redis_options import PrefixOption, RedisOption, job_store, redis_settings, with_store
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, UsageError
 from amicrawl.jobs.lease import LEASE
@@ -21,6 +21,9 @@ from amicrawl.jobs.sharing.creation import starts_of
 from amicrawl.jobs.sharing.share import Share
 from amicrawl.jobs.sharing.share_record import checked_name
 from amicrawl.jobs.sharing.worker import Worker, child_command, written_once
+
+if TYPE_CHECKING:
+    from amicrawl.jobs.connection import JobStore
 
 _END = {
     ExitCode.DONE: "The crawl has ended.",
@@ -123,14 +126,11 @@ Resend = Annotated[
 ]
 
 
-def status(
-    name: Name, as_json: AsJson = False, redis: RedisOption = None, prefix: PrefixOption = None
-) -> None:
+@with_store
+def status(store: JobStore, name: Name, as_json: AsJson = False) -> None:
     """Show the state of the shared crawl NAME, partition by partition."""
-    store = job_store(redis, prefix)
     share = Share.open(store, checked_name(name))
     rows = [_shown(number, known) for number, known in enumerate(share.standings())]
-    store.close()
     record = share.record
     flags = [text for text, on in (("stopped", record.stop), ("paused", record.pause)) if on]
     if record.seeding:
@@ -146,45 +146,38 @@ def status(
         typer.echo(f"  part-{row['number']:03d}  " + "  ".join(part for part in parts if part))
 
 
-def stop(name: Name, redis: RedisOption = None, prefix: PrefixOption = None) -> None:
+@with_store
+def stop(store: JobStore, name: Name) -> None:
     """Stop every worker of NAME in an orderly way; `retry` undoes it."""
-    _flag(name, "stop", redis, prefix, on=True)
+    Share.open(store, checked_name(name)).set_flag("stop", on=True)
 
 
-def pause(name: Name, redis: RedisOption = None, prefix: PrefixOption = None) -> None:
+@with_store
+def pause(store: JobStore, name: Name) -> None:
     """Pause NAME until `resume`."""
-    _flag(name, "pause", redis, prefix, on=True)
+    Share.open(store, checked_name(name)).set_flag("pause", on=True)
 
 
-def resume(name: Name, redis: RedisOption = None, prefix: PrefixOption = None) -> None:
+@with_store
+def resume(store: JobStore, name: Name) -> None:
     """Resume NAME after `pause`."""
-    _flag(name, "pause", redis, prefix, on=False)
+    Share.open(store, checked_name(name)).set_flag("pause", on=False)
 
 
-def retry(
-    name: Name, *, resend: Resend = False, redis: RedisOption = None, prefix: PrefixOption = None
-) -> None:
+@with_store
+def retry(store: JobStore, name: Name, *, resend: Resend = False) -> None:
     """Resume NAME after `stop`, and retry partitions that were given up."""
-    store = job_store(redis, prefix)
     again = Share.open(store, checked_name(name)).retry(resend=resend)
-    store.close()
     typer.echo(f"{name}: {again} partitions are tried again.")
 
 
-def remove(name: Name, redis: RedisOption = None, prefix: PrefixOption = None) -> None:
+@with_store
+def remove(store: JobStore, name: Name) -> None:
     """Delete NAME from Redis. What was crawled is kept."""
-    store = job_store(redis, prefix)
     share = Share.open(store, checked_name(name))
     if any(known.get("lease") for known in share.standings()):
         raise UsageError(f"{name} is being crawled: stop it first with `amicrawl share stop {name}`.")
     share.remove()
-    store.close()
-
-
-def _flag(name: str, flag: str, redis: str | None, prefix: str | None, *, on: bool) -> None:
-    store = job_store(redis, prefix)
-    Share.open(store, checked_name(name)).set_flag(flag, on=on)
-    store.close()
 
 
 def _shown(number: int, known: dict[str, str]) -> dict[str, object]:
