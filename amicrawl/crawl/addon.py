@@ -34,12 +34,12 @@ from amicrawl.crawl.pipelines import CapturesPipeline, WarcPipeline
 from amicrawl.crawl.politeness import PolitenessMiddleware
 from amicrawl.crawl.processes.specification import is_child
 from amicrawl.crawl.redirects import AsFoundRedirectMiddleware
-from amicrawl.crawl.room import DiskRoom
 from amicrawl.crawl.run import Run, RunHolder
 from amicrawl.crawl.trim import trim_to_archiving
 from amicrawl.crawl.watching.control import Control
 from amicrawl.crawl.watching.logs import drop_early_lines, format_handlers
 from amicrawl.crawl.watching.progress import Progress
+from amicrawl.crawl.watching.stopping import DiskRoom
 from amicrawl.disk import keep_standard_streams
 from amicrawl.errors import UsageError
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from amicrawl.urls import Refused
 
 
-class Course(Enum):
+class Disposition(Enum):
     """What becomes of a URL after a visit."""
 
     DONE = "done"
@@ -33,16 +33,16 @@ class Course(Enum):
 class Decision:
     """What becomes of a URL, and why."""
 
-    course: Course
+    disposition: Disposition
     reason: str = ""
     failure: Failure | None = None
     """The failure that its row of the index gets, where no server was asked; None for none."""
 
 
-DONE = Decision(Course.DONE)
-STOPPED = Decision(Course.AGAIN_NOW, "the crawl was stopped")
-OUTPUT_FAILED = Decision(Course.AGAIN_NOW, "the output failed")
-NO_TURN = Decision(Course.AGAIN_NOW, "its address has the turn of another host")
+DONE = Decision(Disposition.DONE)
+STOPPED = Decision(Disposition.AGAIN_NOW, "the crawl was stopped")
+OUTPUT_FAILED = Decision(Disposition.AGAIN_NOW, "the output failed")
+NO_TURN = Decision(Disposition.AGAIN_NOW, "its address has the turn of another host")
 
 
 @dataclass(slots=True, eq=False)

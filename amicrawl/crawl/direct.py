@@ -15,7 +15,7 @@ from scrapy.utils.misc import load_object
 
 from amicrawl.config import Direct
 from amicrawl.crawl.crawl_spec import reads_responses
-from amicrawl.crawl.decision import DONE, NO_TURN, Course
+from amicrawl.crawl.decision import DONE, NO_TURN, Disposition
 from amicrawl.crawl.downloader import ArchiveDownloader
 from amicrawl.crawl.handler import WireHandler
 from amicrawl.crawl.links import RedirectLinks
@@ -146,7 +146,7 @@ class Announcements:
                     request=request,
                     spider=self._crawler.spider,
                 )
-        elif decision.course is Course.GIVEN_UP and ticket.dispatch is not None:
+        elif decision.disposition is Disposition.GIVEN_UP and ticket.dispatch is not None:
             url = ticket.dispatch.offer.seed.url
             logger.debug("Error downloading <GET %s>: %s", url, decision.reason)
 

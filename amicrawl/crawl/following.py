@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from amicrawl.crawl.carried import CHAIN, GROWTH, PRIMARY, REQUISITE, SITEMAP
 from amicrawl.crawl.findings import REDIRECTS
-from amicrawl.discovery import Kind, Limits, extract, is_read, set_names
-from amicrawl.discovery.coding import decoded
+from amicrawl.crawl.links import links_of, names_links
+from amicrawl.discovery import Kind, set_names
 from amicrawl.discovery.selection import has_scope, make_selection
 from amicrawl.frontier import Offer, Source
 from amicrawl.frontier.revisits import fingerprint_of
@@ -29,7 +29,6 @@ from amicrawl.urls import Refused, text_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from amicrawl.capture import Capture
     from amicrawl.config import CrawlConfig
     from amicrawl.discovery import Link, Selection
     from amicrawl.frontier import DurableFrontier, LivePartition
@@ -38,9 +37,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_PAGE = Limits()
-_SITEMAP = Limits(payload=50 << 20, links=50_000, characters=64 << 20)
-"""What the sitemap protocol allows for one file."""
 _LARGE = 256 << 10
 """Bytes of a body from which on it is read on a thread."""
 _REMEMBERED = 1 << 16
@@ -50,7 +46,6 @@ _MOST_GROWTH = 4
 _DEEPEST = 8
 """Requisites of requisites (a style sheet that imports another, a frame in a frame) and indexes of
 sitemaps in a row that are followed. They count as no link, so nothing else would end such a chain."""
-_GZIP = frozenset({"application/gzip", "application/x-gzip"})
 
 
 class Page(NamedTuple):
@@ -124,9 +119,7 @@ class Following:
 
     def looks_into(self, url: str, content_type: str, status: int) -> bool:
         """Tell whether a response with *status* and *content_type* may lead to other URLs."""
-        return status in REDIRECTS or (
-            200 <= status < 300 and (is_read(url, content_type) or _is_packed_sitemap(url, content_type))
-        )
+        return status in REDIRECTS or (200 <= status < 300 and names_links(url, content_type))
 
     def recall(self, partition: LivePartition) -> None:
         """Note where the start URLs redirect to, as far as *partition* knows from an earlier crawl."""
@@ -254,16 +247,7 @@ class Following:
         if self._is_error_page(item, page):
             self.counts["error_pages"] += 1
             return []
-        content_type = _text(capture, b"content-type")
-        limits = _SITEMAP if page.is_sitemap else _PAGE
-        if page.is_sitemap or _is_packed_sitemap(page.url, content_type):
-            content_type = "application/xml"
-        payload = b""
-        if is_read(page.url, content_type):
-            payload = _payload(capture, limits.payload)
-        return extract(
-            payload, url=page.url, content_type=content_type, fields=capture.fields, limits=limits
-        )
+        return links_of(capture, page.url, is_sitemap=page.is_sitemap)
 
     def _is_error_page(self, item: CaptureItem, page: Page) -> bool:
         """Tell whether the host shows this payload under so many URLs that it is none of its pages."""
@@ -378,24 +362,6 @@ def _has_grown(page: str, url: str) -> bool:
     A list whose every page offers one more argument has as many pages as its arguments have subsets.
     """
     return "?" in page and len(url) > len(page) and url.startswith(page) and url[len(page)] in "&;"
-
-
-def _payload(capture: Capture, limit: int) -> bytes:
-    codings = b",".join(value for name, value in capture.fields if name.lower() == b"content-encoding")
-    payload = decoded(capture.payload(), codings, limit=limit)
-    if payload.startswith(b"\x1f\x8b"):
-        # A sitemap in a file of its own packing, or a page that was packed without a word of it.
-        payload = decoded([payload], b"gzip", limit=limit)
-    return payload
-
-
-def _text(capture: Capture, name: bytes) -> str:
-    return text_of(capture.header(name) or b"")
-
-
-def _is_packed_sitemap(url: str, content_type: str) -> bool:
-    media_type = content_type.partition(";")[0].strip().lower()
-    return media_type in _GZIP and url.partition("?")[0].endswith(".xml.gz")
 
 
 def make_following(

@@ -14,7 +14,7 @@ from scrapy.exceptions import IgnoreRequest
 from amicrawl.capture import Failure
 from amicrawl.crawl.carried import META_JSON
 from amicrawl.crawl.crawl_spec import reads_responses
-from amicrawl.crawl.decision import Course, Ticket
+from amicrawl.crawl.decision import Disposition, Ticket
 from amicrawl.crawl.responses import bare_response, failure_of, response_of
 from amicrawl.crawl.run import run_of
 from amicrawl.crawl.ticket import exception_of, ticket_of
@@ -78,7 +78,7 @@ class WireHandler(BaseDownloadHandler):
         self, request: Request, ticket: Ticket, capture: Capture, decision: Decision
     ) -> Response:
         """Return the response that *capture* is, or raise what Scrapy gets in its place."""
-        if decision.course in {Course.AGAIN_LATER, Course.AGAIN_NOW}:
+        if decision.disposition in {Disposition.AGAIN_LATER, Disposition.AGAIN_NOW}:
             raise exception_of(decision)
         is_row = ticket.dispatch is not None
         request.meta["download_latency"] = (capture.ttfb_ms or 0) / 1000

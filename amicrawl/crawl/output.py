@@ -65,13 +65,7 @@ class Output:
         disk = disk or Disk()
         run = config.run_id or directory.absolute().name
         prefix = expanded(config.warc_prefix, run=run, started=started, host=host)
-        try:
-            directory.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise OutputError(
-                f"Output directory {directory} cannot be made: {error.strerror}. "
-                "Choose another one with -a out= or AMICRAWL_OUT."
-            ) from error
+        _make_directory(directory)
         self._crawl_json: CrawlJson | None = None
         self._on_sealed = on_sealed
         self.sealed: list[SealedFile] = []
@@ -87,7 +81,7 @@ class Output:
             on_sealed=self._list,
             disk=disk,
         )
-        _tell_of_repair(self.archive.repaired)
+        _log_repair(self.archive.repaired)
         if names_nobody(config, user_agent):
             logger.warning(
                 "Requests do not say whose crawl this is: set AMICRAWL_OPERATOR to your URL or e-mail "
@@ -150,6 +144,16 @@ def names_nobody(config: CrawlConfig, user_agent: str) -> bool:
     return not (config.operator or is_trial or "@" in user_agent or "://" in user_agent)
 
 
+def _make_directory(directory: Path) -> None:
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(
+            f"Output directory {directory} cannot be made: {error.strerror}. "
+            "Choose another one with -a out= or AMICRAWL_OUT."
+        ) from error
+
+
 def _about(host: str, user_agent: str, part_of: str) -> dict[str, str]:
     """Return what a warcinfo record says of who made it and for what, by the names of ISO 28500."""
     said = {"hostname": host, "http-header-user-agent": user_agent, "isPartOf": part_of}
@@ -160,7 +164,7 @@ def _versions() -> dict[str, str]:
     return {"python": platform.python_version(), **{name: version(name) for name in _VERSIONS_OF}}
 
 
-def _tell_of_repair(repaired: Repaired) -> None:
+def _log_repair(repaired: Repaired) -> None:
     if not repaired.found_anything:
         return
     logger.warning("The last crawl into this directory was killed. %s", repaired.sentence())

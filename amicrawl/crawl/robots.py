@@ -39,7 +39,7 @@ from scrapy.settings import SETTINGS_PRIORITIES
 from amicrawl.capture import Failure
 from amicrawl.config import Robots
 from amicrawl.crawl.carried import MAX_BODY, REQUISITE
-from amicrawl.crawl.decision import Course, Decision, Ticket
+from amicrawl.crawl.decision import Decision, Disposition, Ticket
 from amicrawl.crawl.output import frontier_directory
 from amicrawl.crawl.politeness import TAKES_TURN
 from amicrawl.crawl.run import Run, run_of
@@ -148,7 +148,7 @@ class RobotsMiddleware:
         refused = self._refusal(verdict, url, ticket) if bound else None
         if refused is None and asked and _is_row(ticket) and self._spaces_requests(ticket):
             # robots.txt was a request to this host; the page is the next one, and waits for its turn.
-            return Decision(Course.AGAIN_NOW, "robots.txt was asked for first")
+            return Decision(Disposition.AGAIN_NOW, "robots.txt was asked for first")
         return refused
 
     def _refusal(self, verdict: RobotsVerdict, url: str, ticket: Ticket | None) -> Decision | None:
@@ -159,7 +159,7 @@ class RobotsMiddleware:
         if allowed:
             return None
         self._crawler.stats.inc_value("amicrawl/robots/refused")
-        return Decision(Course.GIVEN_UP, verdict.reason, Failure.ROBOTS_DENIED)
+        return Decision(Disposition.GIVEN_UP, verdict.reason, Failure.ROBOTS_DENIED)
 
     def _policy_for(self, url: str) -> Robots:
         """Return what robots.txt decides at the host of *url*."""
@@ -202,8 +202,8 @@ class RobotsMiddleware:
             self._run.pacing.keep_shut(ticket, self._run.clock() + max(until - time.time(), 0.0))
         if _is_row(ticket):
             self._crawler.stats.inc_value("amicrawl/robots/waits")
-            return Decision(Course.AGAIN_NOW, "robots.txt is unreachable, to be asked again")
-        return Decision(Course.GIVEN_UP, "robots.txt is unreachable", Failure.ROBOTS_DENIED)
+            return Decision(Disposition.AGAIN_NOW, "robots.txt is unreachable, to be asked again")
+        return Decision(Disposition.GIVEN_UP, "robots.txt is unreachable", Failure.ROBOTS_DENIED)
 
     async def _ask(self, origin: str, ticket: Ticket | None) -> RobotsVerdict:
         """Return what the robots.txt at *origin* says, asking for it once however many want to know."""
@@ -218,9 +218,9 @@ class RobotsMiddleware:
         """Have a row, for which not even robots.txt was asked for, go as if it had not been sent."""
         if ticket is None or ticket.dispatch is None:
             reason = "robots.txt could not be asked for yet"
-            return Decision(Course.GIVEN_UP, reason, Failure.ROBOTS_DENIED)
+            return Decision(Disposition.GIVEN_UP, reason, Failure.ROBOTS_DENIED)
         self._run.pacing.withdraw(ticket)
-        return Decision(Course.AGAIN_NOW, reason)
+        return Decision(Disposition.AGAIN_NOW, reason)
 
     async def _fetch(self, origin: str, *, had_turn: bool) -> RobotsVerdict:
         """Ask for the robots.txt at *origin*; raises NotYet where its address has another host's turn.

@@ -25,7 +25,7 @@ from amicrawl.crawl.pacing import Pacing
 from amicrawl.crawl.resumed import Resumed
 from amicrawl.crawl.state import CrawlState
 from amicrawl.crawl.ticket import Reading
-from amicrawl.crawl.visit import Underway, Visit
+from amicrawl.crawl.visit import Exchanges, Visit
 from amicrawl.crawl.wiring import make_resolver, make_wire
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, UsageError
@@ -100,7 +100,7 @@ class Run(CrawlState):
         # Late: the visit opens the frontier.
         self.reading = Reading(lambda ticket: self.visit.settle(ticket))  # noqa: PLW0108
         """The rows whose responses callbacks are reading."""
-        self.underway = Underway()
+        self.exchanges = Exchanges()
         """The exchanges on the wire."""
         self.held: HeldArchive | None = None
         """The archive of a guest, which other crawls of this process may write into, too."""
@@ -176,7 +176,7 @@ class Run(CrawlState):
             fail=self.fail,
             breaker=self.breaker,
             limit=self.limit,
-            underway=self.underway,
+            exchanges=self.exchanges,
             clock=self.clock,
             rules=rules,
             request_of=request_of,
@@ -335,7 +335,7 @@ class Run(CrawlState):
 
     def abort(self) -> None:
         """End every exchange that is still under way; their rows go back to the frontier."""
-        self.underway.abort()
+        self.exchanges.abort()
 
     def finish(self, reason: str) -> None:
         """Write down how the crawl ended, once its files are sealed."""

@@ -141,7 +141,7 @@ class SeedList:
         return io.BytesIO(response.body)
 
 
-def seeds_come_by_letter(crawler: Crawler) -> None:
+def seeds_come_in_batches(crawler: Crawler) -> None:
     """Note that *crawler*, a partition of a shared list crawl, has no list to read itself."""
     run = run_of(crawler)
     run.tally.seeds_ended = True

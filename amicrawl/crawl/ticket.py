@@ -13,7 +13,7 @@ from scrapy import Request
 from scrapy.exceptions import IgnoreRequest
 
 from amicrawl.capture import Failure
-from amicrawl.crawl.decision import OUTPUT_FAILED, STOPPED, Course, Decision, Ticket
+from amicrawl.crawl.decision import OUTPUT_FAILED, STOPPED, Decision, Disposition, Ticket
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container
@@ -53,11 +53,11 @@ def exception_of(decision: Decision) -> IgnoreRequest:
         return RefusedByRobots(decision.reason)
     if decision is STOPPED or decision is OUTPUT_FAILED:
         return Stopped(decision.reason)
-    if decision.course is Course.AGAIN_LATER:
+    if decision.disposition is Disposition.AGAIN_LATER:
         return TryAgainLater(decision.reason)
     return (
         NotYet(decision.reason)
-        if decision.course is Course.AGAIN_NOW
+        if decision.disposition is Disposition.AGAIN_NOW
         else IgnoreRequest(decision.reason)
     )
 

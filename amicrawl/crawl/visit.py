@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from amicrawl.capture import Failure
-from amicrawl.crawl.decision import DONE, NO_TURN, OUTPUT_FAILED, STOPPED, Course, Decision
+from amicrawl.crawl.decision import DONE, NO_TURN, OUTPUT_FAILED, STOPPED, Decision, Disposition
 from amicrawl.crawl.findings import REDIRECTS, evidence, final_url, outcome_of
 from amicrawl.errors import AmicrawlError
 from amicrawl.frontier import Outcome, Settled, judge
@@ -67,7 +67,7 @@ class Links(Protocol):
         """Offer what a row leads to, before that is settled."""
 
 
-class Underway:
+class Exchanges:
     """The exchanges that are under way, and the end of all of them."""
 
     def __init__(self) -> None:
@@ -97,7 +97,7 @@ class Visit:
     """Called with what makes the crawl fail."""
     breaker: HostBreaker
     limit: InflightLimit
-    underway: Underway
+    exchanges: Exchanges
     clock: Callable[[], float]
     rules: Sequence[Rule] = ()
     """For rows that are visited whole, as are the next two."""
@@ -137,7 +137,7 @@ class Visit:
         except Exception as error:
             logger.exception("A URL could not be visited: %s", ascii(dispatch.offer.seed.url))
             reason = f"{type(error).__name__}: {error}"
-            decision = Decision(Course.NOT_OURS, reason, Failure.REFUSED_BY_CRAWL)
+            decision = Decision(Disposition.NOT_OURS, reason, Failure.REFUSED_BY_CRAWL)
         if decision.failure is not None and ticket.outcome is None:
             await self._refuse(ticket, dispatch.offer.seed, decision)
         return decision
@@ -146,11 +146,11 @@ class Visit:
         """Return why *dispatch* is not asked for now, or None where it is."""
         if dispatch.skip:
             reason = "the host had not answered before and was given up"
-            return Decision(Course.GIVEN_UP, reason, Failure.HOST_SKIPPED)
+            return Decision(Disposition.GIVEN_UP, reason, Failure.HOST_SKIPPED)
         if reason := self.refusal_of(dispatch):
             # No server is asked: the next row of the host need not wait on its account.
             self.pacing.withdraw(ticket)
-            return Decision(Course.NOT_OURS, reason, Failure.REFUSED_BY_CRAWL)
+            return Decision(Disposition.NOT_OURS, reason, Failure.REFUSED_BY_CRAWL)
         url = dispatch.offer.seed.url
         if not self.pacing.admit(ticket, url, self.clock()):
             return NO_TURN
@@ -165,7 +165,7 @@ class Visit:
         """Exchange, judge, keep and follow."""
         dispatch = ticket.dispatch
         if isinstance(asked, Refused):
-            decision = Decision(Course.GIVEN_UP, asked.reason, Failure.UNFETCHABLE_URL)
+            decision = Decision(Disposition.GIVEN_UP, asked.reason, Failure.UNFETCHABLE_URL)
             await self._refuse(ticket, _seed_of(ticket), decision)
             return decision
         capture = ticket.capture = await self._exchange(ticket, asked)
@@ -175,7 +175,7 @@ class Visit:
             outcome = evidence(capture)
             if self.frontier.decide(dispatch, outcome) is Settled.AGAIN:
                 ticket.outcome = outcome
-                return Decision(Course.AGAIN_LATER, str(capture.failure))
+                return Decision(Disposition.AGAIN_LATER, str(capture.failure))
         item = CaptureItem(
             capture=capture,
             seed=_seed_of(ticket),
@@ -195,12 +195,12 @@ class Visit:
             ticket.outcome, ticket.offers = None, []
             return OUTPUT_FAILED
         if capture.failure is not None:
-            return Decision(Course.GIVEN_UP, f"{capture.failure}: {capture.failure_detail}")
+            return Decision(Disposition.GIVEN_UP, f"{capture.failure}: {capture.failure_detail}")
         return DONE
 
     async def _exchange(self, ticket: Ticket, asked: WireRequest) -> Capture | None:
         """Return what the wire brought; None where the crawl ended before it did."""
-        pacing, clock, tasks = self.pacing, self.clock, self.underway.tasks
+        pacing, clock, tasks = self.pacing, self.clock, self.exchanges.tasks
         task = asyncio.current_task()
         assert task is not None
         tasks.add(task)
@@ -209,7 +209,7 @@ class Visit:
                 asked, departs=lambda: pacing.departs(ticket, asked.url, clock())
             )
         except asyncio.CancelledError:
-            if self.underway.aborted:
+            if self.exchanges.aborted:
                 return None
             raise
         finally:

@@ -2,7 +2,8 @@
 
     found                                   becomes
     `ami-00003.warc.gz.open`, or of any     its whole records `ami-00003.warc.gz`, sealed, and what
-    other prefix                            follows them `ami-00003.warc.gz.tail`
+    other prefix                            follows them `ami-00003.warc.gz.tail`; one without a whole
+                                            capture is removed
     a row whose record is not in its file   dropped; its URL is in `lost_urls`
     a response or revisit without a row     a row made from the record
     a journal line that holds no row        reported with its offset; its record, if whole, gets a row
@@ -12,11 +13,12 @@
 
 A WARC file is cut first, then the table is written, then the file is sealed. Killed at any point, repair
 finds next time either the same as before, or a table that holds the rows already, and does the rest.
-Sealed files are never changed.
+Sealed files are never changed. A request whose response was lost stays, if it is whole: it was sent.
 """
 
 from __future__ import annotations
 
+import gzip
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -24,18 +26,19 @@ from typing import TYPE_CHECKING
 from amicrawl.disk import (
     OPEN_SUFFIX,
     DirectoryLock,
+    OutputFile,
     explained,
     remove_durably,
     rename_durably,
 )
+from amicrawl.errors import OutputError
 from amicrawl.record.captures import row_of
 from amicrawl.record.crawl_json import FILE_NAME, known_files, last_prefix
 from amicrawl.record.journals import NAMES, journals, read_rows, remove_taken_in
 from amicrawl.record.members import Members
 from amicrawl.record.naming import DEFAULT_PREFIX, SUFFIX, TAIL_SUFFIX, unsealed_prefix
 from amicrawl.record.rebuild import RECORD_TYPES, rebuilt
-from amicrawl.record.sealed import TABLE_NAME
-from amicrawl.record.unsealed import UnsealedFile, cut, is_signed, read_unsealed, seal
+from amicrawl.record.sealed import TABLE_NAME, described
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,6 +51,8 @@ if TYPE_CHECKING:
 DAMAGE_LIMIT = 1000
 """Damaged lines that are reported one by one; the others are only counted."""
 
+_COPY_BLOCK = 1024**2
+_LONGEST_WARCINFO = 1024**2
 _WARC_FILE, _URL = NAMES.index("warc_file"), NAMES.index("url")
 
 
@@ -215,24 +220,116 @@ class _Repair:
         if len(self._result.damaged_lines) < DAMAGE_LIMIT:
             self._result.damaged_lines.append(line)
 
-    def _cut(self, file: UnsealedFile) -> None:
-        if length := cut(file, disk=self._disk):
+    def _cut(self, file: _UnsealedFile) -> None:
+        if length := _cut(file, disk=self._disk):
             self._result.tails[file.name + TAIL_SUFFIX] = length
 
-    def _seal(self, file: UnsealedFile) -> None:
-        sealed = seal(file, disk=self._disk)
+    def _seal(self, file: _UnsealedFile) -> None:
+        sealed = _seal(file, disk=self._disk)
         if sealed is not None:
             self._result.sealed.append(sealed)
         else:
             self._result.removed.append(file.path.name)
 
 
-def _unsealed_files(directory: Path) -> dict[str, UnsealedFile]:
+def _unsealed_files(directory: Path) -> dict[str, _UnsealedFile]:
     """Return the WARC files of this program in *directory* that are not sealed, by their final name."""
     ours = {DEFAULT_PREFIX, last_prefix(directory)}
     files = [
-        read_unsealed(path)
+        _read_unsealed(path)
         for path in sorted(directory.iterdir())
-        if (prefix := unsealed_prefix(path.name)) is not None and (prefix in ours or is_signed(path))
+        if (prefix := unsealed_prefix(path.name)) is not None and (prefix in ours or _is_signed(path))
     ]
     return {file.name: file for file in files}
+
+
+@dataclass(slots=True)
+class _UnsealedFile:
+    """A file `ami-00000.warc.gz.open`, read through once."""
+
+    path: Path
+    size: int
+    end: int = 0
+    """Where its last whole record ends."""
+    records: int = 0
+    """Whole records."""
+    captures: dict[int, int] = field(default_factory=dict)
+    """Lengths of the whole response and revisit members, by offset."""
+    fault: str = ""
+    """Why the records end where they do; empty where the file ends there too."""
+
+    @property
+    def name(self) -> str:
+        """Its name once it is sealed."""
+        return self.path.name.removesuffix(OPEN_SUFFIX)
+
+    @property
+    def kept(self) -> int:
+        """Bytes that are sealed: 0 where no capture is whole."""
+        return self.end if self.captures else 0
+
+
+def _read_unsealed(path: Path) -> _UnsealedFile:
+    """Read the file *path* up to its first fault; OutputError where a sealed one bears its name."""
+    file = _UnsealedFile(path, path.stat().st_size)
+    target = path.with_name(file.name)
+    if target.exists():
+        raise OutputError(f"{path} and {target} are both there. Move one of them away and start again.")
+    with path.open("rb") as stream:
+        members = Members(stream)
+        for member in members:
+            file.records += 1
+            if member.fields.get("warc-type") in RECORD_TYPES:
+                file.captures[member.offset] = member.length
+    file.end, file.fault = members.end, members.fault
+    return file
+
+
+def _is_signed(path: Path) -> bool:
+    """Tell whether *path* begins with a warcinfo record by which this program says that it wrote it."""
+    with path.open("rb") as stream:
+        first = next(iter(Members(stream)), None)
+        if first is None or first.fields.get("warc-type") != "warcinfo":
+            return False
+        if first.header_length + first.block_length > _LONGEST_WARCINFO:
+            return False
+        stream.seek(first.offset)
+        return b"\r\nsoftware: amicrawl/" in gzip.decompress(stream.read(first.length))
+
+
+def _cut(file: _UnsealedFile, *, disk: Disk) -> int:
+    """Save what follows the whole records of *file*, and cut it off; return how many bytes that were.
+
+    Afterwards the whole records are on disk for good, still under the `.open` name.
+    """
+    is_empty = not file.captures and file.end == file.size and file.records <= 1
+    tail = 0 if is_empty else file.size - file.kept
+    if tail:
+        _save_tail(file, disk=disk)
+    if file.kept:
+        with explained(file.path, "cut"):
+            disk.truncate(file.path, file.kept)
+    return tail
+
+
+def _seal(file: _UnsealedFile, *, disk: Disk) -> SealedFile | None:
+    """Give *file*, which was cut, its name; None where nothing of it was kept, and it is removed."""
+    if not file.kept:
+        remove_durably(file.path, disk=disk)
+        return None
+    target = file.path.with_name(file.name)
+    rename_durably(file.path, target, disk=disk)
+    return described(target, records=file.records)
+
+
+def _save_tail(file: _UnsealedFile, *, disk: Disk) -> None:
+    path = file.path.with_name(file.name + TAIL_SUFFIX)
+    output = OutputFile.replacing(path, disk=disk)
+    try:
+        with explained(file.path, "read"), file.path.open("rb") as stream:
+            stream.seek(file.kept)
+            while block := stream.read(_COPY_BLOCK):
+                output.write(block)
+        output.seal()
+    finally:
+        output.close()

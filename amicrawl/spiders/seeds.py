@@ -10,7 +10,7 @@ from scrapy import Spider
 from amicrawl.crawl.arguments import JOB_ARGUMENT, SeedArguments, job_argument
 from amicrawl.crawl.configured import configured, explained
 from amicrawl.crawl.processes import as_process
-from amicrawl.crawl.seedlist import SeedList, seeds_come_by_letter
+from amicrawl.crawl.seedlist import SeedList, seeds_come_in_batches
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -72,7 +72,7 @@ class SeedsSpider(Spider):
     async def start(self) -> AsyncIterator[Any]:
         """Feed the seed list into the frontier; no request of it passes through here."""
         if self.seed_list is None:
-            seeds_come_by_letter(self.crawler)
+            seeds_come_in_batches(self.crawler)
         else:
             await self.seed_list.feed()
         # An empty loop makes this the asynchronous generator that Scrapy asks for.

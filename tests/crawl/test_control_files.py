@@ -15,8 +15,7 @@ from loopback import RawServer, page
 from amicrawl.config import CrawlConfig, Identity
 from amicrawl.crawl.following import Following
 from amicrawl.crawl.run import Run
-from amicrawl.crawl.watching.control import StatusFile
-from amicrawl.crawl.watching.steering import Steering
+from amicrawl.crawl.watching.control import StatusFile, Steering
 from amicrawl.discovery.selection import make_selection
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode

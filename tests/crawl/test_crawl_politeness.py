@@ -22,8 +22,8 @@ from scrapy.signalmanager import SignalManager
 from scrapy.statscollectors import MemoryStatsCollector
 
 from amicrawl.config import CrawlConfig, Identity
-from amicrawl.crawl.room import DiskRoom
 from amicrawl.crawl.run import Run
+from amicrawl.crawl.watching.stopping import DiskRoom
 from amicrawl.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def _with_settings() -> SimpleNamespace:
 def test_the_crawl_pauses_below_the_threshold_and_goes_on_a_tenth_above_it(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level("INFO", "amicrawl.crawl.room")
+    caplog.set_level("INFO", "amicrawl.crawl.watching.stopping")
     woken: list[bool] = []
     measured: list[int | None] = [1000, 999, None, 1050, 1100, 5000, 999]
     run, guard, crawler = room(tmp_path, measured, woken, pause_free=1000)

@@ -15,7 +15,7 @@ from amicrawl.crawl.following import Following
 from amicrawl.crawl.in_force import Source
 from amicrawl.crawl.job.orders import Orders
 from amicrawl.crawl.run import Run
-from amicrawl.crawl.watching.steering import Steering
+from amicrawl.crawl.watching.control import Steering
 from amicrawl.discovery.selection import make_selection
 from amicrawl.disk import Disk
 from amicrawl.jobs.live import LiveSettings

@@ -15,10 +15,9 @@ from scrapy.utils.misc import load_object
 from amicrawl.config import PREFIX, CrawlConfig, Robots, TlsPolicy
 from amicrawl.crawl.closing import Closing
 from amicrawl.crawl.pipelines import CapturesPipeline, WarcPipeline
-from amicrawl.crawl.room import DiskRoom
 from amicrawl.crawl.uploading import Uploading
 from amicrawl.crawl.watching.metrics import MetricsEndpoint
-from amicrawl.crawl.watching.stopping import StopConditions
+from amicrawl.crawl.watching.stopping import DiskRoom, StopConditions
 from amicrawl.crawl.watching.webhooks import Webhooks
 from amicrawl.errors import UsageError
 

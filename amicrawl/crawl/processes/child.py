@@ -3,14 +3,14 @@
 Messages are JSON objects, one a line.
 
     to the parent    {"t": "standing", "idle": bool, "quiet": bool, "facts": {...}}
-                     {"t": "letter", "to": N, "id": I, "b": LETTER}       links for the process N
-                     {"t": "kept", "of": [[N, I], ...]}                   letters that are in the journal
-    to the child     {"t": "letter", "from": N, "id": I, "b": LETTER}
+                     {"t": "links", "to": N, "id": I, "b": BATCH}         links for the process N
+                     {"t": "kept", "of": [[N, I], ...]}                   batches that are in the journal
+    to the child     {"t": "links", "from": N, "id": I, "b": BATCH}
                      {"t": "taken", "ids": [I, ...]}                      the outbox need not keep them
                      {"t": "again", "to": N}                              the process N was started anew
                      {"t": "end", "reason": REASON}, {"t": "pause"}, {"t": "resume"}
 
-`idle` is sent behind every letter that was taken and before `kept`: so whatever the parent knows to be
+`idle` is sent behind every batch that was taken and before `kept`: so whatever the parent knows to be
 delivered, it knows to be at work. When the parent is gone, the crawl is stopped in order; one that has
 an `Allowance` is ended at once, for another may be begun in its place.
 """
@@ -51,7 +51,7 @@ logger = logging.getLogger(__name__)
 BY_PARENT = "processes"
 """The reason for a pause of all processes."""
 _EVERY = 0.2
-_LETTERS = 16
+_BATCHES = 16
 _EPOCH = "processes"
 _PARENT_GONE = "shutdown"
 
@@ -94,7 +94,7 @@ class Process(CrawlExtension):
         self._outbox: Outbox | None = None
         self._outgoing = Outgoing(run, lambda: self._box)
         self._under_way: dict[int, Parcel] = {}
-        """Letters that were sent and are not known to be in the other's journal."""
+        """Batches that were sent and are not known to be in the other's journal."""
         self._last_id = 0
         self._kept: list[list[int]] = []
         self._taking: set[asyncio.Task[None]] = set()
@@ -139,7 +139,7 @@ class Process(CrawlExtension):
 
     def _hear(self, said: dict[str, Any]) -> None:
         kind = said["t"]
-        if kind == "letter":
+        if kind == "links":
             task = asyncio.ensure_future(self._take(said))
             self._taking.add(task)
             task.add_done_callback(self._taking.discard)
@@ -160,13 +160,13 @@ class Process(CrawlExtension):
         elif kind == "end":
             self._leave(said["reason"])
 
-    async def _take(self, letter: dict[str, Any]) -> None:
-        """Offer the links of *letter*."""
-        links, faults = links_in(letter["b"])
+    async def _take(self, batch: dict[str, Any]) -> None:
+        """Offer the links of *batch*."""
+        links, faults = links_in(batch["b"])
         refused = await take_links(self._run, links)
         for why in [*faults, *(f"{link.seed.url!a}: {why}" for link, why in refused)]:
             logger.warning("A link of another process is left out: %s", why)
-        self._kept.append([letter["from"], letter["id"]])
+        self._kept.append([batch["from"], batch["id"]])
         self._run.wake()
 
     def _exchange(self) -> None:
@@ -183,13 +183,13 @@ class Process(CrawlExtension):
                 return
             self._tell({"t": "kept", "of": self._kept})
             self._kept = []
-        room = _LETTERS - len(self._under_way)
+        room = _BATCHES - len(self._under_way)
         for parcel in self._box.parcels(most=room) if room > 0 else ():
             self._last_id += 1
             self._under_way[self._last_id] = parcel
             self._box.on_its_way(parcel)
-            letter = {"t": "letter", "to": parcel.recipient, "id": self._last_id, "b": parcel.letter}
-            self._tell(letter)
+            batch = {"t": "links", "to": parcel.recipient, "id": self._last_id, "b": parcel.letter}
+            self._tell(batch)
 
     def _tell(self, message: dict[str, Any]) -> None:
         if self._writer is not None and not self._writer.is_closing():
@@ -251,5 +251,5 @@ class Process(CrawlExtension):
 
 
 def _line(message: dict[str, Any]) -> bytes:
-    """Return *message* as a line. Letters are text with surrogates for octets that are not UTF-8."""
+    """Return *message* as a line. Batches are text with surrogates for octets that are not UTF-8."""
     return json.dumps(message, separators=(",", ":")).encode("ascii") + b"\n"

@@ -213,10 +213,10 @@ class Parent:
 
     def _hear(self, child: Child, said: dict[str, Any]) -> None:
         kind = said["t"]
-        if kind == "letter":
+        if kind == "links":
             to = self._children[said["to"]]
             to.idle = to.quiet = False
-            to.tell({"t": "letter", "from": child.number, "id": said["id"], "b": said["b"]})
+            to.tell({"t": "links", "from": child.number, "id": said["id"], "b": said["b"]})
         elif kind == "kept":
             by_sender: dict[int, list[int]] = {}
             for sender, number in said["of"]:

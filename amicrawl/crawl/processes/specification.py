@@ -36,7 +36,7 @@ class Specification(BaseModel, frozen=True, extra="forbid"):
     pipe: int = -1
     """The descriptor from which an `Allowance` is read; -1 for a process that needs none.
 
-    With it, the others are on other machines: limits are not divided, and all seeds come by letter.
+    With it, the others are on other machines: limits are not divided, and all seeds come in batches.
     """
     until: float = 0.0
     """Until when it may crawl, to begin with."""

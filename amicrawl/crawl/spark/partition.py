@@ -254,7 +254,7 @@ class Partition:
         last, is_all, is_told = 0, False, False
         while (said := self._next(messages, is_ending=is_told)) is not None:
             kind = said["t"]
-            if kind == "letter":
+            if kind == "links":
                 outgoing.append(said)
             elif kind == "kept":
                 under_way.difference_update(number for _, number in said["of"])
@@ -271,7 +271,7 @@ class Partition:
                     break
                 last += 1
                 under_way.add(last)
-                self._tell({"t": "letter", "from": self._number, "id": last, "b": letter})
+                self._tell({"t": "links", "from": self._number, "id": last, "b": letter})
             self._copy()
             if is_all and not under_way and not outgoing and said["idle"] and not is_told:
                 is_told = True

@@ -4,6 +4,6 @@ screen, progress     the line on the terminal, JSON lines elsewhere
 logs, log_lines      the log: one line a message, nothing of the web raw in it
 metrics              what Prometheus scrapes, and the endpoint that serves it
 stopping             limits that end a crawl
-control, steering    files in the crawl's directory, and signals, that pause and change it
+control              files in the crawl's directory, and signals, that pause and change it
 webhooks             the notice that is sent when it has ended
 """
