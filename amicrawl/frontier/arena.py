@@ -49,6 +49,7 @@ class StringArena:
         self._disk = disk
         with explained(directory, "written to"):
             self._file = disk.temporary(directory)
+        self._descriptor = self._file.fileno()
         self._written = 0
         self._waiting = bytearray(EMPTY_ARENA)
 
@@ -111,6 +112,8 @@ class StringArena:
 
     def close(self) -> None:
         """Give the file up."""
+        # Its number may be that of another file from here on.
+        self._descriptor = -1
         self._file.close()
 
     def _entry(self, offset: int, block: bytes) -> tuple[bytes, int]:
@@ -134,7 +137,7 @@ class StringArena:
             start = offset - self._written
             return bytes(self._waiting[start : start + length])
         # An entry is added in one piece, so it never lies partly here and partly there.
-        return os.pread(self._file.fileno(), length, offset)
+        return os.pread(self._descriptor, length, offset)
 
 
 def _head(block: bytes) -> tuple[int, int] | None:

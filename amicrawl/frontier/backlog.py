@@ -66,6 +66,8 @@ class Backlog:
         self._line = np.lexsort((references[heads], self._orders)).astype(np.uint32)
         self._at = 0
         self._taken = np.zeros(len(starts), bool)
+        self.is_empty = not len(starts)
+        """Whether no host is left, as far as `first_order` has looked."""
 
     def __len__(self) -> int:
         """Return how many rows there were at first."""
@@ -78,6 +80,7 @@ class Backlog:
             if not self._taken[index]:
                 return int(self._orders[index])
             self._at += 1
+        self.is_empty = True
         return None
 
     def longest(self, most: int) -> list[tuple[int, int]]:

@@ -29,7 +29,7 @@ from amicrawl.frontier.states import Status
 from amicrawl.frontier.store.frames import host_frame, intern_frame, url_frame
 from amicrawl.frontier.store.generations import Generations
 from amicrawl.frontier.store.journal import Journal
-from amicrawl.frontier.url_row import STATUS_OFFSET, HostRow, UrlRow, offered_row
+from amicrawl.frontier.url_row import STATUS_OFFSET, HostRow, UrlRow, offered_row, packed_row
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -191,7 +191,7 @@ class LivePartition:
 
     def put(self, number: int, row: UrlRow) -> None:
         """Put *row* in the place of row *number*."""
-        packed = row.packed()
+        packed = packed_row(*row)
         self.state.rows.write(number, packed)
         self._dispatched.pop(number, None)
         self._append(url_frame(self._lsn, packed))

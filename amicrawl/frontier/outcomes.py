@@ -69,7 +69,7 @@ def event_of(outcome: Outcome, *, in_a_row: int) -> Event:
         event = Event.REFUSED
     else:
         event = Event.FAILED
-    if event in {Event.BUSY, Event.FAILED} and in_a_row + 1 >= MANY:
+    if in_a_row + 1 >= MANY and event in {Event.BUSY, Event.FAILED}:
         return Event.EXHAUSTED
     return event
 

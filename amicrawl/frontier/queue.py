@@ -307,8 +307,7 @@ class Queue:
 
     def _take_lane(self, now: float) -> HostQueue | None:
         """Return the queue whose turn it is: of equals, one that was never asked."""
-        never_asked = self._backlog.first_order()
-        if never_asked is None:
+        if self._backlog.is_empty or (never_asked := self._backlog.first_order()) is None:
             return self._rotation.take(now)
         ready = self._rotation.first_order(now)
         if ready is not None and ready < never_asked:

@@ -81,8 +81,7 @@ def found_entries(found: Found) -> bytes:
 
 def offered(url: bytes, annex: bytes) -> tuple[Seed, Mapping[str, object] | None]:
     """Return the seed and the `extra` that `offered_entries` was given; *annex* may be another entry."""
-    said = _said(annex)
-    if not said:
+    if not annex.startswith(ANNEX_MARK) or not (said := _said(annex)):
         return Seed(text_of(url)), None
     seed = Seed(
         text_of(url),

@@ -65,18 +65,15 @@ class Settling:
 
         Its status was *was*; *known* is the seed that it was handed out with.
         """
-        row = self._settled(row, known, outcome, hour)
-        self._status_counts.put(number, row, was=was)
-        if row.next_due and (row.status == Status.SCHEDULED or self._recrawls):
-            self._wheel.add(number, row.next_due)
-
-    def _settled(self, row: UrlRow, known: Seed, outcome: Outcome, hour: int) -> UrlRow:
         event = event_of(outcome, in_a_row=row.retry_count)
         if self._soft404 is not None and self._soft404.is_error_page(row, event, outcome):
             event = Event.SOFT_404
-        if event not in _CAPTURES:
-            return settled(row, event, outcome, hour)
-        host = self._hosts.row(row.host) if row.crawl_count else None
-        found = keep_found(self._partition, row, known, outcome)
-        found |= self._revisits.scheduled(row, outcome, host, hour)
-        return settled(row, event, outcome, hour, found)
+        found: dict[str, float] = {}
+        if event in _CAPTURES:
+            host = self._hosts.row(row.host) if row.crawl_count else None
+            found = keep_found(self._partition, row, known, outcome)
+            found |= self._revisits.scheduled(row, outcome, host, hour)
+        row = settled(row, event, outcome, hour, found)
+        self._status_counts.put(number, row, was=was)
+        if row.next_due and (row.status == Status.SCHEDULED or self._recrawls):
+            self._wheel.add(number, row.next_due)

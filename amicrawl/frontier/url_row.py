@@ -24,6 +24,8 @@ assert _HOST.size == HOST_ROW.itemsize
 assert _OFFERED.size == _URL.size
 assert ROW.fields is not None
 assert ROW.fields["status"][1] == STATUS_OFFSET
+packed_row = _URL.pack
+"""Pack the fields of a `UrlRow`."""
 offered_row = _OFFERED.pack
 """Pack the row of a URL that was never asked for: `host`, `path` and so on up to `first_seen`."""
 
@@ -73,12 +75,12 @@ class UrlRow(NamedTuple):
         values: list[float] = [*self]
         for name, value in fields.items():
             values[_PLACES[name]] = value
-        return UrlRow._make(values)
+        return tuple.__new__(UrlRow, values)
 
     @classmethod
     def unpacked(cls, octets: bytes | memoryview) -> UrlRow:
-        """Return the row that *octets* hold."""
-        return cls._make(_URL.unpack(octets))
+        """Return the row that *octets* hold; `_make` would count the fields once more."""
+        return tuple.__new__(cls, _URL.unpack(octets))
 
 
 _PLACES = {name: place for place, name in enumerate(UrlRow._fields)}
