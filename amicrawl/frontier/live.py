@@ -131,6 +131,7 @@ class LivePartition:
             # damage need not be found again.
             self.snapshot(hour)
             self._end_snapshot()
+        self.state.drop_pages()
 
     def _adopt(self, identity: Identity) -> None:
         """Put a partition of ours in the place of one that other software made."""

@@ -247,9 +247,10 @@ def _fill(
     first = columns["host_key"]
     rows = table.fill(first.rows)
     # All columns of a page at once; where a column is one page, one column at a time.
-    groups = [[*columns]] if len(first.pages) > 1 else [[name] for name in columns]
-    for names in groups:
+    paged = len(first.pages) > 1
+    for names in [[*columns]] if paged else [[name] for name in columns]:
         for pages in zip(*map(pages_of, names), strict=True):
             for name, (at, values) in zip(names, pages, strict=True):
                 rows[name][at : at + len(values)] = values
-            table.drop_pages()
+            if paged:
+                table.drop_pages()
