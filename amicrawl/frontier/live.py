@@ -295,7 +295,7 @@ class LivePartition:
         def work() -> None:
             with Copies(self.directory, disk) as copies:
                 partition = partition_at(state, moment, copies=copies)
-                write(partition, begun.snapshot, disk=disk, breathe=copies.drop_pages)
+                write(partition, begun.snapshot, disk=disk, after_page=copies.drop_pages)
             generations.commit(begun, journal, lsn=lsn, arena_length=moment.arena)
 
         self._snapshot = SnapshotTask(work)

@@ -145,13 +145,13 @@ class SnapshotTask:
 
 
 def write(
-    partition: Partition, path: Path, *, disk: Disk, breathe: Callable[[], None] | None = None
+    partition: Partition, path: Path, *, disk: Disk, after_page: Callable[[], None] | None = None
 ) -> int:
     """Write *partition* as the snapshot *path*; return its bytes. OutputError where that fails.
 
-    *breathe* is called after each page.
+    *after_page* is called after each page.
     """
-    return write_partition(partition, path, options=OPTIONS, disk=disk, breathe=breathe)
+    return write_partition(partition, path, options=OPTIONS, disk=disk, after_page=after_page)
 
 
 def _order(table: RowTable, rows: int, base: int) -> np.ndarray:

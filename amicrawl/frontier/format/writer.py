@@ -70,20 +70,20 @@ def write_partition(
     *,
     options: WriteOptions,
     disk: Disk,
-    breathe: Callable[[], None] | None = None,
+    after_page: Callable[[], None] | None = None,
 ) -> int:
     """Write *partition* to *path*, in place of what is there, and return its size in bytes.
 
-    *breathe* is called after each page and each megabyte of strings, so that what is mapped can leave
+    *after_page* is called after each page and each megabyte of strings, so that what is mapped can leave
     resident memory. Raises InputError where the partition cannot be written: rows out of order, a key
     twice, too large for the format; OutputError where the disk fails. Either way *path* stays as it was.
     """
     try:
-        breathe = breathe or _hold_breath
-        _check(partition, options, breathe)
+        after_page = after_page or _do_nothing
+        _check(partition, options, after_page)
         output = OutputFile.replacing(path, disk=disk)
         try:
-            _Writer(output, partition, options, breathe).write()
+            _Writer(output, partition, options, after_page).write()
             output.seal()
         except Malformed:
             remove_durably(output.open_path, disk=disk)
@@ -95,11 +95,11 @@ def write_partition(
     return output.tell()
 
 
-def _hold_breath() -> None:
+def _do_nothing() -> None:
     pass
 
 
-def _check(partition: Partition, options: WriteOptions, breathe: Callable[[], None]) -> None:
+def _check(partition: Partition, options: WriteOptions, after_page: Callable[[], None]) -> None:
     """Raise `Malformed` where *partition* is not what a file can hold."""
     for columns, schema, name in (
         (partition.urls, URL_COLUMNS, "URL"),
@@ -121,7 +121,7 @@ def _check(partition: Partition, options: WriteOptions, breathe: Callable[[], No
                 np.ascontiguousarray(columns["host_key"][part]),
                 np.ascontiguousarray(columns["path_key"][part]) if name == "URL" else None,
             )
-            breathe()
+            after_page()
     for blob, name in ((partition.arena, "strings"), (partition.seen_filter, "seen-set")):
         if memoryview(blob).nbytes > MOST_BYTES:
             raise Malformed(
@@ -157,7 +157,7 @@ class _Writer:
     sink: OutputFile
     partition: Partition
     options: WriteOptions
-    breathe: Callable[[], None]
+    after_page: Callable[[], None]
     regions: list[Region] = field(default_factory=list)
     due: _Due = field(default_factory=_Due)
     compressor: Compressor = field(init=False)
@@ -211,7 +211,7 @@ class _Writer:
             checksum = crc32c(page.payload, crc32c(page.header, checksum))
             zone = page.zone or (0, 0)
             pages.append((first, len(rows), page.length, page.encoding, page.zone is not None, *zone))
-            self.breathe()
+            self.after_page()
         entries = np.array(pages, PAGE_ENTRY)
         return ColumnEntry(
             id=column.id,
@@ -233,7 +233,7 @@ class _Writer:
         def pages() -> Iterator[tuple[int, np.ndarray]]:
             for first in range(0, len(due), PAGE_ROWS):
                 yield first, np.ascontiguousarray(due[first : first + PAGE_ROWS])
-                self.breathe()
+                self.after_page()
 
         plan = plan_schedule(pages, base=self.due.least, covered=len(due))
         size = sum(map(len, plan.blocks()))
@@ -249,7 +249,7 @@ class _Writer:
         offset = self.sink.tell()
         self.sink.write(bytes(PAGE_HEADER_SIZE))
         checksum = length = 0
-        for piece in self.compressor.stream(self._breathing(blocks()), header.uncompressed_size):
+        for piece in self.compressor.stream(self._with_callback(blocks()), header.uncompressed_size):
             self.sink.write(piece)
             checksum = crc32c(piece, checksum)
             length += len(piece)
@@ -270,10 +270,10 @@ class _Writer:
             )
         )
 
-    def _breathing(self, blocks: Iterable[bytes | memoryview]) -> Iterator[bytes | memoryview]:
+    def _with_callback(self, blocks: Iterable[bytes | memoryview]) -> Iterator[bytes | memoryview]:
         for block in blocks:
             yield block
-            self.breathe()
+            self.after_page()
 
     def _finish(self, urls: tuple[ColumnEntry, ...], hosts: tuple[ColumnEntry, ...]) -> None:
         """Write footer, trailer and, in its place, the header."""

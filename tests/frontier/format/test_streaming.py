@@ -120,14 +120,14 @@ def test_views_of_records_are_written_like_columns_of_their_own() -> None:
     assert encode_partition(copied, OPTIONS) == encode_partition(partition, OPTIONS)
 
 
-def test_writing_makes_way_after_each_page(tmp_path: Path) -> None:
-    breaths: list[None] = []
+def test_writing_calls_back_after_each_page(tmp_path: Path) -> None:
+    calls: list[None] = []
     options = WriteOptions(max_page_rows=1000)
     partition = made_up(5000)
     write_partition(
-        partition, tmp_path / "f", options=options, disk=Disk(), breathe=lambda: breaths.append(None)
+        partition, tmp_path / "f", options=options, disk=Disk(), after_page=lambda: calls.append(None)
     )
-    assert len(breaths) >= 23 * 5 + 20
+    assert len(calls) >= 23 * 5 + 20
 
 
 def test_unsorted_rows_and_keys_that_come_twice_are_not_written(tmp_path: Path) -> None:

@@ -48,12 +48,12 @@ def test_writing_a_snapshot_maps_a_page_of_rows_at_a_time(tmp_path: Path) -> Non
         partition = partition_at(state, moment, copies=copies)
         (rows, _), strings = copies._tables, state.arena._file
 
-        def breathe() -> None:
+        def after_page() -> None:
             most[:] = max(most[0], resident(rows._file)), max(most[1], resident(strings))
             copies.drop_pages()
 
         assert resident(rows._file) + resident(state.rows._file) < WHOLE // 4
-        write(partition, tmp_path / "snapshot", disk=disk, breathe=breathe)
+        write(partition, tmp_path / "snapshot", disk=disk, after_page=after_page)
     assert 0 < most[0] < WHOLE // 2
     assert 0 < most[1] < STRINGS // 2
     state.close()
