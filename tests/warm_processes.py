@@ -41,7 +41,7 @@ _BY_PACKAGE = {
     "amicrawl.crawl.commands": "crawl genspider",
     "amicrawl.crawl.guest": "downloader settings",
     "amicrawl.crawl.job": "joblink opening",
-    "amicrawl.discovery": "coding configured",
+    "amicrawl.discovery": "coding selection",
     "amicrawl.jobs": "lease scrapy_connection",
     "amicrawl.spiders": "job queue recrawl seeds site",
     "encodings": "charmap idna",
