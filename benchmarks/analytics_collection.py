@@ -26,7 +26,7 @@ from amicrawl.index.collection.file import FileJob, collect_file
 from amicrawl.index.collection.products import PRODUCTS as _KINDS
 from amicrawl.index.lines.sorting import external_sort, write_lines
 from amicrawl.index.merging.merge import merge
-from amicrawl.table.making import make_table
+from amicrawl.table.builder import make_table
 from benchmarks.measure import run
 from benchmarks.pages import Pages
 

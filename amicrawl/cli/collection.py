@@ -32,7 +32,7 @@ from amicrawl.index.collection.report import as_object
 from amicrawl.index.lines.cdxj import Compat, IndexOptions
 from amicrawl.index.location import Location, is_uri, reachable
 from amicrawl.index.sidecar.detectors import installed_detectors
-from amicrawl.table.making import REJECTS_SUFFIX
+from amicrawl.table.builder import REJECTS_SUFFIX
 from amicrawl.terminal import counted, harmless
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from amicrawl.index.collection.marks import write_whole
 from amicrawl.report.counts_json import counts_to_json
 from amicrawl.report.reading import read_counts
 from amicrawl.report.text import text_lines
-from amicrawl.table.making import make_table
+from amicrawl.table.builder import make_table
 from amicrawl.terminal import harmless
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""`amicrawl query`: shipped questions, or one's own SQL, to a table or a crawl's capture index."""
+"""`amicrawl query`: shipped queries, or one's own SQL, to a table or a crawl's capture index."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from amicrawl.cli.query_output import FORMATS, write_answer
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, OutputError, UsageError
 from amicrawl.table.export import RECORDS_PER_FILE, ExportOptions, export_records
-from amicrawl.table.questions import Question, question, questions
+from amicrawl.table.named_queries import NamedQuery, named_queries, named_query
 from amicrawl.terminal import counted, harmless
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ TablePath = Annotated[
     Path | None,
     typer.Argument(help="A table, a captures.parquet, or a directory of either.", show_default=False),
 ]
-QuestionName = Annotated[
+QueryName = Annotated[
     str | None, typer.Argument(help="Name of a query; --list shows all.", show_default=False)
 ]
 Sql = Annotated[
@@ -67,7 +67,7 @@ Unrestricted = Annotated[
 
 def query(
     path: TablePath = None,
-    name: QuestionName = None,
+    name: QueryName = None,
     *,
     sql: Sql = None,
     param: Parameters = None,
@@ -89,23 +89,23 @@ def query(
         _list(path)
         return
     if show and name is None and path is not None:
-        typer.echo(question(str(path)).text, nl=False)
+        typer.echo(named_query(str(path)).text, nl=False)
         return
     if path is None or (name is None) == (sql is None):
         raise UsageError(
-            "Say which table, and either the name of a question or --sql: amicrawl query table/ "
-            "count_by_month. amicrawl query --list shows the questions."
+            "Say which table, and either the name of a query or --sql: amicrawl query table/ "
+            "count_by_month. amicrawl query --list shows the queries."
         )
     chosen = _format(format_name, out)
     values = pairs(param or (), option="--param")
     if sql is not None and (values or show):
-        raise UsageError("--param and --show belong to shipped questions. Leave them out, or --sql.")
+        raise UsageError("--param and --show belong to shipped queries. Leave them out, or --sql.")
     if warc is not None and (out is not None or format_name is not None or show):
         raise UsageError("--warc writes records, not rows. Leave -o, --format and --show out.")
     if out is not None:
         check_output_file(out, option="-o")
         _check_elsewhere(out, path)
-    asked = None if name is None else question(name)
+    asked = None if name is None else named_query(name)
     with _opened(path, restricted=not unrestricted) as table:
         if asked is not None and show:
             typer.echo(table.script(asked, values))
@@ -150,7 +150,7 @@ def _export(answer: Answer, archives: Path, out: Path, *, per_file: int) -> None
 
 
 def _list(path: Path | None) -> None:
-    known = list(questions().values())
+    known = list(named_queries().values())
     if path is not None:
         with _opened(path) as table:
             known = [each for each in known if table.fits(each)]
@@ -160,7 +160,7 @@ def _list(path: Path | None) -> None:
             typer.echo(f"    {line}")
 
 
-def _facts(each: Question) -> Sequence[str]:
+def _facts(each: NamedQuery) -> Sequence[str]:
     chosen = [
         f"--param {parameter.name}={parameter.default}  {parameter.meaning}"
         for parameter in each.parameters

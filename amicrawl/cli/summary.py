@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from amicrawl.report.counts import Counts
     from amicrawl.report.overlap import Overlap
     from amicrawl.report.reading import Reading
-    from amicrawl.report.reading_years import YearsRead
+    from amicrawl.report.years import YearsRead
 
 
 class Tool(StrEnum):
@@ -281,8 +281,7 @@ def _quick(paths: list[str], *, as_json: bool, as_text: bool) -> None:
 def _summarize(
     paths: list[str], *, monthly: bool, compact: bool, full_host: bool, fold: Fold, show: Form
 ) -> None:
-    from amicrawl.report.reading_years import read_years  # noqa: PLC0415
-    from amicrawl.report.years import folded  # noqa: PLC0415
+    from amicrawl.report.years import folded, read_years  # noqa: PLC0415
 
     read_one = partial(read_years, monthly=monthly, full_host=full_host, fold=folded(fold))
     if show in {Form.OVERLAP, Form.OVERLAP_CSV}:

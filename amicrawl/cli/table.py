@@ -15,7 +15,7 @@ from amicrawl.errors import ExitCode, UsageError
 from amicrawl.index.lines.line_reader import files_in
 from amicrawl.index.location import Location, is_uri
 from amicrawl.table import SCHEMAS, Place, TableOptions, TableReport, make_table
-from amicrawl.table.making import REJECTS_SUFFIX, beside
+from amicrawl.table.builder import REJECTS_SUFFIX, beside
 from amicrawl.table.partition import MONTH_PREFIX
 from amicrawl.terminal import ProgressBar, counted, harmless
 

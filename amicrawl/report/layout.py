@@ -40,11 +40,6 @@ class Layout(NamedTuple):
     offset: int = -1
     """Known only where no legend was there; the one number beside the time by which to check a guess."""
 
-    @property
-    def has_keys(self) -> bool:
-        """Whether lines have keys, so that none is derived from a URL."""
-        return self.key >= 0
-
 
 def layout_of_letters(letters: str) -> Layout:
     """Return the layout that *letters* name; ValueError where it has no time, URL or neither key."""

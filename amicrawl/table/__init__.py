@@ -1,13 +1,13 @@
-"""The table: a collection's index as Parquet files, for questions that a row at a time cannot answer.
+"""The table: a collection's index as Parquet files, for queries that a row at a time cannot answer.
 
 `make_table` turns CDXJ files into the 31 columns of the End of Term table, or into Common Crawl's.
 Columns about URLs are derived here (`url_columns.py`), all others are what the lines say. Indexing,
-detection and merging are the index room's; questions are asked through `queries/`.
+detection and merging are the index room's; queries are asked through `queries/`.
 """
 
 from __future__ import annotations
 
-from amicrawl.table.making import TableOptions, TableReport, make_table
+from amicrawl.table.builder import TableOptions, TableReport, make_table
 from amicrawl.table.partition import Place
 from amicrawl.table.schema import CCINDEX, EOT, SCHEMAS, TableSchema
 

@@ -169,7 +169,7 @@ def _begun(
     now = options.clock()
     said = (
         f"software: amicrawl/{__version__}\r\nformat: WARC File Format 1.1\r\n"
-        "description: records cut out of other WARC files by a question to their index\r\n"
+        "description: records cut out of other WARC files by a query to their index\r\n"
     )
     about = Record(
         RecordType.WARCINFO,

@@ -1,8 +1,8 @@
-"""Questions to a table, or to a crawl's capture index, answered by DuckDB.
+"""Queries of a table, or to a crawl's capture index, answered by DuckDB.
 
 A table is a Parquet file, or a directory of them with or without `crawl=.../subset=...` directories,
 whose values are columns then. What it is, its columns tell: the table of an index is the relation
-`ccindex` (also `eot` and `index`, and `ccindex.ccindex` and `eot.eot`, as published questions name it),
+`ccindex` (also `eot` and `index`, and `ccindex.ccindex` and `eot.eot`, as published queries name it),
 a capture index the relation `captures`. Files of different ages are united by their columns' names.
 
 Once a table is open the engine is locked: nothing but the files below the given path can be read,
@@ -27,9 +27,9 @@ import pyarrow as pa
 
 from amicrawl.errors import InputError, OutputError, UsageError
 from amicrawl.parquet import ParquetTable
-from amicrawl.table.questions import CAPTURES, TABLE, Question, macros, macros_used, quoted
+from amicrawl.table.named_queries import CAPTURES, TABLE, NamedQuery, macros, macros_used, quoted
 from amicrawl.table.ranking import ranking_of_file, ranking_of_table
-from amicrawl.table.statements import refuse_writing, statements_of
+from amicrawl.table.read_only_sql import refuse_writing, statements_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -62,14 +62,14 @@ _OTHER_NAMES = (
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came of a question: its columns, and its rows in batches, read when they are asked for."""
+    """What came of a query: its columns, and its rows in batches, read when they are asked for."""
 
     schema: pa.Schema
     batches: Iterator[pa.RecordBatch]
 
 
 class QueryTable:
-    """A table that can be asked. One question, or one SQL text, to an instance: then it is locked."""
+    """A table that can be asked. One query, or one SQL text, to an instance: then it is locked."""
 
     def __init__(self, path: Path, *, restricted: bool = True) -> None:
         """Open the table at *path*: a file, a directory, or a pattern such as `runs/*/captures.parquet`.
@@ -92,13 +92,13 @@ class QueryTable:
             self.close()
             raise
 
-    def ask(self, question: Question, values: Mapping[str, str]) -> Answer:
-        """Return the answer to a shipped *question*.
+    def ask(self, query: NamedQuery, values: Mapping[str, str]) -> Answer:
+        """Return the answer to a shipped *query*.
 
-        UsageError where the question does not fit the table, or *values* do not fit the question.
+        UsageError where the query does not fit the table, or *values* do not fit the query.
         """
-        sql = question.sql(values)
-        preamble = self._preamble(question, values)
+        sql = query.sql(values)
+        preamble = self._preamble(query, values)
         with _reading(self.path):
             for statement in preamble:
                 self._execute(statement)
@@ -124,16 +124,16 @@ class QueryTable:
             self._check(last)
         return self._answer(last, blamed)
 
-    def script(self, question: Question, values: Mapping[str, str]) -> str:
+    def script(self, query: NamedQuery, values: Mapping[str, str]) -> str:
         """Return the SQL that `ask` would run, whole: it can be pasted into DuckDB."""
-        sql = question.sql(values)
-        header = question.text.partition("\n\n")[0]
-        statements = [*self._preamble(question, values), sql]
+        sql = query.sql(values)
+        header = query.text.partition("\n\n")[0]
+        statements = [*self._preamble(query, values), sql]
         return f"{header}\n\n" + "\n\n".join(f"{statement};" for statement in statements)
 
-    def fits(self, question: Question) -> bool:
-        """Return whether the table has what *question* needs."""
-        return question.relation == self.relation and not set(question.columns) - set(self.columns)
+    def fits(self, query: NamedQuery) -> bool:
+        """Return whether the table has what *query* needs."""
+        return query.relation == self.relation and not set(query.columns) - set(self.columns)
 
     def close(self) -> None:
         """Let go of the engine and of what it spilled."""
@@ -147,25 +147,25 @@ class QueryTable:
     ) -> None:
         self.close()
 
-    def _preamble(self, question: Question, values: Mapping[str, str]) -> list[str]:
-        self._check_columns(question)
-        statements = [self._view(question.optional), *macros_used(question.statement)]
-        ranking = question.ranking
+    def _preamble(self, query: NamedQuery, values: Mapping[str, str]) -> list[str]:
+        self._check_columns(query)
+        statements = [self._view(query.optional), *macros_used(query.statement)]
+        ranking = query.ranking
         if ranking is not None:
-            file = question.chosen(values)[ranking.name]
+            file = query.chosen(values)[ranking.name]
             statements.append(ranking_of_file(Path(file)) if file else ranking_of_table())
         return statements
 
-    def _check_columns(self, question: Question) -> None:
-        if question.relation != self.relation:
+    def _check_columns(self, query: NamedQuery) -> None:
+        if query.relation != self.relation:
             raise UsageError(
-                f"{question.name} asks {_called(question.relation)}; {self.path} is "
+                f"{query.name} asks {_called(query.relation)}; {self.path} is "
                 f"{_called(self.relation)}. amicrawl query {self.path} --list shows what can be asked."
             )
-        missing = [name for name in question.columns if name not in self.columns]
+        missing = [name for name in query.columns if name not in self.columns]
         if missing:
             raise UsageError(
-                f"{question.name} needs the column {', '.join(missing)}, which {self.path} has not. "
+                f"{query.name} needs the column {', '.join(missing)}, which {self.path} has not. "
                 f"{_PARTITION_HINT if {'crawl', 'subset'} & set(missing) else ''}"
                 f"amicrawl query {self.path} --list shows what it can be asked."
             )
@@ -286,7 +286,7 @@ def _engine(kept: ExitStack, *, restricted: bool) -> duckdb.DuckDBPyConnection:
     # It would be drawn among the rows of the answer.
     engine.execute("SET enable_progress_bar = false")
     with suppress(duckdb.Error):
-        # Published questions write lambdas as w -> ...; an engine that has forgotten how will say so.
+        # Published queries write lambdas as w -> ...; an engine that has forgotten how will say so.
         engine.execute("SET lambda_syntax = 'ENABLE_SINGLE_ARROW'")
     return engine
 
@@ -345,7 +345,7 @@ def _blame_on_room(error: Exception) -> None:
     """Raise OutputError if *error* says that there was not enough memory."""
     if str(error).startswith("Out of Memory"):
         raise OutputError(
-            f"This question needs more memory, or more room in {tempfile.gettempdir()}, than there is: "
+            f"This query needs more memory, or more room in {tempfile.gettempdir()}, than there is: "
             f"{_first_line(error)}. Ask for less, or set TMPDIR to a directory with more room."
         ) from error
 

@@ -10,7 +10,7 @@ import csv
 from typing import TYPE_CHECKING
 
 from amicrawl.errors import InputError
-from amicrawl.table.questions import RANKING, TABLE, quoted
+from amicrawl.table.named_queries import RANKING, TABLE, quoted
 
 if TYPE_CHECKING:
     from pathlib import Path

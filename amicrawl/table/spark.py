@@ -27,7 +27,7 @@ from amicrawl.index.lines.line_reader import octet_blocks
 from amicrawl.index.location import reachable
 from amicrawl.index.spark import explained, spark_schema
 from amicrawl.table.block_rows import rows_of_block
-from amicrawl.table.making import (
+from amicrawl.table.builder import (
     REJECTS_SUFFIX,
     REPORT_SUFFIX,
     RejectsFile,

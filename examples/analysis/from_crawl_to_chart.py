@@ -19,8 +19,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import demo
 
+from amicrawl.table.named_queries import named_query
 from amicrawl.table.query import QueryTable
-from amicrawl.table.questions import question
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -62,7 +62,7 @@ def answers(table: Path, out: Path) -> list[dict[str, Any]]:
     asked = [str(AMICRAWL), "query", str(table), "compare_mime_type_http_vs_detected"]
     subprocess.run([*asked, "-o", str(out / "types.csv")], check=True)
     with QueryTable(table) as opened:
-        statuses = opened.ask(question("count_fetch_status"), {"subset": ""})
+        statuses = opened.ask(named_query("count_fetch_status"), {"subset": ""})
         for row in (row for batch in statuses.batches for row in batch.to_pylist()):
             print(f"{row['captures']} captures with status {row['status']}")
     with QueryTable(table) as opened:

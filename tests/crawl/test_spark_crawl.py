@@ -28,9 +28,9 @@ from object_store import CREDENTIALS, ObjectStore
 from spark_engine import needs_spark
 
 from amicrawl.crawl.processes.allowance import allow
-from amicrawl.crawl.spark.dealing import DEALT, dealt
+from amicrawl.crawl.spark.bucket_objects import letters_name, packed, read_json, unpacked, write_json
 from amicrawl.crawl.spark.leases import Address, LeaseServer, PartitionLease
-from amicrawl.crawl.spark.places import letters_name, packed, read_json, unpacked, write_json
+from amicrawl.crawl.spark.seed_partitions import PARTITIONED, partitioned
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode
 from amicrawl.frontier import Source
@@ -377,7 +377,7 @@ def test_what_spark_deals_is_what_the_reader_reads_each_to_the_partition_of_its_
     reader = BatchReader.of(str(path), lines[0], None)
     assert reader.format is SeedFormat.LINES
     batch = pa.record_batch({"line": pa.array(lines, pa.binary())})
-    rows = pa.Table.from_batches(dealt([batch], reader, partitions=16), DEALT).to_pylist()
+    rows = pa.Table.from_batches(partitioned([batch], reader, partitions=16), PARTITIONED).to_pylist()
     links, _ = links_in(letter_of(row["link"] for row in rows if row["link"]))
     seeds = [link.seed for link in links]
     faults: list[object] = []

@@ -12,7 +12,7 @@ from faulty_disks import QuickDisk
 from amicrawl.disk import DirectoryLock, OutputFile, explained
 from amicrawl.errors import OutputError, UsageError
 from amicrawl.index.merging.outputs import Outputs
-from amicrawl.table.making import make_table
+from amicrawl.table.builder import make_table
 
 if TYPE_CHECKING:
     from pathlib import Path

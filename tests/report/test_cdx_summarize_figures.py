@@ -11,8 +11,16 @@ from typer.testing import CliRunner
 
 from amicrawl.cli import app
 from amicrawl.errors import InputError
-from amicrawl.report.reading_years import read_years
-from amicrawl.report.years import CATEGORIES, FIELDS, Years, category_of, folded, format_of, shared_years
+from amicrawl.report.years import (
+    CATEGORIES,
+    FIELDS,
+    Years,
+    category_of,
+    folded,
+    format_of,
+    read_years,
+    shared_years,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable

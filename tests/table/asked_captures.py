@@ -1,4 +1,4 @@
-"""The capture index that the shipped questions are tried on, as a crawl writes it."""
+"""The capture index that the shipped queries are tried on, as a crawl writes it."""
 
 from __future__ import annotations
 

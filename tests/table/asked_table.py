@@ -1,6 +1,6 @@
-"""The table that the shipped questions are tried on, made from the rows in `data/asked_rows.txt`.
+"""The table that the shipped queries are tried on, made from the rows in `data/asked_rows.txt`.
 
-What stands here is written down by hand on purpose, host by host: the questions are judged apart from
+What stands here is written down by hand on purpose, host by host: the queries are judged apart from
 the code that makes tables.
 """
 

@@ -20,9 +20,9 @@ from amicrawl.cli import app
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, InputError, OutputError, UsageError
 from amicrawl.table import CCINDEX, EOT, Place, TableOptions, TableReport, make_table
+from amicrawl.table.builder import REJECTS_SUFFIX, REPORT_SUFFIX, beside
 from amicrawl.table.convert import converted
 from amicrawl.table.line_faults import fault_of
-from amicrawl.table.making import REJECTS_SUFFIX, REPORT_SUFFIX, beside
 from amicrawl.table.partition import place_of
 from amicrawl.table.suffixes import list_version
 

@@ -1,4 +1,4 @@
-"""Every shipped question runs, and answers what was worked out by hand for a small table."""
+"""Every shipped query runs, and answers what was worked out by hand for a small table."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from table.asked_table import CCINDEX, EOT, cdxj_lines, write_file, write_partit
 
 from amicrawl.disk import Disk
 from amicrawl.record.table_reader import CAPTURES
-from amicrawl.table.making import TableOptions, make_table
+from amicrawl.table.builder import TableOptions, make_table
+from amicrawl.table.named_queries import macros, named_queries, named_query
 from amicrawl.table.query import QueryTable
-from amicrawl.table.questions import macros, question, questions
 from amicrawl.table.schema import SCHEMAS
 
 if TYPE_CHECKING:
@@ -99,11 +99,11 @@ def chosen(parameters: Mapping[str, str]) -> dict[str, str]:
     return {name: str(DATA / value) if name == "sites" else value for name, value in parameters.items()}
 
 
-@pytest.mark.parametrize("name", questions())
+@pytest.mark.parametrize("name", named_queries())
 def test_every_question_answers_what_was_worked_out_by_hand(name: str, tables: dict[str, Path]) -> None:
     right = expected(name)
     with QueryTable(tables[right["table"]]) as table:
-        answer = table.ask(question(name), chosen(right["parameters"]))
+        answer = table.ask(named_query(name), chosen(right["parameters"]))
         assert answer.schema.names == right["columns"]
         rows = values_of(answer)
     assert len(rows) == len(right["rows"])
@@ -125,7 +125,7 @@ def test_tables_that_are_made_of_an_index_answer_the_same(tmp_path: Path) -> Non
             options=TableOptions(schema=SCHEMAS[name]),
         )
         assert (report.rows, report.rejects) == (41, 0)
-    for asked in questions().values():
+    for asked in named_queries().values():
         right = expected(asked.name)
         if right["table"] != "captures":
             with QueryTable(tmp_path / right["table"]) as table:
@@ -148,12 +148,12 @@ def test_the_hand_made_table_has_the_columns_of_those_that_are_made() -> None:
 
 def test_all_published_questions_are_there() -> None:
     assert len(PUBLISHED) == 28
-    assert set(questions()) >= PUBLISHED
+    assert set(named_queries()) >= PUBLISHED
 
 
 def test_every_expected_answer_has_a_question_and_rows() -> None:
     for file in (DATA / "answers").iterdir():
-        assert file.stem in questions()
+        assert file.stem in named_queries()
         assert json.loads(file.read_text())["rows"], f"{file.name}: an empty answer proves nothing"
 
 
@@ -162,7 +162,7 @@ def test_what_is_shown_runs_without_parameters_in_an_engine_that_knows_nothing_o
 ) -> None:
     with ExitStack() as opened, duckdb.connect() as engine:
         asked_of = {name: opened.enter_context(QueryTable(path)) for name, path in tables.items()}
-        for name, asked in questions().items():
+        for name, asked in named_queries().items():
             right = expected(name)
             table = asked_of[right["table"]]
             values = chosen(right["parameters"])
@@ -177,17 +177,17 @@ def test_what_is_shown_runs_without_parameters_in_an_engine_that_knows_nothing_o
             engine.rollback()
 
 
-@pytest.mark.parametrize("name", questions())
+@pytest.mark.parametrize("name", named_queries())
 def test_a_question_tells_the_columns_that_it_needs(name: str) -> None:
-    asked = question(name)
+    asked = named_query(name)
     known = {field.name for field in ((*EOT, *CCINDEX) if asked.relation == "ccindex" else CAPTURES)}
     named = set(re.findall(r"\w+", re.sub(r"\$\w+", "", asked.statement))) & known
     assert {*asked.columns, *asked.optional} == named
 
 
-@pytest.mark.parametrize("name", questions())
+@pytest.mark.parametrize("name", named_queries())
 def test_every_parameter_has_its_place_and_every_place_a_parameter(name: str) -> None:
-    asked = question(name)
+    asked = named_query(name)
     filled = asked.sql({})
     assert "$" not in filled.replace("'$.\"'", "").replace("$'", "")
     for parameter in asked.parameters:
@@ -213,14 +213,14 @@ def test_rows_without_a_partition_count_as_successful_captures(tmp_path: Path) -
         pa.schema([each for each in EOT if each.name not in {"crawl", "subset"}]),
     )
     with QueryTable(tmp_path) as table:
-        assert values_of(table.ask(question("count_idna"), {})) == [["xn--mnchen-3ya.de"] * 2 + [1]]
+        assert values_of(table.ask(named_query("count_idna"), {})) == [["xn--mnchen-3ya.de"] * 2 + [1]]
     with QueryTable(tmp_path) as table:
-        assert values_of(table.ask(question("count_by_partition"), {})) == [[None, None, 41]]
+        assert values_of(table.ask(named_query("count_by_partition"), {})) == [[None, None, 41]]
 
 
 def test_the_page_on_questions_names_them_all() -> None:
     page = (Path(__file__).parents[2] / "docs" / "queries.md").read_text()
-    for name, asked in questions().items():
+    for name, asked in named_queries().items():
         assert f"`{name}`" in page
         assert asked.sentence in page
     for name in macros():
@@ -232,14 +232,14 @@ def test_a_single_file_answers_like_partitions(tables: dict[str, Path], tmp_path
     for name in ("count_by_partition", "get_records_of_domain"):
         with QueryTable(tmp_path / "EOTNL.parquet") as one, QueryTable(tables["eot"]) as many:
             parameters = {"domain": "anl.gov"} if name == "get_records_of_domain" else {}
-            assert values_of(one.ask(question(name), parameters)) == values_of(
-                many.ask(question(name), parameters)
+            assert values_of(one.ask(named_query(name), parameters)) == values_of(
+                many.ask(named_query(name), parameters)
             )
 
 
 def test_one_partition_is_a_table_too(tables: dict[str, Path]) -> None:
     with QueryTable(tables["eot"] / "crawl=EOT-2012" / "subset=warc") as table:
-        assert values_of(table.ask(question("count_by_partition"), {})) == [["EOT-2012", "warc", 14]]
+        assert values_of(table.ask(named_query("count_by_partition"), {})) == [["EOT-2012", "warc", 14]]
 
 
 def test_files_of_different_ages_are_united(tmp_path: Path) -> None:
@@ -255,7 +255,7 @@ def test_indexes_of_several_crawls_add_up(tmp_path: Path) -> None:
         write_captures(tmp_path / run / "captures.parquet")
     for path in (tmp_path, tmp_path / "*" / "captures.parquet"):
         with QueryTable(path) as table:
-            assert values_of(table.ask(question("captures_count"), {})) == [[20, 14, 6, 2, 104_204]]
+            assert values_of(table.ask(named_query("captures_count"), {})) == [[20, 14, 6, 2, 104_204]]
 
 
 @pytest.mark.parametrize(("match", "urls"), [("only", 2), ("primary", 3), ("any", 4)])
@@ -263,7 +263,7 @@ def test_a_language_may_be_the_only_one_the_first_or_any(
     match: str, urls: int, tables: dict[str, Path]
 ) -> None:
     with QueryTable(tables["eot"]) as table:
-        rows = values_of(table.ask(question("get_records_for_language"), {"match": match}))
+        rows = values_of(table.ask(named_query("get_records_for_language"), {"match": match}))
     assert len(rows) == urls
 
 
@@ -273,14 +273,15 @@ def test_a_sample_is_the_same_however_the_table_is_cut(tables: dict[str, Path], 
     for path, seed in ((tables["eot"], "1"), (tmp_path / "one.parquet", "1"), (tables["eot"], "2")):
         with QueryTable(path) as table:
             samples.append(
-                values_of(table.ask(question("random_sample_urls"), {"percent": "40", "seed": seed}))
+                values_of(table.ask(named_query("random_sample_urls"), {"percent": "40", "seed": seed}))
             )
     assert samples[0] == samples[1]
     assert samples[0] != samples[2]
     for percent, count in (("0", 0), ("100", 36)):
         with QueryTable(tables["eot"]) as table:
             assert (
-                len(values_of(table.ask(question("random_sample_urls"), {"percent": percent}))) == count
+                len(values_of(table.ask(named_query("random_sample_urls"), {"percent": percent})))
+                == count
             )
 
 
@@ -294,7 +295,7 @@ def test_rankings_come_with_and_without_a_header(tables: dict[str, Path], tmp_pa
     ):
         (tmp_path / "sites.csv").write_text(text)
         with QueryTable(tables["eot"]) as table:
-            asked = question("count_domains_alexa_top_1m")
+            asked = named_query("count_domains_alexa_top_1m")
             assert values_of(table.ask(asked, {"sites": str(tmp_path / "sites.csv")})) == right
 
 
@@ -313,7 +314,7 @@ def test_a_question_by_domain_or_crawl_reads_what_it_needs_of_a_sorted_table(tmp
         pq.write_table(
             pa.Table.from_pylist(rows, schema=in_files), folder / "part.parquet", row_group_size=1000
         )
-    sql = question("get_records_of_domain").sql({"domain": "d00077.com", "crawl": "B"})
+    sql = named_query("get_records_of_domain").sql({"domain": "d00077.com", "crawl": "B"})
     with QueryTable(tmp_path, restricted=False) as table:
         ((_, plan),) = values_of(table.ask_sql(f"EXPLAIN (ANALYZE, FORMAT JSON) {sql}"))
     assert '"Total Files Read": "1"' in plan
@@ -324,4 +325,4 @@ def test_a_question_by_domain_or_crawl_reads_what_it_needs_of_a_sorted_table(tmp
 def test_a_value_stays_a_value(tables: dict[str, Path]) -> None:
     with QueryTable(tables["eot"]) as table:
         hostile = "' OR 1 = 1 --"
-        assert values_of(table.ask(question("get_records_of_domain"), {"domain": hostile})) == []
+        assert values_of(table.ask(named_query("get_records_of_domain"), {"domain": hostile})) == []

@@ -25,7 +25,7 @@ from typer.testing import CliRunner
 
 from amicrawl.cli.query import query
 from amicrawl.errors import AmicrawlError, ExitCode, InputError, OutputError, UsageError
-from amicrawl.table.questions import questions
+from amicrawl.table.named_queries import named_queries
 
 app = typer.Typer()
 app.command()(query)
@@ -120,7 +120,7 @@ def test_what_comes_from_the_web_is_harmless_in_the_table(folder: Path) -> None:
 
 def test_all_questions_are_listed_or_those_that_a_table_can_answer(folder: Path, tmp_path: Path) -> None:
     listed = shown("--list")
-    assert all(name in listed and asked.sentence in listed for name, asked in questions().items())
+    assert all(name in listed and asked.sentence in listed for name, asked in named_queries().items())
     here = shown(folder, "--list").splitlines()
     assert "count_by_month" in here
     assert "list_redirect_targets" not in here
@@ -131,7 +131,7 @@ def test_all_questions_are_listed_or_those_that_a_table_can_answer(folder: Path,
 
 
 def test_the_sql_is_shown_with_and_without_a_table(folder: Path) -> None:
-    assert shown("--show", "count_by_month") == questions()["count_by_month"].text
+    assert shown("--show", "count_by_month") == named_queries()["count_by_month"].text
     script = shown(folder, "--show", "count_domains_of_tld", "-p", "tld=o'x")
     assert "url_host_tld = 'o''x'" in script
     assert "read_parquet([" in script
@@ -140,8 +140,8 @@ def test_the_sql_is_shown_with_and_without_a_table(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["count_by_moth"], r"no question count_by_moth \(did you mean count_by_month\?\)"),
-        (["zzz"], "no question zzz. amicrawl query --list"),
+        (["count_by_moth"], r"no query count_by_moth \(did you mean count_by_month\?\)"),
+        (["zzz"], "no query zzz. amicrawl query --list"),
         (["count_by_month", "-p", "craw=x"], r"no parameter craw \(did you mean crawl\?\)"),
         (["count_by_partition", "-p", "x=1"], "It has none"),
         (["count_by_month", "-p", "crawl"], "--param 'crawl' is not NAME=VALUE"),
@@ -153,7 +153,7 @@ def test_the_sql_is_shown_with_and_without_a_table(folder: Path) -> None:
         (["count_by_month", "--format", "xml"], "no format xml"),
         ([], "Say which table"),
         (["count_by_month", "--sql", "SELECT 1"], "Say which table"),
-        (["--sql", "SELECT 1", "-p", "a=b"], "belong to shipped questions"),
+        (["--sql", "SELECT 1", "-p", "a=b"], "belong to shipped queries"),
     ],
 )
 def test_mistakes_are_named_in_a_sentence(arguments: list[str], words: str, folder: Path) -> None:
@@ -237,7 +237,7 @@ def test_the_command_ends_with_the_code_of_the_mistake(folder: Path) -> None:
     line = [sys.executable, "-m", "amicrawl.cli", "query", str(folder), "nothing"]
     done = warm_processes.run(line, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("amicrawl: There is no question nothing")
+    assert done.stderr.startswith("amicrawl: There is no query nothing")
 
 
 def test_a_reader_that_has_had_enough_is_no_mistake(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""One's own SQL: the names that published questions use, and what is refused."""
+"""One's own SQL: the names that published queries use, and what is refused."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from spark_engine import needs_spark
 from amicrawl.disk import Disk
 from amicrawl.index.location import Location
 from amicrawl.table import CCINDEX, EOT, TableOptions, make_table
-from amicrawl.table.making import REJECTS_SUFFIX, REPORT_SUFFIX, beside, file_metadata
+from amicrawl.table.builder import REJECTS_SUFFIX, REPORT_SUFFIX, beside, file_metadata
 from amicrawl.table.spark import DAMAGE, LINE, batches_of, seal_table, write_part
 
 if TYPE_CHECKING:

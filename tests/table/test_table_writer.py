@@ -101,7 +101,7 @@ def test_a_partition_whose_row_groups_grow_is_given_a_file_with_larger_filters(t
         found = _may_have(path, f"{at:032d}")
         assert any(found)
     others = [found for at in range(10_000, 10_100) for found in _may_have(paths[1], f"{at:032d}")]
-    assert sum(others) < 40, "of 200 questions, a twentieth may be answered wrongly"
+    assert sum(others) < 40, "of 200 queries, a twentieth may be answered wrongly"
 
 
 def test_rows_taken_out_of_a_block_keep_what_they_use_of_its_dictionaries() -> None:

@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from amicrawl.crawl.spark.dealing import DEALT, dealt, opened_list
+from amicrawl.crawl.spark.bucket_objects import MANIFEST, RUN, read_json, write_json
 from amicrawl.crawl.spark.leases import LeaseServer
 from amicrawl.crawl.spark.partition import Order, Partition, letters_for
-from amicrawl.crawl.spark.places import MANIFEST, RUN, read_json, write_json
+from amicrawl.crawl.spark.seed_partitions import PARTITIONED, opened_list, partitioned
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, ExitCode, OutputError, UsageError
 from amicrawl.jobs.sharing.letter import MOST_CHARACTERS, MOST_LINKS, letter_of
@@ -100,9 +100,9 @@ def crawl_on_spark(spark: SparkSession, asked: SparkCrawl, *, tell: Callable[[st
         )  # fmt: skip
 
         def deal(pieces: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            return dealt(pieces, reader, partitions=partitions)
+            return partitioned(pieces, reader, partitions=partitions)
 
-        seeds = batches.mapInArrow(deal, _spark_schema(DEALT)).repartitionById(partitions, "part")
+        seeds = batches.mapInArrow(deal, _spark_schema(PARTITIONED)).repartitionById(partitions, "part")
         try:
             with _shown(server, tell, partitions):
                 return _rounds(spark, seeds, order, bucket, strict=asked.strict, tell=tell)

@@ -29,8 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 from amicrawl.crawl.processes.allowance import allow
 from amicrawl.crawl.processes.specification import SPECIFICATION, Specification
-from amicrawl.crawl.spark.leases import Address, PartitionLease
-from amicrawl.crawl.spark.places import (
+from amicrawl.crawl.spark.bucket_objects import (
     ANSWER,
     CAPTURES,
     copy_file,
@@ -41,6 +40,7 @@ from amicrawl.crawl.spark.places import (
     unpacked,
     write_json,
 )
+from amicrawl.crawl.spark.leases import Address, PartitionLease
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, ExitCode
 from amicrawl.jobs.checkpoint import SLOTS, Copying, checkpoint_path, save, serial_of

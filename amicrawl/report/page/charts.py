@@ -1,4 +1,4 @@
-"""Charts as SVG: timeline, stacked bars, treemap, grid. Pure.
+"""Charts as SVG: timeline, stacked bars, grid. Pure.
 
 Places are percentages and letters have pixels, so a chart fills a phone and a desk without becoming
 small print. What an element stands for is said in its title, and again in the table behind the chart.
@@ -10,7 +10,6 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from amicrawl.report.page.markup import Markup, element, joined
-from amicrawl.report.page.treemap import areas
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,9 +20,7 @@ _TIMELINE_HEIGHT = 190
 _AXIS = 22
 _BAR = 16
 _ROW = 42
-_TREEMAP_HEIGHT = 340
 _CELL = 38
-_NARROW = 0.2
 _MOST_LABELS = 5
 
 
@@ -108,33 +105,6 @@ def stacked(grid: Grid, classes: dict[str, str], label: str) -> Markup:
             parts.append(element("rect", attributes, element("title", None, title)))
             begin += width
     return _svg(max(len(rows), 1) * _ROW, label, parts)
-
-
-def treemap(entries: Sequence[tuple[str, int, str]], label: str) -> Markup:
-    """Return a rectangle for each of *entries* (name, value, title), as large as its value."""
-    parts = []
-    values = [value for _, value, _ in entries]
-    for index, ((name, value, title), area) in enumerate(zip(entries, areas(values), strict=True)):
-        frame: dict[str, object] = {
-            "x": f"{100 * area.x:.3f}%",
-            "y": f"{_TREEMAP_HEIGHT * area.y:.1f}",
-            "width": f"{100 * area.width:.3f}%",
-            "height": f"{_TREEMAP_HEIGHT * area.height:.1f}",
-        }
-        inside = [
-            element("title", None, title),
-            element("rect", {"width": "100%", "height": "100%", "class": f"tile t{index % 6}"}),
-        ]
-        # A tenth of a desk's width holds a name, a tenth of a phone's does not: the style sheet decides.
-        narrow = " narrow" if area.width < _NARROW else ""
-        if area.width > 0.09 and area.height > 0.06:
-            inside.append(element("text", {"x": 6, "y": 16, "class": f"tile-name{narrow}"}, name))
-            if area.height > 0.12:
-                label_of = {"x": 6, "y": 32, "class": f"tile-value{narrow}"}
-                inside.append(element("text", label_of, short(value)))
-        # An SVG within an SVG cuts off what does not fit, so a long name never covers its neighbour.
-        parts.append(element("svg", frame, inside))
-    return _svg(_TREEMAP_HEIGHT, label, parts)
 
 
 def heat_grid(grid: Grid, label: str) -> Markup:

@@ -24,7 +24,7 @@ from amicrawl.report.figures import (
     year_month_grid,
 )
 from amicrawl.report.overlap import overlap_rows
-from amicrawl.report.page.charts import Bar, heat_grid, share_bar, stacked, timeline, treemap
+from amicrawl.report.page.charts import Bar, heat_grid, share_bar, stacked, timeline
 from amicrawl.report.page.markup import Markup, element, joined
 from amicrawl.report.text import FACET_TITLES, REPLAY, decimal_size, shown_date
 
@@ -39,7 +39,6 @@ _POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 )
 _STATUS_CLASSES = {"2XX": "s2", "3XX": "s3", "4XX": "s4", "5XX": "s5", "Other": "so"}
-_TILES = 40
 _ROWS = 15
 _MOST_BARS = 120
 _MONTHS_NAMED = 14
@@ -183,31 +182,19 @@ def _mime_status(counts: Counts) -> Markup:
 
 
 def _hosts(counts: Counts, most: int) -> Markup:
-    top = top_hosts(counts, _TILES)
-    entries = [(host, captures, f"{host}: {captures:,} captures") for host, captures in top]
-    rest = counts.captures - sum(captures for _, captures in top)
-    others = max(hosts_counted(counts) - len(top), 0)
-    note = (
-        "All captures are of one host."
-        if len(top) == 1
-        else f"The {len(top):,} hosts with the most captures."
-    )
-    if others:
-        note += f" {others:,} others have {rest:,} captures."
-    numbers = {
-        host: (captures, decimal_size(size))
-        for host, captures, size in largest_hosts(counts, len(counts.by_host))
-    }
-    rows = [
-        [host, f"{captures:,}", numbers[host][1]]
-        for host, captures in top_hosts(counts, max(most, _ROWS))
-    ]
     whole = hosts_counted(counts)
-    table = _table(
-        f"Top {len(rows):,} of {whole:,} hosts", ["Host", "Captures", "Size"], rows, names=True
-    )
-    chart = joined(element("p", None, note), treemap(entries, "Hosts by number of captures"))
-    return _section("Hosts", chart, table)
+    top = top_hosts(counts, max(most, _ROWS))
+    sizes = {host: size for host, _, size in largest_hosts(counts, len(counts.by_host))}
+    rows = [
+        [host, f"{captures:,}", decimal_size(sizes[host]), share_bar(captures / (counts.captures or 1))]
+        for host, captures in top
+    ]
+    others = ""
+    if (rest := whole - len(top)) > 0:
+        of_them = counts.captures - sum(captures for _, captures in top)
+        others = f"; {rest:,} others have {of_them:,} captures"
+    caption = f"Top {len(rows):,} of {whole:,} hosts{others}"
+    return _section("Hosts", _table(caption, ["Host", "Captures", "Size", "Share"], rows, names=True))
 
 
 def _path_query(counts: Counts) -> Markup:

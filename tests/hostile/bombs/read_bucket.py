@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from amicrawl.crawl.spark.places import read_json
+from amicrawl.crawl.spark.bucket_objects import read_json
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, ExitCode
 from amicrawl.jobs.checkpoint import restore_checkpoint

@@ -27,7 +27,7 @@ READERS: dict[str, tuple[str, ...]] = {
     "Parquet": ("parquet.py", "record/captures.py"),
     "WARC": (
         *("index/reading/unpacking.py", "index/lines/post_key.py", "index/sidecar/charset.py"),
-        *("index/sidecar/findings.py", "crawl/reconstruct.py"),
+        *("index/sidecar/findings.py", "crawl/reconstruct.py", "report/inputs.py"),
     ),
     "CDXJ": (
         *("index/lines/cdxj.py", "index/lines/shapes.py", "index/lookup/row.py"),
@@ -51,7 +51,7 @@ READERS: dict[str, tuple[str, ...]] = {
         *("crawl/startlist.py", "record/crawl_json.py", "record/uploaded.py"),
         *("record/journals.py", "record/members.py", "record/repair.py", "jsontext.py"),
     ),
-    "bucket": ("crawl/spark/places.py", "jobs/checkpoint.py"),
+    "bucket": ("crawl/spark/bucket_objects.py", "jobs/checkpoint.py"),
     "Redis": (
         *(
             "dashboard/views.py",
@@ -77,11 +77,11 @@ OUR_OWN = frozenset({
     # What one process of a command tells another.
     *("crawl/processes/child.py", "crawl/processes/dealing.py", "crawl/processes/parent.py"),
     *("crawl/spark/driver.py", "crawl/spark/leases.py", "crawl/spark/partition.py"),
-    *("index/merging/spark.py", "index/zipnum/spark.py", "table/spark.py", "table/statements.py"),
+    *("index/merging/spark.py", "index/zipnum/spark.py", "table/spark.py", "table/read_only_sql.py"),
     # Settings, and files of the package.
     *("jobs/connection.py", "crawlfile/keys.py", "crawlfile/schema.py"),
     *("discovery/named.py", "index/sidecar/soft404.py"),
-    *("report/page/page.py", "table/questions.py"),
+    *("report/page/page.py", "table/named_queries.py"),
 })  # fmt: skip
 """Modules that read nothing of strangers."""
 

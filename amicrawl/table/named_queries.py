@@ -1,6 +1,6 @@
-"""The questions that are shipped: one SQL file each in `queries/`, read and filled in. Pure.
+"""The queries that are shipped: one SQL file each in `queries/`, read and filled in. Pure.
 
-A file is named by what it asks. It opens with the question in plain words and lists what it needs:
+A file is named by what it asks. It opens with what it returns, in plain words, and lists what it needs:
 
     -- Which domains of one top-level domain have many pages?
     -- (more words, if any)
@@ -8,10 +8,10 @@ A file is named by what it asks. It opens with the question in plain words and l
     -- columns: crawl, subset, url_host_tld, url_host_registered_domain
     -- optional: fetch_redirect              what may be missing in a table, and is empty then
     -- parameter tld (text) = gov: the top-level domain
-    -- dialect: where it differs from the question as it was published
+    -- dialect: where it differs from the query as it was published
 
 and the statement follows, with `$tld` where the value belongs. A value becomes a literal of SQL, so what
-is shown is what runs, and can be pasted into any DuckDB. A question whose name begins with `captures_`
+is shown is what runs, and can be pasted into any DuckDB. A query whose name begins with `captures_`
 asks a crawl's `captures.parquet`; all others ask the table of an index.
 """
 
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 TABLE = "ccindex"
-"""The relation that questions about a table read from."""
+"""The relation that queries about a table read from."""
 
 CAPTURES = "captures"
-"""The relation that questions about a capture index read from."""
+"""The relation that queries about a capture index read from."""
 
 RANKING = "ranking"
-"""The relation (rank, site) that some questions join with; the kind of parameter that fills it."""
+"""The relation (rank, site) that some queries join with; the kind of parameter that fills it."""
 
 _MACROS = "macros.sql"
 _HEADER = re.compile(r"-- (columns|optional|parameter|dialect): ?(.*)|-- (parameter) (.*)")
@@ -48,7 +48,7 @@ _NUMBER = re.compile(r"([0-9]{1,18}(\.[0-9]{0,18})?|\.[0-9]{1,18})")
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """What can be chosen in a question."""
+    """What can be chosen in a query."""
 
     name: str
     kind: str
@@ -73,12 +73,12 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """One shipped question."""
+class NamedQuery:
+    """One shipped query."""
 
     name: str
     sentence: str
-    """The question in plain words."""
+    """What it returns, in plain words."""
     notes: str
     columns: tuple[str, ...]
     """Columns that the table must have."""
@@ -86,7 +86,7 @@ class Question:
     """Columns of text that are taken as empty where the table has none."""
     parameters: tuple[Parameter, ...]
     dialect: str
-    """How the statement differs from the question as it was published."""
+    """How the statement differs from the query as it was published."""
     text: str
     """The whole file."""
     statement: str
@@ -119,24 +119,24 @@ class Question:
 
 
 @functools.cache
-def questions() -> Mapping[str, Question]:
-    """Return all questions by name, in alphabetical order."""
+def named_queries() -> Mapping[str, NamedQuery]:
+    """Return all queries by name, in alphabetical order."""
     found = {}
     files = resources.files(__package__).joinpath("queries").iterdir()
     for file in sorted(files, key=lambda each: each.name):
         if file.name.endswith(".sql") and file.name != _MACROS:
             name = file.name.removesuffix(".sql")
-            found[name] = parse_question(name, file.read_text(encoding="utf-8"))
+            found[name] = parse_query(name, file.read_text(encoding="utf-8"))
     return found
 
 
-def question(name: str) -> Question:
-    """Return the question *name*, hyphens allowed; UsageError with the likeliest name otherwise."""
-    known = questions()
+def named_query(name: str) -> NamedQuery:
+    """Return the query *name*, hyphens allowed; UsageError with the likeliest name otherwise."""
+    known = named_queries()
     plain = name.removesuffix(".sql").replace("-", "_")
     if plain not in known:
         raise UsageError(
-            f"There is no question {name}{_meant(plain, known)}. amicrawl query --list shows all; "
+            f"There is no query {name}{_meant(plain, known)}. amicrawl query --list shows all; "
             "your own goes behind --sql."
         )
     return known[plain]
@@ -155,8 +155,8 @@ def macros_used(sql: str) -> list[str]:
     return [made for name, made in macros().items() if re.search(rf"\b{name}\s*\(", sql, re.IGNORECASE)]
 
 
-def parse_question(name: str, text: str) -> Question:
-    """Read a question's file; ValueError where its header is not as described above."""
+def parse_query(name: str, text: str) -> NamedQuery:
+    """Read a query's file; ValueError where its header is not as described above."""
     head, _, statement = text.partition("\n\n")
     words: list[str] = []
     listed: dict[str, list[str]] = {"columns": [], "optional": [], "parameter": [], "dialect": []}
@@ -173,8 +173,8 @@ def parse_question(name: str, text: str) -> Question:
             raise ValueError(f"{name}: no parameter is described by {line!r}")
         parameters.append(Parameter(*match.groups()))
     if not words or not listed["columns"] or not statement.strip():
-        raise ValueError(f"{name}: a question, its columns and a statement are needed")
-    return Question(
+        raise ValueError(f"{name}: a query, its columns and a statement are needed")
+    return NamedQuery(
         name=name,
         sentence=words[0],
         notes=" ".join(words[1:]),

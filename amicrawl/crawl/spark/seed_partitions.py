@@ -33,7 +33,7 @@ _FIELDS: list[pa.Field[Any]] = [
     pa.field("bad", pa.int64()),
     pa.field("why", pa.string()),
 ]
-DEALT = pa.schema(_FIELDS)
+PARTITIONED = pa.schema(_FIELDS)
 """A row is a seed, as `encoded_link` gives it, or how many lines are none, and why."""
 
 
@@ -61,10 +61,10 @@ def opened_list(spark: SparkSession, source: str, format: str | None) -> tuple[B
         raise InputError(f"Spark cannot read {source}: {reason}. Check the path.") from error
 
 
-def dealt(
+def partitioned(
     batches: Iterable[pa.RecordBatch], reader: BatchReader, *, partitions: int
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the seeds of *batches* with their partitions, as `DEALT`."""
+    """Yield the seeds of *batches* with their partitions, as `PARTITIONED`."""
     for batch in batches:
         faults: list[Fault] = []
         seeds = list(reader.seeds(batch, faults.append))
@@ -76,7 +76,7 @@ def dealt(
             parts, links = [*parts, 0], [*links, None]
             counts, reasons = [*counts, len(bad)], [*reasons, bad[0].reason]
         yield pa.RecordBatch.from_pydict(
-            {"part": parts, "link": links, "bad": counts, "why": reasons}, schema=DEALT
+            {"part": parts, "link": links, "bad": counts, "why": reasons}, schema=PARTITIONED
         )
 
 
