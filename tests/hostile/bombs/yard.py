@@ -210,8 +210,9 @@ YARD: dict[str, Format] = {
             "wet {} -o out",
             "inspect {}",
             "wacz {} -o out.wacz",
+            "summary {}",
         ),
-        covers=(".warc", ".warc.gz", ".warc.zst"),
+        covers=("warc", ".warc", ".warc.gz", ".warc.zst"),
     ),
     # The reader of records, which all commands share, takes 9 s of a processor for it.
     "WARC, members in a head": Format({_COSTLY: ARCHIVES[_COSTLY]}, ("index {} -o out",)),
