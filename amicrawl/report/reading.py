@@ -209,12 +209,14 @@ def _jobs(
     first: bytes, blocks: Iterator[bytes], *, rules: str, kind: str | None
 ) -> Iterator[Callable[[], Lines]]:
     """Yield what turns each piece of a file that begins with *first* into a batch."""
+    # Megabytes of blank lines compress to nothing, and each line would be looked at.
+    filled = (block for block in chain([first], blocks) if not block.isspace())
     if kind in {"cdxj", "zipnum"} or (kind is None and _is_cdxj(first)):
-        for block in chain([first], blocks):
+        for block in filled:
             yield partial(cdxj_lines, block)
         return
     legends = Legends(layout_named(kind or ""))
-    for block in chain([first], blocks):
+    for block in filled:
         for piece in legends.pieces(block):
             yield partial(cdx_lines, piece, rules=rules)
 

@@ -27,7 +27,7 @@ READERS: dict[str, tuple[str, ...]] = {
     "Parquet": ("parquet.py", "record/captures.py"),
     "WARC": (
         *("index/reading/unpacking.py", "index/lines/post_key.py", "index/sidecar/charset.py"),
-        *("index/sidecar/findings.py", "crawl/reconstruct.py", "report/inputs.py"),
+        *("index/sidecar/findings.py", "crawl/reconstruct.py"),
     ),
     "CDXJ": (
         *("index/lines/cdxj.py", "index/lines/shapes.py", "index/lookup/row.py"),

@@ -210,14 +210,16 @@ YARD: dict[str, Format] = {
             "wet {} -o out",
             "inspect {}",
             "wacz {} -o out.wacz",
-            "summary {}",
         ),
-        covers=("warc", ".warc", ".warc.gz", ".warc.zst"),
+        covers=(".warc", ".warc.gz", ".warc.zst"),
     ),
     # The reader of records, which all commands share, takes 9 s of a processor for it.
     "WARC, members in a head": Format({_COSTLY: ARCHIVES[_COSTLY]}, ("index {} -o out",)),
     "WARC, counted": Format(
-        {name: ARCHIVES[name] for name in ("records.warc.gz", "zeros.warc.zst", "deep.warc.gz")},
+        {
+            name: ARCHIVES[name]
+            for name in ("records.warc.gz", "zeros.warc.zst", "deep.warc.gz", "line-ends.warc.gz")
+        },
         ("summary {}",),
         covers=("warc",),
     ),
