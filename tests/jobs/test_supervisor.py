@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import sys
+import threading
 import time
 from dataclasses import replace
 from datetime import timedelta
@@ -19,6 +20,7 @@ from amicrawl.disk import DirectoryLock, Disk
 from amicrawl.jobs.attempt import Workshop
 from amicrawl.jobs.connection import JobStore, RedisSettings, connect
 from amicrawl.jobs.dead_letters import letters
+from amicrawl.jobs.job_bucket import path_of, ship
 from amicrawl.jobs.lease import Claims
 from amicrawl.jobs.pipeline import Pipeline, PipelineOptions
 from amicrawl.jobs.pipeline_record import PipelineIdentity, pipelines, tell_to_drain
@@ -63,6 +65,8 @@ class Pipelines:
         options: PipelineOptions | None = None,
         command: Callable[[str, Path], Sequence[str]] = stand_in,
         wait: Callable[[float], object] = time.sleep,
+        bucket: str = "",
+        disk: Disk | None = None,
     ) -> Pipeline:
         path = self.directory / data
         workshop = Workshop(
@@ -71,7 +75,8 @@ class Pipelines:
             command=command,
             environment={**os.environ, **self.settings.environment()},
             lease_seconds=4,
-            disk=Disk(),
+            disk=disk or Disk(),
+            bucket=bucket,
         )
         options = replace(
             options or PipelineOptions(),
@@ -117,6 +122,33 @@ def submit(run: Pipelines, ident: str, note: str = "", queue: str = "pending", *
     raw(run.store).hset(ident, mapping={**record, **fields})
     raw(run.store).sadd(f"{ident}_ignores", "x")
     raw(run.store).lpush(queue, ident)
+
+
+class SlowBucketDisk(Disk):
+    """A disk over which nothing is copied from or to a bucket until the test permits it."""
+
+    def __init__(self) -> None:
+        self.permitted = threading.Event()
+        self.is_copying = threading.Event()
+
+    def create(self, path: Path) -> int:
+        if threading.current_thread().name == "copying":
+            self.is_copying.set()
+            assert self.permitted.wait(120)
+        return super().create(path)
+
+
+def let_leases_pass(run: Pipelines, ident: str, *, leases: int = 2) -> None:
+    """Turn the pipelines for as long as *leases* leases last by the clock of Redis; it may not lapse."""
+    client = raw(run.store)
+    token, until = client.hget(run.store.keys.claim(ident), "token"), client.time()[0] + leases * 4 + 1
+
+    def is_over() -> bool:
+        claim = client.hmget(run.store.keys.claim(ident), "token", "state")
+        assert claim == [token, "held"]
+        return bool(client.time()[0] > until)
+
+    run.turn(is_over)
 
 
 def misses_redis(supervisor: Pipeline) -> bool:
@@ -495,3 +527,63 @@ def test_an_outage_longer_than_the_lease_counts_as_no_crash(
     assert attempt.is_running
     claim = raw(run.store).hgetall(run.store.keys.claim(IDENTS[0]))
     assert (claim["attempt"], claim.get("failures", "0")) == ("1", "0")
+
+
+def test_a_job_is_kept_while_its_files_are_fetched_for_longer_than_a_lease(
+    run: Pipelines, tmp_path: Path
+) -> None:
+    """Until a slow bucket has given the files, the pipeline renews the lease for the crawl."""
+    base, bucket = f"a.example-inf-20260101-000000-{IDENTS[0][:5]}", (tmp_path / "bucket").as_uri()
+    crawled = tmp_path / "elsewhere" / base
+    (crawled / "frontier").mkdir(parents=True)
+    (crawled / "frontier" / "super").write_bytes(b"a super block")
+    (crawled / "crawl.json").write_text('{"format": 1, "files": []}')
+    (tmp_path / "bucket").mkdir()
+    ship(crawled, path_of(bucket, base), disk=Disk())
+    submit(run, IDENTS[0])
+    claim = {"token": "1", "attempt": "1", "state": "queued", "queued_at": "1700000000"}
+    claim |= {"directory": base, "store": "elsewhere", "shipped": "1"}
+    raw(run.store).hset(run.store.keys.claim(IDENTS[0]), mapping=claim)
+
+    disk = SlowBucketDisk()
+    options = PipelineOptions(failures_borne=1, slots=1)
+    slow = run.start("one", options=options, bucket=bucket, disk=disk)
+    run.turn(disk.is_copying.is_set)
+    idle = run.start("two", data="other", options=options, bucket=bucket)
+    let_leases_pass(run, IDENTS[0])
+    assert [attempt.ident for attempt in slow.attempts] == [IDENTS[0]]
+    assert idle.attempts == []
+
+    disk.permitted.set()
+    run.turn(ended(run, IDENTS[0]))
+    found = raw(run.store).hgetall(run.store.keys.claim(IDENTS[0]))
+    assert (found["attempt"], found["resumed"], found.get("failures", "0")) == ("2", "resumed", "0")
+    assert (tmp_path / "data" / base / "frontier" / "super").read_bytes() == b"a super block"
+    assert not (tmp_path / "other" / base).exists()
+
+
+def test_a_job_is_kept_while_its_files_are_sent_for_longer_than_a_lease(
+    run: Pipelines, tmp_path: Path
+) -> None:
+    """A pipeline that drains gives the job back when its files are in the bucket, and not before."""
+    submit(run, IDENTS[0], "long")
+    disk, bucket = SlowBucketDisk(), (tmp_path / "bucket").as_uri()
+    options = PipelineOptions(failures_borne=1, slots=1)
+    (tmp_path / "bucket").mkdir()
+    slow = run.start("one", options=options, bucket=bucket, disk=disk)
+    run.turn(lambda: slow.attempts and slow.attempts[0].pulse.has_begun)
+    [crawled] = (tmp_path / "data").glob("a.example-inf-*")
+    (crawled / "frontier").mkdir()
+    (crawled / "frontier" / "super").write_bytes(b"a super block")
+    (crawled / "crawl.json").write_text('{"format": 1, "files": []}')
+    slow.signalled()
+    run.turn(disk.is_copying.is_set)
+    run.start("two", data="other", options=options, bucket=bucket)
+    let_leases_pass(run, IDENTS[0])
+
+    disk.permitted.set()
+    raw(run.store).hset(IDENTS[0], "note", "")
+    run.turn(ended(run, IDENTS[0]))
+    found = raw(run.store).hgetall(run.store.keys.claim(IDENTS[0]))
+    assert (found["attempt"], found["resumed"], found.get("failures", "0")) == ("2", "resumed", "0")
+    assert (tmp_path / "other" / crawled.name / "frontier" / "super").read_bytes() == b"a super block"

@@ -1,4 +1,4 @@
-// Requests that change something, and what is said about them.
+// Requests that change something, and the notices that report their results.
 import { $, el } from "./dom.js";
 
 export class Refusal extends Error {
@@ -32,7 +32,7 @@ export const post = (path, body = {}) => ask(path, {
   headers: { "Content-Type": "application/json", Accept: "application/json", "X-CSRF-Token": $('meta[name="csrf-token"]').content },
 });
 
-// A sentence in the corner, read out politely; errors stay until they are closed.
+// A notice in the corner (aria-live polite); errors stay until they are closed.
 export function say(sentence, kind = "good") {
   $("#spoken").textContent = sentence;
   const note = el("div", { class: `message ${kind}` }, sentence);

@@ -1,4 +1,4 @@
-// What every page has: scheme switch, keys, ages that grow; then the page's own part.
+// Common to all pages: colour scheme switch, keyboard shortcuts, relative times; then the page's own module.
 import { $, $$, setText } from "./dom.js";
 import { ago } from "./format.js";
 import { bind, showHelp } from "./keys.js";

@@ -1,4 +1,4 @@
-// The history of a job as an SVG: an area over time, read by pointer or arrow keys.
+// The history of a job as an SVG area chart; pointer or arrow keys select a point.
 import { el, setText, svg } from "./dom.js";
 import { clock, number, size } from "./format.js";
 
@@ -8,14 +8,14 @@ const LEFT = 0;
 const TOP = 16;
 const BOTTOM = 22;
 
-// The next round number at or above *value* that halves without a long tail.
+// The next round number at or above *value* whose half is round, too.
 export function roundUp(value) {
   if (value <= 0) return 1;
   const power = 10 ** Math.floor(Math.log10(value));
   return [1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10].map((step) => step * power).find((step) => step >= value);
 }
 
-// Pages a minute between two points; a crawl that began again has fewer, which is no negative pace.
+// Pages a minute between two points; 0 where a crawl that started again has fewer pages than before.
 function pace(before, point) {
   const minutes = before ? (point.ts - before.ts) / 60 : 0;
   return minutes > 0 ? Math.max(point.downloaded - before.downloaded, 0) / minutes : 0;

@@ -1,4 +1,4 @@
-// Questions in a <dialog>: what will happen, to what, with which values. Resolves to the values, or null.
+// Confirmation dialogs: what will happen, to what, with which values. Resolves to the values, or null.
 import { el } from "./dom.js";
 
 function field(spec) {
@@ -37,7 +37,7 @@ export function ask({ title, text, target, fields = [], confirm, danger = false,
     dialog.addEventListener("close", () => { dialog.remove(); before?.focus?.(); resolve(values); });
     document.body.append(dialog);
     dialog.showModal();
-    // Without a field the harmless button has the focus: Enter alone must not abort a job.
+    // Without a field, Cancel has the focus: Enter alone must not abort a job.
     (dialog.querySelector("input, select") ?? cancel).focus();
   });
 }

@@ -1,4 +1,4 @@
-// Elements from values. Text goes in as text only; nothing here parses markup.
+// Create DOM elements. Text is inserted as text nodes only; no markup is parsed.
 export const $ = (selector, within = document) => within.querySelector(selector);
 export const $$ = (selector, within = document) => within.querySelectorAll(selector);
 
@@ -26,7 +26,7 @@ export function icon(name) {
   return svg("svg", { class: "icon", "aria-hidden": "true", focusable: "false" }, svg("use", { href: `/static/icons.svg#${known[name] ?? name}` }));
 }
 
-// The server hands out a link only for http and https; this holds even where it would not.
+// The server sends a link only for http and https; checked here again.
 export function safeLink(text) {
   return typeof text === "string" && /^https?:\/\//i.test(text) && text.length <= 8000 ? text : null;
 }

@@ -1,4 +1,4 @@
-// Figures as people read them; the same words as amicrawl/dashboard/wording.py.
+// Format numbers, sizes, rates and times as amicrawl/dashboard/wording.py does.
 export const UNKNOWN = "–";
 const UNITS = ["B", "kB", "MB", "GB", "TB"];
 const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
@@ -6,7 +6,7 @@ const known = (value) => typeof value === "number" && Number.isFinite(value);
 
 export const number = (value) => (known(value) ? whole.format(value) : UNKNOWN);
 
-// At most four characters, for where a figure is one of many.
+// At most four characters, for dense rows.
 export function short(value) {
   for (const [step, unit] of [[1e9, "G"], [1e6, "M"], [1e3, "k"]]) {
     if (value >= 0.9995 * step) return `${(value / step).toFixed(value / step < 9.95 ? 1 : 0)}${unit}`;
@@ -37,7 +37,7 @@ export function span(seconds) {
   return `${Math.floor(all / 86400)} d ${two(Math.floor((all % 86400) / 3600))} h`;
 }
 
-// The server's clock, for ages: a wrong clock on the desk must not make jobs look old.
+// Ages are computed by the server's clock: the client's may be wrong.
 let ahead = 0;
 export const serverTime = (seconds) => { ahead = seconds - Date.now() / 1000; };
 export const now = () => Date.now() / 1000 + ahead;

@@ -1,4 +1,4 @@
-// Which jobs are shown, in which order: the rules of amicrawl/dashboard/job_choice.py. No page in here.
+// Filter and sort jobs by the rules of amicrawl/dashboard/job_choice.py. No DOM access.
 export const ROWS = 100;
 
 const since = (job) => job.started_at ?? job.queued_at ?? 0;
@@ -34,7 +34,7 @@ export class Choice {
     return query.toString();
   }
 
-  // Sorted by that column; asked for again, the other way round.
+  // Sort by that column; a second time, reverse the order.
   byColumn(name) { this.sort = this.sort === name ? `-${name}` : name; this.page = 1; }
 
   chosen(jobs) {

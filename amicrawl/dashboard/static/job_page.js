@@ -1,4 +1,4 @@
-// The page of one job: everything about it live, with its verbs.
+// The page of one job: live details, log and actions.
 import { $, $$, el, mayOperate, setText } from "./dom.js";
 import { Chart } from "./chart.js";
 import { ago, moment, number, rate, serverTime, size, span } from "./format.js";
@@ -15,7 +15,7 @@ let job = null;
 let chart;
 const drawn = {};
 
-// Lists are drawn again only where they changed: a focus or a selection in them is kept.
+// Lists are redrawn only when they change, so that focus and selection are kept.
 function changed(name, value) {
   const text = JSON.stringify(value);
   if (drawn[name] === text) return false;

@@ -1,4 +1,4 @@
-// The rows of the jobs: one for each job of the page that is shown, its slots changed in place.
+// The rows of the job table: one for each job on the current page, updated in place.
 import { MOVES, ROWS } from "./job_choice.js";
 import { $, $$, icon, safeLink, setText, svg } from "./dom.js";
 import { ago, number, rate, short, size } from "./format.js";
@@ -13,7 +13,7 @@ export function showState(badge, state) {
   badge.lastElementChild.textContent = state;
 }
 
-// A bar and its counts, within *holder*, from the responses of a job.
+// Draw the bar and counts of a job's responses within *holder*.
 export function showClasses(holder, responses) {
   const total = Object.keys(CLASSES).reduce((sum, name) => sum + (responses[name] ?? 0), 0) || 1;
   const bar = $('[data-f="bar"]', holder);
@@ -40,7 +40,7 @@ export function sparkPath(values) {
 const AT_ONCE = 25; // rows that are filled in one frame
 const SORTED_EVERY = 5000; // ms between two orders by figures that change all the time: rows must not jump
 
-// The rows of one page of the chosen jobs: as many as fit into a window, however many jobs there are.
+// The rows of one page of the filtered jobs, of which only those near the viewport are in the DOM.
 export class JobRows {
   constructor(body, choice) {
     this.body = body;
@@ -50,7 +50,7 @@ export class JobRows {
     this.rates = new Map();
     this.rows = new Map([...body.children].map((row) => [row.dataset.ident, row]));
     this.order = []; // idents of all chosen jobs
-    this.stale = new Set(); // those whose rows have to be filled again
+    this.stale = new Set(); // jobs whose rows have to be refilled
     this.isAsked = false;
     this.drawn = () => {}; // called when the page shows what was asked for
     this.sortedAt = 0;
@@ -76,7 +76,7 @@ export class JobRows {
     this.draw(jobs.map((job) => job.ident));
   }
 
-  // Choose and order again, as after a change of the choice.
+  // Filter and sort again, as after a change of the filter.
   sort() {
     this.order = this.choice.chosen(this.jobs.values()).map((job) => job.ident);
     this.sortedAt = performance.now();
@@ -87,7 +87,7 @@ export class JobRows {
   get first() { return (this.choice.page - 1) * ROWS; }
   row(ident) { return this.rows.get(ident); }
 
-  // Have the rows of this page on it with the next frames, those of *changed* jobs filled again.
+  // Render the rows of this page over the next frames, and refill those of *changed* jobs.
   draw(changed = this.order) {
     for (const ident of changed) this.stale.add(ident);
     if (this.isAsked) return;
@@ -159,7 +159,7 @@ export class JobRows {
     row.dataset.link = safeLink(job.link) ?? "";
   }
 
-  // The job's own host needs no name in its row.
+  // The name of the job's own host is not repeated in its row.
   #hosts(slot, job) {
     const own = job.url.split("/")[2] ?? "";
     const busy = (job.hosts ?? []).filter((host) => host.in_flight).map(({ host, in_flight: count }) => (host === own ? `×${count}` : `${host} ×${count}`));

@@ -1,4 +1,4 @@
-// The page of all jobs: totals, rows, one log for all of them or for the chosen one.
+// The page of all jobs: totals, rows, and the log of all jobs or of the selected one.
 import { $, $$, el, setText } from "./dom.js";
 import { number, rate, serverTime, size } from "./format.js";
 import { Choice, ROWS } from "./job_choice.js";
@@ -41,7 +41,7 @@ function listJobs() {
 
 const DENSE = 25; // rows from which each takes one line
 
-// What there is to choose from in a list, which keeps its choice.
+// Fill the options of a select element; its selection is kept.
 function offer(select, names) {
   const now = names.join("\n");
   if (select.dataset.now === now) return;
@@ -67,7 +67,7 @@ function showChoice() {
   $("#jobs-table").classList.toggle("dense", Math.min(order.length, ROWS) > DENSE);
 }
 
-// The choice was changed by hand: everything is chosen again, and the address of the page says how.
+// The user has changed the filter: apply it, and put it into the URL of the page.
 function chooseAgain() {
   rows.sort();
   rows.draw();
@@ -144,7 +144,7 @@ function ended({ ident, state }) {
 
 function watchRows() {
   const body = $("#jobs");
-  // The focus that a click brings chooses already; only a second click on the chosen row lets it go.
+  // Focusing a row by a click selects it; only a second click on the selected row deselects it.
   let before = "";
   body.addEventListener("pointerdown", () => { before = chosen; });
   body.addEventListener("click", (event) => {

@@ -1,4 +1,4 @@
-// The keyboard: single letters while nothing is being typed. Each page adds its own to the list.
+// Keyboard shortcuts: single keys while no text field has the focus. Each page adds its own.
 import { $, $$, el } from "./dom.js";
 import { tell } from "./dialog.js";
 

@@ -1,4 +1,4 @@
-// Log entries as lines, a ring of the last ones, and which of them a filter lets through. No page in here.
+// Log entries as lines, a ring buffer of the last ones, and a filter. No DOM access.
 import { safeLink } from "./dom.js";
 import { clock } from "./format.js";
 
@@ -54,7 +54,7 @@ export class Ring {
     for (let index = 0; index < this.size; index += 1) yield this.lines[(first + index) % this.room];
   }
 
-  // The last *most* lines that pass, oldest first; looks back only as far as it must.
+  // The last *most* lines that match, oldest first; scans no further back than needed.
   last(most, passes) {
     const found = [];
     for (let back = 1; back <= this.size && found.length < most; back += 1) {
@@ -68,7 +68,7 @@ export class Ring {
 export class Filter {
   constructor() { this.job = ""; this.hidden = new Set(); this.pattern = null; }
 
-  // Returns what is wrong with *text*, or "".
+  // Return the error in the pattern *text*, or "".
   search(text) {
     if (!text) { this.pattern = null; return ""; }
     try { this.pattern = new RegExp(text, "i"); return ""; }

@@ -1,4 +1,4 @@
-// The log on the page: a bounded window of lines over a ring, drawn a few times a second however many come.
+// The log view: a bounded window over a ring buffer of lines, redrawn a few times a second.
 import { $, $$, el, setText } from "./dom.js";
 import { number } from "./format.js";
 import { Filter, Ring, lineOf } from "./log_lines.js";
@@ -6,7 +6,7 @@ import { Filter, Ring, lineOf } from "./log_lines.js";
 const KEPT = 5000; // lines behind the window, for a filter to look through
 const SHOWN = 400; // lines on the page while it is held, to scroll back through
 const MOVING = 100; // lines on the page while they run past: as many as the tallest screen shows
-const PAUSE = 120; // ms between two drawings at least; nobody reads faster
+const PAUSE = 120; // ms between two drawings, at least
 
 function row() {
   const item = el("li", null, el("time"), el("span", { class: "job" }), el("span", { class: "code" }),
@@ -85,7 +85,7 @@ export class LogView {
 
   toggle() { this.hold("key", !this.held.has("key")); }
 
-  // What stood on the page stays where it is; older lines are put above it.
+  // Keep the scroll position: older lines are inserted above.
   #lengthen() {
     const below = this.list.scrollHeight - this.list.scrollTop;
     const lines = this.ring.last(SHOWN + this.arrived, this.filter.passes);
@@ -137,7 +137,7 @@ export class LogView {
 
   #holds() {
     const list = this.list;
-    // A line that is cut is read in full by a click on it, or a tap, until the next one.
+    // A click or tap on a truncated line expands it; the next one collapses it.
     list.addEventListener("click", (event) => {
       const item = event.target.closest("li");
       if (!item || event.target.closest("a[href]") || getSelection().toString()) return;

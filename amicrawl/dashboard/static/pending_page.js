@@ -1,4 +1,4 @@
-// The pending queues: moved by drag, by buttons, by keys. The server's answer is what is shown.
+// The pending queues: reorder by drag, buttons or keys. The server's response is what is shown.
 import { $, $$, el, icon, mayOperate, setText } from "./dom.js";
 import { Refusal, post, read, say } from "./api.js";
 import { ask } from "./dialog.js";
@@ -113,7 +113,7 @@ async function refresh() {
   const before = changes;
   try {
     const { queues } = await read("/pending");
-    // What was read while something was moved may be older than what was answered to that.
+    // A response to a poll during a move may be older than the response to the move.
     if (changes === before) show(queues);
   } catch (fault) { if (!(fault instanceof Refusal)) throw fault; }
 }

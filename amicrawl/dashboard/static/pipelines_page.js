@@ -1,4 +1,4 @@
-// The pipelines: figures renewed every two seconds, drained by a button.
+// The pipelines: refreshed every two seconds, with a button to drain each.
 import { $, $$, el, icon, mayOperate, setText } from "./dom.js";
 import { Refusal, post, read, say } from "./api.js";
 import { ask } from "./dialog.js";

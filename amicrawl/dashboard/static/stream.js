@@ -1,4 +1,4 @@
-// The live connection: one EventSource, opened again with another list when other jobs are wanted.
+// The live connection: one EventSource, reopened when other jobs are to be followed.
 import { $, setText } from "./dom.js";
 
 const WORDS = { live: "live", wait: "connecting", lost: "not connected" };
@@ -28,7 +28,7 @@ export class Stream {
     source.addEventListener("open", () => this.show("live"));
     source.addEventListener("error", () => {
       this.show("lost");
-      // A refused connection is not tried again by the browser; a session that ended looks like that.
+      // The browser does not retry a refused connection, as after the end of a session.
       if (source.readyState === EventSource.CLOSED) this.again = setTimeout(() => this.open(this.jobs), 5000);
     });
     for (const [name, handle] of Object.entries(this.handlers)) {

@@ -1,4 +1,4 @@
-// The form for a new job: checked here for what is obvious, by the server for the rest.
+// The form for a new job: basic checks here, all others on the server.
 import { $, $$, el } from "./dom.js";
 import { Refusal, post } from "./api.js";
 

@@ -1,4 +1,4 @@
-// A new ignore pattern, tried against the last URLs of the job before it is added.
+// Test a new ignore pattern against the latest URLs of the job before it is added.
 import { $, el, mayOperate, setText } from "./dom.js";
 import { Refusal, post } from "./api.js";
 import { number } from "./format.js";

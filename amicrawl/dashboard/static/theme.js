@@ -1,4 +1,4 @@
-// Runs before the first paint, so that a chosen scheme does not flash in the other one.
+// Runs before the first paint, so that the page does not flash in the other colour scheme.
 try {
   const scheme = localStorage.getItem("amicrawl-scheme");
   if (scheme === "light" || scheme === "dark") document.documentElement.dataset.theme = scheme;

@@ -1,4 +1,4 @@
-// Users: added, changed, given tokens, removed. A token is shown once and kept nowhere in the page.
+// Users: add, change, create tokens, remove. A token is shown once and not stored in the page.
 import { $, $$, el } from "./dom.js";
 import { Refusal, post, say } from "./api.js";
 import { ask, tell } from "./dialog.js";
@@ -27,7 +27,7 @@ async function change(row) {
 
 async function token(row) {
   const { name } = row.dataset;
-  if (!await ask({ title: "Make a new token?", text: "Whoever has it may do what this user may do.", target: name, confirm: "Make it" })) return;
+  if (!await ask({ title: "Make a new token?", text: "Any client that has it may do what this user may do.", target: name, confirm: "Make it" })) return;
   await attempt(async () => {
     const { token: made } = await post(`/users/${encodeURIComponent(name)}/token`);
     const field = el("input", { class: "mono", readonly: true, value: made, "aria-label": "Token" });

@@ -1,4 +1,4 @@
-// Live verbs: what each asks before it acts, and what it sends.
+// Actions on a job: the confirmation of each, and its request.
 import { $, el, mayOperate } from "./dom.js";
 import { Refusal, post, say } from "./api.js";
 import { ask } from "./dialog.js";
@@ -63,7 +63,7 @@ export async function perform(name, job, given = null) {
   }
 }
 
-// Buttons for what *job* allows now; kept where nothing changed, so that focus is not lost.
+// The buttons of the actions that *job* allows now; reused while unchanged, to keep the focus.
 export function verbButtons(holder, job, names) {
   const allowed = job && mayOperate() ? names.filter((name) => VERBS[name].states.includes(job.state)) : [];
   const now = `${job?.ident}:${allowed.join()}`;

@@ -10,7 +10,7 @@ local ident, channel, updates, now = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 if redis.call('TYPE', record).ok ~= 'hash' or redis.call('HEXISTS', record, 'url') == 0 then return 'absent' end
 if redis.call('HEXISTS', record, 'finished_at') == 1 or redis.call('HEXISTS', record, 'failed') == 1 then return 'ended' end
 
--- Lets the settings grow older by one; an age that is no number is followed by the time, which is greater.
+-- Increments the age of the settings. An age that is not a number is replaced by the time, which is greater.
 local function aged()
   local age = redis.pcall('HINCRBY', record, 'settings_age', 1)
   if type(age) ~= 'number' then
@@ -37,7 +37,7 @@ if redis.call('TYPE', working).ok == 'list' then
 end
 if works then return asked and 'again' or 'asked' end
 
--- Nobody crawls it: what its pipeline would do in the end is done now.
+-- No pipeline crawls it: what a pipeline does at the end of a job is done here.
 redis.call('HSET', record, 'aborted', 'true')
 redis.call('HSET', record, 'finished_at', now)
 if not tonumber(redis.pcall('INCR', KEYS[5])) then redis.call('SET', KEYS[5], 1) end

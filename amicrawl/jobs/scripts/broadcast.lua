@@ -1,4 +1,4 @@
--- Moves the mark of what was broadcast of a job, unless somebody else has moved it meanwhile.
+-- Moves the mark up to which the log of a job was broadcast, unless another program has moved it since.
 -- KEYS: the record. ARGV: the mark as it was read, the new one, the time.
 -- Returns 1 where it was moved.
 if redis.call('HEXISTS', KEYS[1], 'url') == 0 then return 0 end

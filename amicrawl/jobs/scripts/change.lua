@@ -1,4 +1,4 @@
--- Changes settings of a job that is there, and tells its crawl; never makes a record.
+-- Changes settings of an existing job and notifies its crawl; never creates a record.
 -- KEYS: record, ignores, desired settings. ARGV: job channel, then changes of three texts each.
 -- Returns: the new age of the settings (-1: no such job, -2: it has ended, -3: a key is of a wrong type),
 -- how many things changed.
@@ -13,7 +13,7 @@ end
 
 if not fits(ignores, 'set') or not fits(desired, 'hash') then return {-3, 0} end
 
--- Lets the settings grow older by one; an age that is no number is followed by the time, which is greater.
+-- Increments the age of the settings. An age that is not a number is replaced by the time, which is greater.
 local function aged()
   local age = redis.pcall('HINCRBY', record, 'settings_age', 1)
   if type(age) ~= 'number' then

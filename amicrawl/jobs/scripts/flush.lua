@@ -1,16 +1,16 @@
--- One flush of a crawl: renews its lease, writes its figures, adds its log entries, answers with what it
--- is to do. Nothing is written for a crawl whose claim is another's, or into a record that is gone.
+-- One flush of a crawl: renews its lease, writes its figures, adds its log entries and returns its live
+-- settings. Nothing is written for a crawl whose claim has another owner, or into a record that is missing.
 --
 -- KEYS  record, ignores, log, claim, lease, desired, facts, epoch
 -- ARGV  1 unit, 2 token, 3 lease in ms or 0 to renew nothing, 4 the age of the settings that the crawl
---       has, or nothing to be told all, 5 the epoch it knows or nothing, 6 an epoch to begin where there
+--       has, or nothing to get all of them, 5 the epoch it knows or nothing, 6 an epoch to begin where there
 --       is none, 7 updates channel, 8 entries that the log keeps, 9 by how much the heartbeat grows,
 --       10 how many figures, 11 how many facts; then name, value... of both, then the log entries
 -- Returns {what, regained, epoch, {age, abort_requested, failed, log_score}, faults, settings, ignores,
 --       desired}. what: OK; LOST (the claim is another's, or the job is over); GONE (Redis was emptied,
---       or put back to what it was before the claim); ENDED (the record was taken away by somebody);
+--       or put back to what it was before the claim); ENDED (another program has removed the record);
 --       ODD (a key of ours is of a wrong type). settings, ignores and desired are nil where they are
---       no news; each of them, too, where it cannot be told, and then a fault says why.
+--       unchanged; each of them is nil, too, where it cannot be read, and then a fault says why.
 local record, ignores, log, claim, lease, desired, facts, epoch =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 local unit, token, lease_ms, known = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
@@ -76,8 +76,8 @@ local function grow(field, by)
 end
 
 local at = 12
-local figures, told = tonumber(ARGV[10]), tonumber(ARGV[11])
-for _ = 1, figures do
+local figure_count, fact_count = tonumber(ARGV[10]), tonumber(ARGV[11])
+for _ = 1, figure_count do
   if sound then
     redis.call('HSET', record, ARGV[at], ARGV[at + 1])
   end
@@ -87,7 +87,7 @@ if kind(facts) ~= 'hash' and kind(facts) ~= 'none' then
   fault('the facts are a ' .. kind(facts) .. ', not a hash')
   redis.call('DEL', facts)
 end
-for _ = 1, told do
+for _ = 1, fact_count do
   redis.call('HSET', facts, ARGV[at], ARGV[at + 1])
   at = at + 2
 end
@@ -103,7 +103,7 @@ elseif sound and at <= #ARGV then
   for number = at, #ARGV do
     score = grow('log_score', 1)
     if not score then
-      -- Somebody wrote something else there: the numbers go on behind the last entry.
+      -- Another program wrote something else there: numbering continues after the last entry.
       local last = redis.call('ZREVRANGE', log, 0, 0, 'WITHSCORES')
       score = math.floor((tonumber(last[2] or '') or 0)) + 1
       redis.call('HSET', record, 'log_score', string.format('%.0f', score))

@@ -1,9 +1,10 @@
 --!include _ended
--- Ends a claim whose job is not done: back to the front of its queue, or out of the way for good.
+-- Ends a claim whose job is not done: the job is requeued at the front of its queue, or marked as failed.
 --
 -- KEYS  claim, lease, working, record, live settings, jobs_failed, list of ended jobs, then what expires with the record
 -- ARGV  prefix, unit, token, what has happened (drained, crashed, lapsed, unable), why in a sentence,
---       how many failures are borne, or how often nobody need be able, seconds that the record of a failed job lives, updates channel,
+--       how many failures in a row end the job (or how many owners that were unable), seconds until the
+--       record of a failed job expires, updates channel,
 --       seconds after which an attempt counts as having gone well, seconds for which the job is kept
 --       for pipelines of the same data directory
 -- Returns QUEUED, DEAD, LOST (the claim is another's), HELD (the lease is good) or GONE (no record).
@@ -82,7 +83,7 @@ else
   end
   local kept_until, not_before = 0, 0
   if happened == 'unable' then
-    -- Others have their turn before it is tried again, sooner or later by how often that was.
+    -- Other jobs go first: the pause before the next try doubles with each failure.
     not_before = tonumber(redis.call('TIME')[1]) + math.min(2 ^ math.min(unable, 10), 60)
   end
   if happened == 'drained' or happened == 'crashed' then

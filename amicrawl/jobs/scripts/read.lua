@@ -1,8 +1,8 @@
 --!include _cut
--- Reads one value without handing over more of it than was asked for, whatever lies there.
+-- Reads one value, whatever its type and size, within bounds.
 -- KEYS[1]: the value. ARGV: type that is expected; most elements; most bytes of each, and of all;
 -- for a sorted set: lowest and highest score, `newest` to begin at the highest; for a hash: fields that
--- are told whatever else, and however much, somebody has put beside them.
+-- are returned in any case, however many others there are.
 -- Returns: the type found, `none` for nothing; how many elements there are; the elements.
 local key, expected = KEYS[1], ARGV[1]
 local most, longest, room = tonumber(ARGV[2]), tonumber(ARGV[3]), {left = tonumber(ARGV[4])}
@@ -39,6 +39,6 @@ else
   elements = {redis.call('GETRANGE', key, 0, longest - 1)}
 end
 elements = cut_all(elements, (found == 'hash' or found == 'zset') and 2 or 1, longest, room)
--- What was asked for is told last, so that it counts.
+-- The required fields come last: of two values for one name the reader takes the last.
 for _, text in ipairs(first) do elements[#elements + 1] = text end
 return {found, size, elements}

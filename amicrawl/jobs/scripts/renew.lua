@@ -1,4 +1,4 @@
--- Makes a lease last, for the one who holds the claim.
+-- Renews a lease for the owner of its claim.
 --
 -- KEYS  claim, lease, record
 -- ARGV  token, lease in ms, by how much the heartbeat of the record grows
@@ -22,7 +22,7 @@ end
 redis.call('SET', lease, token, 'PX', lease_ms)
 -- Since when another worker has seen that it had run out (`share_take.lua`).
 redis.call('HDEL', claim, 'lapsed_at')
--- A record that is gone is not begun anew by its heartbeat.
+-- The heartbeat does not create a record that is missing.
 if beats > 0 and redis.call('TYPE', record)['ok'] == 'hash' and redis.call('HEXISTS', record, 'url') == 1 then
   if not tonumber(redis.pcall('HINCRBY', record, 'heartbeat', beats)) then
     redis.call('HSET', record, 'heartbeat', beats)

@@ -4,7 +4,7 @@
 -- ARGV  1 unit, 2 token, 3 lease in ms, 4 an epoch to begin where there is none, 5 updates channel,
 --       6 the text of its crawl file or nothing, 7 how many fields of the record, 8 of the claim,
 --       9 of the desired settings; then name, value... of each, then the ignores
--- Returns {1, epoch}, or {0, epoch} where somebody else has the job by now.
+-- Returns {1, epoch}, or {0, epoch} where the job has another owner by now.
 local record, ignores, claim, lease, desired, config, epoch, counter, working, queue =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local unit, token, lease_ms = ARGV[1], ARGV[2], ARGV[3]

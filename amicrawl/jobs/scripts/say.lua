@@ -19,7 +19,7 @@ local added = 0
 for number = 4, #ARGV do
   local score = redis.pcall('HINCRBY', record, 'log_score', 1)
   if type(score) ~= 'number' then
-    -- Somebody wrote something else there: the numbers go on behind the last entry.
+    -- Another program wrote something else there: numbering continues after the last entry.
     local last = redis.call('ZREVRANGE', log, 0, 0, 'WITHSCORES')
     score = math.floor(tonumber(last[2] or '') or 0) + 1
     redis.call('HSET', record, 'log_score', string.format('%.0f', score))

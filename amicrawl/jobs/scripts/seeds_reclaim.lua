@@ -1,5 +1,5 @@
--- Puts back what a consumer had taken that was not heard of for too long.
--- KEYS: queue, what it has taken, consumers by when they were heard of.
+-- Requeues what a consumer has taken that has been silent for too long.
+-- KEYS: queue, what it has taken, consumers by the time of their last call.
 -- ARGV: consumer, seconds of silence that are too long, who asks, group of a stream's consumers.
 -- Returns how many seeds were put back, or are the asker's now; -1 where they cannot be put back.
 local queue, taken, consumers = KEYS[1], KEYS[2], KEYS[3]

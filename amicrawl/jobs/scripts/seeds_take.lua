@@ -1,6 +1,6 @@
 -- Takes the next seeds of a queue for one consumer, which has them until it acknowledges them.
 -- KEYS: queue, what the consumer has taken, consumers by when they were heard of, counter of what was taken.
--- ARGV: consumer, how many, most bytes of each that are told, group of a stream's consumers.
+-- ARGV: consumer, how many, most bytes of each that are returned, group of a stream's consumers.
 -- Returns: the type of the queue (`none`; `odd` where a key of ours is of a wrong type), then of each
 -- seed its number and its text, or the number and the fields of a stream's entry.
 local queue, taken, consumers, counter = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -15,7 +15,7 @@ if not (fits(taken, 'hash') and fits(consumers, 'zset') and fits(counter, 'strin
 redis.call('ZADD', consumers, redis.call('TIME')[1], consumer)
 local kind = redis.call('TYPE', queue).ok
 if most < 1 then return {kind} end
-local told = {kind}
+local answer = {kind}
 
 local function cut(text) return string.sub(text, 1, longest) end
 
@@ -23,7 +23,7 @@ local function cut(text) return string.sub(text, 1, longest) end
 local function take(text, how)
   local number = string.format('%.0f', redis.call('INCR', counter))
   redis.call('HSET', taken, number, how .. text)
-  table.insert(told, {number, cut(text)})
+  table.insert(answer, {number, cut(text)})
 end
 
 if kind == 'list' then
@@ -39,7 +39,7 @@ elseif kind == 'stream' then
   for _, entry in ipairs(found and found[1][2] or {}) do
     local seed = {entry[1]}
     for _, text in ipairs(entry[2] or {}) do table.insert(seed, cut(text)) end
-    table.insert(told, seed)
+    table.insert(answer, seed)
   end
 end
-return told
+return answer

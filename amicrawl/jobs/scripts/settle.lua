@@ -1,4 +1,4 @@
--- Writes down where and how a claimed job runs, for the one who holds the claim.
+-- Records where and how a claimed job runs, for the owner of its claim.
 --
 -- KEYS  claim, record
 -- ARGV  token, started_at that the record gets or nothing, then field, value... of the claim

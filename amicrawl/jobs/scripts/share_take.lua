@@ -71,7 +71,7 @@ end
 
 local claim = KEYS[4 + 3 * best]
 local home = redis.call('HMGET', claim, 'store', 'place')
--- What another has asked for and was given up for must not come back to who has more.
+-- A partition that was given up for another worker must not return to the one that holds more.
 local asking = redis.call('HGETALL', KEYS[2])
 for k = 1, #asking, 2 do
   local at, theirs, reach = string.match(asking[k + 1], '^(%d+) (%S*) (.*)$')

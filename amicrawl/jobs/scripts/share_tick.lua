@@ -1,5 +1,5 @@
--- The word of a worker about its partition: renews the lease, says whether there is anything to do,
--- and hears what is wanted of it. The crawl has ended when nothing is left anywhere.
+-- The heartbeat of a worker for one partition: renews the lease, reports whether the partition is idle, and
+-- returns what the worker is to do. The crawl has ended when every partition is idle and every inbox empty.
 -- KEYS: record, hungry, token counter, then claim, lease and links of every partition
 -- ARGV: partitions, number of this one, token, lease in ms, idle (1 or 0), spare (1 or 0),
 --       turn in ms (0: as long as it takes), facts
@@ -37,7 +37,7 @@ for i = 0, partitions - 1 do
     outs[#outs + 1] = i
   else
     if standing == 'held' and c[2] ~= '1' and redis.call('EXISTS', KEYS[5 + 3 * i]) == 0 then
-      -- Its worker is dead: whoever takes a partition next has it made ready.
+      -- Its worker is dead: the next worker that takes a partition makes it ready.
       standing = 'ready'
     end
     if standing == 'held' then
@@ -61,7 +61,7 @@ if done then
   share[1] = 'ended'
 end
 
--- Somebody is waiting for what this one has: a partition for this machine, or work for another one.
+-- Another worker waits: for a partition of this machine, or for one that it can fetch.
 local give = mine[4] ~= false
 local machines, askers, fits = 0, 0, false
 for _ in pairs(owners) do machines = machines + 1 end

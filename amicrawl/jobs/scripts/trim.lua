@@ -12,7 +12,7 @@ local function mark(name)
   return tonumber(value or '') or 0
 end
 
-local function told(score) redis.call('HSET', record, 'last_trimmed_log_entry', string.format('%.0f', score)) end
+local function note_trimmed(score) redis.call('HSET', record, 'last_trimmed_log_entry', string.format('%.0f', score)) end
 
 local gone = 0
 local trimmed = mark('last_trimmed_log_entry')
@@ -22,7 +22,7 @@ local ended = redis.call('HEXISTS', record, 'finished_at') == 1
 if not ended and seen < math.huge and seen - trimmed >= gap then
   gone = redis.call('ZREMRANGEBYSCORE', log, '-inf', seen)
   trimmed = seen
-  told(trimmed)
+  note_trimmed(trimmed)
 end
 
 local function drop_oldest(count)
@@ -30,7 +30,7 @@ local function drop_oldest(count)
   gone = gone + redis.call('ZREMRANGEBYRANK', log, 0, count - 1)
   if last and tonumber(last) > trimmed then
     trimmed = tonumber(last)
-    told(trimmed)
+    note_trimmed(trimmed)
   end
 end
 
