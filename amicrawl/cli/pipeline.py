@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from pydantic import ByteSize, TypeAdapter, ValidationError
 
-from amicrawl.cli.options import AsJson, passed_on
-from amicrawl.cli.project import crawl_settings, project_settings
+from amicrawl.cli.options import AsJson
+from amicrawl.cli.project import crawl_settings, options_of_crawls, project_settings
 from amicrawl.cli.redis_options import PrefixOption, RedisOption, redis_settings, with_store
 from amicrawl.disk import Disk
 from amicrawl.errors import UsageError
@@ -136,7 +136,7 @@ def pipeline(
         min_free=_size(min_free),
         on_signal=Mode.FINISHES if finish_jobs else Mode.RELEASES,
         failures_borne=failures,
-        # With a bucket everybody has its files.
+        # With a bucket every machine can fetch its files.
         kept_for=timedelta(seconds=0 if bucket else keep_for),
         grace=min(GRACE, lease / 2),
     )
@@ -197,7 +197,7 @@ def _crawl_command(
     In a Scrapy project that archives, the crawl runs by that project's settings; anywhere else by ours.
     """
     environment, project_options = crawl_settings()
-    further = [*project_options, *passed_on(settings)]
+    further = [*project_options, *options_of_crawls(settings)]
 
     def command(ident: str, directory: Path) -> list[str]:
         line = [sys.executable, "-P", "-m", "amicrawl.crawl.start", "job", "-a", f"ident={ident}"]

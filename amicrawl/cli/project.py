@@ -14,8 +14,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from amicrawl.cli.options import pairs, passed_on
+
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
 SETTINGS_MODULE = "SCRAPY_SETTINGS_MODULE"
 """The variable that names the module of the settings."""
@@ -59,6 +61,19 @@ def project_settings(names: Collection[str]) -> dict[str, Any]:
         return {}
     loaded = import_module(module)
     return {name: value for name in names if (value := getattr(loaded, name, None))}
+
+
+def options_of_crawls(written: Sequence[str] | None) -> list[str]:
+    """Return the settings *written* behind `-s` as options for the command line of each crawl.
+
+    Raises UsageError for one that a crawl would refuse, since each crawl would fail by it.
+    """
+    # Most commands that import this module start no crawl.
+    from amicrawl.config import PREFIX, CrawlConfig  # noqa: PLC0415
+
+    names = [PREFIX + field.upper() for field in CrawlConfig.model_fields]
+    CrawlConfig.from_settings({**project_settings(names), **pairs(written or (), option="-s")})
+    return passed_on(written)
 
 
 def crawl_settings() -> tuple[dict[str, str], list[str]]:

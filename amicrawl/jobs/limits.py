@@ -21,8 +21,8 @@ def checked_delay(least: int, greatest: int) -> tuple[int, int]:
     """Return both, milliseconds; raises UsageError where they do not make a range."""
     if not 0 <= least <= greatest <= LONGEST_DELAY:
         raise UsageError(
-            f"Delay {least} to {greatest} ms is none: the first is at most the second, and both lie "
-            f"between 0 and {LONGEST_DELAY}."
+            f"A delay of {least} to {greatest} ms is not a range: the minimum must not exceed the "
+            f"maximum, and both are from 0 to {LONGEST_DELAY}."
         )
     return least, greatest
 
@@ -30,7 +30,7 @@ def checked_delay(least: int, greatest: int) -> tuple[int, int]:
 def checked_concurrency(number: int) -> int:
     """Return *number*; raises UsageError where it is none of requests at once."""
     if not 1 <= number <= MOST_CONCURRENCY:
-        raise UsageError(f"Concurrency {number} is none: it lies between 1 and {MOST_CONCURRENCY}.")
+        raise UsageError(f"A concurrency of {number} is out of range: 1 to {MOST_CONCURRENCY}.")
     return number
 
 

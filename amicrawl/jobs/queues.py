@@ -122,7 +122,7 @@ def move(store: JobStore, ident: str, *, place: int, queue: str | None = None) -
     A place behind the last is the last. Raises UsageError where the job does not wait.
     """
     if place < 1:
-        raise UsageError(f"Place {place} is none: the next job to be crawled has place 1.")
+        raise UsageError(f"{place} is not a place in a queue: the next job to be crawled has place 1.")
     to = checked_queue(queue) if queue is not None else _queue_of(store, ident)
     _moved(store, ident, to, place)
     return to

@@ -100,7 +100,7 @@ def made_up_pipeline(store: JobStore, nickname: str, *, ago: float = 0.0, **meas
     """Register a pipeline that reported *ago* seconds ago; return its key."""
     identity = PipelineIdentity(nickname, f"{nickname}.example.org", 4000 + len(nickname), nickname)
     record = PipelineRecord(store, identity)
-    record.report("Running", time.time() - ago, {**MEASURED, **measured}, slots=4, running=1)
+    record.report("Running", time.time() - ago, {**MEASURED, **measured}, slots=4, running=2)
     return record.key
 
 

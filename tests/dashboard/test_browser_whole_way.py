@@ -69,8 +69,8 @@ def submit(page: Page, address: str, url: str, note: str) -> str:
     page.locator("html[data-ready]").wait_for()
     page.get_by_label("URL", exact=True).fill(url)
     page.get_by_label("Note", exact=True).fill(note)
-    page.get_by_label("Least delay, in ms").fill("30")
-    page.get_by_label("Greatest delay, in ms").fill("30")
+    page.get_by_label("Minimum delay (ms)").fill("30")
+    page.get_by_label("Maximum delay (ms)").fill("30")
     page.get_by_role("button", name="Submit").click()
     page.wait_for_url(re.compile("/jobs/"))
     return page.url.rpartition("/")[2]

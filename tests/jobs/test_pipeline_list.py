@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from amicrawl.cli import app
+from amicrawl.errors import UsageError
 from amicrawl.jobs.pipeline_record import (
     RUNNING,
     PipelineIdentity,
@@ -20,6 +21,8 @@ from amicrawl.jobs.pipeline_record import (
 )
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from redis_server import RedisServer
 
     from amicrawl.jobs.connection import JobStore
@@ -94,3 +97,15 @@ def test_a_record_that_holds_anything_is_shown_with_question_marks(
     assert line.split()[:6] == ["\\u202e", "silent", "?/?", "?", "?", "?"]
     (told,) = map(json.loads, listed(redis_server, "--json"))
     assert {told[name] for name in ("running", "slots", "load", "free_bytes", "reported")} == {None}
+
+
+@pytest.mark.parametrize("setting", ["AMICRAWL_ALLOW_PRIVATE=1", "AMICRAWL_DELLAY=1"])
+@pytest.mark.parametrize("command", [["pipeline"], ["share", "work", "gov"]])
+def test_a_setting_that_every_crawl_would_refuse_is_refused_before_one_begins(
+    command: list[str], setting: str, tmp_path: Path
+) -> None:
+    """Each job would fail by it, one after the other."""
+    line = [*command, "--redis", "redis://127.0.0.1:1/0", "--data", str(tmp_path), "-s", setting]
+    with pytest.raises(UsageError, match=setting.partition("=")[0]):
+        CliRunner().invoke(app, line, catch_exceptions=False)
+    assert list(tmp_path.iterdir()) == []

@@ -11,8 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from amicrawl.cli.options import passed_on
-from amicrawl.cli.project import OUR_SETTINGS, SETTINGS_MODULE, settings_module
+from amicrawl.cli.project import (
+    OUR_SETTINGS,
+    SETTINGS_MODULE,
+    options_of_crawls,
+    settings_module,
+)
 from amicrawl.cli.redis_options import PrefixOption, RedisOption, job_store, redis_settings, with_store
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, UsageError
@@ -67,7 +71,7 @@ def work(
     amicrawl share work gov --slots 4 --data /var/crawls
     """
     checked_name(name)
-    given = passed_on(settings)
+    given = options_of_crawls(settings)
     way = redis_settings(redis, prefix)
     store = job_store(redis, prefix)
     share, disk = Share.open(store, name), Disk()

@@ -28,8 +28,8 @@ export const VERBS = {
     body: ({ min, max }) => ({ min: Number(min), max: Number(max) }), confirm: "Set the delay", done: "Delay changed for",
   },
   concurrency: {
-    word: "Concurrency", states: LIVE, title: "Requests at a time",
-    fields: (job) => [{ name: "workers", label: "Requests at a time", type: "number", min: 1, max: 99, value: job.concurrency ?? 3, required: true }],
+    word: "Concurrency", states: LIVE, title: "Concurrent requests",
+    fields: (job) => [{ name: "workers", label: "Concurrent requests", type: "number", min: 1, max: 99, value: job.concurrency ?? 3, required: true }],
     check: ({ workers }) => (!whole(workers) || Number(workers) < 1 ? "A whole number of at least 1." : ""),
     body: ({ workers }) => ({ workers: Number(workers) }), confirm: "Set", done: "Concurrency changed for",
   },
