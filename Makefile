@@ -113,7 +113,7 @@ screenshots: environment-dev ## Draw the pages of the dashboard and a crawl on a
 .PHONY: crash-test
 crash-test: environment-dev ## Kill a crawl at random moments, fail each call to a disk: nothing is lost [ROUNDS=200]
 	AMICRAWL_CRASH_ROUNDS=$(or $(ROUNDS),200) AMICRAWL_HISTORIES=10 $(BIN)/python -m pytest --timeout 0 \
-		tests/crash tests/contract/test_partition_model.py tests/frontier/live/test_partition_on_faulty_disks.py
+		--hypothesis-profile search tests/crash tests/contract tests/frontier/live/test_partition_on_faulty_disks.py
 
 .PHONY: operators-day
 operators-day: environment-dev ## Run two pipelines through outages and kills, with leases as shipped: four minutes

@@ -32,6 +32,7 @@ LONGEST = (
 """What takes longest, or waits longest, by path below `tests`: it is begun first."""
 
 SLOW = (
+    "dashboard/test_finished_summaries.py",
     "discovery/test_coding.py",
     "discovery/test_links.py",
     "fetch/test_fetch_many.py",
@@ -44,14 +45,23 @@ SLOW = (
     "frontier/format/test_streaming.py",
     "frontier/format/test_value_encodings.py",
     "frontier/live/test_live_partition.py",
+    "frontier/live/test_string_arena.py",
     "frontier/seen/test_key_index.py",
     "frontier/test_due_wheel.py",
     "guests",
     "hostile",
     "index/test_archive_records.py",
     "index/test_block_join.py",
+    "index/test_merge.py",
     "index/test_numerals.py",
-    "index/test_ordered_merge.py",
+    "politeness/test_pace_simulation.py",
+    "record/test_repair.py",
+    "report/test_summary_adds_up.py",
+    "table/test_block_rows.py",
+    "table/test_make_table.py",
+    "table/test_queries.py",
+    "table/test_queries_own_sql.py",
+    "table/test_table_writer.py",
 )
 """What takes more than two seconds of CPU a file, by path below `tests`."""
 

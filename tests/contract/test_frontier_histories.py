@@ -6,6 +6,7 @@ that looks at all rows anew. At the end everything that is left must come out.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, ClassVar
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from amicrawl.frontier import Dispatch, Offer
 
+EXAMPLES = 40 * int(os.environ.get("AMICRAWL_HISTORIES", "1"))
 HOSTS = 4
 OUTCOMES = [
     Outcome(200),
@@ -246,5 +248,5 @@ def test_whatever_happens_every_row_comes_out_in_its_turn_and_no_sooner(make: Ma
 
     OfThisFrontier.make = staticmethod(make)
     run_state_machine_as_test(
-        OfThisFrontier, settings=settings(max_examples=100, stateful_step_count=60, deadline=None)
+        OfThisFrontier, settings=settings(max_examples=EXAMPLES, stateful_step_count=60)
     )
