@@ -144,7 +144,8 @@ def _on_spark(jobs: Sequence[PlacedJob], *, master: str) -> Generator[Event]:
     from amicrawl.table.spark import session  # noqa: PLC0415
 
     if jobs:
-        with session(master) as spark:
+        # The files that are done are shown; two bars would overwrite each other.
+        with session(master, shows_tasks=False) as spark:
             yield from collected_on_spark(spark, jobs)
 
 

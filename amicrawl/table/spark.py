@@ -62,8 +62,11 @@ _WRITTEN = pa.schema(_WRITTEN_FIELDS)
 
 
 @contextmanager
-def session(master: str = "") -> Iterator[SparkSession]:
-    """Have a Spark session, on *master* where one is given, and end it."""
+def session(master: str = "", *, shows_tasks: bool = True) -> Iterator[SparkSession]:
+    """Have a Spark session, on *master* where one is given, and end it.
+
+    On a terminal it *shows_tasks*: how many of them are done.
+    """
     try:
         from pyspark.sql import SparkSession  # noqa: PLC0415  # an extra
     except ImportError as error:
@@ -79,8 +82,8 @@ def session(master: str = "") -> Iterator[SparkSession]:
         # One machine talks to itself: nothing has to listen on its network.
         for name, value in _LOOPBACK.items():
             builder = builder.config(name, value)
-    # How many tasks of how many are done is said on a terminal.
-    builder = builder.config("spark.ui.showConsoleProgress", str(sys.stderr.isatty()).lower())
+    shows_tasks = shows_tasks and sys.stderr.isatty()
+    builder = builder.config("spark.ui.showConsoleProgress", str(shows_tasks).lower())
     spark = builder.config("spark.sql.session.timeZone", "UTC").getOrCreate()
     try:
         yield spark
