@@ -10,10 +10,11 @@ from job_crawling import store_of, submitted
 from scrapy.settings import Settings
 
 from amicrawl.crawl.job.leased import LeaseLost
-from amicrawl.crawl.job.opening import Job, open_job
+from amicrawl.crawl.job.opening import Job, open_job, redis_of
 from amicrawl.disk import Disk
 from amicrawl.errors import InputError, UsageError
 from amicrawl.jobs.lease import Claims
+from amicrawl.jobs.lease_time import TOKEN_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -90,3 +91,13 @@ def test_a_job_that_only_its_directory_remembers_is_written_down_again(
     client.flushall()
     with pytest.raises(InputError, match="There is no job"):
         opened(redis_server, ident, tmp_path / "elsewhere")
+
+
+def test_a_crawl_that_a_pipeline_started_uses_the_redis_of_the_pipeline() -> None:
+    """The project in which it runs may name another one."""
+    project = Settings({"REDIS_URL": "redis://project", "AMICRAWL_REDIS_PREFIX": "project:"})
+    environment = {"REDIS_URL": "redis://pipeline", "AMICRAWL_REDIS_PREFIX": ""}
+    by_hand = redis_of(project, environment)
+    assert (by_hand["REDIS_URL"], by_hand["AMICRAWL_REDIS_PREFIX"]) == ("redis://project", "project:")
+    started = redis_of(project, {**environment, TOKEN_VARIABLE: "7"})
+    assert (started["REDIS_URL"], started["AMICRAWL_REDIS_PREFIX"]) == ("redis://pipeline", "")

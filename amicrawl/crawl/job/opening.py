@@ -103,8 +103,14 @@ def end_by_hand(job: Job, run: Run, *, is_done: bool) -> None:
 
 
 def redis_of(settings: BaseSettings, environment: Mapping[str, str]) -> dict[str, Any]:
-    """Return where Redis is: what *settings* say, then the *environment*."""
+    """Return how Redis is reached, by what *settings* and the *environment* say.
+
+    In a crawl that a pipeline or worker has started, its environment overrides the project: the unit is
+    in that Redis. In any other crawl the settings override the environment.
+    """
     given = {name: settings.get(name) for name in _REDIS if settings.get(name)}
+    if environment.get(TOKEN_VARIABLE):
+        return given | {name: environment[name] for name in _REDIS if name in environment}
     return {name: environment[name] for name in _REDIS if environment.get(name)} | given
 
 

@@ -22,12 +22,12 @@ from scrapy import signals
 from scrapy.exceptions import DontCloseSpider
 
 from amicrawl.crawl.job.leased import Fence, LeasedDisk, LeaseLost
+from amicrawl.crawl.job.opening import redis_of
 from amicrawl.crawl.run import Run, run_of
 from amicrawl.crawl.sharing.exchange import EVERY, Exchange, Standing
 from amicrawl.crawl.sharing.links import Outgoing, take_links
 from amicrawl.disk import Disk, explained
 from amicrawl.errors import AmicrawlError, UsageError
-from amicrawl.jobs.connection import PREFIX_SETTING
 from amicrawl.jobs.dead_letters import put
 from amicrawl.jobs.lease import LEASE
 from amicrawl.jobs.lease_time import LEASE_VARIABLE, TOKEN_VARIABLE, UNIT_VARIABLE
@@ -38,7 +38,6 @@ from amicrawl.jobs.sharing.share_record import checked_name, unit_of
 from amicrawl.record import TABLE_NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
     from scrapy.crawler import Crawler
@@ -290,18 +289,11 @@ def _what_was_taken(crawler: Crawler) -> tuple[int, int, Share]:
         raise UsageError(
             f"A crawl with share={name} is started by a worker: amicrawl share work {name} --data DIR."
         )
-    store = connect(_redis_of(crawler))
+    store = connect(redis_of(crawler.settings, os.environ))
     share = Share.open(store, name)
     if int(number) >= share.record.partitions:
         raise UsageError(f"The shared crawl {name!r} has no partition {number}.")
     return int(number), int(token), share
-
-
-def _redis_of(crawler: Crawler) -> Mapping[str, object]:
-    """Return how Redis is reached: the environment, which the worker has set, before the project."""
-    names = ("REDIS_URL", "REDIS_HOST", "REDIS_PORT", "REDIS_DB", "REDIS_PARAMS", PREFIX_SETTING)
-    settings = {name: crawler.settings[name] for name in names if crawler.settings.get(name)}
-    return settings | {name: os.environ[name] for name in names if os.environ.get(name)}
 
 
 def _seconds(name: str, default: timedelta) -> timedelta:
