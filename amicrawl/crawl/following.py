@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from amicrawl.crawl.carried import CHAIN, GROWTH, PRIMARY, REQUISITE, SITEMAP
 from amicrawl.crawl.findings import REDIRECTS
-from amicrawl.crawl.links import links_of, names_links
+from amicrawl.crawl.page_links import links_of, names_links
 from amicrawl.discovery import Kind, set_names
 from amicrawl.discovery.selection import has_scope, make_selection
 from amicrawl.frontier import Offer, Source

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from amicrawl.capture import Failure
 from amicrawl.record import TABLE_NAME
-from amicrawl.record.captures import COLUMNS
+from amicrawl.record.captures import COLUMNS, EMPTY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -31,8 +31,6 @@ _COLUMNS = [
     "warc_file",
     "warc_offset",
 ]
-_EMPTY: dict[str, Any] = {"string": "", "int32": 0, "int64": 0, "bool": False}
-"""What stands for an unknown value, by the type of its column."""
 
 
 def index_rows(directory: Path) -> int:
@@ -72,7 +70,7 @@ def rows_of_ami(paths: Sequence[Path], columns: Sequence[str] = _COLUMNS) -> Ite
             there = [name for name in columns if name in table.schema.names]
             for batch in table.batches(there, rows=_BATCH):
                 values = [
-                    batch[name] if name in there else pa.repeat(_EMPTY[kinds[name]], batch.num_rows)
+                    batch[name] if name in there else pa.repeat(EMPTY[kinds[name]], batch.num_rows)
                     for name in columns
                 ]
                 yield pa.record_batch(values, names=list(columns))

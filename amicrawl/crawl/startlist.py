@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 from amicrawl.crawl.arguments import SiteArguments
 from amicrawl.crawl.feeding import offer_seed
 from amicrawl.crawl.run import run_of
-from amicrawl.errors import InputError, UsageError
-from amicrawl.jsontext import parsed_file
-from amicrawl.record.crawl_json import FILE_NAME
+from amicrawl.errors import DamagedFileError, InputError, UsageError
+from amicrawl.record.crawl_json import read_crawl_json
 from amicrawl.seed import Seed, open_seed
 from amicrawl.urls import Refused, fetchable, without_userinfo
 
@@ -47,9 +46,9 @@ def read_starts(arguments: SiteArguments) -> tuple[Seed, ...]:
 def site_crawled_in(directory: Path) -> SiteArguments | None:
     """Return by which arguments the spider `site` crawled into *directory*; None where it did not."""
     try:
-        asked = parsed_file(directory / FILE_NAME)["asked"]
+        asked = read_crawl_json(directory)["asked"]
         known = {name: str(asked[name]) for name in _OF_SITE if asked.get(name)}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (DamagedFileError, KeyError, TypeError, AttributeError):
         return None
     return SiteArguments.parse(known) if "depth" in known else None
 

@@ -32,7 +32,7 @@ null: what is not known is empty. `ttfb_ms` alone may be null.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
@@ -76,6 +76,9 @@ COLUMNS: Final[tuple[tuple[str, str], ...]] = (
     ("attempts", "int32"),
 )
 """Names of the columns, and the Arrow type of each."""
+
+EMPTY: Final[dict[str, Any]] = {"string": "", "bool": False, "int32": 0, "int64": 0}
+"""What stands for an unknown value, by the type of its column."""
 
 NULLABLE: Final = frozenset({"ttfb_ms"})
 """Columns that may be null; no other is."""

@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 
 from amicrawl.disk import OutputFile
 from amicrawl.errors import DamagedFileError, InputError
-from amicrawl.record.captures import COLUMNS, NULLABLE
+from amicrawl.record.captures import COLUMNS, EMPTY, NULLABLE
 from amicrawl.record.journals import (
     LAST_JOURNAL,
     LINE_LIMIT,
@@ -53,7 +53,6 @@ ROW_GROUP_BYTES = 64 * 1024**2
 
 _BATCH_ROWS = 10_000
 _BLOCK_BYTES = 4 * 1024**2
-_EMPTY: dict[str, str | int | bool] = {"string": "", "bool": False, "int32": 0, "int64": 0}
 _REPEATING = ["host", "content_type", "warc_file", "error", "ip_address", "protocol", "truncated"]
 
 
@@ -245,5 +244,5 @@ def _conformed(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 @cache
 def _empty_row() -> pa.RecordBatch:
-    values = {name: None if name in NULLABLE else _EMPTY[kind] for name, kind in COLUMNS}
+    values = {name: None if name in NULLABLE else EMPTY[kind] for name, kind in COLUMNS}
     return _known_batch([orjson.dumps(values, option=orjson.OPT_APPEND_NEWLINE)])

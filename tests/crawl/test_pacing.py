@@ -11,8 +11,7 @@ from loopback import PROJECT
 
 from amicrawl.config import CrawlConfig, Identity, Robots
 from amicrawl.crawl.decision import Ticket
-from amicrawl.crawl.overrides import Overrides
-from amicrawl.crawl.pacing import AddressPace, Pacing
+from amicrawl.crawl.pacing import AddressPace, Overrides, Pacing
 from amicrawl.errors import UsageError
 from amicrawl.frontier import Outcome
 from amicrawl.politeness import Gates, HostBreaker
