@@ -43,7 +43,7 @@ MOST_SOUGHT = 64 << 20
 
 _OVERLAP = 9 * 1024
 """Bytes that are kept while the next record is looked for: the line it begins with may be cut."""
-_LONGEST_BLANK = 64 << 10
+_LONGEST_BLANK = 4 << 10
 """Bytes of a line of nothing but CRs, which is looked through again with each piece."""
 _PEEKED = 1024
 """Bytes that are looked at to tell whether a record follows."""
