@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path  # typer looks at it
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from amicrawl.cli.options import AsOneObject, json_text
+from amicrawl.cli.options import AsOneObject, json_text, print_lines
 from amicrawl.errors import DamagedFileError, InputError
 from amicrawl.index.reading.records import read_records
 from amicrawl.terminal import aligned, harmless, human_size
@@ -48,7 +47,7 @@ def inspect(path: Inspected, rows: Rows = 20, as_json: AsOneObject = False) -> N
         raise InputError(
             f"{path} cannot be read: {error.strerror or error}. Check path and permissions."
         ) from error
-    _print(lines)
+    print_lines(lines)
 
 
 def _inspected(path: Path, rows: int, *, as_json: bool) -> Iterable[str]:
@@ -60,13 +59,6 @@ def _inspected(path: Path, rows: int, *, as_json: bool) -> Iterable[str]:
 
     facts = facts_of(path, rows=rows)
     return [_facts_json(path, facts)] if as_json else _facts_text(facts)
-
-
-def _print(lines: Iterable[str]) -> None:
-    encoding = sys.stdout.encoding or "utf-8"
-    for line in lines:
-        # A terminal that knows only ASCII gets escapes instead of an exception.
-        typer.echo(line.encode(encoding, "backslashreplace").decode(encoding))
 
 
 def _facts_json(path: Path, facts: CrawlFacts) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from contextlib import contextmanager
 from enum import StrEnum
 from importlib.util import find_spec
@@ -27,6 +28,14 @@ def json_text(found: Any) -> str:
     """Return *found* as one line of JSON that a terminal cannot mistake for commands."""
     # In ASCII, DEL is all that JSON leaves raw and a terminal may obey.
     return json.dumps(found).replace("\x7f", "\\u007f")
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print *lines*, in which nothing is left that must not reach a terminal."""
+    encoding = sys.stdout.encoding or "utf-8"
+    for line in lines:
+        # A terminal that knows only ASCII gets escapes instead of an exception.
+        typer.echo(line.encode(encoding, "backslashreplace").decode(encoding))
 
 
 class Engine(StrEnum):

@@ -11,7 +11,6 @@ import csv
 import io
 import json
 import math
-import os
 import sys
 from decimal import Decimal
 from itertools import chain, islice
@@ -45,7 +44,9 @@ class _Sink(Protocol):
 def write_answer(answer: Answer, format_name: str, out: Path | None) -> None:
     """Write *answer* to the file *out*, which has its name once it is whole, or to standard output."""
     if out is None:
-        _write_standard_output(answer, format_name)
+        sys.stdout.flush()
+        _write(answer, format_name, sys.stdout.buffer, terminal=sys.stdout.isatty())
+        sys.stdout.buffer.flush()
         return
     file = OutputFile.replacing(out, disk=Disk())
     try:
@@ -53,17 +54,6 @@ def write_answer(answer: Answer, format_name: str, out: Path | None) -> None:
         file.seal()
     finally:
         file.close()
-
-
-def _write_standard_output(answer: Answer, format_name: str) -> None:
-    try:
-        sys.stdout.flush()
-        _write(answer, format_name, sys.stdout.buffer, terminal=sys.stdout.isatty())
-        sys.stdout.buffer.flush()
-    except BrokenPipeError:
-        # The reader behind a pipe has had enough. typer would call that an error, and Python complain
-        # again when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _write(answer: Answer, format_name: str, sink: _Sink, *, terminal: bool) -> None:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from amicrawl.cli.archive_files import ARCHIVE_ENDINGS, check_output_file
+from amicrawl.cli.archive_files import archive_files, check_output_file
+from amicrawl.cli.file_work import complain
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, InputError, UsageError
 from amicrawl.index.wacz.package import SUFFIXES, Description, write_wacz
-from amicrawl.terminal import counted, harmless
+from amicrawl.terminal import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -80,20 +80,15 @@ def _listing(pages: Path | None) -> dict[str, Any]:
 
 def _files(given: Sequence[Path]) -> Iterator[Path]:
     """Yield the files that are named, and of directories the WARC files in them, sorted."""
-    for path in given:
-        if not path.exists():
-            raise InputError(f"{path} is not there. Check the path.")
-        if not path.is_dir():
+    found = 0
+    for path in archive_files(given):
+        if path in given or path.name.endswith(SUFFIXES):
+            found += 1
             yield path
-            continue
-        there = sorted(file for file in path.rglob("*") if file.name.endswith(ARCHIVE_ENDINGS))
-        found = [file for file in there if file.name.endswith(SUFFIXES)]
-        if not found:
-            raise InputError(f"There is no {' or '.join(SUFFIXES)} file in {path}.")
-        for left_out in sorted({*there} - {*found}):
-            sys.stderr.write(f"Left out, as only {' and '.join(SUFFIXES)} can go into a package: ")
-            sys.stderr.write(f"{harmless(str(left_out))}\n")
-        yield from found
+        else:
+            complain(f"Left out, as only {' and '.join(SUFFIXES)} can go into a package: {path}")
+    if not found:
+        raise InputError(f"There is no {' or '.join(SUFFIXES)} file in {', '.join(map(str, given))}.")
 
 
 def _moment(date: str) -> datetime:
@@ -107,4 +102,4 @@ def _moment(date: str) -> datetime:
 
 
 def _tell(broken: Broken) -> None:
-    sys.stderr.write(f"{harmless(str(broken.path))}, byte {broken.offset}: {broken.reason}\n")
+    complain(f"{broken.path}, byte {broken.offset}: {broken.reason}")

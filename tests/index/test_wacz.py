@@ -458,7 +458,7 @@ def test_the_command_says_what_is_wrong(
     with pytest.raises(UsageError, match="not a time"):
         run(cut, "-o", tmp_path / "a.wacz", "--date", "yesterday")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match=r"no \.warc"):
+    with pytest.raises(InputError, match=r"no file that ends in \.warc"):
         run(tmp_path / "empty", "-o", tmp_path / "a.wacz")
 
 

@@ -241,8 +241,7 @@ def test_the_command_ends_with_the_code_of_the_mistake(folder: Path) -> None:
 
 
 def test_a_reader_that_has_had_enough_is_no_mistake(folder: Path) -> None:
-    script = "import typer; from amicrawl.cli.query import query; typer.run(query)"
-    line = [sys.executable, "-c", script, str(folder), "--sql", MANY, "--format", "csv"]
+    line = [sys.executable, "-m", "amicrawl.cli", "query", str(folder), "--sql", MANY, "--format", "csv"]
     with warm_processes.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as command:
         assert command.stdout is not None
         assert command.stderr is not None

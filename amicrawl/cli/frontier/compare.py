@@ -7,16 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from amicrawl.cli.frontier.output import (
-    AnyPath,
-    Limit,
-    as_text_field,
-    float_value,
-    key_text,
-    print_lines,
-)
+from amicrawl.cli.frontier.output import AnyPath, Limit, as_text_field, float_value, key_text
 from amicrawl.cli.frontier.source import partition_in
-from amicrawl.cli.options import AsJson, json_text
+from amicrawl.cli.options import AsJson, json_text, print_lines
 from amicrawl.errors import InputError
 from amicrawl.frontier.format.difference import head_differences, row_differences
 from amicrawl.frontier.format.faults import Malformed

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from amicrawl.cli.frontier.output import AnyPath, hour_now, print_lines
+from amicrawl.cli.frontier.output import AnyPath, hour_now
 from amicrawl.cli.frontier.source import frontier_directory, partition_in
-from amicrawl.cli.options import AsJson, json_text
+from amicrawl.cli.options import AsJson, json_text, print_lines
 from amicrawl.disk import Disk, OutputFile
 from amicrawl.errors import InputError, UsageError
 from amicrawl.frontier.format.dump import dump_pieces, partition_of

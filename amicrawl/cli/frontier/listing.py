@@ -17,12 +17,11 @@ from amicrawl.cli.frontier.output import (
     hour_now,
     hour_text,
     key_text,
-    print_lines,
     status_name,
     text_of,
 )
 from amicrawl.cli.frontier.source import LiveSource, due_in_crawl, opened
-from amicrawl.cli.options import AsJson, json_text
+from amicrawl.cli.options import AsJson, json_text, print_lines
 from amicrawl.errors import UsageError
 from amicrawl.frontier.format.footer import RegionId
 from amicrawl.frontier.format.reader import FrontierFile

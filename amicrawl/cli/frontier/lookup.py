@@ -8,19 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from amicrawl.cli.frontier.output import (
-    CAUSES,
-    HOUR,
-    AnyPath,
-    AtHour,
-    hour_text,
-    key_text,
-    print_lines,
-    second_text,
-)
+from amicrawl.cli.frontier.output import CAUSES, HOUR, AnyPath, AtHour, hour_text, key_text, second_text
 from amicrawl.cli.frontier.row_facts import conventions, find, host_facts, row_facts
 from amicrawl.cli.frontier.source import opened
-from amicrawl.cli.options import AsJson, json_text
+from amicrawl.cli.options import AsJson, json_text, print_lines
 from amicrawl.errors import InputError
 from amicrawl.frontier.states import RESTING, WAITING, Status
 from amicrawl.terminal import harmless, human_span

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import sys
 import time
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -24,14 +22,6 @@ Limit = Annotated[int, typer.Option(min=0, metavar="N", help="Rows to show; 0: a
 HostKey = Annotated[
     str | None, typer.Option("--host", metavar="KEY", help="Only this host key, 0x... or decimal.")
 ]
-
-
-def print_lines(lines: Iterable[str]) -> None:
-    """Print *lines*, in which nothing is left that must not reach a terminal."""
-    encoding = sys.stdout.encoding or "utf-8"
-    for line in lines:
-        # A terminal that knows only ASCII gets escapes instead of an exception.
-        typer.echo(line.encode(encoding, "backslashreplace").decode(encoding))
 
 
 def hour_now() -> int:

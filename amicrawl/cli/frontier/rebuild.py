@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from amicrawl.cli.frontier.output import print_lines
-from amicrawl.cli.options import AsJson, json_text
+from amicrawl.cli.options import AsJson, json_text, print_lines
 from amicrawl.config import Identity
 from amicrawl.disk import DirectoryLock, Disk
 from amicrawl.errors import InputError

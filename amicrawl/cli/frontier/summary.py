@@ -13,11 +13,10 @@ from amicrawl.cli.frontier.output import (
     hour_now,
     hour_text,
     key_text,
-    print_lines,
     status_name,
 )
 from amicrawl.cli.frontier.source import LiveSource, due_in_crawl, frontier_directory, opened
-from amicrawl.cli.options import AsJson, json_text
+from amicrawl.cli.options import AsJson, json_text, print_lines
 from amicrawl.frontier.format.footer import RegionId
 from amicrawl.frontier.format.inspection import inspect as inspected
 from amicrawl.frontier.format.inspection import inspection_text

@@ -14,10 +14,9 @@ from amicrawl.cli.frontier.output import (
     host_key_in,
     hour_text,
     key_text,
-    print_lines,
     text_of,
 )
-from amicrawl.cli.options import AsJson, json_text
+from amicrawl.cli.options import AsJson, json_text, print_lines
 from amicrawl.disk import Disk
 from amicrawl.errors import InputError
 from amicrawl.frontier.format.header import TRAILER_SIZE, unpack_trailer

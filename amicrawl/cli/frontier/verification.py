@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from amicrawl.cli.frontier.output import AnyPath, print_lines
+from amicrawl.cli.frontier.output import AnyPath
 from amicrawl.cli.frontier.source import frontier_directory
-from amicrawl.cli.options import AsJson, json_text
+from amicrawl.cli.options import AsJson, json_text, print_lines
 from amicrawl.disk import Disk
 from amicrawl.errors import DamagedFileError, ExitCode, InputError
 from amicrawl.frontier.format.faults import FrontierFileError
