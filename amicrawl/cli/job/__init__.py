@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from amicrawl.cli.job import changing
+from amicrawl.cli.job import control
 from amicrawl.cli.job.listing import dead, log, ls, pending, show, status, where
-from amicrawl.cli.job.submitting import submit
+from amicrawl.cli.job.submission import submit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,9 +24,9 @@ app = typer.Typer(
 )
 _VERBS: tuple[Callable[..., None], ...] = (
     *(submit, status, ls, show, log, pending),
-    *(changing.abort, changing.ignore, changing.unignore, changing.ignore_set),
-    *(changing.delay, changing.concurrency, changing.note, where, changing.expire),
-    *(changing.pause, changing.resume, changing.reports, changing.move, dead),
+    *(control.abort, control.ignore, control.unignore, control.ignore_set),
+    *(control.delay, control.concurrency, control.note, where, control.expire),
+    *(control.pause, control.resume, control.reports, control.move, dead),
 )
 for verb in _VERBS:
     app.command()(verb)

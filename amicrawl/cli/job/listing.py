@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from amicrawl.cli.job.naming import JobArgument, ident_in, moment
-from amicrawl.cli.job.waiting import EVERY
+from amicrawl.cli.job.arguments import EVERY, JobArgument, ident_in, moment
 from amicrawl.cli.options import AsJson
 from amicrawl.cli.redis_options import with_store
 from amicrawl.jobs import dead_letters, logs, lookup, queues, verbs

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import typer
 
-from amicrawl.cli.share.creating import create
-from amicrawl.cli.share.working import pause, remove, resume, retry, status, stop, work
+from amicrawl.cli.share.control import pause, remove, resume, retry, status, stop, work
+from amicrawl.cli.share.creation import create
 
 app = typer.Typer(
     no_args_is_help=True,

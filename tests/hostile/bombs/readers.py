@@ -43,8 +43,8 @@ READERS: dict[str, tuple[str, ...]] = {
         *("frontier/row_strings.py", "frontier/store/generations.py", "cli/frontier/row_facts.py"),
     ),
     "crawl file": (
-        *("crawlfile/lines.py", "crawlfile/reading.py", "cli/crawl_target.py"),
-        *("cli/share/creating.py", "cli/share/working.py", "crawl/job/asking.py"),
+        *("crawlfile/lines.py", "crawlfile/reading.py", "cli/crawl.py"),
+        *("cli/share/creation.py", "cli/share/control.py", "crawl/job/asking.py"),
     ),
     "a directory of a crawl": (
         *("cli/explain.py", "crawl/policy.py", "crawl/robots.py"),

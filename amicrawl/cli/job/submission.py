@@ -1,4 +1,4 @@
-"""`amicrawl job submit`."""
+"""`amicrawl job submit`: queue a job, and wait for its end, through times when Redis is away."""
 
 from __future__ import annotations
 
@@ -12,18 +12,27 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from amicrawl.cli.job.waiting import wait_for
+from amicrawl.cli.job.arguments import EVERY, moment
 from amicrawl.cli.options import AsJson
 from amicrawl.cli.redis_options import with_store
-from amicrawl.errors import InputError, UsageError
+from amicrawl.errors import ExitCode, InputError, UsageError
+from amicrawl.jobs import lookup
+from amicrawl.jobs.connection import RedisUnavailable
 from amicrawl.jobs.lookup import LARGEST_LIST
+from amicrawl.jobs.record import JobState
 from amicrawl.jobs.submission import Submission, Submitted
 from amicrawl.jobs.submission import submit as submit_job
 
 if TYPE_CHECKING:
     from amicrawl.crawlfile import CrawlFile
     from amicrawl.jobs.connection import JobStore
+    from amicrawl.jobs.record import JobRecord
 
+_CODES = {
+    JobState.COMPLETED: ExitCode.DONE,
+    JobState.ABORTED: ExitCode.STOPPED,
+    JobState.FAILED: ExitCode.OUR_ERROR,
+}
 _AGE = re.compile(r"([0-9]{1,6})([smhd]?)")
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 _DELAY = re.compile(r"([0-9]{1,7})(?:-([0-9]{1,7}))?")
@@ -134,7 +143,7 @@ def submit(
     submitted = submit_job(store, submission, now=time.time())
     _show(submitted, as_json=as_json)
     if wait:
-        raise typer.Exit(wait_for(store, submitted.ident))
+        raise typer.Exit(_wait_for(store, submitted.ident))
 
 
 def _show(submitted: Submitted, *, as_json: bool) -> None:
@@ -240,3 +249,36 @@ def _user() -> str:
         return getpass.getuser()
     except (OSError, KeyError):  # a container may run as a number without a name
         return ""
+
+
+def _wait_for(store: JobStore, ident: str) -> ExitCode:
+    """Wait until the job *ident* has ended, telling how it stands; return the exit code for that."""
+    last: JobRecord | None = None
+    away = False
+    while True:
+        try:
+            with store.answering():
+                record = lookup.job_or_none(store, ident)
+        except RedisUnavailable as error:
+            if not away:
+                typer.echo(f"amicrawl: {error} Waiting for it.", err=True)
+            away = True
+        else:
+            away = False
+            if record is None:
+                return _vanished(ident, last)
+            if last is None or record.state is not last.state:
+                typer.echo(f"{moment(time.time())} {ident} is {record.state}", err=True)
+            if record.has_ended:
+                return _CODES[record.state]
+            last = record
+        time.sleep(EVERY)
+
+
+def _vanished(ident: str, last: JobRecord | None) -> ExitCode:
+    """Tell of a job whose record went between two looks: that of an aborted one lives seconds only."""
+    if last is not None and (last.aborted or last.abort_requested):
+        typer.echo(f"{ident} is aborted", err=True)
+        return ExitCode.STOPPED
+    typer.echo(f"amicrawl: {lookup.no_such_job(ident)}", err=True)
+    return ExitCode.INPUT

@@ -1,4 +1,4 @@
-"""How the verbs of `amicrawl job` name a job, and how they write times."""
+"""How the verbs of `amicrawl job` name a job, look at it and write times."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from typing import Annotated
 import typer
 
 from amicrawl.jobs.ident import checked_ident, ident_of, normalised
+
+EVERY = 0.5
+"""Seconds between two looks at a job."""
 
 
 def ident_in(job: str) -> str:

@@ -9,7 +9,7 @@ import typer
 
 from amicrawl.cli.options import Reach
 from amicrawl.cli.redis_options import PrefixOption, RedisOption, job_store
-from amicrawl.cli.share.working import Name
+from amicrawl.cli.share.control import Name
 from amicrawl.config import PREFIX, CrawlConfig, Identity
 from amicrawl.discovery.selection import has_scope
 from amicrawl.disk import Disk
