@@ -158,7 +158,7 @@ def test_a_crawl_with_nothing_due_says_why_and_what_to_type() -> None:
         "nothing to fetch now, the next URL is due at 2024-10-04 00:00 UTC; 3 URLs known here: "
         "2 captured, 1 withheld for the address"
     )
-    assert said[1].startswith("address-refused: AMICRAWL_ALLOW_PRIVATE")
+    assert said[1].startswith("address-refused: permit a private network with -s ")
     assert said[2:4] == [
         "to fetch what is captured again: `amicrawl recrawl out`",
         "to have the others asked for again: `amicrawl frontier retry out`",

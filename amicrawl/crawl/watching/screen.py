@@ -32,7 +32,7 @@ _SHORT = {
 _WIDEST_HOST = 40
 _FEW = 5
 """Links that a shipped ignore set may keep out without a word."""
-_HINT = "address-refused: AMICRAWL_ALLOW_PRIVATE=127.0.0.0/8 and the like permit private addresses\n"
+_HINT = "address-refused: permit a private network with -s AMICRAWL_ALLOW_PRIVATE=127.0.0.0/8\n"
 
 
 @dataclass(frozen=True, slots=True)
