@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from amicrawl.jobs.lease_time import HeldLease
+from amicrawl.jobs.lease_time import HeldLease, Pulse
 
 
 class Clock:
@@ -49,3 +49,42 @@ def test_a_lease_that_was_never_renewed_or_was_lost_is_not_held() -> None:
     lease.lose("first")
     lease.lose("second")
     assert (lease.is_held, lease.may_begin, lease.lost) == (False, False, "first")
+
+
+def test_the_lease_of_a_crawl_that_starts_is_renewed_for_it_every_quarter() -> None:
+    pulse = Pulse(40.0, 1000.0)
+    assert [pulse.is_our_turn(moment) for moment in (1009.9, 1010.0)] == [False, True]
+    pulse.renewed(1010.0)
+    assert [pulse.is_our_turn(moment) for moment in (1019.9, 1020.0)] == [False, True]
+
+
+def begun_pulse() -> Pulse:
+    """Return the renewals of a crawl that was last heard of at 1012, with a lease of 40 s."""
+    pulse = Pulse(40.0, 1000.0)
+    pulse.looked(30.0, 1010.0, 1010.0)
+    assert not pulse.has_begun
+    pulse.looked(40.0, 1011.0, 1012.0)
+    assert (pulse.has_begun, pulse.heard) == (True, 1012.0)
+    return pulse
+
+
+def test_a_crawl_is_hung_once_three_quarters_of_its_lease_passed_without_a_renewal() -> None:
+    pulse = begun_pulse()
+    assert [pulse.is_hung(moment) for moment in (1042.0, 1042.1)] == [False, True]
+
+
+@pytest.mark.parametrize(("asked", "heard"), [(1042.0, 1012.0), (1042.1, 1043.0)])
+def test_after_a_long_time_without_a_look_the_wait_for_a_renewal_begins_anew(
+    asked: float, heard: float
+) -> None:
+    pulse = begun_pulse()
+    pulse.looked(9.0, asked, 1043.0)
+    assert pulse.heard == heard
+
+
+def test_a_lease_that_lasts_as_long_as_before_was_not_renewed() -> None:
+    pulse = begun_pulse()
+    pulse.looked(38.3, 1014.0, 1015.0)
+    assert pulse.heard == 1012.0
+    pulse.looked(38.0, 1016.0, 1017.0)
+    assert pulse.heard == 1017.0
