@@ -35,7 +35,7 @@ class SeedsSpider(Spider):
     """
 
     seed_list: SeedList | None
-    """None where the seeds come by letter."""
+    """None where the seeds come in batches."""
 
     def __init__(self, *, arguments: SeedArguments, **kwargs: Any) -> None:
         super().__init__(**kwargs)

@@ -28,14 +28,14 @@ from object_store import CREDENTIALS, ObjectStore
 from spark_engine import needs_spark
 
 from amicrawl.crawl.processes.allowance import allow
-from amicrawl.crawl.spark.bucket_objects import letters_name, packed, read_json, unpacked, write_json
+from amicrawl.crawl.spark.bucket_objects import batches_name, packed, read_json, unpacked, write_json
 from amicrawl.crawl.spark.leases import Address, LeaseServer, PartitionLease
 from amicrawl.crawl.spark.seed_partitions import PARTITIONED, partitioned
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode
 from amicrawl.frontier import Source
 from amicrawl.jobs.lease_time import steady_clock
-from amicrawl.jobs.sharing.letter import Link, encoded_link, letter_of, links_in
+from amicrawl.jobs.sharing.batch import Link, encoded_batch, encoded_link, links_in
 from amicrawl.record.bucket import open_bucket
 from amicrawl.seed import BatchReader, Seed, SeedFormat, open_seed
 
@@ -320,16 +320,16 @@ def test_a_lease_is_kept_until_it_is_given_back_and_lost_with_the_driver() -> No
     assert not second.is_held
 
 
-def test_letters_pass_through_the_bucket_whatever_octets_they_have(tmp_path: Path) -> None:
+def test_batches_pass_through_the_bucket_whatever_octets_they_have(tmp_path: Path) -> None:
     bucket = open_bucket(tmp_path.as_uri(), disk=Disk())
-    letter = letter_of(
+    batch = encoded_batch(
         [encoded_link(Link(Seed(f"http://a.example/{n}"), Source.SEED)) for n in range(9)]
     )
-    assert not letter.isascii()
-    write_json(bucket, letters_name(0), [[3, packed(letter)]])
-    [[to, text]] = read_json(bucket, letters_name(0))
-    assert (to, unpacked(text)) == (3, letter)
-    assert read_json(bucket, letters_name(1)) is None
+    assert not batch.isascii()
+    write_json(bucket, batches_name(0), [[3, packed(batch)]])
+    [[to, text]] = read_json(bucket, batches_name(0))
+    assert (to, unpacked(text)) == (3, batch)
+    assert read_json(bucket, batches_name(1)) is None
 
 
 _ALLOWED = """
@@ -378,7 +378,7 @@ def test_what_spark_deals_is_what_the_reader_reads_each_to_the_partition_of_its_
     assert reader.format is SeedFormat.LINES
     batch = pa.record_batch({"line": pa.array(lines, pa.binary())})
     rows = pa.Table.from_batches(partitioned([batch], reader, partitions=16), PARTITIONED).to_pylist()
-    links, _ = links_in(letter_of(row["link"] for row in rows if row["link"]))
+    links, _ = links_in(encoded_batch(row["link"] for row in rows if row["link"]))
     seeds = [link.seed for link in links]
     faults: list[object] = []
     with open_seed(str(path), on_fault=faults.append) as expected:

@@ -22,7 +22,7 @@ from amicrawl.jobs.entries import NotAnEntryError, parsed
 from amicrawl.jobs.live import live_settings
 from amicrawl.jobs.record import JobRecord
 from amicrawl.jobs.seedqueue import seed_in
-from amicrawl.jobs.sharing.letter import links_in
+from amicrawl.jobs.sharing.batch import links_in
 from amicrawl.message import ChunkReader
 from amicrawl.report.cdxj_batches import cdxj_lines
 from amicrawl.seed.fault import NotASeedError
@@ -109,7 +109,7 @@ def cdxj(octets: bytes) -> None:
 
 
 def redis(octets: bytes) -> None:
-    """Read what Redis holds: letters, entries of logs, records, settings, seeds."""
+    """Read what Redis holds: batches of links, entries of logs, records, settings, seeds."""
     text = octets.decode("utf-8", "surrogateescape")
     words = text.split("\n")
     pairs = dict(zip(words[::2], words[1::2], strict=False))

@@ -61,7 +61,7 @@ def taken(share: Share, owner: str = "me", *, data: str = HERE, place: str = "")
     return found
 
 
-def letters(share: Share, one: Taken, after: str = NEXT) -> list[str]:
+def batches(share: Share, one: Taken, after: str = NEXT) -> list[str]:
     found = share.receive(one.number, one.token, most=100, after=after)
     assert found is not None
     return [fields["b"] for _, fields in found]
@@ -82,7 +82,7 @@ class Partition:
     frontier: int = 0
     outbox: list[int] = field(default_factory=list)
     read: dict[str, bool] = field(default_factory=dict)
-    """Letters that were read: whether their links are in the frontier on disk."""
+    """Batches that were read: whether their links are in the frontier on disk."""
     after: str = "0"
 
 
@@ -229,7 +229,7 @@ def test_a_crawl_goes_on_while_its_seeds_are_given(store: JobStore) -> None:
     assert share.tick(0, one.token, idle=True).ended
 
 
-def test_a_letter_under_way_keeps_the_crawl_from_ending(store: JobStore) -> None:
+def test_a_batch_under_way_keeps_the_crawl_from_ending(store: JobStore) -> None:
     share = shared(store, partitions=2)
     first, second = taken(share), taken(share)
     for one in (first, second):
@@ -237,10 +237,10 @@ def test_a_letter_under_way_keeps_the_crawl_from_ending(store: JobStore) -> None
     assert not share.tick(first.number, first.token, idle=True).ended
     assert share.send(second.number, second.token, [(first.number, "link")]) == ["taken"]
     assert not share.tick(second.number, second.token, idle=True).ended
-    assert letters(share, first) == ["link"]
-    # Read is not kept: idle is not taken at its word while a letter is not acknowledged.
+    assert batches(share, first) == ["link"]
+    # Read is not kept: idle is not taken at its word while a batch is not acknowledged.
     told = share.tick(first.number, first.token, idle=True)
-    assert (told.ended, told.letters) == (False, 1)
+    assert (told.ended, told.batches) == (False, 1)
 
 
 def test_a_full_inbox_takes_nothing_and_nothing_is_dropped(store: JobStore) -> None:
@@ -256,19 +256,19 @@ def test_a_full_inbox_takes_nothing_and_nothing_is_dropped(store: JobStore) -> N
     two = taken(share)
     emptied(share, two)
     assert share.send(one.number, one.token, [(other, "later")]) == ["taken"]
-    assert letters(share, two) == ["later"]
+    assert batches(share, two) == ["later"]
 
 
-def test_letters_that_the_owner_before_had_read_come_again(store: JobStore) -> None:
+def test_batches_that_the_owner_before_had_read_come_again(store: JobStore) -> None:
     share = shared(store, partitions=1)
     one = taken(share)
-    assert letters(share, one) == ["seed 0"]
+    assert batches(share, one) == ["seed 0"]
     store.client.delete(share.keys.lease(0))
     two = taken(share, "other")
     assert two.token > one.token
     assert two.lapsed
-    assert letters(share, two) == []
-    assert letters(share, two, after="0") == ["seed 0"]
+    assert batches(share, two) == []
+    assert batches(share, two, after="0") == ["seed 0"]
 
 
 def test_without_its_lease_a_worker_can_do_nothing(store: JobStore) -> None:
@@ -355,7 +355,7 @@ def test_all_outboxes_are_sent_once_more_when_that_is_asked_for(store: JobStore)
     assert not told.ended
 
 
-def test_letters_for_a_partition_that_is_out_stay_where_they_are(store: JobStore) -> None:
+def test_batches_for_a_partition_that_is_out_stay_where_they_are(store: JobStore) -> None:
     share = shared(store, partitions=2)
     one = taken(share)
     assert share.release(one.number, one.token, Ended.LIMIT) == "limit"
@@ -445,7 +445,7 @@ def test_stop_and_pause_reach_every_worker(store: JobStore) -> None:
 def test_what_somebody_else_put_under_our_keys_is_said_in_a_sentence(store: JobStore) -> None:
     share = shared(store, partitions=1)
     one = taken(share)
-    for key in (share.keys.claim(0), share.keys.links(0), share.keys.record, share.keys.hungry):
+    for key in (share.keys.claim(0), share.keys.links(0), share.keys.record, share.keys.waiting):
         before = store.client.dump(key) if store.client.exists(key) else None
         store.client.delete(key)
         store.client.set(key, "not ours")

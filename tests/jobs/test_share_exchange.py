@@ -1,4 +1,4 @@
-"""The exchange of a partition: letters acknowledged when they are on disk, a lease kept or lost."""
+"""The exchange of a partition: batches acknowledged when they are on disk, a lease kept or lost."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from amicrawl.errors import AmicrawlError
 from amicrawl.frontier import Source
 from amicrawl.jobs.connection import RedisSettings, connect
 from amicrawl.jobs.dead_letters import letters as dead_letters
+from amicrawl.jobs.sharing.batch import Link, encoded_batch, encoded_link
 from amicrawl.jobs.sharing.creation import begin, seeds_given
-from amicrawl.jobs.sharing.letter import Link, encoded_link, letter_of
 from amicrawl.jobs.sharing.outbox import Outbox
 from amicrawl.jobs.sharing.share import NEXT, Share, Taken
 from amicrawl.jobs.sharing.share_record import ShareRecord
@@ -114,25 +114,25 @@ def store(redis_server: RedisServer) -> Iterator[JobStore]:
 @pytest.fixture
 def share(store: JobStore) -> Share:
     share, token = begin(store, ShareRecord("exchange", 2, inbox=3))
-    share.send(-1, token, [(number, letter_of([link(f"seed-{number}")])) for number in range(2)])
+    share.send(-1, token, [(number, encoded_batch([link(f"seed-{number}")])) for number in range(2)])
     seeds_given(share)
     return share
 
 
-def test_a_letter_is_acknowledged_when_its_links_are_on_disk_and_not_before(
+def test_a_batch_is_acknowledged_when_its_links_are_on_disk_and_not_before(
     share: Share, store: JobStore, tmp_path: Path
 ) -> None:
     crawl = Crawl(share, tmp_path / "a")
     crawl.exchange.begin()
-    news = crawl.until(BUSY, lambda news: bool(news.letters))
+    news = crawl.until(BUSY, lambda news: bool(news.batches))
     inbox = share.keys.links(crawl.taken.number)
-    assert [each.seed.url for each in news.letters[0].links] == [
+    assert [each.seed.url for each in news.batches[0].links] == [
         f"http://example.org/seed-{crawl.taken.number}"
     ]
     crawl.round(BUSY)
     assert (crawl.forced, store.client.xlen(inbox)) == (0, 1)
     assert not crawl.round(IDLE).reply.ended
-    crawl.round(Standing(idle=False, has_room=True, kept=(news.letters[0].name,)))
+    crawl.round(Standing(idle=False, has_room=True, kept=(news.batches[0].name,)))
     assert (crawl.forced, store.client.xlen(inbox)) == (1, 0)
     crawl.exchange.finish(IDLE, PATIENCE)
     assert store.client.hget(share.keys.claim(crawl.taken.number), "idle") == "1"
@@ -145,17 +145,17 @@ def test_links_go_from_an_outbox_to_an_inbox_and_the_crawl_ends_with_the_last(
     one.exchange.begin()
     two.exchange.begin()
     for crawl in (one, two):
-        news = crawl.until(BUSY, lambda news: bool(news.letters))
-        crawl.round(Standing(idle=False, has_room=True, kept=(news.letters[0].name,)))
+        news = crawl.until(BUSY, lambda news: bool(news.batches))
+        crawl.round(Standing(idle=False, has_room=True, kept=(news.batches[0].name,)))
     one.outbox.append(two.taken.number, [link(str(number)) for number in range(1200)])
     one.outbox.sync()
     assert not two.round(IDLE).reply.ended
     one.round(IDLE)
     assert one.outbox.is_empty
     assert one.exchange.sent == 1200
-    found = two.until(IDLE, lambda news: bool(news.letters))
-    names = [letter.name for letter in found.letters]
-    assert sum(len(letter.links) for letter in found.letters) == 1200
+    found = two.until(IDLE, lambda news: bool(news.batches))
+    names = [batch.name for batch in found.batches]
+    assert sum(len(batch.links) for batch in found.batches) == 1200
     assert not one.round(IDLE).reply.ended
     assert two.round(Standing(idle=True, has_room=True, kept=tuple(names))).reply.ended
     assert one.round(IDLE).reply.ended
@@ -173,21 +173,21 @@ def test_a_full_inbox_leaves_links_in_the_outbox(share: Share, store: JobStore, 
     assert "idle" not in store.client.hgetall(share.keys.claim(crawl.taken.number))
 
 
-def test_what_is_no_letter_is_a_dead_letter_and_the_others_arrive(
+def test_an_invalid_batch_is_a_dead_letter_and_the_others_arrive(
     share: Share, store: JobStore, tmp_path: Path
 ) -> None:
     crawl = Crawl(share, tmp_path / "a")
     inbox = share.keys.links(crawl.taken.number)
     store.client.xadd(inbox, {"b": "noise"})
     store.client.xadd(inbox, {"whatever": "else", "v": "9"})
-    store.client.xadd(inbox, {"b": letter_of(['{"u":7}', link("good")])})
+    store.client.xadd(inbox, {"b": encoded_batch(['{"u":7}', link("good")])})
     crawl.exchange.begin()
-    news = crawl.until(BUSY, lambda news: bool(news.letters))
-    urls = [each.seed.url for letter in news.letters for each in letter.links]
+    news = crawl.until(BUSY, lambda news: bool(news.batches))
+    urls = [each.seed.url for batch in news.batches for each in batch.links]
     assert urls[-1] == "http://example.org/good"
-    assert len(news.letters) == 4
+    assert len(news.batches) == 4
     assert len(dead_letters(store)) == 3
-    crawl.round(Standing(idle=False, has_room=True, kept=tuple(letter.name for letter in news.letters)))
+    crawl.round(Standing(idle=False, has_room=True, kept=tuple(batch.name for batch in news.batches)))
     assert store.client.xlen(inbox) == 0
 
 
@@ -270,15 +270,15 @@ def test_a_partition_that_was_taken_over_is_not_begun(
         crawl.exchange.begin()
 
 
-def test_a_letter_whose_answer_was_lost_is_read_again_and_the_others_are_not(
+def test_a_batch_whose_answer_was_lost_is_read_again_and_the_others_are_not(
     share: Share, store: JobStore, tmp_path: Path
 ) -> None:
     crawl = Crawl(share, tmp_path / "a")
     number, token = crawl.taken.number, crawl.taken.token
     crawl.exchange.begin()
-    first = crawl.until(BUSY, lambda news: bool(news.letters)).letters[0]
+    first = crawl.until(BUSY, lambda news: bool(news.batches)).batches[0]
     crawl.round(BUSY)
-    store.client.xadd(share.keys.links(number), {"b": letter_of([link("second")])})
+    store.client.xadd(share.keys.links(number), {"b": encoded_batch([link("second")])})
     # Handed out, and nobody heard of it.
     assert share.receive(number, token, most=10, after=NEXT)
     store.client.rename(share.keys.record, "elsewhere")
@@ -288,27 +288,27 @@ def test_a_letter_whose_answer_was_lost_is_read_again_and_the_others_are_not(
         crawl.exchange.feed(BUSY)
         time.sleep(0.02)
     store.client.rename("elsewhere", share.keys.record)
-    news = crawl.until(BUSY, lambda news: bool(news.letters))
-    assert [each.seed.url for letter in news.letters for each in letter.links] == [
+    news = crawl.until(BUSY, lambda news: bool(news.batches))
+    assert [each.seed.url for batch in news.batches for each in batch.links] == [
         "http://example.org/second"
     ]
-    kept = (first.name, news.letters[0].name)
+    kept = (first.name, news.batches[0].name)
     crawl.round(Standing(idle=False, has_room=True, kept=kept))
     assert store.client.xlen(share.keys.links(number)) == 0
 
 
-def test_a_lease_that_ran_out_while_redis_was_away_is_regained_with_letters_on_their_way(
+def test_a_lease_that_ran_out_while_redis_was_away_is_regained_with_batches_on_their_way(
     share: Share, store: JobStore, tmp_path: Path
 ) -> None:
     """There is one worker only: no other has the partition, however long the outage."""
     crawl = Crawl(share, tmp_path / "a")
     crawl.exchange.begin()
-    letter = crawl.until(BUSY, lambda news: bool(news.letters)).letters[0]
+    batch = crawl.until(BUSY, lambda news: bool(news.batches)).batches[0]
     crawl.outbox.append(1 - crawl.taken.number, [link("x")])
     crawl.outbox.flush()
     lease = share.keys.lease(crawl.taken.number)
     store.client.delete(lease)
-    news = crawl.round(Standing(idle=False, has_room=True, kept=(letter.name,)))
+    news = crawl.round(Standing(idle=False, has_room=True, kept=(batch.name,)))
     assert news.reply.is_ours
     assert not crawl.exchange.lost
     assert store.client.get(lease) == str(crawl.taken.token)

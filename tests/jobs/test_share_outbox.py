@@ -11,7 +11,7 @@ from faulty_disks import FaultyDisk, KilledError, QuickDisk
 from amicrawl.disk import Disk
 from amicrawl.errors import OutputError
 from amicrawl.frontier import Source
-from amicrawl.jobs.sharing.letter import MOST_LINKS, Link, encoded_link, links_in
+from amicrawl.jobs.sharing.batch import MOST_LINKS, Link, encoded_link, links_in
 from amicrawl.jobs.sharing.outbox import FILE_NAME, MARK_NAME, Outbox
 from amicrawl.seed import Seed
 
@@ -28,7 +28,7 @@ def link(name: str) -> str:
 def urls_of(outbox: Outbox, *, shut: tuple[int, ...] = ()) -> dict[int, list[str]]:
     found: dict[int, list[str]] = {}
     for parcel in outbox.parcels(most=100, shut=shut):
-        links, faults = links_in(parcel.letter)
+        links, faults = links_in(parcel.batch)
         assert faults == []
         assert len(links) == parcel.links
         found.setdefault(parcel.recipient, []).extend(each.seed.url for each in links)
@@ -153,7 +153,7 @@ def test_another_epoch_has_all_sent_again(tmp_path: Path) -> None:
     assert urls_of(again) == expected(len(NAMES))
 
 
-def test_letters_are_bounded_and_a_long_list_makes_several(tmp_path: Path) -> None:
+def test_batches_are_bounded_and_a_long_list_makes_several(tmp_path: Path) -> None:
     outbox = Outbox(tmp_path, disk=Disk())
     outbox.append(3, [link(str(number)) for number in range(3 * MOST_LINKS + 1)])
     outbox.flush()

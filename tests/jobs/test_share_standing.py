@@ -1,4 +1,4 @@
-"""What a partition says of the letters it has taken in: nothing that is not in its journal."""
+"""What a partition says of the batches it has taken in: nothing that is not in its journal."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ class StandInRun:
         self.flushed += 1
 
 
-def sharing_of(run: StandInRun, *letters: str) -> Sharing:
-    """Return the sharing of *run*, which has offered the links of *letters*, and nothing else of it."""
+def sharing_of(run: StandInRun, *batches: str) -> Sharing:
+    """Return the sharing of *run*, which has offered the links of *batches*, and nothing else of it."""
     sharing = object.__new__(Sharing)
-    sharing._run, sharing._kept = cast("Run", run), list(letters)
+    sharing._run, sharing._kept = cast("Run", run), list(batches)
     return sharing
 
 
-def test_letters_are_told_once_they_are_written_down() -> None:
+def test_batches_are_told_once_they_are_written_down() -> None:
     run = StandInRun()
     sharing = sharing_of(run, "1-0", "2-0")
     assert sharing._written_down() == ("1-0", "2-0")

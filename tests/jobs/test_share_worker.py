@@ -16,8 +16,8 @@ from amicrawl.frontier import shard_of
 from amicrawl.jobs.child import CONSOLE_SIZE
 from amicrawl.jobs.connection import RedisSettings, connect
 from amicrawl.jobs.place import fenced
+from amicrawl.jobs.sharing.batch import links_in
 from amicrawl.jobs.sharing.creation import SeedGiver, begin, keep_starts, seeds_given, starts_of
-from amicrawl.jobs.sharing.letter import links_in
 from amicrawl.jobs.sharing.share import ATTEMPTS, NEXT, Share, Taken
 from amicrawl.jobs.sharing.share_record import ShareRecord, checked_name
 from amicrawl.jobs.sharing.worker import Worker, written_once
@@ -42,7 +42,7 @@ def store(redis_server: RedisServer) -> Iterator[JobStore]:
 
 def shared(store: JobStore, *, place: str = "", partitions: int = 1) -> Share:
     share, token = begin(store, ShareRecord("work", partitions, place=place))
-    share.send(-1, token, [(number, "a letter") for number in range(partitions)])
+    share.send(-1, token, [(number, "a batch") for number in range(partitions)])
     seeds_given(share)
     return share
 

@@ -103,7 +103,7 @@ def _arguments_of(share: Share, directory: Path, *, disk: Disk) -> list[str]:
     """Return the arguments of every child, with the files that they name written to *directory*."""
     directory.mkdir(parents=True, exist_ok=True)
     record = share.record
-    # What a crawl file says of starts is not meant here: they come by letter.
+    # What a crawl file says of starts is not meant here: they come in batches.
     further = ["-a", "file="] if record.is_list else ["-a", f"depth={record.depth}", "-a", "url="]
     if record.config:
         path = written_once(directory / "crawl.toml", record.config.encode("utf-8"), disk=disk)
@@ -145,8 +145,8 @@ def status(store: JobStore, name: Name, as_json: AsJson = False) -> None:
         return
     typer.echo(f"{name}: {', '.join([record.state, *flags])}")
     for row in rows:
-        letters = f"{row['letters']} letters" if row["letters"] not in ("", "0") else ""
-        parts = [str(row["state"]), str(row["owner"]), str(row["figures"]), letters]
+        batches = f"{row['batches']} batches" if row["batches"] not in ("", "0") else ""
+        parts = [str(row["state"]), str(row["owner"]), str(row["figures"]), batches]
         typer.echo(f"  part-{row['number']:03d}  " + "  ".join(part for part in parts if part))
 
 
@@ -200,6 +200,6 @@ def _shown(number: int, known: dict[str, str]) -> dict[str, object]:
         "owner": ascii(known.get("owner", ""))[1:-1],
         "attempt": ascii(known.get("attempt", "0"))[1:-1],
         "lease_ms": known["lease"],
-        "letters": known["letters"],
+        "batches": known["batches"],
         "figures": figures,
     }

@@ -33,7 +33,7 @@ from amicrawl.crawl.processes.allowance import Allowance
 from amicrawl.crawl.processes.specification import LARGEST_MESSAGE, specification
 from amicrawl.crawl.sharing.links import Outgoing, take_links
 from amicrawl.errors import AmicrawlError
-from amicrawl.jobs.sharing.letter import links_in
+from amicrawl.jobs.sharing.batch import links_in
 from amicrawl.jobs.sharing.outbox import Outbox
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ class Process(CrawlExtension):
             self._last_id += 1
             self._under_way[self._last_id] = parcel
             self._box.on_its_way(parcel)
-            batch = {"t": "links", "to": parcel.recipient, "id": self._last_id, "b": parcel.letter}
+            batch = {"t": "links", "to": parcel.recipient, "id": self._last_id, "b": parcel.batch}
             self._tell(batch)
 
     def _tell(self, message: dict[str, Any]) -> None:

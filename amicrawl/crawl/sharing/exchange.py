@@ -1,12 +1,12 @@
 """The exchange of one partition with the others, on a thread of its own: the event loop never waits.
 
-    event loop --- feed, a few times a second ---> thread   how the partition stands, which letters are
+    event loop --- feed, a few times a second ---> thread   how the partition stands, which batches are
                                                             in the frontier
-    thread: force the frontier to disk, acknowledge letters, send what the outbox has, read the inbox,
+    thread: force the frontier to disk, acknowledge batches, send what the outbox has, read the inbox,
             and last of all renew the lease, in the same step in which idle is said
-    event loop <--- news ------------------------ thread    letters, and what the others want
+    event loop <--- news ------------------------ thread    batches, and what the others want
 
-A letter is acknowledged when its links are in the frontier, and that is on disk; so a crash at any point
+A batch is acknowledged when its links are in the frontier, and that is on disk; so a crash at any point
 brings it again. Redis away: the thread tries again, and everything stays where it is. A crawl whose
 event loop hangs feeds nothing, so nothing is renewed and its lease runs out like that of a dead one.
 
@@ -26,7 +26,7 @@ from amicrawl.errors import AmicrawlError, OutputError
 from amicrawl.jobs.dead_letters import put
 from amicrawl.jobs.lease import Claims, Renewal
 from amicrawl.jobs.lease_time import HeldLease, steady_clock
-from amicrawl.jobs.sharing.letter import Link, links_in
+from amicrawl.jobs.sharing.batch import Link, links_in
 from amicrawl.jobs.sharing.share import NEXT, Reply
 from amicrawl.jobs.sharing.share_record import unit_of
 
@@ -42,7 +42,7 @@ logger = logging.getLogger(__name__)
 
 EVERY = 0.2
 """Seconds between two rounds."""
-_LETTERS = 16
+_BATCHES = 16
 _ACKNOWLEDGED_AT_ONCE = 500
 _LONGEST_PAUSE = 5.0
 _LINGER = 1.5
@@ -52,8 +52,8 @@ _LONGEST_GRACE = 600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
-    """A letter that came, parsed."""
+class Batch:
+    """A batch that came, parsed."""
 
     name: str
     links: tuple[Link, ...]
@@ -61,14 +61,14 @@ class Letter:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How a partition stands, and what the event loop has done with letters."""
+    """How a partition stands, and what the event loop has done with batches."""
 
     idle: bool
     """Whether nothing is left in its frontier, nor anything in flight."""
     has_room: bool
     """Whether the frontier takes more links."""
     kept: tuple[str, ...] = ()
-    """Names of the letters whose links were offered to the frontier since."""
+    """Names of the batches whose links were offered to the frontier since."""
     facts: str = "{}"
 
 
@@ -77,11 +77,11 @@ class News:
     """News for the event loop."""
 
     reply: Reply
-    letters: tuple[Letter, ...] = field(default=())
+    batches: tuple[Batch, ...] = field(default=())
 
 
 class Exchange(HeldLease):
-    """Exchanges letters for partition *number* of *share*, held with *token* for *ttl* at a time."""
+    """Exchanges batches for partition *number* of *share*, held with *token* for *ttl* at a time."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class Exchange(HeldLease):
         self._finished = threading.Event()
         self._after = "0"
         self._handed: set[str] = set()
-        """Letters that the event loop was given, and that are not acknowledged yet."""
+        """Batches that the event loop was given, and that are not acknowledged yet."""
         self._busy_at = clock()
         self._out: tuple[int, ...] = ()
         self._failures = 0
@@ -198,7 +198,7 @@ class Exchange(HeldLease):
             if not self.lost:
                 self._send()
             reply = None if self.lost else self._renew(standing)
-            letters = () if reply is None or not reply.letters else self._receive(standing)
+            batches = () if reply is None or not reply.batches else self._receive(standing)
         except AmicrawlError as error:
             self._failed(error)
             return
@@ -206,7 +206,7 @@ class Exchange(HeldLease):
             logger.info("Redis answers again")
         self._failures, self.trouble = 0, ""
         if reply is not None and not self.lost:
-            self._tell(News(reply, letters))
+            self._tell(News(reply, batches))
 
     @property
     def _box(self) -> Outbox:
@@ -214,7 +214,7 @@ class Exchange(HeldLease):
         return self.outbox
 
     def _acknowledge(self) -> None:
-        """Take letters out of the inbox that the frontier has, once it is on disk with them.
+        """Take batches out of the inbox that the frontier has, once it is on disk with them.
 
         It is forced there by another thread: this one has to keep the lease, for which that one waits.
         """
@@ -248,12 +248,12 @@ class Exchange(HeldLease):
         outbox = self._box
         shut: set[int] = set(self._out)
         sent_any = False
-        for _ in range(_LETTERS):
-            parcels = outbox.parcels(most=_LETTERS, shut=tuple(shut))
+        for _ in range(_BATCHES):
+            parcels = outbox.parcels(most=_BATCHES, shut=tuple(shut))
             if not parcels:
                 break
             answers = self._share.send(
-                self._number, self._token, [(parcel.recipient, parcel.letter) for parcel in parcels]
+                self._number, self._token, [(parcel.recipient, parcel.batch) for parcel in parcels]
             )
             if answers is None:
                 self.lose("the lease was lost")
@@ -268,11 +268,11 @@ class Exchange(HeldLease):
         if sent_any:
             self._mark(outbox.write_mark)
 
-    def _receive(self, standing: Standing) -> tuple[Letter, ...]:
-        """Read letters of the inbox; those that cannot be read become dead letters."""
+    def _receive(self, standing: Standing) -> tuple[Batch, ...]:
+        """Read batches of the inbox; those that cannot be read become dead letters."""
         if not standing.has_room or self._closing:
             return ()
-        entries = self._share.receive(self._number, self._token, most=_LETTERS, after=self._after)
+        entries = self._share.receive(self._number, self._token, most=_BATCHES, after=self._after)
         if entries is None:
             self.lose("the lease was lost")
             return ()
@@ -281,20 +281,20 @@ class Exchange(HeldLease):
             self._after = entries[-1][0] if entries else NEXT
         new = [(name, fields) for name, fields in entries if name not in self._handed]
         self._handed.update(name for name, _ in new)
-        letters = tuple(self._opened(name, fields) for name, fields in new)
-        self.received += sum(len(letter.links) for letter in letters)
-        return letters
+        batches = tuple(self._opened(name, fields) for name, fields in new)
+        self.received += sum(len(batch.links) for batch in batches)
+        return batches
 
-    def _opened(self, name: str, fields: dict[str, str]) -> Letter:
+    def _opened(self, name: str, fields: dict[str, str]) -> Batch:
         where = f"{self._share.keys.links(self._number)} {name}"
         try:
             links, faults = links_in(fields.get("b", ""))
         except AmicrawlError as fault:
             put(self._share.store, where=where, why=str(fault), value=fields.get("b", str(fields)))
-            return Letter(name, ())
+            return Batch(name, ())
         for sentence in faults[:10]:
             put(self._share.store, where=where, why=sentence)
-        return Letter(name, tuple(links))
+        return Batch(name, tuple(links))
 
     def _hold_on(self) -> None:
         try:
@@ -344,7 +344,7 @@ class Exchange(HeldLease):
 
     def _failed(self, error: AmicrawlError) -> None:
         self._failures += 1
-        # Letters may have been handed to us by an answer that never came.
+        # Batches may have been handed to us by an answer that never came.
         self._after = "0"
         if not self.trouble:
             logger.warning("The crawl goes on without Redis, as long as its lease is good: %s", error)

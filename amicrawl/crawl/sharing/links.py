@@ -2,7 +2,7 @@
 
 What leaves is on disk before the page that gave it is settled.
 
-A letter comes out of Redis, which anything may have written to. The key of a URL is worked out here, its
+A batch comes out of Redis, which anything may have written to. The key of a URL is worked out here, its
 host must be one of this partition, and of what else a link says only that passes which a page could have
 said: `extra` ends up in the `meta` of a request, where a proxy or a time limit would be followed.
 """
@@ -17,7 +17,7 @@ from amicrawl.config import Durability
 from amicrawl.crawl.carried import CARRIED_NUMBERS, PRIMARY
 from amicrawl.crawl.feeding import offer_seed
 from amicrawl.frontier import Offer, Source, shard_of
-from amicrawl.jobs.sharing.letter import Link, encoded_link
+from amicrawl.jobs.sharing.batch import Link, encoded_link
 from amicrawl.urls import Refused, fetchable
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """Sharing: what makes an ordinary crawl one of the partitions of a shared one. Placed by the add-on.
 
-Links to hosts of other partitions go into the outbox before the page is settled; letters that come are
+Links to hosts of other partitions go into the outbox before the page is settled; batches that come are
 offered to the frontier as if a page of this crawl had named their links. The crawl does not end when it
 has nothing to do: it ends when all partitions have nothing to do, or when another worker is to have this
 one. It pauses while its lease may have run out, and when it was lost it stops without writing.
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from scrapy.crawler import Crawler
 
-    from amicrawl.crawl.sharing.exchange import Letter, News
+    from amicrawl.crawl.sharing.exchange import Batch, News
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ GIVEN_UP = "given-up"
 """The finish reason of a crawl whose partition another worker is to have."""
 
 _ROOM = 250_000
-"""Rows that may wait in the frontier before no more letters are read."""
+"""Rows that may wait in the frontier before no more batches are read."""
 _PATIENCE = 10.0
 
 
@@ -155,7 +155,7 @@ class Sharing:
         )
 
     def _written_down(self) -> tuple[str, ...]:
-        """Return the letters whose links came into the journal since: only those can be acknowledged.
+        """Return the batches whose links came into the journal since: only those can be acknowledged.
 
         While the lease may have run out, that is none of them: a journal that may not be written to
         counts as one that failed, and the crawl would end.
@@ -203,8 +203,8 @@ class Sharing:
     def _hear(self, news: News) -> None:
         if self._deaf:
             return
-        for letter in news.letters:
-            task = asyncio.ensure_future(self._take(letter))
+        for batch in news.batches:
+            task = asyncio.ensure_future(self._take(batch))
             self._incoming.add(task)
             task.add_done_callback(self._incoming.discard)
         reply = news.reply
@@ -221,15 +221,15 @@ class Sharing:
         else:
             self._run.resume(BY_SHARE)
 
-    async def _take(self, letter: Letter) -> None:
-        """Offer the links of *letter*, and count it as kept; what cannot be offered is a dead letter."""
+    async def _take(self, batch: Batch) -> None:
+        """Offer the links of *batch*, and count it as kept; what cannot be offered is a dead letter."""
         run, stats = self._run, self._crawler.stats
-        for link, why in await take_links(run, letter.links):
-            where = f"{self._share.keys.links(self._number)} {letter.name}"
+        for link, why in await take_links(run, batch.links):
+            where = f"{self._share.keys.links(self._number)} {batch.name}"
             stats.inc_value("amicrawl/sharing/refused")
             await asyncio.to_thread(put, self._share.store, where=where, why=why, value=link.seed.url)
-        stats.inc_value("amicrawl/sharing/letters")
-        self._kept.append(letter.name)
+        stats.inc_value("amicrawl/sharing/batches")
+        self._kept.append(batch.name)
         run.wake()
 
     def _leave(self, reason: str) -> None:
@@ -245,7 +245,7 @@ class Sharing:
         self._run.abort()
 
     def _idle(self) -> None:
-        """Keep the crawl open: there may be letters on their way."""
+        """Keep the crawl open: there may be batches on their way."""
         if not self._leaving:
             raise DontCloseSpider
 

@@ -6,9 +6,9 @@
     places      what lies where in the bucket
     driver      rounds of tasks until no link is left; one manifest, one dataset
 
-    round 0     every partition crawls its seeds. A redirect to a host of another one becomes a letter
+    round 0     every partition crawls its seeds. A redirect to a host of another one becomes a batch
                 in the bucket.
-    round N     those for which letters came go on with their frontiers, until there are no more.
+    round N     those for which batches came go on with their frontiers, until there are no more.
 
 A partition is one process of several of a crawl (`crawl/processes/child.py`), whose parent is the task.
 What it has is kept in the bucket: sealed WARC files at once, frontier and index as a checkpoint every

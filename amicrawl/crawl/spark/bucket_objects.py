@@ -2,7 +2,7 @@
 
 OUT/run.json                   which driver is at work, and that it is
 OUT/p00003/                    partition 3: what a crawl with this bucket leaves, its frontier too
-OUT/p00003/letters-00000.json  links for others: [[recipient, letter in base64], ...]
+OUT/p00003/batches-00000.json  links for others: [[recipient, batch in base64], ...]
 OUT/p00003/answer.json         what came of it, once it had nothing left
 OUT/p00003.checkpoint-0/       see `jobs/checkpoint.py`
 OUT/captures/p00003.parquet    its index: these files together are the dataset
@@ -38,9 +38,9 @@ def directory_of(number: int) -> str:
     return f"p{number:05d}"
 
 
-def letters_name(number: int) -> str:
-    """Return the name of the object *number* with letters of a partition."""
-    return f"letters-{number:05d}.json"
+def batches_name(number: int) -> str:
+    """Return the name of the object *number* with batches of a partition."""
+    return f"batches-{number:05d}.json"
 
 
 def read_json(bucket: Bucket, name: str) -> Any:
@@ -58,13 +58,13 @@ def write_json(bucket: Bucket, name: str, said: object) -> None:
     bucket.write(name, iter([content]), size=len(content))
 
 
-def packed(letter: str) -> str:
-    """Return *letter*, text with surrogates for octets that are not UTF-8, as JSON takes it."""
-    return base64.b64encode(letter.encode("utf-8", "surrogateescape")).decode("ascii")
+def packed(batch: str) -> str:
+    """Return *batch*, text with surrogates for octets that are not UTF-8, as JSON takes it."""
+    return base64.b64encode(batch.encode("utf-8", "surrogateescape")).decode("ascii")
 
 
 def unpacked(text: str) -> str:
-    """Return the letter that `packed` made *text* of. Raises ValueError for another text."""
+    """Return the batch that `packed` made *text* of. Raises ValueError for another text."""
     return base64.b64decode(text, validate=True).decode("utf-8", "surrogateescape")
 
 

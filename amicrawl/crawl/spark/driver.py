@@ -1,6 +1,6 @@
-"""The driver: rounds of tasks until no letter is left; then one manifest, and one dataset.
+"""The driver: rounds of tasks until no batch is left; then one manifest, and one dataset.
 
-A partition for which letters came goes on in the next round, with its frontier. Everything that a round
+A partition for which batches came goes on in the next round, with its frontier. Everything that a round
 needs is in the bucket: a driver that is started again with the same command has each task look at what
 is there, and those that were done return what they had answered.
 """
@@ -23,11 +23,11 @@ import pyarrow as pa
 
 from amicrawl.crawl.spark.bucket_objects import MANIFEST, RUN, read_json, write_json
 from amicrawl.crawl.spark.leases import LeaseServer
-from amicrawl.crawl.spark.partition import Order, Partition, letters_for
+from amicrawl.crawl.spark.partition import Order, Partition, batches_for
 from amicrawl.crawl.spark.seed_partitions import PARTITIONED, opened_list, partitioned
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, ExitCode, OutputError, UsageError
-from amicrawl.jobs.sharing.letter import MOST_CHARACTERS, MOST_LINKS, letter_of
+from amicrawl.jobs.sharing.batch import MOST_CHARACTERS, MOST_LINKS, encoded_batch
 from amicrawl.record.bucket import open_bucket
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def _rounds(
         tell(f"Links to other partitions wait for {len(mail)} of them: round {rounds}.")
         numbers = sorted(mail)
         frame = spark.range(0, len(numbers), 1, numPartitions=len(numbers))
-        for answer in _collected(frame, _letter_task(order, mail, numbers)):
+        for answer in _collected(frame, _batch_task(order, mail, numbers)):
             before = answers.get(answer["partition"], {})
             answers[answer["partition"]] = before | answer
         rounds += 1
@@ -150,37 +150,37 @@ def _first_task(order: Order) -> Callable[[Iterable[pa.RecordBatch]], Iterator[p
                 return
             spool.seek(0)
             named = f"{count}-{digest % 2**128:032x}"
-            answer = Partition(order, number).crawl(_letters(spool), digest=named)
+            answer = Partition(order, number).crawl(_link_batches(spool), digest=named)
         yield _answered(answer | {"bad": bad, "why": why})
 
     return work
 
 
-def _letter_task(
+def _batch_task(
     order: Order, mail: dict[int, list[tuple[str, int]]], numbers: list[int]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for place in batch["id"].to_pylist():
                 number = numbers[int(str(place))]
-                letters = letters_for(order, number, mail[number])
-                yield _answered(Partition(order, number).crawl(letters))
+                links = batches_for(order, number, mail[number])
+                yield _answered(Partition(order, number).crawl(links))
 
     return work
 
 
-def _letters(lines: Iterable[bytes]) -> Iterator[str]:
-    """Yield letters with the links in *lines*."""
+def _link_batches(lines: Iterable[bytes]) -> Iterator[str]:
+    """Yield batches with the links in *lines*."""
     links: list[str] = []
     size = 0
     for line in lines:
         links.append(line.decode("ascii").rstrip("\n"))
         size += len(links[-1])
         if len(links) >= MOST_LINKS or size >= MOST_CHARACTERS:
-            yield letter_of(links)
+            yield encoded_batch(links)
             links, size = [], 0
     if links:
-        yield letter_of(links)
+        yield encoded_batch(links)
 
 
 def _answered(answer: dict[str, Any]) -> pa.RecordBatch:
@@ -208,14 +208,14 @@ def _cause(text: str) -> str:
 
 
 def _mail(answers: dict[int, dict[str, Any]], read: dict[int, int]) -> dict[int, list[tuple[str, int]]]:
-    """Return the objects with letters that were not brought yet, by recipient; note them as *read*."""
+    """Return the objects with batches that were not brought yet, by recipient; note them as *read*."""
     mail: dict[int, list[tuple[str, int]]] = {}
     for number, answer in answers.items():
-        for which, recipients in enumerate(answer["letters"]):
+        for which, recipients in enumerate(answer["batches"]):
             if which >= read.get(number, 0):
                 for to in recipients:
                     mail.setdefault(to, []).append((answer["directory"], which))
-        read[number] = len(answer["letters"])
+        read[number] = len(answer["batches"])
     return mail
 
 

@@ -2,9 +2,9 @@
 
     lease -> what the bucket has of it -> child: scrapy crawl seeds -> frontier, index and answer
 
-The task is the parent of the child, as `processes/parent.py` is of several: it brings letters, takes
+The task is the parent of the child, as `processes/parent.py` is of several: it brings batches, takes
 those for other partitions to the bucket, and says when the crawl ends: when nothing is left and every
-letter is where it belongs. While the child runs, it is copied to the bucket every few minutes. Whatever
+batch is where it belongs. While the child runs, it is copied to the bucket every few minutes. Whatever
 goes wrong is raised, so that Spark tries the task again; that goes on from the last checkpoint.
 """
 
@@ -32,9 +32,9 @@ from amicrawl.crawl.processes.specification import SPECIFICATION, Specification
 from amicrawl.crawl.spark.bucket_objects import (
     ANSWER,
     CAPTURES,
+    batches_name,
     copy_file,
     directory_of,
-    letters_name,
     packed,
     read_json,
     unpacked,
@@ -56,11 +56,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _WINDOW = 16
-"""Letters that the child has not written down yet, at most."""
+"""Batches that the child has not written down yet, at most."""
 _ROOM = 250_000
-"""Rows that may wait in the frontier before it is brought no more letters."""
-_LETTERS_TOGETHER = 16
-"""Letters for others that are kept together, at least, while the crawl has other things to do."""
+"""Rows that may wait in the frontier before it is brought no more batches."""
+_BATCHES_TOGETHER = 16
+"""Batches for others that are kept together, at least, while the crawl has other things to do."""
 _LONGEST_SILENCE = 600.0
 """Seconds in which a child may say nothing, as while it opens a large frontier."""
 _LAST_WORDS = 3000
@@ -114,7 +114,7 @@ class Partition:
         self._pipe = -1
         self._facts: dict[str, Any] = {}
         self._sent: list[list[int]] = []
-        """The recipients of each object with letters of this partition."""
+        """The recipients of each object with batches of this partition."""
         self._serial = 0
         self._checkpoint: Copying | None = None
         self._copied_at = steady_clock()
@@ -123,10 +123,10 @@ class Partition:
             ttl=order.lease, renewed=self._renewed, facts=self._said,
         )  # fmt: skip
 
-    def crawl(self, letters: Iterator[str], *, digest: str = "") -> dict[str, Any]:
-        """Crawl what *letters* name, and what is left; return what came of it.
+    def crawl(self, batches: Iterator[str], *, digest: str = "") -> dict[str, Any]:
+        """Crawl what *batches* name, and what is left; return what came of it.
 
-        *digest* names the letters: where they were all that an earlier attempt was given, and it came to
+        *digest* names the batches: where they were all that an earlier attempt was given, and it came to
         its end, its answer is returned. Raises AmicrawlError where the task is to be tried again.
         """
         self._lease.take()
@@ -136,7 +136,7 @@ class Partition:
                 return dict(answered)
             with self._place(), self._explained():
                 self._restore(answered)
-                code = self._crawled(letters)
+                code = self._crawled(batches)
                 return self._answer(code, digest or str(answered.get("digest", "")))
         finally:
             self._lease.give_back()
@@ -164,7 +164,7 @@ class Partition:
 
     def _restore(self, answered: dict[str, Any]) -> None:
         """Have the directory be what the bucket has of the partition, if anything."""
-        while (said := read_json(self._bucket, letters_name(len(self._sent)))) is not None:
+        while (said := read_json(self._bucket, batches_name(len(self._sent)))) is not None:
             self._sent.append(sorted({int(to) for to, _ in said}))
         done = int(answered.get("serial", -1))
         urls = [path_of(self._order.bucket, checkpoint_path(self._name, slot)) for slot in range(SLOTS)]
@@ -180,12 +180,12 @@ class Partition:
                 raise
             begin_anew(self._directory, self._url, disk=self._disk)
 
-    def _crawled(self, letters: Iterator[str]) -> int:
+    def _crawled(self, batches: Iterator[str]) -> int:
         """Run the crawl until nothing is left, and return its exit code."""
         messages = self._begin()
         assert self._child is not None
         try:
-            self._converse(messages, letters)
+            self._converse(messages, batches)
             code = self._child.wait()
         finally:
             with suppress(ProcessLookupError):
@@ -247,8 +247,8 @@ class Partition:
         threading.Thread(target=read, name="amicrawl-child", daemon=True).start()
         return messages
 
-    def _converse(self, messages: queue.Queue[dict[str, Any] | None], letters: Iterator[str]) -> None:
-        """Bring letters and take them until the child has ended."""
+    def _converse(self, messages: queue.Queue[dict[str, Any] | None], batches: Iterator[str]) -> None:
+        """Bring batches and take them until the child has ended."""
         under_way: set[int] = set()
         outgoing: list[dict[str, Any]] = []
         last, is_all, is_told = 0, False, False
@@ -262,16 +262,16 @@ class Partition:
                 continue
             facts = self._facts = said["facts"]
             is_busy = bool(facts["waiting"] or facts["in_flight"])
-            if outgoing and (not is_busy or len(outgoing) >= _LETTERS_TOGETHER):
+            if outgoing and (not is_busy or len(outgoing) >= _BATCHES_TOGETHER):
                 self._keep(outgoing)
             while not is_all and len(under_way) < _WINDOW and facts["waiting"] < _ROOM:
-                letter = next(letters, None)
-                if letter is None:
+                batch = next(batches, None)
+                if batch is None:
                     is_all = True
                     break
                 last += 1
                 under_way.add(last)
-                self._tell({"t": "links", "from": self._number, "id": last, "b": letter})
+                self._tell({"t": "links", "from": self._number, "id": last, "b": batch})
             self._copy()
             if is_all and not under_way and not outgoing and said["idle"] and not is_told:
                 is_told = True
@@ -287,11 +287,11 @@ class Partition:
             raise AmicrawlError(f"The crawl of {self._name} hangs: {self._last_words()}") from error
 
     def _keep(self, outgoing: list[dict[str, Any]]) -> None:
-        """Put the letters of the child into the bucket, and have it forget them."""
+        """Put the batches of the child into the bucket, and have it forget them."""
         self._check()
-        letters = [[said["to"], packed(said["b"])] for said in outgoing]
-        write_json(self._bucket, letters_name(len(self._sent)), letters)
-        self._sent.append(sorted({int(to) for to, _ in letters}))
+        batches = [[said["to"], packed(said["b"])] for said in outgoing]
+        write_json(self._bucket, batches_name(len(self._sent)), batches)
+        self._sent.append(sorted({int(to) for to, _ in batches}))
         self._tell({"t": "taken", "ids": [said["id"] for said in outgoing]})
         outgoing.clear()
 
@@ -336,7 +336,7 @@ class Partition:
             "serial": self._serial,
             "rows": rows,
             "finish_reason": record.get("finish_reason", ""),
-            "letters": self._sent,
+            "batches": self._sent,
             "files": [
                 {
                     "name": file.name,
@@ -384,14 +384,14 @@ class Partition:
         return ""
 
 
-def letters_for(order: Order, number: int, mail: list[tuple[str, int]]) -> Iterator[str]:
-    """Yield the letters to partition *number* in the objects *mail*: a directory, and a number each.
+def batches_for(order: Order, number: int, mail: list[tuple[str, int]]) -> Iterator[str]:
+    """Yield the batches to partition *number* in the objects *mail*: a directory, and a number each.
 
     Raises AmicrawlError where one is not there or says something else.
     """
     for directory, which in mail:
         bucket = open_bucket(path_of(order.bucket, directory), disk=Disk())
-        said = read_json(bucket, letters_name(which))
+        said = read_json(bucket, batches_name(which))
         if said is None:
-            raise AmicrawlError(f"{letters_name(which)} in {bucket.url} is missing, or is not JSON.")
-        yield from (unpacked(letter) for to, letter in said if to == number)
+            raise AmicrawlError(f"{batches_name(which)} in {bucket.url} is missing, or is not JSON.")
+        yield from (unpacked(batch) for to, batch in said if to == number)

@@ -1,7 +1,7 @@
 """Dealing: the seeds of a list, each to the partition of its host, by Spark.
 
-Spark reads the list, wherever it has a file system for. A seed travels as a link of a letter does
-(`jobs/sharing/letter.py`), so that nothing that is known of it is lost. URLs that cannot be fetched, and
+Spark reads the list, wherever it has a file system for. A seed travels as a link of a batch does
+(`jobs/sharing/batch.py`), so that nothing that is known of it is lost. URLs that cannot be fetched, and
 what is said of lines that cannot be read, go to partition 0, which accounts for them.
 """
 
@@ -15,7 +15,7 @@ import pyarrow as pa
 from amicrawl.config import Identity
 from amicrawl.errors import InputError
 from amicrawl.frontier import Source, shard_of
-from amicrawl.jobs.sharing.letter import Link, encoded_link
+from amicrawl.jobs.sharing.batch import Link, encoded_link
 from amicrawl.seed import BatchReader
 from amicrawl.seed.formats import SeedFormat
 from amicrawl.urls import Refused, fetchable, url_key

@@ -1,5 +1,5 @@
--- Takes letters out of an inbox whose links are in the frontier, on disk.
--- KEYS: claim, links    ARGV: token, then the numbers of the letters
+-- Takes batches out of an inbox whose links are in the frontier, on disk.
+-- KEYS: claim, links    ARGV: token, then the numbers of the batches
 if redis.call('HGET', KEYS[1], 'token') ~= ARGV[1] then return {'lost'} end
 for k = 2, #ARGV do
   redis.call('XACK', KEYS[2], 'owner', ARGV[k])

@@ -1,4 +1,4 @@
--- Writes a shared crawl down, unless there is one of its name. Without letters, its partitions are parked.
+-- Writes a shared crawl down, unless there is one of its name. Without batches, its partitions are parked.
 -- KEYS: record, names of all, then the claim of every partition
 -- ARGV: name, then fields and values of the record
 if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end

@@ -1,5 +1,5 @@
 -- Makes partitions that failed ready again, and then has every outbox sent once more.
--- KEYS: record, hungry, token counter, then claim, lease and links of every partition
+-- KEYS: record, waiting, token counter, then claim, lease and links of every partition
 -- ARGV: partitions, whether outboxes are sent once more in any case (1 or 0)
 if redis.call('HEXISTS', KEYS[1], 'state') == 0 then return -1 end
 local again = 0

@@ -1,7 +1,7 @@
--- Puts letters into the inboxes of other partitions, each unless that is full or its partition is out.
--- KEYS: record, hungry, token counter, then claim, lease and links of every partition
--- ARGV: partitions, number of the sender (-1: who gives the seeds), its token, letters an inbox holds,
---       then number of the recipient and letter, again and again
+-- Puts batches into the inboxes of other partitions, each unless that is full or its partition is out.
+-- KEYS: record, waiting, token counter, then claim, lease and links of every partition
+-- ARGV: partitions, number of the sender (-1: who gives the seeds), its token, batches an inbox holds,
+--       then number of the recipient and batch, again and again
 local me, token, cap = tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4])
 if me >= 0 then
   if redis.call('HGET', KEYS[4 + 3 * me], 'token') ~= token then return {'lost'} end

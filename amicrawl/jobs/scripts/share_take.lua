@@ -1,7 +1,7 @@
 --!include _claim
 -- Gives a worker a partition that is ready, with a lease and a fencing token.
 -- A partition whose lease has run out is ready again first, or failed after too many attempts.
--- KEYS: record, hungry, token counter, then claim, lease and links of every partition
+-- KEYS: record, waiting, token counter, then claim, lease and links of every partition
 -- ARGV: partitions, owner, lease in ms, store, place, attempts at most, grace in ms that a lease that has run
 -- out is left to its owner, counted from the first look (after an outage of Redis all have run out)
 local partitions, owner, ttl = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])

@@ -1,6 +1,6 @@
 -- The heartbeat of a worker for one partition: renews the lease, reports whether the partition is idle, and
 -- returns what the worker is to do. The crawl has ended when every partition is idle and every inbox empty.
--- KEYS: record, hungry, token counter, then claim, lease and links of every partition
+-- KEYS: record, waiting, token counter, then claim, lease and links of every partition
 -- ARGV: partitions, number of this one, token, lease in ms, idle (1 or 0), spare (1 or 0),
 --       turn in ms (0: as long as it takes), facts
 local partitions, me, token = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3]

@@ -12,7 +12,7 @@ import orjson
 
 from amicrawl.errors import InputError, UsageError
 from amicrawl.frontier import Source, shard_of
-from amicrawl.jobs.sharing.letter import MOST_CHARACTERS, MOST_LINKS, Link, encoded_link, letter_of
+from amicrawl.jobs.sharing.batch import MOST_CHARACTERS, MOST_LINKS, Link, encoded_batch, encoded_link
 from amicrawl.jobs.sharing.share import Share
 from amicrawl.jobs.sharing.share_record import ShareKeys
 from amicrawl.jsontext import parsed
@@ -77,16 +77,16 @@ class SeedGiver:
         return shard_of(key.host, partitions)
 
     def _send(self, *, all_of_it: bool) -> bool:
-        """Send what makes whole letters, or *all_of_it*; tell whether an inbox took something."""
-        letters: list[tuple[int, str, int]] = []
+        """Send what makes whole batches, or *all_of_it*; tell whether an inbox took something."""
+        batches: list[tuple[int, str, int]] = []
         for number, links in self._waiting.items():
             count = _fitting(links)
             if count and (all_of_it or len(links) >= MOST_LINKS):
-                letters.append((number, letter_of(links[:count]), count))
+                batches.append((number, encoded_batch(links[:count]), count))
         moved = False
-        for start in range(0, len(letters), _AT_ONCE):
-            some = letters[start : start + _AT_ONCE]
-            answers = self._share.send(-1, self._token, [(number, letter) for number, letter, _ in some])
+        for start in range(0, len(batches), _AT_ONCE):
+            some = batches[start : start + _AT_ONCE]
+            answers = self._share.send(-1, self._token, [(number, batch) for number, batch, _ in some])
             if answers is None:
                 raise UsageError(
                     f"Another process gives seeds to the shared crawl {self._share.record.name!r} now, "
@@ -102,7 +102,7 @@ class SeedGiver:
 
 
 def _fitting(links: list[str]) -> int:
-    """Return how many of the first *links* make one letter."""
+    """Return how many of the first *links* make one batch."""
     size = 0
     for count, link in enumerate(links[:MOST_LINKS]):
         size += len(link)

@@ -1,7 +1,7 @@
 """The outbox: links for other partitions, on disk before the page that gave them is settled.
 
-    outbox        one line a batch: CRC-32 of what follows (8 hex digits), a blank, the number of the
-                  recipient, and each link behind a tab
+    outbox        a line for each call of `append`: CRC-32 of what follows (8 hex digits), a blank, the
+                  number of the recipient, and each link behind a tab
     outbox.mark   {"epoch": ..., "at": offset}: everything before it is in inboxes
 
 Lines are only ever appended, and never taken away: when Redis has lost what it held, the crawl gets a
@@ -26,7 +26,7 @@ import orjson
 
 from amicrawl.disk import Trust, explained, replace_file
 from amicrawl.errors import DamagedFileError, OutputError
-from amicrawl.jobs.sharing.letter import MOST_CHARACTERS, MOST_LINKS, letter_of
+from amicrawl.jobs.sharing.batch import MOST_CHARACTERS, MOST_LINKS, encoded_batch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -57,10 +57,10 @@ class _Line:
 
 @dataclass(slots=True)
 class Parcel:
-    """A letter for one recipient, and the lines that it is made of."""
+    """A batch for one recipient, and the lines that it is made of."""
 
     recipient: int
-    letter: str
+    batch: str
     links: int
     lines: list[_Line]
 
@@ -102,7 +102,7 @@ class Outbox:
             return not self._pending and self._at == self._kept
 
     def only_for(self, recipients: Sequence[int]) -> bool:
-        """Tell whether all that is left is for *recipients*, which take no letters."""
+        """Tell whether all that is left is for *recipients*, which take no batches."""
         with self._lock:
             if self._pending or self._read_until < self._kept:
                 return False
@@ -152,7 +152,7 @@ class Outbox:
         return True
 
     def parcels(self, *, most: int, shut: Sequence[int] = ()) -> list[Parcel]:
-        """Return up to *most* letters to be sent, none for the recipients in *shut*."""
+        """Return up to *most* batches to be sent, none for the recipients in *shut*."""
         self._look_ahead()
         gathered: dict[int, Parcel] = {}
         found: list[Parcel] = []
@@ -175,7 +175,7 @@ class Outbox:
             parcel.links += len(line.links)
             sizes[line.recipient] += size
         for parcel in found:
-            parcel.letter = letter_of(link for line in parcel.lines for link in line.links)
+            parcel.batch = encoded_batch(link for line in parcel.lines for link in line.links)
         return found
 
     def on_its_way(self, parcel: Parcel, *, is_so: bool = True) -> None:

@@ -7,12 +7,12 @@ A partition stands somewhere, and only the scripts move it:
       |                 |                 failed   its crawl crashed too often
       |                 |                 limit    it came to a limit of the crawl
       |                 +--lease runs out-->  ready, or failed
-      +---a letter arrives----------------------  parked
+      +---a batch arrives----------------------  parked
 
-`held` has a second form, idle: as parked, but with the worker waiting for letters. A letter ends that
+`held` has a second form, idle: as parked, but with the worker waiting for batches. A batch ends that
 too. The crawl has ended when every partition is parked or idle (or out: failed, at its limit), no inbox
-of those holds a letter and the seeds have all been given. That is looked at in the same script that
-says idle, so a letter under way is always seen: it is in an outbox, whose partition is not idle, or in
+of those holds a batch and the seeds have all been given. That is looked at in the same script that
+says idle, so a batch under way is always seen: it is in an outbox, whose partition is not idle, or in
 an inbox.
 
 Times are those of Redis. A worker whose partition was taken over cannot send, receive or acknowledge.
@@ -45,7 +45,7 @@ _CLAIM_BOUNDS = (100, 65_536, 1 << 20)
 _RECORD_BOUNDS = (100, 4 << 20, 16 << 20)
 """Fields of a hash, bytes of each and of all that are read; a record has a whole crawl file."""
 NEXT = ">"
-"""Stands for the letters of an inbox that were not handed out yet."""
+"""Stands for the batches of an inbox that were not handed out yet."""
 
 
 class DisturbedError(AmicrawlError):
@@ -98,14 +98,14 @@ class Reply:
     ended: bool = False
     stop: bool = False
     pause: bool = False
-    letters: int = 0
-    """Letters in the inbox."""
+    batches: int = 0
+    """Batches in the inbox."""
     give: bool = False
     """Whether the partition is to be given up for another worker, or for another partition."""
     epoch: str = ""
     """Changes when every outbox has to be sent from its beginning."""
     out: tuple[int, ...] = ()
-    """Partitions that take no letters."""
+    """Partitions that take no batches."""
 
     @property
     def is_ours(self) -> bool:
@@ -185,36 +185,36 @@ class Share:
         )
         if len(answer) == 1:
             return Reply(answer[0])
-        lease, ended, stop, pause, letters, give, epoch, out = answer
+        lease, ended, stop, pause, batches, give, epoch, out = answer
         return Reply(
             lease,
             bool(ended),
             bool(stop),
             bool(pause),
-            letters,
+            batches,
             bool(give),
             str(epoch),
             tuple(map(int, out)),
         )
 
     def send(
-        self, sender: int, token: int | str, letters: Sequence[tuple[int, str]]
+        self, sender: int, token: int | str, batches: Sequence[tuple[int, str]]
     ) -> list[str] | None:
-        """Put *letters* into inboxes; return for each `taken`, `full` or `out`, or None if taken over.
+        """Put *batches* into inboxes; return for each `taken`, `full` or `out`, or None if taken over.
 
         The *sender* -1 is the process that gives the seeds.
         """
-        flat = [part for to, letter in letters for part in (to, letter)]
+        flat = [part for to, batch in batches for part in (to, batch)]
         answer = self._run("share_send", sender, token, self.record.inbox, *flat)
         return None if answer[0] == "lost" else answer[1:]
 
     def receive(
         self, number: int, token: int, *, most: int, after: str
     ) -> list[tuple[str, dict[str, str]]] | None:
-        """Return letters of the inbox with their numbers, not acknowledged yet. None: it was taken over.
+        """Return batches of the inbox with their numbers, not acknowledged yet. None: it was taken over.
 
         *after*: NEXT for those that were not handed out yet; or else those that were, and
-        that are not acknowledged, behind the letter of that name (`0` for all).
+        that are not acknowledged, behind the batch of that name (`0` for all).
         """
         answer = self._script(
             "share_receive",
@@ -223,13 +223,13 @@ class Share:
         )
         if answer[0] == "lost":
             return None
-        # A letter that was deleted since it was handed out comes back without fields.
+        # A batch that was deleted since it was handed out comes back without fields.
         return [(entry, _pairs(fields or [])) for entry, fields in answer[1]]
 
-    def acknowledge(self, number: int, token: int, letters: Sequence[str]) -> bool:
-        """Take *letters* out of the inbox for good; False where the partition was taken over."""
+    def acknowledge(self, number: int, token: int, batches: Sequence[str]) -> bool:
+        """Take *batches* out of the inbox for good; False where the partition was taken over."""
         answer = self._script(
-            "share_acknowledge", [self.keys.claim(number), self.keys.links(number)], [token, *letters]
+            "share_acknowledge", [self.keys.claim(number), self.keys.links(number)], [token, *batches]
         )
         return bool(answer[0] == "done")
 
@@ -262,7 +262,7 @@ class Share:
                 self.store.client.hdel(self.keys.record, name)
 
     def standings(self) -> list[dict[str, str]]:
-        """Return what is known of each partition: its claim, `lease` (ms left) and `letters`."""
+        """Return what is known of each partition: its claim, `lease` (ms left) and `batches`."""
         numbers, script = range(self.record.partitions), self.store.scripts.script("read")
         with _understood(self.store), self.store.client.pipeline(transaction=False) as pipe:
             for number in numbers:
@@ -272,11 +272,11 @@ class Share:
             answers = pipe.execute(raise_on_error=False)
         found = []
         for number in numbers:
-            claim, lease, letters = answers[3 * number : 3 * number + 3]
+            claim, lease, batches = answers[3 * number : 3 * number + 3]
             is_claim = isinstance(claim, list) and claim[0] in {"hash", "none"}
             known = _pairs(claim[2]) if is_claim else {"state": "disturbed"}
             known["lease"] = str(lease) if isinstance(lease, int) and lease > 0 else ""
-            known["letters"] = str(letters) if isinstance(letters, int) else ""
+            known["batches"] = str(batches) if isinstance(batches, int) else ""
             found.append(known)
         return found
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 MOST_PARTITIONS = 1024
 INBOX = 256
-"""Letters that wait in one inbox at most, unless the crawl was made with another number."""
+"""Batches that wait in one inbox at most, unless the crawl was made with another number."""
 
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9_-]{0,62}[a-z0-9])?")
 _DEPTHS = frozenset({"inf", "shallow"})
@@ -50,9 +50,9 @@ class ShareKeys:
     |---|---|---|
     | `amicrawl:shares` | set | names of all shared crawls |
     | `amicrawl:share:NAME` | hash | how it was made, and its state |
-    | `amicrawl:share:NAME:hungry` | hash | workers that would like a partition, by owner |
+    | `amicrawl:share:NAME:waiting` | hash | workers that would like a partition, by owner |
     | `amicrawl:share:NAME:starts` | list | start URLs, where they make the scope: packed |
-    | `amicrawl:links:NAME.pN` | stream | the inbox of partition N: letters |
+    | `amicrawl:links:NAME.pN` | stream | the inbox of partition N: batches |
     """
 
     keys: Keys
@@ -69,9 +69,9 @@ class ShareKeys:
         return self.keys.own("share", self.name)
 
     @property
-    def hungry(self) -> str:
+    def waiting(self) -> str:
         """Who would like a partition: a hash."""
-        return self.keys.own("share", self.name, "hungry")
+        return self.keys.own("share", self.name, "waiting")
 
     @property
     def starts(self) -> str:
@@ -92,7 +92,7 @@ class ShareKeys:
 
     def everything(self, partitions: int) -> list[str]:
         """Return the keys that a script over all partitions is called with."""
-        found = [self.record, self.hungry, self.keys.token_counter]
+        found = [self.record, self.waiting, self.keys.token_counter]
         for number in range(partitions):
             found += [self.claim(number), self.lease(number), self.links(number)]
         return found
@@ -105,7 +105,7 @@ class ShareRecord:
     name: str
     partitions: int
     inbox: int = INBOX
-    """Letters that one inbox holds at most."""
+    """Batches that one inbox holds at most."""
     is_list: bool = False
     """Whether the seeds are a list of pages whose links are not followed: the spider `seeds`."""
     depth: str = "inf"

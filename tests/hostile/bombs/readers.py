@@ -60,7 +60,7 @@ READERS: dict[str, tuple[str, ...]] = {
             "jobs/dead_letters.py",
             "jobs/link.py",
         ),
-        *("jobs/logs.py", "jobs/seedqueue.py", "jobs/sharing/creation.py", "jobs/sharing/letter.py"),
+        *("jobs/logs.py", "jobs/seedqueue.py", "jobs/sharing/creation.py", "jobs/sharing/batch.py"),
         *("crawl/sharing/exchange.py", "crawl/sharing/sharing.py"),
         *("crawl/job/joblink.py", "spiders/queue.py"),
     ),

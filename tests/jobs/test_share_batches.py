@@ -1,4 +1,4 @@
-"""Letters between partitions: what is in one is hostile until parsed."""
+"""Batches between partitions: what is in one is hostile until parsed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from amicrawl.crawl.carried import PRIMARY, REQUISITE
 from amicrawl.crawl.sharing.links import offer_of
 from amicrawl.errors import InputError
 from amicrawl.frontier import Offer, Source
-from amicrawl.jobs.sharing.letter import Link, encoded_link, letter_of, links_in
+from amicrawl.jobs.sharing.batch import Link, encoded_batch, encoded_link, links_in
 from amicrawl.seed import Seed
 from amicrawl.urls import Refused, UrlKey, fetchable, url_key
 
@@ -48,17 +48,17 @@ def key_of(url: str) -> UrlKey | Refused:
     return found if isinstance(found, Refused) else url_key(url, Identity.CANONICAL)
 
 
-def test_a_letter_reads_back_as_written() -> None:
-    links, faults = links_in(letter_of(map(encoded_link, LINKS)))
+def test_a_batch_reads_back_as_written() -> None:
+    links, faults = links_in(encoded_batch(map(encoded_link, LINKS)))
     assert links == LINKS
     assert faults == []
 
 
-def test_every_cut_of_a_letter_is_refused() -> None:
-    letter = letter_of(map(encoded_link, LINKS))
-    for cut in range(len(letter)):
+def test_every_cut_of_a_batch_is_refused() -> None:
+    batch = encoded_batch(map(encoded_link, LINKS))
+    for cut in range(len(batch)):
         with pytest.raises(InputError):
-            links_in(letter[:cut])
+            links_in(batch[:cut])
 
 
 def test_noise_is_refused_with_a_sentence() -> None:
@@ -102,7 +102,7 @@ def test_what_is_no_list_of_links_is_refused(text: str) -> None:
         {"u": "http://a/", "s": 1, "t": 10**30},
     ],
 )
-def test_one_bad_link_does_not_cost_the_others_of_its_letter(said: Any) -> None:
+def test_one_bad_link_does_not_cost_the_others_of_its_batch(said: Any) -> None:
     links, faults = links_in(packed(json.dumps([said, {"u": "http://good/", "s": 1}])))
     assert [link.seed.url for link in links] == ["http://good/"]
     assert len(faults) == 1

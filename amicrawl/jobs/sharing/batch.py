@@ -1,9 +1,9 @@
-"""Letters: links for another partition, as they travel. Pure.
+"""Batches of links for another partition, as they are sent. Pure.
 
-A letter is a list of links, JSON, deflated. A link says what an offer does, and keeps silent about what
+A batch is a list of links, JSON, deflated. A link says what an offer does, and keeps silent about what
 is usual: {"u": url, "s": source, "p": priority, "h": hops, "x": extra}, and of a seed what its producer
 knew: {"d": digest, "e": etag, "m": last_modified, "t": captured_at, "o": original_url, "j": meta_json}.
-Its key is not in it: the receiver works that out. Everything in a letter is hostile until parsed.
+Its key is not in it: the receiver works that out. Everything in a batch is hostile until parsed.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from amicrawl.frontier import Offer
 
 MOST_LINKS = 500
-"""Links in one letter."""
+"""Links in one batch."""
 MOST_CHARACTERS = 256 << 10
-"""Characters of one letter before it is deflated, unless a single link has more."""
+"""Characters of one batch before it is deflated, unless a single link has more."""
 LARGEST = 8 << 20
-"""Octets that one letter may have, inflated; a larger one was not written by us."""
+"""Octets that one batch may have, inflated; a larger one was not written by us."""
 
 _SOURCES = {int(source): source for source in Source}
 _FARTHEST = 0xFFFF
@@ -71,21 +71,21 @@ def encoded_link(link: Link) -> str:
     return json.dumps(said, separators=(",", ":"))
 
 
-def letter_of(links: Iterable[str]) -> str:
-    """Return the letter with *links*, as `encoded_link` gives them; its octets as text."""
+def encoded_batch(links: Iterable[str]) -> str:
+    """Return the batch with *links*, as `encoded_link` gives them; its octets as text."""
     packed = zlib.compress(("[" + ",".join(links) + "]").encode("ascii"), 6)
     # The clients of this room speak text; surrogates stand for octets that are none.
     return packed.decode("utf-8", "surrogateescape")
 
 
-def links_in(letter: str) -> tuple[list[Link], list[str]]:
-    """Return the links of *letter*, and a sentence for each that is none.
+def links_in(batch: str) -> tuple[list[Link], list[str]]:
+    """Return the links of *batch*, and a sentence for each that is none.
 
-    Raises InputError where the letter as a whole cannot be read.
+    Raises InputError where the batch as a whole cannot be read.
     """
-    said = _opened(letter)
+    said = _opened(batch)
     if not isinstance(said, list):
-        raise InputError("a letter is a list of links, and this is none")
+        raise InputError("a batch is a list of links, and this is not one")
     links, faults = [], []
     for entry in said:
         try:
@@ -95,15 +95,15 @@ def links_in(letter: str) -> tuple[list[Link], list[str]]:
     return links, faults
 
 
-def _opened(letter: str) -> Any:
+def _opened(batch: str) -> Any:
     try:
         inflate = zlib.decompressobj()
-        text = inflate.decompress(letter.encode("utf-8", "surrogateescape"), LARGEST)
+        text = inflate.decompress(batch.encode("utf-8", "surrogateescape"), LARGEST)
         if not inflate.eof or inflate.unused_data:
-            raise InputError("the letter is cut short, or too long")
+            raise InputError("the batch is cut short, or too long")
         return json.loads(text)
     except (zlib.error, ValueError, RecursionError) as fault:
-        raise InputError(f"the letter cannot be read: {fault}") from fault
+        raise InputError(f"the batch cannot be read: {fault}") from fault
 
 
 def _link(said: Any) -> Link:
