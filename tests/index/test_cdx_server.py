@@ -587,6 +587,15 @@ def run(*arguments: object) -> str:
     return result.output
 
 
+def test_a_file_without_index_lines_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.cdxj"
+    path.write_text("hello world\nthis is no index\n")
+    with pytest.raises(InputError, match="not a CDXJ or CDX file"):
+        run("query", path, "--url", "example.com")
+    path.write_bytes(b"a damaged line\n" + LINES[0] + b"\n")
+    open_sources([path])
+
+
 def test_the_command_answers_as_the_server_does(tmp_path: Path) -> None:
     cluster(pages(25), tmp_path)
     assert run("query", tmp_path, "--url", "example.com/p000003") == pages(4)[3].decode() + "\n"

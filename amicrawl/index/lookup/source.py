@@ -6,6 +6,8 @@ that has none is thought to be cut into stretches of 256 KiB from the beginning 
 
 from __future__ import annotations
 
+import re
+from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
 from amicrawl.errors import InputError
@@ -24,6 +26,10 @@ _IDX_SUFFIXES = (".idx", ".summary")
 _TEXT_SUFFIXES = (".cdxj", ".cdx", ".cdxj.gz", ".cdx.gz")
 _GZIP_MAGIC = b"\x1f\x8b"
 _ZIP_MAGIC = b"PK\x03\x04"
+_LINE = re.compile(rb"[^ ]+ [0-9]{1,14} |[ !@]")
+"""How a line of an index begins: with a key and a timestamp, or as a header."""
+_LOOKED_AT = 100
+"""Lines at the beginning of a file of which one has to begin so."""
 
 
 class IndexSource(Protocol):
@@ -46,7 +52,7 @@ class SortedFile:
     """A plain file of sorted lines."""
 
     def __init__(self, path: Path) -> None:
-        """Open *path*; InputError where it is packed or not sorted."""
+        """Open *path*; InputError where it is packed, no index, or not sorted."""
         self._lines = SortedLines(path)
         begin = self._lines.line_at(0)
         refuse_archive(path, begin)
@@ -56,6 +62,11 @@ class SortedFile:
             raise InputError(
                 f"{path} is packed without an index of its blocks, so nothing can be looked up in it. "
                 "Unpack it, or make a ZipNum cluster of it."
+            )
+        beginning = islice(self._lines.between(0, min(STRETCH, self._lines.size)), _LOOKED_AT)
+        if begin and not any(_LINE.match(line) for _, line in beginning):
+            raise InputError(
+                f"{path} is not a CDXJ or CDX file: no line at its beginning has a key and a timestamp."
             )
         if not self._lines.is_in_order():
             raise InputError(f"{path} is not in byte order. Sort it first, as LC_ALL=C sort does.")
