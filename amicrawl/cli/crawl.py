@@ -323,7 +323,7 @@ def target_of(named: Sequence[str]) -> Target | Path:
             return Target("seeds", {"file": name})
         raise UsageError(f"{path} is a directory. {_what_to_do_with(path)}")
     if not path.exists():
-        raise InputError(f"There is no file {name!r}. {_advice(name)}")
+        raise InputError(f"The file {name!r} is missing. {_advice(name)}")
     return path if _holds_toml(path) else Target("seeds", {"file": name})
 
 

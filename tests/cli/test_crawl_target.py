@@ -74,7 +74,7 @@ def test_what_cannot_be_read_as_text_is_a_list(tmp_path: Path) -> None:
     [
         (["example.org"], InputError, "write its URL: amicrawl crawl https://example.org"),
         (["example.org:8080/a"], InputError, "amicrawl crawl https://example.org:8080/a"),
-        (["seeds.txt"], InputError, "There is no file 'seeds.txt'. Check the path, or give a URL"),
+        (["seeds.txt"], InputError, "The file 'seeds.txt' is missing. Check the path, or give a URL"),
         (["seeds"], InputError, "Check the path"),
         (["ftp://example.org/"], UsageError, "neither http nor https"),
         (["."], UsageError, "is a directory. Give a URL, a seed list or a crawl file"),

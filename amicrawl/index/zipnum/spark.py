@@ -96,37 +96,54 @@ def write_zipnum_on_spark(
         attempts.remove()
     try:
         written = Written()
-        ranges: list[Slice] = []
-        for said in _sorted(spark, indexes, attempts, partitions):
-            if said["damage"]:
-                path, offset, reason = said["damage"]
-                raise DamagedFileError(Path(path), offset, reason)
-            written.duplicates += said["duplicates"]
-            written.rejected += said["rejected"]
-            for line, reason in said["examples"]:
-                on_rejected(line.encode(), reason)
-            ranges.append(Slice(attempts.below(said["file"]), 0, said["lines"]))
+        ranges = _ranges(_sorted(spark, indexes, attempts, partitions), attempts, written, on_rejected)
         # No index may speak of shards that are going to change.
         with reachable(out):
             out.below(IDX_NAME).remove_file()
         shards = shards_of(ranges, out, block_lines=block_lines, blocks=blocks)
-        idx = [b""] * len(shards)
-        for event in done_on_spark(spark, shards, write_one_shard):
-            if isinstance(event, Lost):
-                error = OutputError if event.error == OutputError.__name__ else InputError
-                raise error(f"Shard {event.job.number} was not written: {event.reason}")
-            idx[event.job.number], its = event.answer
-            written.lines += its.lines
-            written.blocks += its.blocks
-            written.shards += 1
+        idx = _written_shards(spark, shards, written)
         with reachable(out):
             for name, content in descriptions(written.shards, title).items():
                 out.below(name).write(content)
-            out.below(IDX_NAME).write(b"".join(idx))
+            out.below(IDX_NAME).write(idx)
     finally:
         with reachable(out):
             attempts.remove()
     return written
+
+
+def _ranges(
+    sorted_ranges: Iterable[dict[str, Any]],
+    attempts: Location,
+    written: Written,
+    on_rejected: Callable[[bytes, str], None],
+) -> list[Slice]:
+    """Return where the lines of each range are, and add to *written* what was left out of them."""
+    ranges: list[Slice] = []
+    for said in sorted_ranges:
+        if said["damage"]:
+            path, offset, reason = said["damage"]
+            raise DamagedFileError(Path(path), offset, reason)
+        written.duplicates += said["duplicates"]
+        written.rejected += said["rejected"]
+        for line, reason in said["examples"]:
+            on_rejected(line.encode(), reason)
+        ranges.append(Slice(attempts.below(said["file"]), 0, said["lines"]))
+    return ranges
+
+
+def _written_shards(spark: SparkSession, shards: Sequence[Shard], written: Written) -> bytes:
+    """Write *shards*, a task each; return the index of their blocks, and count them in *written*."""
+    idx = [b""] * len(shards)
+    for event in done_on_spark(spark, shards, write_one_shard):
+        if isinstance(event, Lost):
+            error = OutputError if event.error == OutputError.__name__ else InputError
+            raise error(f"Shard {event.job.number} was not written: {event.reason}")
+        idx[event.job.number], its = event.answer
+        written.lines += its.lines
+        written.blocks += its.blocks
+        written.shards += 1
+    return b"".join(idx)
 
 
 def _sorted(
