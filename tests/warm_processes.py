@@ -11,6 +11,7 @@ other settings of the interpreter, anything to be done before it runs.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import ctypes
 import gc
@@ -279,9 +280,31 @@ def _main() -> str:
     return str(request["line"][0])
 
 
+def _run(program: str) -> int:
+    """Run *program*, and return the status that the interpreter would end with."""
+    try:
+        if program == SCRIPT:
+            runpy.run_path(SCRIPT, run_name="__main__")
+        else:
+            runpy.run_module(program, run_name="__main__", alter_sys=True)
+    except SystemExit as ended:
+        if ended.code is None or isinstance(ended.code, int):
+            return ended.code or 0
+        print(ended.code, file=sys.stderr)
+        return 1
+    return 0
+
+
 if __name__ == "__main__":
     with contextlib.suppress(KeyboardInterrupt):
-        _module = _main()
-    if _module == SCRIPT:
-        runpy.run_path(SCRIPT, run_name="__main__")
-    runpy.run_module(_module, run_name="__main__", alter_sys=True)
+        _program = _main()
+    _status = _run(_program)
+    # As the interpreter ends, but that modules are not cleared, which would write to all shared memory.
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except OSError:
+        sys.exit(_status)  # the interpreter has a sentence and a status for it
+    os._exit(_status & 0xFF)

@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-@pytest.mark.parametrize("name", PRELOADED)
-def test_what_is_imported_beforehand_is_there(name: str) -> None:
-    assert importlib.util.find_spec(name) is not None
+def test_what_is_imported_beforehand_is_there() -> None:
+    assert [name for name in PRELOADED if importlib.util.find_spec(name) is None] == []
 
 
 @pytest.mark.parametrize(
@@ -41,6 +40,24 @@ def test_a_fork_says_what_a_process_says(tmp_path: Path, line: Sequence[str]) ->
     ]
     said = [(each.returncode, each.stdout, each.stderr) for each in ended]
     assert said[0] == said[1]
+
+
+@pytest.mark.parametrize("code", ["-7", "'the reason'"])
+def test_a_fork_ends_as_a_process_ends(tmp_path: Path, code: str) -> None:
+    (tmp_path / "spider.py").write_text(
+        "import atexit, sys, threading, time\n"
+        "atexit.register(print, 'registered')\n"
+        "threading.Thread(target=lambda: [time.sleep(0.2), print('of the thread')]).start()\n"
+        f"print('of the program')\nsys.exit({code})\n"
+    )
+    line = [sys.executable, "-m", "scrapy", "runspider", "spider.py", "--nolog"]
+    ended = [
+        run(line, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False)
+        for run in (subprocess.run, warm_processes.run)
+    ]
+    said = [(each.returncode, each.stdout, each.stderr) for each in ended]
+    assert said[0] == said[1]
+    assert said[0][1] == "of the program\nof the thread\nregistered\n"
 
 
 def test_a_fork_is_a_child_with_its_own_directory_that_signals_reach(tmp_path: Path) -> None:
