@@ -61,8 +61,12 @@ def submit_job(call: Call) -> Any:
         with store.answering():
             done = submit(store, wanted, now=time.time())
     except JobExistsError as error:
-        detail = str(error).replace("Use --force to", "Say `again` to")
-        raise Problem(409, detail, ident=error.record.ident) from error
+        advice = (
+            "To crawl it again, tick “Crawl it again”, or send `again`."
+            if error.record.has_ended
+            else "To start over, abort it first."
+        )
+        raise Problem(409, f"{error} {advice}", ident=error.record.ident) from error
     return {
         "ident": done.ident,
         "created": True,
@@ -72,7 +76,7 @@ def submit_job(call: Call) -> Any:
 
 
 def abort_job(call: Call) -> Any:
-    """Abort a job: one that waits is taken out of its queue, one that runs is asked to end."""
+    """Abort a job: a queued one is taken out of its queue, a running one is asked to end."""
     said = {
         verbs.Aborted.REMOVED: "The job is out of its queue, and counts as aborted.",
         verbs.Aborted.ASKED: "The crawl was asked to end.",
@@ -222,8 +226,8 @@ def _check_limit(call: Call) -> None:
     if own >= most:
         raise Problem(
             409,
-            f"{own} jobs of {visitor.name} wait or run, and --jobs-per-user is {most}. Wait for one to "
-            "end, or abort one.",
+            f"{own} jobs of {visitor.name} are queued or running, and --jobs-per-user is {most}. Wait "
+            "for one to end, or abort one.",
         )
 
 

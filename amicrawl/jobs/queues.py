@@ -146,4 +146,4 @@ def _moved(store: JobStore, ident: str, to: str, place: int | str) -> str:
 
 def _not_waiting(store: JobStore, ident: str) -> UsageError:
     record = lookup.job(store, ident)
-    return UsageError(f"Job {ident} waits in no queue: it is {record.state}.")
+    return UsageError(f"Job {ident} is in no queue: it {record.state.phrase}.")

@@ -64,7 +64,18 @@ class JobState(StrEnum):
     ABORTED = "aborted"
     FAILED = "failed"
 
+    @property
+    def phrase(self) -> str:
+        """The state as the predicate of a sentence: `is queued`, `has failed`."""
+        return _PHRASES.get(self, f"is {self}")
 
+
+_PHRASES = {
+    JobState.ABORTING: "is being aborted",
+    JobState.COMPLETED: "has completed",
+    JobState.ABORTED: "was aborted",
+    JobState.FAILED: "has failed",
+}
 ENDED = frozenset({JobState.COMPLETED, JobState.ABORTED, JobState.FAILED})
 
 

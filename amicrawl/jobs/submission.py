@@ -38,7 +38,7 @@ _AT_ONCE = 500
 
 
 class JobExistsError(UsageError):
-    """The job is there already."""
+    """The URL has a job already; how to replace it is the caller's to say."""
 
     def __init__(self, message: str, record: JobRecord) -> None:
         super().__init__(message)
@@ -123,7 +123,7 @@ def submit(store: JobStore, submission: Submission, *, now: float) -> Submitted:
     done, *more = store.scripts("submit", keys=keys, args=args)
     if done == "known":
         record = JobRecord.parse(dict(zip(more[0][::2], more[0][1::2], strict=True)), ident=ident)
-        raise JobExistsError(_there_already(submission, record), record)
+        raise JobExistsError(_exists(submission, record), record)
     if done in {"odd", "odd queue"}:
         key = store.keys.job(ident) if done == "odd" else store.keys.queue(queue)
         raise UsageError(f"Key {key} in Redis is a {more[0]}, which no job made. Remove it by hand.")
@@ -206,8 +206,8 @@ def _policy(again: str | int) -> str | int:
     return {"never": "refuse", "ended": "force"}[again] if isinstance(again, str) else max(again, 0)
 
 
-def _there_already(submission: Submission, record: JobRecord) -> str:
-    message = f"Job {record.ident} for {record.url} is there already: it is {record.state}."
+def _exists(submission: Submission, record: JobRecord) -> str:
+    message = f"There is a job for {record.url} already: {record.ident} {record.state.phrase}."
     if record.fetch_depth != submission.depth or bool(record.url_file) != submission.is_list:
         was = (
             "a list"
@@ -217,9 +217,7 @@ def _there_already(submission: Submission, record: JobRecord) -> str:
             else "a site"
         )
         message += f" It is for {was}; one URL can have one job, whatever its depth."
-    if record.finished_at is None and not record.failed:
-        return f"{message} Abort it first to begin anew."
-    return f"{message} Use --force to crawl it again."
+    return message
 
 
 def _warnings(store: JobStore, submission: Submission, url: str, now: float) -> list[str]:

@@ -175,4 +175,4 @@ def _change(store: JobStore, ident: str, changes: Sequence[tuple[str, str, str]]
 
 
 def _ended(record: JobRecord) -> UsageError:
-    return UsageError(f"Job {record.ident} has ended ({record.state}): nothing of it can be changed.")
+    return UsageError(f"Job {record.ident} {record.state.phrase}: it can no longer be changed.")

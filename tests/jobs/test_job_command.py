@@ -133,6 +133,35 @@ def test_the_same_job_twice_is_refused_until_it_is_forced(job: Command, store: J
     assert job("submit", URL, "--if-older", "2d").code == 0
 
 
+@pytest.mark.parametrize(
+    ("fields", "said", "advice"),
+    [
+        ({}, "is queued", f"amicrawl job abort {IDENT}"),
+        ({"started_at": "1.5"}, "is running", f"amicrawl job abort {IDENT}"),
+        ({"abort_requested": "true"}, "is being aborted", f"amicrawl job abort {IDENT}"),
+        ({"finished_at": "9"}, "has completed", "--force"),
+        ({"finished_at": "9", "aborted": "true"}, "was aborted", "--force"),
+        ({"failed": "true"}, "has failed", f"--force to crawl it again. `amicrawl job log {IDENT}`"),
+    ],
+)
+def test_a_job_that_exists_is_named_with_its_state_and_what_to_do(
+    job: Command, store: JobStore, fields: dict[str, str], said: str, advice: str
+) -> None:
+    job("submit", URL)
+    store.client.hset(IDENT, mapping={"note": "", **fields})
+    refused = job("submit", URL)
+    assert refused.code == ExitCode.USAGE
+    assert f"There is a job for {URL} already: {IDENT} {said}." in refused.err
+    assert advice in refused.err
+    assert job("status", URL).out.startswith(f"{IDENT} {said}: {URL}")
+
+
+def test_totals_and_list_call_a_queued_job_queued(job: Command) -> None:
+    job("submit", URL)
+    assert "0 running, 1 queued (pending 1)." in job("status").out
+    assert f"{IDENT}  queued" in job("ls").out
+
+
 def test_a_list_is_kept_in_redis_or_named_by_its_url(
     job: Command, store: JobStore, tmp_path: Path
 ) -> None:
@@ -175,7 +204,7 @@ def test_a_list_without_jobs_says_how_to_submit_one(job: Command) -> None:
 
 
 def test_what_waits_is_listed_in_order_with_or_without_record(job: Command, store: JobStore) -> None:
-    assert job("pending").out == "No job waits in a queue.\n"
+    assert job("pending").out == "No job is queued.\n"
     job("submit", URL)
     job("submit", "http://b.example/", "--shallow")
     store.client.rpush("pending", "f" * 25)

@@ -146,7 +146,7 @@ def test_a_tag_that_no_living_pipeline_has_is_told(store: JobStore) -> None:
 def test_a_job_that_waits_or_runs_is_never_begun_anew(store: JobStore) -> None:
     submitted(store)
     for again in ("never", "ended", 0):
-        with pytest.raises(JobExistsError, match="Abort it first") as told:
+        with pytest.raises(JobExistsError, match=f"{IDENT} is queued") as told:
             submitted(store, again=again)
         assert told.value.record.url == URL
     assert store.client.llen("pending") == 1
@@ -164,7 +164,7 @@ def test_an_ended_job_is_crawled_again_if_asked_and_begins_from_nothing(store: J
     store.client.hset(store.keys.claim(IDENT), mapping={"state": "done", "attempt": "4"})
     store.client.expire(IDENT, 50)
     for again in ("never", 101):
-        with pytest.raises(JobExistsError, match="--force"):
+        with pytest.raises(JobExistsError, match="has completed"):
             submitted(store, again=again)
     assert submit(store, Submission(url=URL, again=100), now=NOW).again
     record = store.client.hgetall(IDENT)

@@ -44,7 +44,7 @@ Queue = Annotated[
 
 @with_store
 def abort(store: JobStore, jobs: Jobs) -> None:
-    """Abort jobs: a pending one leaves its queue at once, a running one stops within seconds."""
+    """Abort jobs: a queued one leaves its queue at once, a running one stops within seconds."""
     for job in jobs:
         ident = ident_in(job)
         typer.echo(_ABORTED[verbs.abort(store, ident, now=time.time())].format(ident))
@@ -132,7 +132,7 @@ def reports(store: JobStore, job: JobArgument, to: OnOrOff) -> None:
 
 @with_store
 def move(store: JobStore, job: JobArgument, to: PlaceInQueue, *, queue: Queue = None) -> None:
-    """Move a pending job within its queue, or to another queue."""
+    """Move a queued job within its queue, or to another queue."""
     places = {"front": 1, "back": queues.LAST}
     if to not in places and not (to.isascii() and to.isdigit() and len(to) < 9):
         raise UsageError(f"{to!r} is not a place: give a number (1 is the next), front or back.")

@@ -49,11 +49,11 @@ def status(store: JobStore, job: JobOrNone = None, *, as_json: AsJson = False) -
     if as_json:
         typer.echo(json.dumps(totals))
         return
-    waiting = "; ".join(f"{name} {number:,}" for name, number in lengths.items() if number)
+    queued = "; ".join(f"{name} {number:,}" for name, number in lengths.items() if number)
     typer.echo(
         f"Jobs: {ended.completed:,} completed, {ended.aborted:,} aborted, {ended.failed:,} failed, "
-        f"{totals['working']:,} in progress, {sum(lengths.values()):,} waiting"
-        + (f" ({waiting})." if waiting else ".")
+        f"{totals['working']:,} running, {sum(lengths.values()):,} queued"
+        + (f" ({queued})." if queued else ".")
     )
     if totals["dead_letters"]:
         typer.echo(f"{counted(totals['dead_letters'], 'dead letter')}: amicrawl job dead")
@@ -61,7 +61,7 @@ def status(store: JobStore, job: JobOrNone = None, *, as_json: AsJson = False) -
 
 @with_store
 def ls(store: JobStore, *, finished: Finished = False, as_json: AsJson = False) -> None:
-    """List running and pending jobs."""
+    """List running and queued jobs."""
     found = _listed(store, finished=finished)
     if as_json:
         for record in found:
@@ -74,14 +74,14 @@ def ls(store: JobStore, *, finished: Finished = False, as_json: AsJson = False) 
         right=(False, False, False, True, True, True, False),
         otherwise="No jobs. Submit one with `amicrawl job submit URL`."
         if finished
-        else "No job waits or runs. Submit one with `amicrawl job submit URL`, or list those that have "
-        "ended with `amicrawl job ls --finished`.",
+        else "No job is queued or running. Submit one with `amicrawl job submit URL`, or list those "
+        "that have ended with `amicrawl job ls --finished`.",
     )
 
 
 @with_store
 def pending(store: JobStore, *, as_json: AsJson = False) -> None:
-    """List the pending jobs of every queue, the next one first."""
+    """List the queued jobs of every queue, the next one first."""
     waiting = queues.waiting(store)
     records = lookup.jobs(store, [entry.ident for entry in waiting])
     if as_json:
@@ -100,7 +100,7 @@ def pending(store: JobStore, *, as_json: AsJson = False) -> None:
         ("queue", "place", "ident", "URL"),
         rows,
         right=(False, True, False, False),
-        otherwise="No job waits in a queue.",
+        otherwise="No job is queued.",
     )
 
 
@@ -166,7 +166,7 @@ def _row(record: JobRecord) -> tuple[str, ...]:
 
 
 def _sentence(record: JobRecord) -> str:
-    said = [f"{record.ident} is {record.state}: {harmless(record.url)}"]
+    said = [f"{record.ident} {record.state.phrase}: {harmless(record.url)}"]
     if record.started_by:
         said.append(f"submitted by {harmless(record.started_by, limit=60)}")
     if record.note:

@@ -20,7 +20,7 @@ from amicrawl.jobs import lookup
 from amicrawl.jobs.connection import RedisUnavailable
 from amicrawl.jobs.lookup import LARGEST_LIST
 from amicrawl.jobs.record import JobState
-from amicrawl.jobs.submission import Submission, Submitted
+from amicrawl.jobs.submission import JobExistsError, Submission, Submitted
 from amicrawl.jobs.submission import submit as submit_job
 
 if TYPE_CHECKING:
@@ -140,10 +140,20 @@ def submit(
         started_in=started_in,
         again=_again(if_older, force=force),
     )
-    submitted = submit_job(store, submission, now=time.time())
+    try:
+        submitted = submit_job(store, submission, now=time.time())
+    except JobExistsError as error:
+        raise UsageError(f"{error} {_advice(error.record)}") from error
     _show(submitted, as_json=as_json)
     if wait:
         raise typer.Exit(_wait_for(store, submitted.ident))
+
+
+def _advice(record: JobRecord) -> str:
+    if record.has_ended:
+        log = f" `amicrawl job log {record.ident}` shows why." if record.failed else ""
+        return f"Submit it with --force to crawl it again.{log}"
+    return f"To start over, abort it first: amicrawl job abort {record.ident}"
 
 
 def _show(submitted: Submitted, *, as_json: bool) -> None:
@@ -268,7 +278,7 @@ def _wait_for(store: JobStore, ident: str) -> ExitCode:
             if record is None:
                 return _vanished(ident, last)
             if last is None or record.state is not last.state:
-                typer.echo(f"{moment(time.time())} {ident} is {record.state}", err=True)
+                typer.echo(f"{moment(time.time())} {ident} {record.state.phrase}", err=True)
             if record.has_ended:
                 return _CODES[record.state]
             last = record
@@ -278,7 +288,7 @@ def _wait_for(store: JobStore, ident: str) -> ExitCode:
 def _vanished(ident: str, last: JobRecord | None) -> ExitCode:
     """Tell of a job whose record went between two looks: that of an aborted one lives seconds only."""
     if last is not None and (last.aborted or last.abort_requested):
-        typer.echo(f"{ident} is aborted", err=True)
+        typer.echo(f"{ident} was aborted", err=True)
         return ExitCode.STOPPED
     typer.echo(f"amicrawl: {lookup.no_such_job(ident)}", err=True)
     return ExitCode.INPUT

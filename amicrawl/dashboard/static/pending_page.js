@@ -19,7 +19,7 @@ function row(job, place) {
     el("th", { scope: "row", class: "name" }, el("a", { class: "clip", href: `/jobs/${encodeURIComponent(job.ident)}` }, job.url),
       el("span", { class: "about" }, el("span", { class: "mono" }, job.ident.slice(0, 7)), el("span", null, job.note))),
     el("td", { "data-label": "by" }, job.started_by),
-    el("td", { class: "number", "data-label": "waiting" }, el("span", { "data-ago": job.queued_at ?? "", title: moment(job.queued_at) }, ago(job.queued_at))),
+    el("td", { class: "number", "data-label": "queued for" }, el("span", { "data-ago": job.queued_at ?? "", title: moment(job.queued_at) }, ago(job.queued_at))),
     el("td", { class: "acts" }, el("span", { class: "buttons", hidden: !mayOperate() }, ...buttons)));
 }
 
@@ -32,7 +32,7 @@ function show(queues) {
   for (const queue of queues) {
     const card = $(`[data-queue="${CSS.escape(queue.name)}"]`);
     if (!card || (card.querySelector("tbody") === null) !== (queue.jobs.length === 0)) { if (queue.jobs.length || card?.querySelector("tbody")) location.reload(); continue; }
-    setText($("header .small", card), `${number(queue.jobs.length)} waiting`);
+    setText($("header .small", card), `${number(queue.jobs.length)} queued`);
     $("tbody", card)?.replaceChildren(...queue.jobs.map((job, index) => row(job, index + 1)));
   }
   for (const card of $$("[data-queue]")) if (card.querySelector("tbody tr") && !queues.some((queue) => queue.name === card.dataset.queue)) location.reload();

@@ -10,7 +10,7 @@ export const VERBS = {
   pause: { word: "Pause", states: ["running"], atOnce: true, done: "Paused" },
   resume: { word: "Resume", states: ["paused"], atOnce: true, done: "Resumed" },
   ignore: {
-    word: "Ignore", states: LIVE, title: "Ignore URLs", text: "URLs in which the pattern is found are not fetched; those already waiting are dropped.",
+    word: "Ignore", states: LIVE, title: "Ignore URLs", text: "URLs in which the pattern is found are not fetched; queued ones are dropped.",
     fields: () => [{ name: "pattern", label: "Pattern (regular expression)", class: "mono", required: true, maxlength: 2000 }],
     body: ({ pattern }) => ({ pattern }), confirm: "Ignore", done: "Pattern added to",
   },
