@@ -43,7 +43,7 @@ _BY_PACKAGE = {
     "amicrawl.crawl.guest": "downloader settings",
     "amicrawl.crawl.job": "joblink opening",
     "amicrawl.discovery": "coding selection",
-    "amicrawl.jobs": "lease scrapy_connection",
+    "amicrawl.jobs": "lease connection",
     "amicrawl.spiders": "job queue recrawl seeds site",
     "encodings": "charmap idna",
     "itemadapter": "adapter",
@@ -67,7 +67,7 @@ _BY_PACKAGE = {
 }
 PRELOADED = (
     *(f"{package}.{name}" for package, names in _BY_PACKAGE.items() for name in names.split()),
-    *("prometheus_client", "psutil", "pycares", "redis", "scrapy_redis", "unittest", "uvloop"),
+    *("prometheus_client", "psutil", "pycares", "redis", "unittest", "uvloop"),
 )
 """What is imported before the forks. Nothing that reads the environment while it is imported."""
 

@@ -24,8 +24,7 @@ from amicrawl.crawl.job.opening import redis_of
 from amicrawl.crawl.run import Run, run_of
 from amicrawl.errors import AmicrawlError
 from amicrawl.frontier.states import WAITING, Status
-from amicrawl.jobs.connection import RedisUnavailable
-from amicrawl.jobs.scrapy_connection import connect
+from amicrawl.jobs.connection import RedisUnavailable, connect
 from amicrawl.jobs.seedqueue import MOST_TAKEN, SeedQueue
 from amicrawl.urls import Refused
 

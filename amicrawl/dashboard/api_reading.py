@@ -9,7 +9,7 @@ from amicrawl.dashboard.viewer import TYPES
 from amicrawl.discovery import IgnoreSet
 from amicrawl.discovery.named import ignore_set, set_names
 from amicrawl.errors import UsageError
-from amicrawl.jobs.limits import checked_pattern
+from amicrawl.jobs.live_settings import checked_pattern
 
 if TYPE_CHECKING:
     from amicrawl.dashboard.operations import Call

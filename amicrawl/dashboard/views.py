@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import orjson
 
 from amicrawl.dashboard.texts import fraction, link, plain, text_of, whole
-from amicrawl.jobs.entries import Download, Ignore, NotAnEntryError, parsed
+from amicrawl.jobs.log_entries import Download, Ignore, NotAnEntryError, parsed
 from amicrawl.jobs.pipeline_record import DRAIN_FIELD, is_silent
 from amicrawl.jobs.record import RESPONSES, JobRecord, JobState
 from amicrawl.jobs.watching import Seen, number_of

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     from amicrawl.disk import Disk
     from amicrawl.jobs.child import Child
-    from amicrawl.jobs.inbox import Inbox
     from amicrawl.jobs.lease import Claim
     from amicrawl.jobs.lease_time import Pulse
+    from amicrawl.jobs.log_entries import Inbox
 
 logger = logging.getLogger(__name__)
 

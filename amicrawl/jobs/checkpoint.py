@@ -6,7 +6,7 @@
 
 What is copied is what a crawl that was killed at that moment would have left, open WARC files apart:
 its files only grow, or are replaced by others of other names. So the next owner resumes it as it would
-resume a killed one. The same form carries the sealed state of a partition (`sharing/shipping.py`).
+resume a killed one. The same form carries the sealed state of a partition (`sharing/worker.py`).
 Pages whose records were not yet in a sealed WARC file are fetched again; sealed
 ones are in BUCKET/BASE, where the crawl itself has copied them (`job_bucket.py`).
 """

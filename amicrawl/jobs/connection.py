@@ -5,9 +5,8 @@ The settings are scrapy-redis's: `REDIS_URL` (`rediss://` for TLS, user and pass
 default. Nothing connects before the first command. A command is never sent twice by itself: what may be
 repeated is known to the caller only.
 
-How to connect is said here, and only here. Who makes the client differs: a Scrapy process has it made by
-scrapy-redis (`scrapy_connection.py`), which loads all of Scrapy; the command line and the dashboard have
-no use for that, and make the same client themselves.
+This is the only module that connects. Scrapy-redis's own client is not used: its module loads all of
+Scrapy, also for a command, and makes the same client of the same settings.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from amicrawl.errors import AmicrawlError, ExitCode, UsageError
 from amicrawl.jobs.keys import Keys
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from redis.commands.core import Script
 
@@ -199,21 +198,11 @@ class JobStore:
         self.client.close()
 
 
-def redis_client(*, url: str = "", **keywords: Any) -> redis.Redis:
-    """Return a client for the server at *url*, or at the host and port in *keywords*."""
-    return redis.Redis.from_url(url, **keywords) if url else redis.Redis(**keywords)
-
-
-def connect(
-    settings: RedisSettings | Mapping[str, Any],
-    *,
-    client_of: Callable[..., redis.Redis] = redis_client,
-    **params: Any,
-) -> JobStore:
+def connect(settings: RedisSettings | Mapping[str, Any], **params: Any) -> JobStore:
     """Return the way to the Redis of *settings*; *params* go before those of `REDIS_PARAMS`.
 
-    *client_of* makes the client, from the keywords of `redis_client`. Texts come back as `str`, bytes
-    that are not UTF-8 as lone surrogates: an answer can be read whatever another client wrote.
+    Texts come back as `str`, bytes that are not UTF-8 as lone surrogates: an answer can be read whatever
+    another client wrote.
     """
     if not isinstance(settings, RedisSettings):
         settings = RedisSettings.from_mapping(settings)
@@ -229,12 +218,11 @@ def connect(
         "encoding_errors": "surrogateescape",
         "decode_responses": True,
     }
-    if settings.url:
-        keywords["url"] = settings.url
-    else:
-        keywords.update(host=settings.host, port=settings.port, db=settings.db)
     try:
-        client = client_of(**keywords)
+        if settings.url:
+            client = redis.Redis.from_url(settings.url, **keywords)
+        else:
+            client = redis.Redis(host=settings.host, port=settings.port, db=settings.db, **keywords)
     except (ValueError, TypeError, redis.RedisError) as error:
         raise UsageError(f"Redis at {settings.shown} cannot be used as set: {error}.") from error
     return JobStore(client, Keys(settings.prefix), Scripts(client), settings.shown)

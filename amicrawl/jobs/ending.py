@@ -12,12 +12,13 @@ import uuid
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from amicrawl.disk import explained, replace_file
 from amicrawl.errors import AmicrawlError, ExitCode, InputError
 from amicrawl.jobs import dead_letters
-from amicrawl.jobs.info import encoded, info_of, write_info
 from amicrawl.jobs.job_copy import JobCopy, restore
 from amicrawl.jobs.lease import Finished, GivenBack, Happened
 from amicrawl.jobs.logs import MOST_ENTRIES
+from amicrawl.jobs.record import encoded_info, info_of
 from amicrawl.jobs.redis_values import hash_at, text_at
 
 if TYPE_CHECKING:
@@ -134,11 +135,12 @@ class Ending:
         if claim.directory:
             path = self._workshop.data / f"{claim.directory}.json"
             try:
-                write_info(path, info, disk=self._workshop.disk)
+                with explained(path, "written"):
+                    replace_file(path, encoded_info(info).encode() + b"\n", disk=self._workshop.disk)
             except AmicrawlError as error:
                 # The captures are safe, and that must be reported.
                 logger.error("%s", error)  # noqa: TRY400  # a sentence for the operator
-        answer = self._claims.finish(ident, claim.token, info=encoded(info))
+        answer = self._claims.finish(ident, claim.token, info=encoded_info(info))
         if answer is Finished.GONE:
             self._claims.give_back(ident, claim.token, Happened.DRAINED)
         logger.info("Job %s: %s", ident, answer)

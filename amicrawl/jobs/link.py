@@ -24,10 +24,10 @@ import redis
 
 from amicrawl.errors import AmicrawlError
 from amicrawl.jobs import logs
-from amicrawl.jobs.inbox import Inbox
 from amicrawl.jobs.job_copy import JobCopy, restore
 from amicrawl.jobs.lease_time import HeldLease
-from amicrawl.jobs.live import Answer
+from amicrawl.jobs.live_settings import Answer
+from amicrawl.jobs.log_entries import Inbox
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

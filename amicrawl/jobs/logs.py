@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from amicrawl.jobs import dead_letters, redis_values
-from amicrawl.jobs.entries import LARGEST_READ, Entry, NotAnEntryError, parsed
+from amicrawl.jobs.log_entries import LARGEST_READ, Entry, NotAnEntryError, parsed
 
 if TYPE_CHECKING:
     from amicrawl.jobs.connection import JobStore

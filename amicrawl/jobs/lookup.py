@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from amicrawl.errors import InputError
 from amicrawl.jobs import dead_letters, redis_values
 from amicrawl.jobs.ident import checked_ident, is_ident
-from amicrawl.jobs.limits import LONGEST_PATTERN
+from amicrawl.jobs.live_settings import LONGEST_PATTERN
 from amicrawl.jobs.pipeline_record import is_silent, pipelines
 from amicrawl.jobs.record import JobRecord
 

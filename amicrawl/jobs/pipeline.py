@@ -31,9 +31,9 @@ from amicrawl.jobs.attempt import (
 from amicrawl.jobs.child import Child
 from amicrawl.jobs.connection import RedisUnavailable
 from amicrawl.jobs.ending import Ending, Verdict
-from amicrawl.jobs.inbox import Inbox
 from amicrawl.jobs.lease import Claim, Claims, Refusal
 from amicrawl.jobs.lease_time import Pulse
+from amicrawl.jobs.log_entries import Inbox
 from amicrawl.jobs.pipeline_record import RUNNING, STOPPING, PipelineRecord, figures
 from amicrawl.jobs.place import CONSOLE, STOP_FILE
 from amicrawl.jobs.reaper import GRACE, Reaper

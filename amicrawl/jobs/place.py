@@ -7,7 +7,7 @@
                               characters of the ident
     DATA/BASE/fence.json      {"unit": ..., "token": ...}: the claim under which it may be written to
     DATA/BASE/console.log     what the crawl printed
-    DATA/BASE.json            the job in short, for programs that collect the files (`info.py`)
+    DATA/BASE.json            the job in short, for programs that collect the files (`record.py`)
 
 A fence only goes up: a crawl that finds a higher token in it than its own stops without writing.
 """

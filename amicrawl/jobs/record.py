@@ -1,8 +1,11 @@
-"""The record of a job, as its hash in Redis says it. Pure: texts in, a `JobRecord` out.
+"""The record of a job, as its hash in Redis says it: texts in, a `JobRecord` out. And its info JSON.
 
 Any client may have written the hash, so every value is hostile until parsed: one that is not a number
 where a number belongs counts as absent, and `JobRecord.faults` says so. Flags are presence: any text but
 the empty one is true. `docs/jobs.md` says what the counters count.
+
+The info JSON says what a job was, beside its files and in `finish_notifications`. The eight fields that
+ArchiveBot declares are there with its types; a bot announces a finished job by them. Others are ours.
 """
 
 from __future__ import annotations
@@ -13,10 +16,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Self
 
+import orjson
+
 from amicrawl.jobs.ident import is_ident
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from amicrawl.jobs.lease import Claim
 
 LONGEST_TEXT = 16_384
 """Characters of a field; what is longer is cut, and named among the faults."""
@@ -215,20 +222,6 @@ class JobRecord:
         """URLs that wait in the crawl, those in flight not among them."""
         return max((self.items_queued or 0) - (self.items_downloaded or 0), 0)
 
-    def info(self, *, aborted: bool) -> dict[str, Any]:
-        """Return what ArchiveBot declares public of a job: its eight fields, and the ident."""
-        return {
-            "aborted": aborted,
-            "fetch_depth": self.fetch_depth,
-            "pipeline_id": self.pipeline_id,
-            "queued_at": "" if self.queued_at is None else f"{self.queued_at:.0f}",
-            "started_by": self.started_by,
-            "started_in": self.started_in,
-            "url": self.url,
-            "url_file": self.url_file or None,
-            "ident": self.ident,
-        }
-
     def job_data(self) -> dict[str, Any]:
         """Return the fixed object, with numbers, by which ArchiveBot's JSON pages tell of a job."""
         return {
@@ -285,3 +278,36 @@ def _fraction(name: str, value: str | None, faults: list[str]) -> float | None:
         faults.append(f"{name} is {value[:40]!r}, no number")
         return None
     return number
+
+
+_INFO_FIELDS = ("fetch_depth", "pipeline_id", "queued_at", "started_by", "started_in", "url")
+_INFO_FURTHER = ("started_at", "note", "slug", "user_agent", *(f"r{n}xx" for n in range(1, 6)), "runk")
+_INFO_COUNTS = ("bytes_downloaded", "items_downloaded", "items_queued", "error_count")
+
+
+def info_of(
+    record: Mapping[str, str], claim: Claim | None, *, exit_code: int | None = None
+) -> dict[str, Any]:
+    """Return the info of a job by its *record* and the *claim* it ran under, if it ever did."""
+    info: dict[str, Any] = {name: _writable(record.get(name, "")) for name in _INFO_FIELDS}
+    info["aborted"] = bool(record.get("aborted"))
+    info["url_file"] = _writable(record["url_file"]) if record.get("url_file") else None
+    for name in (*_INFO_FURTHER, *_INFO_COUNTS):
+        if record.get(name):
+            info[name] = _writable(record[name])
+    if claim is not None:
+        info.update(ident=claim.unit, attempt=claim.attempt, run_id=claim.run_id)
+        info.update(directory=claim.directory, **({"resumed": claim.resumed} if claim.resumed else {}))
+    if exit_code is not None:
+        info["exit_code"] = exit_code
+    return info
+
+
+def encoded_info(info: Mapping[str, Any]) -> str:
+    """Return *info* as the text that goes into Redis."""
+    return orjson.dumps(dict(info), option=orjson.OPT_SORT_KEYS).decode()
+
+
+def _writable(value: str) -> str:
+    # Bytes that are not UTF-8 came as lone surrogates, which JSON has no way to write.
+    return value[:LONGEST_TEXT].encode("utf-8", "replace").decode()

@@ -15,7 +15,7 @@ from amicrawl.errors import UsageError
 from amicrawl.jobs import lookup
 from amicrawl.jobs.ident import ident_of, normalised, slug_of
 from amicrawl.jobs.keys import PENDING, PENDING_LARGE, PENDING_SHALLOW, TAGGED
-from amicrawl.jobs.limits import checked_concurrency, checked_delay, checked_note, checked_pattern
+from amicrawl.jobs.live_settings import checked_concurrency, checked_delay, checked_note, checked_pattern
 from amicrawl.jobs.queues import checked_tag
 from amicrawl.jobs.record import RESPONSES, JobRecord
 from amicrawl.urls import Refused, fetchable, without_userinfo

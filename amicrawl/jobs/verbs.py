@@ -7,7 +7,6 @@ NoSuchJobError where there is no such job.
 
 from __future__ import annotations
 
-import json
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,8 +14,9 @@ from amicrawl.discovery.named import ignore_set
 from amicrawl.errors import UsageError
 from amicrawl.jobs import lookup, redis_values
 from amicrawl.jobs.ident import checked_ident
-from amicrawl.jobs.limits import checked_concurrency, checked_delay, checked_note, checked_pattern
+from amicrawl.jobs.live_settings import checked_concurrency, checked_delay, checked_note, checked_pattern
 from amicrawl.jobs.queues import queue_names
+from amicrawl.jobs.record import encoded_info, info_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,12 +62,13 @@ def abort(store: JobStore, ident: str, *, now: float) -> Aborted:
     queues = [keys.queue(name) for name in queue_names(store)]
     own = [*keys.of_job(ident), keys.working, keys.aborted, keys.finish_notifications]
     own += [keys.lease(ident), keys.ended]
-    info = json.dumps(record.info(aborted=True))
+    info = {**info_of(redis_values.hash_at(store, keys.job(ident)), None), "aborted": True}
     done = store.scripts(
         "abort",
         keys=[*own, *ours, *queues],
         args=[
-            *(ident, keys.job_channel(ident), keys.updates, int(now), ABORTED_LIVES, info, len(ours)),
+            *(ident, keys.job_channel(ident), keys.updates, int(now), ABORTED_LIVES),
+            *(encoded_info({**info, "ident": ident}), len(ours)),
             MOST_NOTIFICATIONS,
         ],
     )

@@ -18,7 +18,7 @@ from amicrawl.crawl.run import Run
 from amicrawl.crawl.watching.control import Steering
 from amicrawl.discovery.selection import make_selection
 from amicrawl.disk import Disk
-from amicrawl.jobs.live import LiveSettings
+from amicrawl.jobs.live_settings import LiveSettings
 
 if TYPE_CHECKING:
     from pathlib import Path

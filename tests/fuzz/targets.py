@@ -18,8 +18,8 @@ from amicrawl.fetch.raw import ResponseReader
 from amicrawl.fetch.spool import Spool
 from amicrawl.index.lookup.row import Row
 from amicrawl.index.reading.records import records_of
-from amicrawl.jobs.entries import NotAnEntryError, parsed
-from amicrawl.jobs.live import live_settings
+from amicrawl.jobs.live_settings import live_settings
+from amicrawl.jobs.log_entries import NotAnEntryError, parsed
 from amicrawl.jobs.record import JobRecord
 from amicrawl.jobs.seedqueue import seed_in
 from amicrawl.jobs.sharing.batch import links_in

@@ -16,13 +16,13 @@ import pytest
 
 from amicrawl.jobs import lookup, queues, verbs
 from amicrawl.jobs.connection import connect
-from amicrawl.jobs.entries import parsed
 from amicrawl.jobs.ident import ident_of, normalised
-from amicrawl.jobs.info import encoded, info_of
 from amicrawl.jobs.job_copy import fetched_copy
 from amicrawl.jobs.lease import Claims, Happened
 from amicrawl.jobs.link import Fed, Link
+from amicrawl.jobs.log_entries import parsed
 from amicrawl.jobs.pipeline_record import PipelineIdentity, PipelineRecord
+from amicrawl.jobs.record import encoded_info, info_of
 from amicrawl.jobs.submission import Submission, submit
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def life(shared_redis: RedisServer) -> Life:
     assert link.finish(Fed(figures={**figures, "r4xx": 1}), patience=10)
     running = seen(client, ident, [], heard)
 
-    info = encoded(info_of(running.record, claim))
+    info = encoded_info(info_of(running.record, claim))
     ending = monitored(client, lambda: Claims(store).finish(ident, claim.token, info=info))
     done = seen(client, ident, ending, heard)
     store.close()
@@ -319,7 +319,7 @@ def test_an_aborted_job_ends_as_archivebots_do(redis_server: RedisServer) -> Non
     assert claims.mark_aborted(ident)
     record: Any = store.client.hgetall(ident)
     assert record["aborted"] == "true"
-    claims.finish(ident, claim.token, info=encoded(info_of(record, claim)))
+    claims.finish(ident, claim.token, info=encoded_info(info_of(record, claim)))
     assert (store.client.get("jobs_aborted"), store.client.get("jobs_completed")) == ("1", None)
     for key in (ident, f"{ident}_ignores"):
         assert 0 < store.client.ttl(key) <= 5

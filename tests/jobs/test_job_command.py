@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 from amicrawl.cli import app
 from amicrawl.errors import AmicrawlError, ExitCode
 from amicrawl.jobs import dead_letters, verbs
-from amicrawl.jobs.entries import Download, Entry, Ignore, Stdout, encoded
 from amicrawl.jobs.ident import ident_of
+from amicrawl.jobs.log_entries import Download, Entry, Ignore, Stdout, encoded
 
 if TYPE_CHECKING:
     import subprocess
@@ -148,7 +148,8 @@ def test_a_job_that_exists_is_named_with_its_state_and_what_to_do(
     job: Command, store: JobStore, fields: dict[str, str], said: str, advice: str
 ) -> None:
     job("submit", URL)
-    store.client.hset(IDENT, mapping={"note": "", **fields})
+    for name, value in fields.items():
+        store.client.hset(IDENT, name, value)
     refused = job("submit", URL)
     assert refused.code == ExitCode.USAGE
     assert f"There is a job for {URL} already: {IDENT} {said}." in refused.err

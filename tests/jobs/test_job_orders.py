@@ -11,7 +11,7 @@ from amicrawl.crawl.following import Following
 from amicrawl.crawl.job.orders import BY_OPERATOR, Orders
 from amicrawl.crawl.run import Run
 from amicrawl.discovery import IgnoreSet, Scope, Selection
-from amicrawl.jobs.live import LiveSettings
+from amicrawl.jobs.live_settings import LiveSettings
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import math
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from amicrawl.jobs.record import JobRecord, JobState
+from amicrawl.jobs.record import JobRecord, JobState, encoded_info, info_of
 
 IDENT = "eed6rdmqqi18ps2eqfatkjyld"
 
@@ -82,5 +82,5 @@ def test_the_object_for_pages_has_numbers_and_their_names() -> None:
 def test_no_hash_is_beyond_reading(fields: dict[str, str], ident: str) -> None:
     record = JobRecord.parse(fields, ident=ident)
     json.dumps(record.job_data()).encode()
-    json.dumps(record.info(aborted=True)).encode()
+    encoded_info(info_of(fields, None)).encode()
     assert isinstance(record.state, JobState)

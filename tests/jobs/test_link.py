@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from redis_server import RedisServer
 
-    from amicrawl.jobs.live import Answer
+    from amicrawl.jobs.live_settings import Answer
 
 TTL = timedelta(seconds=2)
 

@@ -12,11 +12,11 @@ from redis.exceptions import NoPermissionError
 
 from amicrawl.jobs import dead_letters, logs, lookup, queues, verbs
 from amicrawl.jobs.connection import JobStore, RedisRefused, connect
-from amicrawl.jobs.entries import Stdout, encoded
 from amicrawl.jobs.ident import ident_of
 from amicrawl.jobs.job_copy import fetched_copy
 from amicrawl.jobs.lease import Claims, Happened
 from amicrawl.jobs.link import Fed, Link
+from amicrawl.jobs.log_entries import Stdout, encoded
 from amicrawl.jobs.pipeline_record import PipelineIdentity, PipelineRecord, pipelines
 from amicrawl.jobs.seedqueue import SeedQueue
 from amicrawl.jobs.submission import Submission, submit

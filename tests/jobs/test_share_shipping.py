@@ -15,7 +15,7 @@ from amicrawl.errors import AmicrawlError, OutputError
 from amicrawl.frontier import DurableFrontier, LivePartition, Offer, Outcome, Source
 from amicrawl.frontier.state import IDENTITY
 from amicrawl.jobs.checkpoint import LIST_NAME
-from amicrawl.jobs.sharing.shipping import fetch, ship, shipped_to
+from amicrawl.jobs.sharing.worker import fetch_state, ship_state, shipped_to
 from amicrawl.politeness import Gates, HostBreaker, InflightLimit
 from amicrawl.seed import Seed
 from amicrawl.urls import UrlKey, url_key
@@ -49,13 +49,13 @@ def place(tmp_path: Path) -> Path:
     """A directory to which a partition was shipped."""
     written(tmp_path / "a", STATE)
     written(tmp_path / "a", {"ami-00000.warc.gz": b"captures", "captures.parquet": b"rows"})
-    ship(tmp_path / "a", (tmp_path / "place").as_uri(), disk=Disk())
+    ship_state(tmp_path / "a", (tmp_path / "place").as_uri(), disk=Disk())
     return tmp_path / "place"
 
 
 def fetched(place: Path, directory: Path, disk: Disk | None = None) -> None:
     directory.mkdir(exist_ok=True)
-    fetch(directory, place.as_uri(), disk=disk or Disk())
+    fetch_state(directory, place.as_uri(), disk=disk or Disk())
 
 
 def listed(place: Path) -> dict[str, Any]:
@@ -84,9 +84,9 @@ def test_each_owner_ships_to_a_path_of_its_own(tmp_path: Path) -> None:
     written(tmp_path / "a", STATE)
     written(tmp_path / "c", {"frontier/super": b"newer", "outbox": b"newer\n"})
     for name, url in (("c", urls[1]), ("a", urls[0])):
-        ship(tmp_path / name, url, disk=Disk())
+        ship_state(tmp_path / name, url, disk=Disk())
     (tmp_path / "b").mkdir()
-    fetch(tmp_path / "b", urls[1], disk=Disk())
+    fetch_state(tmp_path / "b", urls[1], disk=Disk())
     assert state_of(tmp_path / "b") == {"frontier/super": b"newer", "outbox": b"newer\n"}
 
 
@@ -101,7 +101,7 @@ def test_what_does_not_arrive_as_it_was_sent_is_not_shipped(tmp_path: Path) -> N
             return len(block)
 
     with pytest.raises(OutputError, match="did not arrive"):
-        ship(tmp_path / "a", (tmp_path / "place").as_uri(), disk=LyingDisk())
+        ship_state(tmp_path / "a", (tmp_path / "place").as_uri(), disk=LyingDisk())
 
 
 def test_a_damaged_object_changes_nothing_here(place: Path, tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_a_real_frontier_goes_on_where_it_was(tmp_path: Path) -> None:
             dispatch = frontier.next(0.0)
             assert dispatch is not None
             frontier.settle(dispatch.key, Outcome(status=200), 0.0)
-    ship(tmp_path / "a", (tmp_path / "place").as_uri(), disk=Disk())
+    ship_state(tmp_path / "a", (tmp_path / "place").as_uri(), disk=Disk())
     fetched(tmp_path / "place", tmp_path / "b")
     with opened(tmp_path / "b") as frontier:
         assert len(frontier) == 500
@@ -214,7 +214,7 @@ def test_wherever_the_disk_fails_the_old_partition_or_the_new_one_is_whole(
 def test_wherever_shipping_fails_nothing_half_shipped_is_fetched(tmp_path: Path, fatal: int) -> None:
     written(tmp_path / "a", STATE)
     with contextlib.suppress(AmicrawlError):
-        ship(tmp_path / "a", (tmp_path / "place").as_uri(), disk=FaultyDisk(fatal))
+        ship_state(tmp_path / "a", (tmp_path / "place").as_uri(), disk=FaultyDisk(fatal))
     with contextlib.suppress(AmicrawlError):
         fetched(tmp_path / "place", tmp_path / "b")
     if (tmp_path / "b" / "frontier").exists():

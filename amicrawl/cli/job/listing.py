@@ -14,7 +14,7 @@ from amicrawl.cli.options import AsJson
 from amicrawl.cli.redis_options import with_store
 from amicrawl.jobs import dead_letters, logs, lookup, queues, verbs
 from amicrawl.jobs.connection import RedisUnavailable
-from amicrawl.jobs.entries import Download, Ignore
+from amicrawl.jobs.log_entries import Download, Ignore
 from amicrawl.jobs.record import ENDED, RESPONSES
 from amicrawl.terminal import aligned, counted, harmless, human_size
 

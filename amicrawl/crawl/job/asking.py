@@ -17,17 +17,21 @@ import logging
 import re
 import tempfile
 import threading
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from amicrawl.capture import Truncation
 from amicrawl.config import PREFIX, CrawlConfig
+from amicrawl.crawl.arguments import SiteArguments
 from amicrawl.crawl.findings import REDIRECTS, final_url
+from amicrawl.crawl.job.opening import Job, open_job
+from amicrawl.crawl.startlist import read_starts
 from amicrawl.crawl.wiring import make_resolver, make_wire
 from amicrawl.crawlfile import read_crawl_file
 from amicrawl.crawlfile.lines import parsed_toml
 from amicrawl.disk import Disk, replace_file
-from amicrawl.errors import AmicrawlError, InputError
+from amicrawl.errors import AmicrawlError, InputError, UsageError
 from amicrawl.fetch import WireRequest
 from amicrawl.jobs import lookup
 from amicrawl.urls import Refused, fetchable, without_userinfo
@@ -35,10 +39,12 @@ from amicrawl.urls import Refused, fetchable, without_userinfo
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
 
     from amicrawl.capture import Capture
     from amicrawl.crawl.job.opening import Job
+    from amicrawl.seed import Seed
 
 logger = logging.getLogger(__name__)
 
@@ -224,3 +230,49 @@ def _crawl_file_settings(text: str, ident: str) -> dict[str, Any]:
             for host, said_of in settings[overrides].items()
         }
     return {name: value for name, value in settings.items() if name not in _OF_THE_MACHINE}
+
+
+@dataclass(frozen=True, slots=True)
+class JobArguments:
+    """The arguments of the spider `job`."""
+
+    ident: str
+    """The job."""
+    out: str | None = None
+    """Directory for the output."""
+    run_id: str | None = None
+    """Sub-directory of `out` for this run."""
+
+    @classmethod
+    def parse(cls, given: Mapping[str, object]) -> Self:
+        """Check *given*. Raises UsageError for an argument that there is none of."""
+        values = {name: str(value) for name, value in given.items() if not name.startswith("_")}
+        unknown = sorted(values.keys() - cls.__dataclass_fields__.keys())
+        if unknown:
+            raise UsageError(
+                f"Unknown argument {unknown[0]} for the spider `job`. Known are ident, out and run_id; "
+                "everything else is in the job's record."
+            )
+        if not values.get("ident"):
+            raise UsageError(
+                "The spider `job` needs the job: -a ident=IDENT, as `amicrawl job ls` shows it."
+            )
+        return cls(
+            ident=values["ident"], out=values.get("out") or None, run_id=values.get("run_id") or None
+        )
+
+
+def opened(crawler: Crawler, arguments: JobArguments) -> tuple[Job, SiteArguments, tuple[Seed, ...]]:
+    """Claim the job, set what it asks for in the settings of *crawler*, and read its start URLs.
+
+    Raises as `open_job`, `take_settings`, `arguments_of` and `read_starts` do.
+    """
+    for name, value in (("AMICRAWL_OUT", arguments.out), ("AMICRAWL_RUN_ID", arguments.run_id)):
+        if value is not None:
+            crawler.settings.set(name, value, "cmdline")
+    directory = CrawlConfig.from_settings(dict(crawler.settings)).directory
+    job = open_job(arguments.ident, crawler.settings, directory=directory)
+    take_settings(job, crawler.settings)
+    config = CrawlConfig.from_settings(dict(crawler.settings))
+    site = SiteArguments.parse(arguments_of(job, config))
+    return job, site, read_starts(site)

@@ -29,7 +29,7 @@ from amicrawl.errors import AmicrawlError, ExitCode
 from amicrawl.jobs import dead_letters
 from amicrawl.jobs.job_copy import write_copy
 from amicrawl.jobs.link import Fed, Link
-from amicrawl.jobs.live import live_settings
+from amicrawl.jobs.live_settings import live_settings
 from amicrawl.record import TABLE_NAME
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from amicrawl.crawl.job.opening import Job
     from amicrawl.disk import Disk
-    from amicrawl.jobs.live import Answer
+    from amicrawl.jobs.live_settings import Answer
     from amicrawl.record import CaptureItem
 
 logger = logging.getLogger(__name__)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from amicrawl.crawl.job.orders import Orders
     from amicrawl.crawl.resumed import Resumed
     from amicrawl.crawl.run import Run
-    from amicrawl.jobs.inbox import Inbox
+    from amicrawl.jobs.log_entries import Inbox
     from amicrawl.record import CaptureItem
 
 _BROKEN_OFF = frozenset({Truncation.DISCONNECT, Truncation.TIME, Truncation.UNSPECIFIED})

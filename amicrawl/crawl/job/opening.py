@@ -17,14 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 from amicrawl.crawl.job.leased import LeaseLost
 from amicrawl.errors import AmicrawlError, InputError, UsageError
-from amicrawl.jobs.connection import JobStore, RedisUnavailable
+from amicrawl.jobs.connection import JobStore, RedisUnavailable, connect
 from amicrawl.jobs.ident import checked_ident
-from amicrawl.jobs.info import encoded, info_of
 from amicrawl.jobs.job_copy import JobCopy, fetched_copy, restore
 from amicrawl.jobs.lease import LEASE, Claim, Claims, Finished, Happened, Renewal
 from amicrawl.jobs.lease_time import LEASE_VARIABLE, TOKEN_VARIABLE, UNIT_VARIABLE, steady_clock
 from amicrawl.jobs.queues import queue_names
-from amicrawl.jobs.scrapy_connection import connect
+from amicrawl.jobs.record import encoded_info, info_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -92,7 +91,7 @@ def end_by_hand(job: Job, run: Run, *, is_done: bool) -> None:
     claims, copy = Claims(job.store), job.copy
     try:
         if is_done:
-            info = encoded(info_of(copy.record, job.claim, exit_code=int(run.exit_code())))
+            info = encoded_info(info_of(copy.record, job.claim, exit_code=int(run.exit_code())))
             if claims.finish(copy.unit, copy.token, info=info) is Finished.LOST:
                 logger.warning("The job %s was another owner's when it ended", job.ident)
         else:

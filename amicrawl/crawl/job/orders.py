@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from amicrawl.crawl.run import Run
-    from amicrawl.jobs.live import LiveSettings
+    from amicrawl.jobs.live_settings import LiveSettings
 
 BY_OPERATOR = "operator"
 """The reason for a pause that was requested in Redis."""

@@ -28,10 +28,10 @@ from amicrawl.crawl.sharing.exchange import EVERY, Exchange, Standing
 from amicrawl.crawl.sharing.links import Outgoing, take_links
 from amicrawl.disk import Disk, explained
 from amicrawl.errors import AmicrawlError, UsageError
+from amicrawl.jobs.connection import connect
 from amicrawl.jobs.dead_letters import put
 from amicrawl.jobs.lease import LEASE
 from amicrawl.jobs.lease_time import LEASE_VARIABLE, TOKEN_VARIABLE, UNIT_VARIABLE
-from amicrawl.jobs.scrapy_connection import connect
 from amicrawl.jobs.sharing.outbox import Outbox
 from amicrawl.jobs.sharing.share import Share
 from amicrawl.jobs.sharing.share_record import checked_name, unit_of

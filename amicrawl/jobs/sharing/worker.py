@@ -4,13 +4,20 @@
 
 Each partition has its directory, DATA/NAME/part-NNN, and a child process that crawls it. Where the crawl
 has a place for it, the state of a partition is copied there when it is released, and fetched by the
-machine that takes it next.
+machine that takes it next:
+
+    PLACE/NAME-part-NNN-TOKEN/    frontier and outbox, as a checkpoint (`checkpoint.py`)
+
+TOKEN is the fencing token under which it was crawled: no later owner writes to that path. Captures stay
+where they were made. On the receiving side the frontier is completed beside the old one, and replaces
+it by renaming.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import sys
 import time
 import uuid
@@ -21,16 +28,17 @@ from typing import TYPE_CHECKING
 from amicrawl.disk import Disk, explained, rename_durably, replace_file
 from amicrawl.errors import AmicrawlError, ExitCode, OutputError, UsageError
 from amicrawl.jobs.attempt import Attempt, crawl_environment, take_directory
-from amicrawl.jobs.checkpoint import Copying
+from amicrawl.jobs.checkpoint import Copying, frontier_files, restore_checkpoint, save
 from amicrawl.jobs.child import Child
 from amicrawl.jobs.connection import RedisUnavailable
+from amicrawl.jobs.job_bucket import path_of
 from amicrawl.jobs.lease import LEASE, Claim, Claims
 from amicrawl.jobs.lease_time import Pulse
 from amicrawl.jobs.place import opened_store
 from amicrawl.jobs.reaper import GRACE
+from amicrawl.jobs.sharing.outbox import FILE_NAME, MARK_NAME
 from amicrawl.jobs.sharing.share import Ended, Nothing
 from amicrawl.jobs.sharing.share_record import directory_of, unit_of
-from amicrawl.jobs.sharing.shipping import fetch, ship, shipped_to
 from amicrawl.jobs.supervisor import Supervisor
 from amicrawl.record.bucket import open_bucket
 
@@ -200,7 +208,7 @@ class Worker(Supervisor[PartitionAttempt]):
             if not attempt.shipped:
                 return True
             url = self._shipped_to(attempt, attempt.shipped)
-            attempt.copying = Copying(lambda _: fetch(directory, url, disk=self._disk))
+            attempt.copying = Copying(lambda _: fetch_state(directory, url, disk=self._disk))
         if not attempt.copying.is_over:
             return False
         if attempt.copying.fault:
@@ -238,7 +246,7 @@ class Worker(Supervisor[PartitionAttempt]):
     def _exited(self, attempt: PartitionAttempt) -> None:
         if self._place and _how_ended(attempt) is Ended.ENDED:
             url = self._shipped_to(attempt, str(attempt.claim.token))
-            attempt.copying = Copying(lambda _: ship(attempt.directory, url, disk=self._disk))
+            attempt.copying = Copying(lambda _: ship_state(attempt.directory, url, disk=self._disk))
 
     def _end(self, attempt: PartitionAttempt) -> None:
         """Release the partition; again later where Redis is unavailable."""
@@ -303,3 +311,50 @@ def _how_ended(attempt: PartitionAttempt) -> Ended:
     if code == ExitCode.LIMIT:
         return Ended.LIMIT
     return Ended.ENDED if code in _AGREED else Ended.CRASHED
+
+
+_OUTBOX = (FILE_NAME, MARK_NAME)
+
+
+def shipped_to(place: str, name: str, number: int, token: str) -> str:
+    """Return the URL to which partition *number* of the crawl *name* is shipped under *token*."""
+    return path_of(place, f"{name}-{directory_of(number)}-{token}")
+
+
+def ship_state(
+    directory: Path, url: str, *, disk: Disk, stopped: Callable[[], bool] = lambda: False
+) -> None:
+    """Copy the sealed state of the partition in *directory* to *url*, and read it back.
+
+    Raises AmicrawlError where that fails.
+    """
+    save(directory, url, disk=disk, stopped=stopped, files=_state_files, is_read_back=True)
+
+
+def fetch_state(directory: Path, url: str, *, disk: Disk) -> None:
+    """Replace the state of the partition in *directory* by what was shipped to *url*.
+
+    Raises AmicrawlError where what is there is not whole, and as the disk does; then the old state
+    stays.
+    """
+    incoming = directory / "frontier.incoming"
+    with explained(incoming, "made"):
+        shutil.rmtree(incoming, ignore_errors=True)
+        incoming.mkdir(parents=True)
+    restore_checkpoint(incoming, url, disk=disk)
+    with explained(directory, "exchanged for what was shipped"):
+        old = directory / f"frontier.before-{uuid.uuid4().hex[:8]}"
+        if (directory / "frontier").exists():
+            disk.rename(directory / "frontier", old)
+        for name in _OUTBOX:
+            if (incoming / name).exists():
+                disk.rename(incoming / name, directory / name)
+        # Last of all: without a frontier, what is here is not taken for the partition.
+        disk.rename(incoming / "frontier", directory / "frontier")
+        disk.sync_directory(directory)
+        for left in (incoming, *directory.glob("frontier.before-*")):
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def _state_files(directory: Path) -> list[str]:
+    return [*frontier_files(directory), *(name for name in _OUTBOX if (directory / name).exists())]

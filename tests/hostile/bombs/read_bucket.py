@@ -11,7 +11,7 @@ from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, ExitCode
 from amicrawl.jobs.checkpoint import restore_checkpoint
 from amicrawl.jobs.job_bucket import fetch
-from amicrawl.jobs.sharing import shipping
+from amicrawl.jobs.sharing.worker import fetch_state
 from amicrawl.record.bucket import open_bucket
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def main() -> int:
         "checkpoint": lambda to: restore_checkpoint(to, url, disk=Disk()),
         "shelf": lambda to: fetch(to, url, checkpoints=[], disk=Disk()),
         "task": lambda _: read_json(open_bucket(url, disk=Disk()), "checkpoint.json"),
-        "partition": lambda to: shipping.fetch(to, url, disk=Disk()),
+        "partition": lambda to: fetch_state(to, url, disk=Disk()),
     }
     codes = [ExitCode.DONE]
     for name, take in takers.items():

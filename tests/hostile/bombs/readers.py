@@ -56,7 +56,7 @@ READERS: dict[str, tuple[str, ...]] = {
         *(
             "dashboard/views.py",
             "jobs/child.py",
-            "jobs/entries.py",
+            "jobs/log_entries.py",
             "jobs/dead_letters.py",
             "jobs/link.py",
         ),

@@ -1,7 +1,8 @@
-"""Live settings: what can change while a crawl runs, parsed from what Redis holds. Pure.
+"""Live settings: what can change while a crawl runs, parsed from Redis, and checked before it is stored.
 
-Any client may write anything into the database, so each value is taken by itself: one that means
-nothing is reported, and what was in force stays so.
+Any client may write anything into the database, so each value is taken by itself: an invalid one is
+reported, and what was in force stays so. What our own commands store is refused beforehand instead,
+outside the ranges of ArchiveBot's commands. Pure.
 """
 
 from __future__ import annotations
@@ -9,13 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from amicrawl.discovery import IgnoreSet
+from amicrawl.errors import UsageError
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-LONGEST_DELAY = 24 * 3600 * 1000
+_LONGEST_FOLLOWED = 24 * 3600 * 1000
 """Milliseconds of the longest delay that is followed."""
-MOST_CONCURRENCY = 10_000
-LONGEST_PATTERN = 4096
+_MOST_FOLLOWED = 10_000
 _SHOWN = 60
 
 
@@ -93,12 +96,12 @@ def live_settings(
 ) -> LiveSettings:
     """Return what the fields *raw* of a record, its *ignores* and its desired settings mean."""
     wrong = list(faults)
-    shortest = _number(raw, "delay_min", LONGEST_DELAY, wrong)
-    longest = _number(raw, "delay_max", LONGEST_DELAY, wrong)
+    shortest = _number(raw, "delay_min", _LONGEST_FOLLOWED, wrong)
+    longest = _number(raw, "delay_max", _LONGEST_FOLLOWED, wrong)
     if shortest is not None and longest is not None and longest < shortest:
         wrong.append(f"delay_max: {longest} is less than delay_min, {shortest}")
         longest = shortest
-    concurrency = _number(raw, "concurrency", MOST_CONCURRENCY, wrong)
+    concurrency = _number(raw, "concurrency", _MOST_FOLLOWED, wrong)
     if concurrency == 0:
         wrong.append("concurrency: 0 requests cannot be set; pause the job to stop it for a while")
         concurrency = None
@@ -124,3 +127,49 @@ def _number(raw: dict[str, str], name: str, most: int, faults: list[str]) -> int
         return int(text)
     faults.append(f"{name}: {text[:_SHOWN]!a} is not a whole number from 0 to {most}")
     return None
+
+
+LONGEST_PATTERN = 2_000
+"""Bytes of an ignore expression."""
+LONGEST_DELAY = 9_999_999
+"""Milliseconds."""
+MOST_CONCURRENCY = 99
+LONGEST_NOTE = 1_000
+"""Characters."""
+
+
+def checked_delay(least: int, greatest: int) -> tuple[int, int]:
+    """Return both, milliseconds; raises UsageError where they do not make a range."""
+    if not 0 <= least <= greatest <= LONGEST_DELAY:
+        raise UsageError(
+            f"A delay of {least} to {greatest} ms is not a range: the minimum must not exceed the "
+            f"maximum, and both are from 0 to {LONGEST_DELAY}."
+        )
+    return least, greatest
+
+
+def checked_concurrency(number: int) -> int:
+    """Return *number*; raises UsageError where it is none of requests at once."""
+    if not 1 <= number <= MOST_CONCURRENCY:
+        raise UsageError(f"A concurrency of {number} is out of range: 1 to {MOST_CONCURRENCY}.")
+    return number
+
+
+def checked_note(text: str) -> str:
+    """Return *text* without blanks around it; raises UsageError where it cannot be shown on one line."""
+    note = text.strip()
+    if len(note) > LONGEST_NOTE or not note.isprintable():
+        raise UsageError(f"A note is one line of at most {LONGEST_NOTE} printable characters.")
+    return note
+
+
+def checked_pattern(pattern: str) -> str:
+    """Return *pattern*; raises UsageError, saying why, where no crawl could ignore by it."""
+    if not pattern or not pattern.isprintable():
+        raise UsageError(
+            f"{pattern[:60]!r} is not an ignore expression, which is one line of printable text."
+        )
+    if len(pattern.encode()) > LONGEST_PATTERN:
+        raise UsageError(f"The ignore expression has more than {LONGEST_PATTERN} bytes. Shorten it.")
+    IgnoreSet().add(pattern)
+    return pattern
