@@ -20,7 +20,7 @@ from amicrawl.report.counts import CDX_SUMMARY, CORRECTED
 from amicrawl.report.counts_json import counts_to_json, report_to_json, summary_to_json
 from amicrawl.report.inputs import STDIN, files_of
 from amicrawl.report.overlap import overlap_of, overlap_to_json
-from amicrawl.report.reading import KINDS, read_counts
+from amicrawl.report.reading import KINDS, count_on_spark, read_counts
 from amicrawl.report.text import REPLAY, narrow_lines, overlap_lines, text_lines
 from amicrawl.terminal import ProgressBar, counted, harmless
 
@@ -169,9 +169,7 @@ def _counted(
 ) -> tuple[Reading, Reading | None]:
     """Count *paths*, and *others* where there are any; over Spark where there is a *master*."""
     if master is not None:
-        # Both need an extra.
-        from amicrawl.report.spark import count_on_spark  # noqa: PLC0415
-        from amicrawl.table.spark import session  # noqa: PLC0415
+        from amicrawl.table.spark import session  # noqa: PLC0415  # an extra
 
         # What is missing is found before Spark is started.
         files, other = ([file for name in names for file in files_of(name)] for names in (paths, others))

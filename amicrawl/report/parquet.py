@@ -25,9 +25,8 @@ from amicrawl.index.lines.arrow_texts import (
     truths,
 )
 from amicrawl.parquet import ParquetTable
-from amicrawl.report.batch import Lines, batch_of, chosen
+from amicrawl.report.batch import Lines, batch_of, chosen, digits_of
 from amicrawl.report.rows import MOST_DIGITS
-from amicrawl.report.times import digits_of
 from amicrawl.urls.surt import surt
 
 if TYPE_CHECKING:

@@ -21,20 +21,20 @@ import numpy as np
 
 from amicrawl.errors import DamagedFileError, InputError, UsageError
 from amicrawl.index.lines.line_reader import octet_blocks
-from amicrawl.index.location import reachable
-from amicrawl.report.cdx_batches import Legends, cdx_lines
-from amicrawl.report.cdxj_batches import cdxj_lines
+from amicrawl.index.location import Location, reachable
 from amicrawl.report.counting import counted
 from amicrawl.report.counts import CORRECTED, Counts
 from amicrawl.report.counts_json import counts_from_json
 from amicrawl.report.inputs import STDIN, InputFile, files_of, is_archive, is_parquet
-from amicrawl.report.layout import layout_named
+from amicrawl.report.line_batches import Legends, cdx_lines, cdxj_lines
+from amicrawl.report.rows import layout_named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from concurrent.futures import Future
 
-    from amicrawl.index.location import Location
+    from pyspark.sql import SparkSession
+
     from amicrawl.report.batch import Lines
 
     Progress = Callable[[int, int, Counts], None]
@@ -47,6 +47,8 @@ _KEPT = 31 * 1024**2
 _AHEAD = 2
 _SNIFFED = 1 << 16
 _LINES_SNIFFED = 20
+_TASKS = 1000
+"""Tasks on a cluster at most: the driver holds the counts of each."""
 
 
 @dataclass(slots=True)
@@ -109,6 +111,48 @@ def count_files(
                 except DamagedFileError as error:
                     reading.damage.append(_renamed(str(error), path, location))
     return reading
+
+
+def count_on_spark(
+    spark: SparkSession, files: Sequence[InputFile], *, rules: str = CORRECTED, kind: str | None = None
+) -> Reading:
+    """Count *files*, which all workers see under their absolute names, by the tasks of a cluster.
+
+    A task counts some files in a row as `count_files` does. Adding is associative, and what tasks count
+    is added in the order of the files, so the result is the same, bit by bit. Raises InputError where a
+    file cannot be read, or Spark fails.
+    """
+    from amicrawl.index.spark import done_on_spark  # noqa: PLC0415  # this machine does without
+    from amicrawl.index.workers import Lost  # noqa: PLC0415
+
+    check_kind(kind)
+    # Workers have working directories of their own.
+    named = [file._replace(location=Location.of(file.location.name)) for file in files]
+    size = -(-len(named) // _TASKS)
+    jobs = [tuple(named[at : at + size]) for at in range(0, len(named), size)]
+    parts: dict[tuple[InputFile, ...], Reading] = {}
+    for event in done_on_spark(spark, jobs, partial(count_in_task, rules=rules, kind=kind)):
+        if isinstance(event, Lost):
+            raise InputError(event.reason)
+        parts[event.job] = event.answer
+    whole = Reading(Counts(rules=rules))
+    for job in jobs:
+        whole.counts.absorb(parts[job].counts)
+        whole.damage += parts[job].damage
+    return whole
+
+
+def count_in_task(files: Sequence[InputFile], *, rules: str, kind: str | None) -> Reading:
+    """Count *files* in a task; TransientError where another attempt may succeed."""
+    from amicrawl.index.spark import TransientError  # noqa: PLC0415
+
+    try:
+        return count_files(files, rules=rules, kind=kind, threads=1)
+    except InputError as error:
+        cause = error.__cause__
+        if isinstance(cause, OSError) and not isinstance(cause, FileNotFoundError):
+            raise TransientError(str(error)) from error
+        raise
 
 
 def check_kind(kind: str | None) -> None:

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING
 
 from amicrawl.report.counts import CDX_SUMMARY, FACETS, drawn
 from amicrawl.report.figures import (
+    MONTHS,
+    QUERY_GROUPS,
+    STATUS_GROUPS,
     by_domain,
     by_tld,
     different_urls,
@@ -24,7 +27,6 @@ from amicrawl.report.figures import (
     top_hosts,
     year_month_grid,
 )
-from amicrawl.report.groups import MONTHS, QUERY_GROUPS, STATUS_GROUPS
 from amicrawl.report.overlap import overlap_rows
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from amicrawl.index.lines.arrow_texts import numbers_from
 from amicrawl.index.lines.blocks import Block, Fields
 from amicrawl.table.convert import (
-    converted_with_places,
+    converted,
     moments,
     numbers,
     places_of,
@@ -71,7 +71,7 @@ def rows_of_block(octets: bytes, schema: TableSchema, *, place: Place = NOWHERE)
     others = [
         number for number in np.flatnonzero(~is_taken).tolist() if not _is_header(block.line(number))
     ]
-    read = converted_with_places([block.line(number) for number in others], schema, place=place)
+    read = converted([block.line(number) for number in others], schema, place=place)
     headers = block.lines - len(rows) - len(others)
     if plain is None:
         return BlockRows(read.rows, read.rejects, block.lines, headers)

@@ -28,6 +28,7 @@ from amicrawl.index.lines.line_reader import octet_blocks
 from amicrawl.index.lines.sorting import LineSort
 from amicrawl.index.steady_memory import collector_at_rest, steady_memory
 from amicrawl.table.block_rows import rows_of_block
+from amicrawl.table.hosts import list_version
 from amicrawl.table.ordering import (
     NotInOrderError,
     blocks_in_order,
@@ -37,7 +38,6 @@ from amicrawl.table.ordering import (
 )
 from amicrawl.table.partition import MONTH_PREFIX, NOWHERE, Place
 from amicrawl.table.schema import EOT, SCHEMA_VERSION
-from amicrawl.table.suffixes import list_version
 from amicrawl.table.writer import FILE_ROWS, TableWriter, seal
 
 if TYPE_CHECKING:

@@ -1,14 +1,21 @@
-"""CDXJ lines into the columns of a table, by reading each.
+"""CDXJ lines into the columns of a table, by reading each, and why a line gives no row.
+
+A line is `urlkey SP timestamp SP object`. The timestamp has 14 digits, or 17, of which the last three
+are dropped. Numbers may be JSON numbers or strings. What the line does not have is null, a missing
+offset or length is -1, a status that is not a number of 16 bits is -1. Anything else that is not as it
+should be makes the line a reject, with one of the reasons that `fault_of` gives.
 
 This says what the row of a line is; `block_rows.py` comes to the same rows for most lines without
 reading each. Lines are taken in batches. A batch whose lines are all sound is turned into columns by one
-pass each; a batch that holds a line which is not is sifted line by line first (`line_faults.py`), so
+pass each; a batch that holds a line which is not is sifted line by line first (`fault_of`), so
 that the work falls on the batches that need it. Either way the same lines give the same rows: a line is
 a reject if and only if a batch of it alone cannot be turned into columns.
 """
 
 from __future__ import annotations
 
+import re
+from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from uuid import UUID
@@ -27,13 +34,6 @@ from amicrawl.index.lines.arrow_texts import (
 )
 from amicrawl.index.lines.numerals import have_other_than_digits, pairs_of_digits, whole_numbers
 from amicrawl.index.lines.spans import Octets, Spans
-from amicrawl.table.line_faults import (
-    LARGEST_STATUS,
-    MISSING_NUMBER,
-    fault_of,
-    number_of,
-    status_of,
-)
 from amicrawl.table.partition import DEFAULT_SUBSET, MONTH_PREFIX, NOWHERE, Place, place_of
 from amicrawl.table.url_columns import columns_of_urls, dictionary
 
@@ -43,6 +43,92 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from amicrawl.table.schema import TableSchema
+
+
+MISSING_NUMBER = -1
+LARGEST_NUMBER = 2**63 - 1
+LARGEST_STATUS = 2**15 - 1
+
+_TIMESTAMP = re.compile(rb"[0-9]{14}(?:[0-9]{3})?")
+_NUMBER = re.compile(r"-?[0-9]{1,19}")
+_NUMBER_FIELDS = ("offset", "length")
+
+
+def fault_of(line: bytes, text_fields: Mapping[str, str]) -> str | None:
+    """Return why *line*, without its LF, gives no row; None where it does.
+
+    *text_fields* are the columns taken as they are, each with the field of the line that holds it.
+    """
+    parts = line.split(b" ", 2)
+    if len(parts) < 3:
+        return "not a key, a timestamp and an object with a space between each"
+    key, timestamp, written = parts
+    if not key or not _is_utf8(key):
+        return "the key is not text in UTF-8" if key else "the key is empty"
+    if reason := _fault_of_timestamp(timestamp):
+        return reason
+    try:
+        fields = orjson.loads(written)
+    except orjson.JSONDecodeError:
+        return "what follows the timestamp is not one JSON value"
+    if not isinstance(fields, dict):
+        return "what follows the timestamp is not a JSON object"
+    return _fault_of_fields(fields, text_fields)
+
+
+def number_of(value: object) -> int:
+    """Return the offset or length that *value* stands for; ValueError, with a reason, for others."""
+    if value is None or value in ("", "-"):
+        return MISSING_NUMBER
+    if isinstance(value, str) and _NUMBER.fullmatch(value):
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ValueError("is not a whole number")  # noqa: TRY004  # it is the data's fault, not the caller's
+    if not MISSING_NUMBER <= value <= LARGEST_NUMBER:
+        raise ValueError("is negative, or does not fit in 64 bits")
+    return value
+
+
+def status_of(value: object) -> int:
+    """Return the HTTP status that *value* stands for; -1 where it is not a whole number of 16 bits."""
+    if isinstance(value, str) and _NUMBER.fullmatch(value):
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= LARGEST_STATUS:
+        return MISSING_NUMBER
+    return value
+
+
+def _fault_of_timestamp(timestamp: bytes) -> str | None:
+    if not _TIMESTAMP.fullmatch(timestamp):
+        return "the timestamp is not of 14 digits"
+    try:
+        datetime.strptime(timestamp[:14].decode(), "%Y%m%d%H%M%S")  # noqa: DTZ007  # only whether it is one
+    except ValueError:
+        return "the timestamp is not a moment of the calendar"
+    return None
+
+
+def _fault_of_fields(fields: Mapping[str, Any], text_fields: Mapping[str, str]) -> str | None:
+    if fields.get("url") is None:
+        return "the field url is missing"
+    for name in ("url", "filename", *text_fields.values()):
+        if not isinstance(fields.get(name, ""), str | None):
+            return f"{name} is not a text"
+    for name in _NUMBER_FIELDS:
+        try:
+            number_of(fields.get(name))
+        except ValueError as error:
+            return f"{name} {error}"
+    return None
+
+
+def _is_utf8(octets: bytes) -> bool:
+    try:
+        octets.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
 
 _SHA1 = "sha1:"
 _YEAR_ZERO = np.datetime64("0000-01-01", "M")
@@ -56,22 +142,6 @@ class Reject(NamedTuple):
 
 
 class Converted(NamedTuple):
-    """What a batch of lines came to."""
-
-    rows: pa.RecordBatch
-    rejects: list[Reject]
-
-
-def converted(lines: Sequence[bytes], schema: TableSchema, *, place: Place = NOWHERE) -> Converted:
-    """Return the rows of *lines*, each without its LF, and the lines that give none; order is kept.
-
-    Crawl, segment and subset are those of *place*; what it leaves open is derived from the file's name.
-    """
-    found = converted_with_places(lines, schema, place=place)
-    return Converted(found.rows.cast(schema.columns), found.rejects)
-
-
-class ConvertedWithPlaces(NamedTuple):
     """What a batch of lines came to, and which lines gave the rows."""
 
     rows: pa.RecordBatch
@@ -81,12 +151,13 @@ class ConvertedWithPlaces(NamedTuple):
     """Of each row, the number of its line."""
 
 
-def converted_with_places(
-    lines: Sequence[bytes], schema: TableSchema, *, place: Place = NOWHERE
-) -> ConvertedWithPlaces:
-    """Return what `converted` does, with the numbers of the lines that gave rows."""
+def converted(lines: Sequence[bytes], schema: TableSchema, *, place: Place = NOWHERE) -> Converted:
+    """Return the rows of *lines*, each without its LF, and the lines that give none; order is kept.
+
+    Crawl, segment and subset are those of *place*; what it leaves open is derived from the file's name.
+    """
     try:
-        return ConvertedWithPlaces(_rows(lines, schema, place), [], np.arange(len(lines)))
+        return Converted(_rows(lines, schema, place), [], np.arange(len(lines)))
     except (LookupError, ValueError, TypeError, AttributeError, pa.ArrowException):
         faults = [fault_of(line, schema.text_fields) for line in lines]
         sound = [line for line, fault in zip(lines, faults, strict=True) if fault is None]
@@ -94,7 +165,7 @@ def converted_with_places(
             Reject(line, fault) for line, fault in zip(lines, faults, strict=True) if fault is not None
         ]
         places = np.array([number for number, fault in enumerate(faults) if fault is None], np.int64)
-        return ConvertedWithPlaces(_rows(sound, schema, place), rejects, places)
+        return Converted(_rows(sound, schema, place), rejects, places)
 
 
 def _rows(lines: Sequence[bytes], schema: TableSchema, place: Place) -> pa.RecordBatch:

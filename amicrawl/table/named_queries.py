@@ -13,10 +13,15 @@ A file is named by what it asks. It opens with what it returns, in plain words, 
 and the statement follows, with `$tld` where the value belongs. A value becomes a literal of SQL, so what
 is shown is what runs, and can be pasted into any DuckDB. A query whose name begins with `captures_`
 asks a crawl's `captures.parquet`; all others ask the table of an index.
+
+Some join with a ranking of sites, which is read from a CSV file: without a header, `rank,site` or only
+`site`, or with one that has a column called site or domain and perhaps one called rank or globalrank.
+Where no rank is given, the order of the lines is the rank.
 """
 
 from __future__ import annotations
 
+import csv
 import difflib
 import functools
 import re
@@ -24,10 +29,12 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import TYPE_CHECKING
 
-from amicrawl.errors import UsageError
+from amicrawl.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
+
 
 TABLE = "ccindex"
 """The relation that queries about a table read from."""
@@ -201,3 +208,61 @@ def _names(lines: list[str]) -> tuple[str, ...]:
 def _meant(name: str, known: Mapping[str, object]) -> str:
     close = difflib.get_close_matches(name, known, n=1)
     return f" (did you mean {close[0]}?)" if close else ""
+
+
+_SITE_NAMES = ("site", "domain")
+_RANK_NAMES = ("rank", "globalrank")
+_MOST_COLUMNS = 64
+_LONGEST_LINE = 65_536
+
+
+def ranking_of_file(path: Path) -> str:
+    """Return the statement that makes the ranking of the CSV file *path*; InputError if it is none."""
+    cells, site, rank, header = _layout(path)
+    columns = ", ".join(f"'c{number}': 'VARCHAR'" for number in range(cells))
+    rows = (
+        f"read_csv({quoted(str(path.absolute()))}, header = false, skip = {int(header)}, "
+        f"delim = ',', quote = '\"', columns = {{{columns}}})"
+    )
+    place = "row_number() OVER ()" if rank is None else f"CAST(c{rank} AS BIGINT)"
+    chosen = f"{place} AS rank, lower(trim(c{site})) AS site"
+    return f"CREATE TABLE {RANKING} AS\nSELECT {chosen}\nFROM {rows}"  # quoted above
+
+
+def ranking_of_table() -> str:
+    """Return the statement that ranks the thousand most captured domains of the table itself."""
+    return (
+        f"CREATE TABLE {RANKING} AS\n"
+        "SELECT row_number() OVER (ORDER BY count(*) DESC, url_host_registered_domain) AS rank,\n"
+        "       url_host_registered_domain AS site\n"
+        f"FROM {TABLE}\n"
+        "WHERE url_host_registered_domain IS NOT NULL\n"
+        "GROUP BY url_host_registered_domain\n"
+        "ORDER BY rank\n"
+        "LIMIT 1000"
+    )
+
+
+def _layout(path: Path) -> tuple[int, int, int | None, bool]:
+    """Return the number of columns, those of site and rank, and whether the first line is a header."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as lines:
+            first = next(csv.reader([lines.readline(_LONGEST_LINE)]), [])
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(
+            f"The ranking {path} cannot be read as CSV: {reason}. Check path and file."
+        ) from error
+    names = [cell.strip().lower() for cell in first]
+    site = next((names.index(name) for name in _SITE_NAMES if name in names), None)
+    if site is not None:
+        rank = next((names.index(name) for name in _RANK_NAMES if name in names), None)
+        return len(names), site, rank, True
+    if len(names) == 1 and names[0]:
+        return 1, 0, None, False
+    if 2 <= len(names) <= _MOST_COLUMNS and names[0].isascii() and names[0].isdigit():
+        return len(names), 1, 0, False
+    raise InputError(
+        f"The ranking {path} begins with neither rank,site nor a header with a column called site or "
+        "domain. Give it one of these."
+    )

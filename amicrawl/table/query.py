@@ -27,8 +27,16 @@ import pyarrow as pa
 
 from amicrawl.errors import InputError, OutputError, UsageError
 from amicrawl.parquet import ParquetTable
-from amicrawl.table.named_queries import CAPTURES, TABLE, NamedQuery, macros, macros_used, quoted
-from amicrawl.table.ranking import ranking_of_file, ranking_of_table
+from amicrawl.table.named_queries import (
+    CAPTURES,
+    TABLE,
+    NamedQuery,
+    macros,
+    macros_used,
+    quoted,
+    ranking_of_file,
+    ranking_of_table,
+)
 from amicrawl.table.read_only_sql import refuse_writing, statements_of
 
 if TYPE_CHECKING:

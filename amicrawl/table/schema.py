@@ -142,18 +142,6 @@ def as_held(columns: pa.Schema) -> pa.Schema:
     )
 
 
-def held(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return *rows* with a dictionary for the columns whose texts repeat."""
-    schema = as_held(rows.schema)
-    columns: list[Any] = [
-        column.dictionary_encode()
-        if pa.types.is_dictionary(field.type) and not pa.types.is_dictionary(column.type)
-        else column
-        for column, field in zip(rows.columns, schema, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
 WITHOUT_DICTIONARY = frozenset(
     (
         "url_surtkey",

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from hypothesis import strategies as st
 
 from amicrawl.report.batch import batch_of_rows
-from amicrawl.report.cdx_batches import Legends, cdx_lines
 from amicrawl.report.counting import counted
 from amicrawl.report.counts import CORRECTED, Counts, added
+from amicrawl.report.line_batches import Legends, cdx_lines
 from amicrawl.report.rows import Row
 
 if TYPE_CHECKING:

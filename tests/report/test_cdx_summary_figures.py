@@ -25,8 +25,17 @@ from report.summary_lines import DIGEST, cdx11, counts_of
 
 from amicrawl.report.counts import CDX_SUMMARY, CORRECTED
 from amicrawl.report.counts_json import counts_to_json, report_to_json, summary_to_json
-from amicrawl.report.figures import mime_status_grid, path_query_grid, top_hosts, year_month_grid
-from amicrawl.report.groups import MIME_GROUPS, PATH_GROUPS, STATUS_GROUPS, mime_group, status_group
+from amicrawl.report.figures import (
+    MIME_GROUPS,
+    PATH_GROUPS,
+    STATUS_GROUPS,
+    mime_group,
+    mime_status_grid,
+    path_query_grid,
+    status_group,
+    top_hosts,
+    year_month_grid,
+)
 from amicrawl.report.text import decimal_size, shown_date, text_lines
 
 if TYPE_CHECKING:

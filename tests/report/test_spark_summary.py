@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,10 +18,10 @@ from amicrawl.cli import app
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, InputError, UsageError
 from amicrawl.index.location import Location
+from amicrawl.index.spark import TransientError, came_of
 from amicrawl.report.counts import CORRECTED
 from amicrawl.report.inputs import InputFile, files_of
-from amicrawl.report.reading import read_counts
-from amicrawl.report.spark import counted_or_reason
+from amicrawl.report.reading import count_in_task, read_counts
 from amicrawl.table import make_table
 
 if TYPE_CHECKING:
@@ -104,14 +105,14 @@ def test_a_task_raises_what_may_pass_until_its_last_attempt(tmp_path: Path) -> N
     damaged = tmp_path / "x.json"
     damaged.write_text("{}")
 
-    def outcome(file: InputFile, *, is_last: bool) -> object:
-        return counted_or_reason([file], rules=CORRECTED, kind=None, is_last=is_last)
+    def reason(file: InputFile, *, is_last: bool) -> str:
+        return came_of([file], partial(count_in_task, rules=CORRECTED, kind=None), is_last=is_last)[2]
 
-    with pytest.raises(InputError, match="cannot be reached"):
-        outcome(InputFile(unreachable, 0), is_last=False)
-    assert "cannot be reached" in str(outcome(InputFile(unreachable, 0), is_last=True))
-    assert "cannot be read" in str(outcome(missing, is_last=False))
-    assert "begins like the JSON" in str(outcome(InputFile(Location(str(damaged)), 0), is_last=False))
+    with pytest.raises(TransientError, match="cannot be reached"):
+        reason(InputFile(unreachable, 0), is_last=False)
+    assert "cannot be reached" in reason(InputFile(unreachable, 0), is_last=True)
+    assert "cannot be read" in reason(missing, is_last=False)
+    assert "begins like the JSON" in reason(InputFile(Location(str(damaged)), 0), is_last=False)
 
 
 @pytest.mark.parametrize("given", [["-"], ["a.cdx", "--quick"], ["a.cdx", "--compat", "cdx-summarize"]])

@@ -17,7 +17,7 @@ from report.summary_lines import CDX_LINES, GOOD_LINES, cdx11, counts_of
 from amicrawl.errors import UsageError
 from amicrawl.report.counts import CDX_SUMMARY, CORRECTED, Counts, added
 from amicrawl.report.counts_json import counts_from_json, counts_to_json, report_to_json, summary_to_json
-from amicrawl.report.page.page import page_of
+from amicrawl.report.page import page_of
 from amicrawl.report.sketch import EXACT, Sketch
 from amicrawl.report.text import text_lines
 

@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 
 from amicrawl.index.lines.numerals import whole_numbers
 from amicrawl.index.lines.spans import Octets, Spans
-from amicrawl.report.batch import batch_of_rows, numbers_in
+from amicrawl.report.batch import are_dates, batch_of_rows, digits_of, numbers_in
 from amicrawl.report.counting import counted
 from amicrawl.report.counts import Counts, host_part
 from amicrawl.report.rows import Row, time_of
-from amicrawl.report.times import are_dates, digits_of
 
 LONG = b"com,example)/" + b"a/" * 300
 

@@ -21,10 +21,9 @@ from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, InputError, OutputError, UsageError
 from amicrawl.table import CCINDEX, EOT, Place, TableOptions, TableReport, make_table
 from amicrawl.table.builder import REJECTS_SUFFIX, REPORT_SUFFIX, beside
-from amicrawl.table.convert import converted
-from amicrawl.table.line_faults import fault_of
+from amicrawl.table.convert import converted, fault_of
+from amicrawl.table.hosts import list_version
 from amicrawl.table.partition import place_of
-from amicrawl.table.suffixes import list_version
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -128,7 +127,7 @@ def line(key: str = "gov,anl,alcf,esp)/blog", timestamp: str = "20130225012936",
 
 def row_of(written: bytes, schema: Any = EOT) -> dict[str, Any]:
     """Return the row of one line."""
-    rows, rejects = converted([written], schema)
+    rows, rejects, _ = converted([written], schema)
     assert not rejects
     [row] = rows.to_pylist()
     return row
@@ -302,7 +301,7 @@ def test_a_file_name_tells_crawl_segment_and_subset(
     ],
 )
 def test_a_line_that_gives_no_row_says_why(written: bytes, reason: str) -> None:
-    rows, rejects = converted([line(), written, line()], EOT)
+    rows, rejects, _ = converted([line(), written, line()], EOT)
     assert rows.num_rows == 2
     assert rejects == [(written, reason)]
 

@@ -14,9 +14,7 @@ from amicrawl.disk import Disk
 from amicrawl.index.lines.arrow_texts import numbers_from
 from amicrawl.table import EOT
 from amicrawl.table.convert import converted
-from amicrawl.table.held_rows import HeldRows, in_one, some_of
-from amicrawl.table.schema import held
-from amicrawl.table.writer import Limits, TableWriter, seal
+from amicrawl.table.writer import HeldRows, Limits, TableWriter, in_one, seal, some_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,7 +30,7 @@ def block(first: int, count: int, *, crawls: int) -> pa.RecordBatch:
         % (at % _HOSTS, at, at % _HOSTS, at, at, at % crawls, at % 3, at % 100)
         for at in range(first, first + count)
     ]
-    rows, rejects = converted(lines, EOT)
+    rows, rejects, _ = converted(lines, EOT)
     assert not rejects
     return rows
 
@@ -105,7 +103,7 @@ def test_a_partition_whose_row_groups_grow_is_given_a_file_with_larger_filters(t
 
 
 def test_rows_taken_out_of_a_block_keep_what_they_use_of_its_dictionaries() -> None:
-    rows = held(block(0, 300, crawls=4))
+    rows = block(0, 300, crawls=4)
     few = some_of(rows, numbers_from(np.array([7, 7, 211])))
     assert few.to_pylist() == rows.take(pa.array([7, 7, 211])).to_pylist()
     assert different(few["url_host_name"]) == 2
@@ -114,7 +112,7 @@ def test_rows_taken_out_of_a_block_keep_what_they_use_of_its_dictionaries() -> N
 
 
 def test_blocks_that_are_held_share_one_dictionary_and_no_memory_with_what_they_were() -> None:
-    rows = [held(block(first, 100, crawls=2)) for first in (0, 100, 200)]
+    rows = [block(first, 100, crawls=2) for first in (0, 100, 200)]
     one = in_one(rows)
     assert one.to_pylist() == [row for each in rows for row in each.to_pylist()]
     assert different(one["url_host_name"]) == _HOSTS

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amicrawl.table.hosts import HostColumns, host_columns
-from amicrawl.table.suffixes import list_version, suffixes_of
+from amicrawl.table.hosts import HostColumns, host_columns, list_version, suffixes_of
 from amicrawl.table.url_columns import HOST_COLUMNS, columns_of_urls, url_columns
 
 

@@ -33,7 +33,7 @@ READERS: dict[str, tuple[str, ...]] = {
         *("index/lines/cdxj.py", "index/lines/shapes.py", "index/lookup/row.py"),
         *("index/merging/fields.py", "index/merging/join.py", "index/merging/sides.py"),
         *("report/inputs.py", "report/rows.py", "report/years.py"),
-        *("table/convert.py", "table/line_faults.py"),
+        *("table/convert.py", "table/convert.py"),
     ),
     "zipnum": ("index/zipnum/cluster.py",),
     "summary in JSON": ("report/counts_json.py", "report/sketch.py", "cli/summary.py"),
@@ -81,7 +81,7 @@ OUR_OWN = frozenset({
     # Settings, and files of the package.
     *("jobs/connection.py", "crawlfile/keys.py", "crawlfile/schema.py"),
     *("discovery/named.py", "index/sidecar/soft404.py"),
-    *("report/page/page.py", "table/named_queries.py"),
+    *("report/page.py", "table/named_queries.py"),
 })  # fmt: skip
 """Modules that read nothing of strangers."""
 

@@ -1,9 +1,9 @@
-"""Blocks of CDX lines into batches: columns at a time where every line has its form. Pure.
+"""Blocks of CDX and CDXJ lines into batches: columns at a time where lines have the usual form. Pure.
 
-White space is looked for once: in a file of eleven columns every eleventh is a line feed, and what lies
-between two is a column. A line that is not so (other white space than single blanks, another number of
-columns, a key without host, a strange number) goes through `rows`, which alone decides; both ways give
-the same rows, in the same order.
+In a CDX file of eleven columns every eleventh white space is a line feed, and what lies between two is a
+column. `index/lines/blocks.py` finds the values of CDXJ lines that one program wrote alike. A line that
+is odd (other white space, another number of columns, escapes, a key without host, a strange number) goes
+through `rows`, which alone decides; both ways give the same rows, in the same order.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from amicrawl.index.lines.blocks import Block, Fields
 from amicrawl.index.lines.numerals import whole_numbers
 from amicrawl.index.lines.spans import Octets, Spans
 from amicrawl.report.batch import (
     Lines,
     Ruled,
+    are_dates,
     are_hyphens,
     are_uniform,
     batch_of,
@@ -30,17 +32,26 @@ from amicrawl.report.batch import (
     with_odd_lines,
 )
 from amicrawl.report.counts import CDX_SUMMARY
-from amicrawl.report.layout import layout_of_count, layout_of_letters, legend
-from amicrawl.report.rows import MOST_DIGITS, row_like_cdx_summary, row_of_cdx
-from amicrawl.report.times import are_dates
+from amicrawl.report.rows import (
+    CDXJ_FACETS,
+    MOST_DIGITS,
+    layout_of_count,
+    layout_of_letters,
+    legend,
+    row_like_cdx_summary,
+    row_of_cdx,
+    row_of_cdxj,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import numpy.typing as npt
 
+    from amicrawl.index.lines.shapes import Shape
     from amicrawl.report.batch import Flags, Numbers
-    from amicrawl.report.layout import Layout
+    from amicrawl.report.rows import Layout
+
 
 _OPTIONAL = ("r", "M")
 _FIRST_SIX = {"N": 0, "b": 1, "a": 2, "m": 3, "s": 4, "k": 5}
@@ -114,7 +125,9 @@ def cdx_lines(piece: Piece, *, rules: str) -> Lines:
     wanted = _wanted(grid.columns, piece.layout, rules=rules)
     batch, even = None, np.empty(0, np.int64)
     if wanted is not None and len(grid.even):
-        whole, fit = _checked({name: grid.column(at) for name, at in wanted.items()}, rules=rules)
+        whole, fit = _checked_columns(
+            {name: grid.column(at) for name, at in wanted.items()}, rules=rules
+        )
         batch, even = chosen(whole, fit), grid.even[fit]
         if len(even) == len(grid.ends):
             return Lines(batch, Counter())
@@ -191,7 +204,7 @@ def _wanted(columns: int, layout: Layout | None, *, rules: str) -> dict[str, int
     return named | {name: at for name, at in (("S", layout.size), ("V", layout.offset)) if at >= 0}
 
 
-def _checked(column: dict[str, Spans], *, rules: str) -> tuple[pa.RecordBatch, Flags]:
+def _checked_columns(column: dict[str, Spans], *, rules: str) -> tuple[pa.RecordBatch, Flags]:
     """Return the batch of the columns, and which rows are surely as the slow path would have them."""
     texts = {
         name: column[letter].texts(kind=pa.binary())
@@ -215,3 +228,52 @@ def _checked(column: dict[str, Spans], *, rules: str) -> tuple[pa.RecordBatch, F
         if "V" in column:
             fit &= numbers_in(column["V"], longest=16)[1]
     return batch_of({**texts, "time": time, "status": status, "size": size}), fit
+
+
+_TEXTS = ("url", "mime", "digest")
+_NAMES = (*_TEXTS, "status", "length", *CDXJ_FACETS)
+_META = b"!meta"
+
+
+def cdxj_lines(octets: bytes) -> Lines:
+    """Return what the whole lines of *octets* are."""
+    if b"\r" in octets:
+        octets = octets.replace(b"\r\n", b"\n")
+    block = Block(octets if octets.endswith(b"\n") else octets + b"\n")
+    known = [(alike, places) for alike in block.alike if (places := _places_in(alike.shape))]
+    fields = Fields(block, known)
+    facets = [name for name in CDXJ_FACETS if any(places[name] is not None for _, places in known)]
+    whole, fit = _checked_values(block, fields, facets)
+    batch, even = chosen(whole, fit), fields.rows[fit]
+    if len(even) == block.lines:
+        return Lines(batch, Counter())
+    return with_odd_lines(Ruled(list(_odd_lines(block, even)), batch, even), row_of_cdxj)
+
+
+def _places_in(shape: Shape) -> dict[str, int | None] | None:
+    """Return where the texts of lines of that *shape* are; None where one of them is not a string."""
+    try:
+        return {name: shape.text(name) for name in _NAMES}
+    except LookupError:
+        return None
+
+
+def _checked_values(block: Block, fields: Fields, facets: list[str]) -> tuple[pa.RecordBatch, Flags]:
+    """Return the batch of the lines *fields*, and which are surely as the slow path would have them."""
+    key = block.keys(fields.rows).texts(kind=pa.binary())
+    time, _ = whole_numbers(block.seconds(fields.rows))
+    status, fit = statuses_in(fields.spans("status")[0])
+    size, readable = numbers_in(fields.spans("length")[0], longest=MOST_DIGITS)
+    fit &= readable & are_dates(time) & are_uniform(key)
+    columns = {name: fields.texts(name).view(pa.binary()) for name in _TEXTS}
+    columns |= {CDXJ_FACETS[name]: fields.texts(name).view(pa.binary()) for name in facets}
+    return batch_of({"key": key, "time": time, "status": status, "size": size, **columns}), fit
+
+
+def _odd_lines(block: Block, even: Numbers) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines that are not among the *even*, but for blank ones and those of metadata."""
+    odd = np.delete(np.arange(block.lines), even)
+    for number in odd[block.starts[odd] < block.ends[odd]].tolist():
+        for line in block.line(number).splitlines():
+            if line.strip() and not line.startswith(_META):
+                yield number, line

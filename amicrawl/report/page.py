@@ -1,7 +1,7 @@
 """The page of a summary: sections, each a chart with the table behind it. Reads its style sheet.
 
 The file stands alone: styles within, no scripts, no fonts, no pictures, and a policy that forbids the
-browser to ask anybody for anything. Whatever comes from the index passes through `markup`.
+browser to ask anybody for anything. Text of the index is escaped on its way into markup (`element`).
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from amicrawl.report.charts import Bar, Markup, element, heat_grid, joined, share_bar, stacked, timeline
 from amicrawl.report.counts import FACETS, drawn
 from amicrawl.report.figures import (
     by_domain,
@@ -24,8 +25,6 @@ from amicrawl.report.figures import (
     year_month_grid,
 )
 from amicrawl.report.overlap import overlap_rows
-from amicrawl.report.page.charts import Bar, heat_grid, share_bar, stacked, timeline
-from amicrawl.report.page.markup import Markup, element, joined
 from amicrawl.report.text import FACET_TITLES, REPLAY, decimal_size, shown_date
 
 if TYPE_CHECKING:
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from amicrawl.report.counts import Counts, Tally
     from amicrawl.report.figures import Grid
     from amicrawl.report.overlap import Overlap
+
 
 _POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
