@@ -33,7 +33,7 @@ READERS: dict[str, tuple[str, ...]] = {
         *("index/lines/cdxj.py", "index/lines/shapes.py", "index/lookup/row.py"),
         *("index/merging/fields.py", "index/merging/join.py", "index/merging/sides.py"),
         *("report/inputs.py", "report/rows.py", "report/years.py"),
-        *("table/convert.py", "table/convert.py"),
+        "table/convert.py",
     ),
     "zipnum": ("index/zipnum/cluster.py",),
     "summary in JSON": ("report/counts_json.py", "report/sketch.py", "cli/summary.py"),
