@@ -1,21 +1,131 @@
-"""The table of the HTTP API: its operations, the role that each requires, its input and its output."""
+"""The HTTP API: what it reports, and the table of all operations with their roles, input and output.
+
+Each function is one operation, its docstring the description of it. Those that change something are in
+`api_changing.py`.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from amicrawl.dashboard import api_changing as changing
-from amicrawl.dashboard import api_reading as reading
-from amicrawl.dashboard import api_users as users
 from amicrawl.dashboard import bodies, shapes
 from amicrawl.dashboard.operations import Call, Operation, document
-from amicrawl.dashboard.stream import events, stream
+from amicrawl.dashboard.problems import Problem
+from amicrawl.dashboard.stream import events, stream, types_in
 from amicrawl.dashboard.users import Role
+from amicrawl.discovery import IgnoreSet
+from amicrawl.discovery.named import ignore_set, set_names
+from amicrawl.errors import UsageError
+from amicrawl.jobs.live_settings import checked_pattern
+from amicrawl.jobs.record import JobState
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pydantic import BaseModel
+
+    from amicrawl.dashboard.operations import Call
+
+_TRIED = 1000
+_SHOWN = 100
+
+
+def session(call: Call) -> Any:
+    """Report the user, and the token that changes need."""
+    visitors = call.site.visitors
+    visitor = visitors.of(call.request)
+    if visitor is None:
+        return {"user": visitors.signed_out, "users_exist": True, "csrf": visitors.sessions.csrf("")}
+    return {
+        "user": visitor.facts,
+        "users_exist": visitors.users is not None,
+        "csrf": visitors.sessions.csrf(visitor.session),
+    }
+
+
+def status(call: Call) -> Any:
+    """Report all jobs in figures."""
+    return call.site.board.totals(viewers=call.site.hub.viewers)
+
+
+def list_jobs(call: Call) -> Any:
+    """List jobs by state; those that wait and run, unless asked otherwise."""
+    wanted = frozenset(call.query.state.split(","))
+    if "running" in wanted:
+        wanted |= {"paused", "aborting"}
+    if not wanted <= set(JobState):
+        raise Problem(422, f"A state is one of {', '.join(JobState)}.")
+    return {"jobs": call.site.board.jobs(wanted, most=call.query.limit)}
+
+
+def show_job(call: Call) -> Any:
+    """Report everything about one job."""
+    return call.site.board.detail(call.path["ident"])
+
+
+def show_log(call: Call) -> Any:
+    """Report a part of the log of a job."""
+    types = types_in(call.query.type)
+    log = call.site.board.log(
+        call.path["ident"], after=call.query.after, before=call.query.before, most=call.query.limit
+    )
+    return {**log, "entries": [entry for entry in log["entries"] if entry["type"] in types]}
+
+
+def show_ignores(call: Call) -> Any:
+    """List the ignore expressions of a job, with what they have kept out."""
+    return {"ignores": call.site.board.ignores(call.path["ident"])}
+
+
+def test_pattern(call: Call) -> Any:
+    """Try an ignore expression out, without adding it."""
+    job = call.site.board.job(call.path["ident"])
+    ignores = IgnoreSet()
+    try:
+        ignores.add(checked_pattern(call.body.pattern))
+    except UsageError as error:
+        return {"valid": False, "why": str(error), "tested": 0, "matched": 0, "urls": []}
+    urls = call.body.urls
+    if urls is None:
+        log = call.site.board.log(job["ident"], after=None, before=None, most=_TRIED)
+        urls = [entry["url"] for entry in log["entries"] if "url" in entry]
+    tried = list(dict.fromkeys(urls))
+    matched = [url for url in tried if ignores.match(url, primary=job["url"]) is not None]
+    return {
+        "valid": True,
+        "why": None,
+        "tested": len(tried),
+        "matched": len(matched),
+        "urls": matched[:_SHOWN],
+    }
+
+
+def list_pipelines(call: Call) -> Any:
+    """List the pipelines, with their load, disk and jobs."""
+    return {"pipelines": call.site.board.pipelines()}
+
+
+def list_pending(call: Call) -> Any:
+    """List the queues, the next job of each first."""
+    return {"queues": call.site.board.queues()}
+
+
+def list_finished(call: Call) -> Any:
+    """List the jobs that have ended: those that are remembered, then what became of earlier ones."""
+    board, most = call.site.board, call.query.limit
+    remembered = board.ended(most=most)
+    return {"jobs": [*remembered, *board.past(remembered, most=most)][:most]}
+
+
+def list_dead_letters(call: Call) -> Any:
+    """List what was found in Redis and could not be followed."""
+    return {"letters": call.site.board.letters()}
+
+
+def list_ignore_sets(_call: Call) -> Any:
+    """List the sets of ignore expressions that come with amicrawl."""
+    return {"sets": [{"name": name, "patterns": len(ignore_set(name))} for name in set_names()]}
 
 
 def openapi(_call: Call) -> Any:
@@ -52,18 +162,18 @@ def _verb(name: str, run: Callable[[Call], Any], body: type[BaseModel] = bodies.
 
 
 OPERATIONS = (
-    _get("/session", reading.session, shapes.SessionFacts, role=None),
+    _get("/session", session, shapes.SessionFacts, role=None),
     _get("/openapi.json", openapi, dict[str, Any], role=None),
-    _get("/status", reading.status, shapes.Totals),
+    _get("/status", status, shapes.Totals),
     _get("/events", events, str, query=bodies.EventsQuery, serve=stream),
-    _get("/jobs", reading.list_jobs, shapes.Jobs, query=bodies.JobsQuery),
+    _get("/jobs", list_jobs, shapes.Jobs, query=bodies.JobsQuery),
     _post("/jobs", changing.submit_job, shapes.Submitted, bodies.Submit, status=201),
-    _get("/jobs/{ident}", reading.show_job, shapes.JobDetail),
-    _get("/jobs/{ident}/log", reading.show_log, shapes.Log, query=bodies.LogQuery),
-    _get("/jobs/{ident}/ignores", reading.show_ignores, shapes.Ignores),
+    _get("/jobs/{ident}", show_job, shapes.JobDetail),
+    _get("/jobs/{ident}/log", show_log, shapes.Log, query=bodies.LogQuery),
+    _get("/jobs/{ident}/ignores", show_ignores, shapes.Ignores),
     _post(
         "/jobs/{ident}/test-pattern",
-        reading.test_pattern,
+        test_pattern,
         shapes.Tested,
         bodies.TestPattern,
         role=Role.view,
@@ -79,17 +189,17 @@ OPERATIONS = (
     _verb("note", changing.set_note, bodies.Note),
     _verb("reports", changing.set_reports, bodies.Switch),
     _verb("expire", changing.expire_job),
-    _get("/pipelines", reading.list_pipelines, shapes.Pipelines),
+    _get("/pipelines", list_pipelines, shapes.Pipelines),
     _post("/pipelines/{id}/drain", changing.drain_pipeline, shapes.Drained, bodies.Switch),
-    _get("/pending", reading.list_pending, shapes.Queues),
+    _get("/pending", list_pending, shapes.Queues),
     _post("/pending/move", changing.move_pending, shapes.Queues, bodies.Move),
     _post("/pending/remove", changing.remove_pending, shapes.Queues, bodies.Waiting),
-    _get("/finished", reading.list_finished, shapes.Jobs, query=bodies.FinishedQuery),
-    _get("/dead", reading.list_dead_letters, shapes.DeadLetters),
-    _get("/ignore-sets", reading.list_ignore_sets, shapes.IgnoreSets),
-    _get("/users", users.list_users, shapes.KnownUsers, role=Role.admin),
-    _post("/users", users.put_user, shapes.KnownUsers, bodies.NewUser, role=Role.admin),
-    _post("/users/{name}/token", users.add_token, shapes.NewToken, role=Role.admin),
-    _post("/users/{name}/remove", users.remove_user, shapes.KnownUsers, role=Role.admin),
+    _get("/finished", list_finished, shapes.Jobs, query=bodies.FinishedQuery),
+    _get("/dead", list_dead_letters, shapes.DeadLetters),
+    _get("/ignore-sets", list_ignore_sets, shapes.IgnoreSets),
+    _get("/users", changing.list_users, shapes.KnownUsers, role=Role.admin),
+    _post("/users", changing.put_user, shapes.KnownUsers, bodies.NewUser, role=Role.admin),
+    _post("/users/{name}/token", changing.add_token, shapes.NewToken, role=Role.admin),
+    _post("/users/{name}/remove", changing.remove_user, shapes.KnownUsers, role=Role.admin),
 )
 """Every operation, in the order of the document."""

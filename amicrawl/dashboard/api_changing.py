@@ -1,7 +1,8 @@
 """What the API changes: each function is one operation, its docstring the description of it.
 
-What is allowed and what a change means is the jobs' own affair (`amicrawl.jobs.verbs`); here a request
-becomes a call, and a refusal a status.
+What is allowed and what a change means is decided by the jobs themselves (`amicrawl.jobs.verbs`); here a
+request becomes a call, and a refusal a status. Users are changed by admins only, and only where there is
+a users file.
 """
 
 from __future__ import annotations
@@ -11,21 +12,21 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from amicrawl.dashboard.problems import Problem
-from amicrawl.dashboard.users import Role
+from amicrawl.dashboard.users import Role, Users
 from amicrawl.errors import UsageError
 from amicrawl.jobs import queues, verbs
 from amicrawl.jobs.pipeline_record import tell_to_drain
+from amicrawl.jobs.record import ENDED, LIVE
 from amicrawl.jobs.submission import DELAY, JobExistsError, Submission, submit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from amicrawl.dashboard.operations import Call
+    from amicrawl.dashboard.shapes import KnownUser
     from amicrawl.jobs.connection import JobStore
 
-_LIVE = frozenset({"queued", "running", "paused", "aborting"})
 _MOST_LIVE = 5000
-_ENDED = frozenset({"completed", "aborted", "failed"})
 STARTED_IN = "dashboard"
 """Where a job that was submitted here says it was."""
 
@@ -194,7 +195,7 @@ def _done(
             result = verb(store, ident, *arguments)
     except UsageError as error:
         job = call.site.board.job_or_none(ident)
-        is_over = job is not None and (job["state"] in _ENDED or "has not ended" in str(error))
+        is_over = job is not None and (job["state"] in ENDED or "has not ended" in str(error))
         raise Problem(409 if is_over else 422, str(error)) from error
     job = call.site.board.job_or_none(ident)
     return {
@@ -221,7 +222,7 @@ def _check_limit(call: Call) -> None:
     most, visitor = call.site.jobs_per_user, call.visitor
     if not most or visitor is None or visitor.role is Role.admin:
         return
-    live = call.site.board.jobs(_LIVE, most=_MOST_LIVE)
+    live = call.site.board.jobs(LIVE, most=_MOST_LIVE)
     own = sum(job["started_by"] == visitor.name for job in live)
     if own >= most:
         raise Problem(
@@ -233,3 +234,59 @@ def _check_limit(call: Call) -> None:
 
 def _name(call: Call) -> str:
     return (call.visitor.name if call.visitor is not None else "") or STARTED_IN
+
+
+def list_users(call: Call) -> Any:
+    """List who may sign in."""
+    return {"users": known_users(_users(call))}
+
+
+def put_user(call: Call) -> Any:
+    """Add a user, or give one another role or password."""
+    users, body = _users(call), call.body
+    role = Role[body.role]
+    if role < Role.admin:
+        _keep_an_admin(users, body.name)
+    users.put(body.name, role=role, password=body.password)
+    return {"users": known_users(users)}
+
+
+def add_token(call: Call) -> Any:
+    """Make a token for a user; it is shown this once."""
+    return {"token": _users(call).add_token(call.path["name"])}
+
+
+def remove_user(call: Call) -> Any:
+    """Remove a user, with all tokens and sessions."""
+    users = _users(call)
+    _keep_an_admin(users, call.path["name"])
+    users.remove(call.path["name"])
+    return {"users": known_users(users)}
+
+
+def known_users(users: Users) -> list[KnownUser]:
+    """Return what may be shown of *users*."""
+    return [
+        {
+            "name": user.name,
+            "role": user.role.name,  # type: ignore[typeddict-item]  # one of three
+            "has_password": user.password is not None,
+            "tokens": len(user.tokens),
+        }
+        for user in users.all().values()
+    ]
+
+
+def _users(call: Call) -> Users:
+    if call.site.visitors.users is None:
+        raise Problem(409, "There is no users file. Start the dashboard with --users FILE.")
+    return call.site.visitors.users
+
+
+def _keep_an_admin(users: Users, but: str) -> None:
+    """Raise Problem where *but* is the last who may say who signs in."""
+    everybody = users.all()
+    if but in everybody and everybody[but].role is Role.admin:
+        others = [u for u in everybody.values() if u.role is Role.admin and u.name != but]
+        if not others:
+            raise Problem(409, f"{but} is the last admin. Make another user one first.")

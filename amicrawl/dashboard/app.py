@@ -1,13 +1,21 @@
-"""The application: the routes of pages, API and files behind a guard.
+"""The application: the parts of one dashboard, and the routes of pages, API and files behind a guard.
 
 The guard is the outermost layer: names of hosts, size of bodies, headers that tell a browser what it may
 do. Signing in and the token against forged requests belong to the routes (`visitors`).
+
+A page of another site can have its own name lead to this machine (DNS rebinding), and then talks to the
+dashboard as if they were one site. What it cannot do is change the Host header: so only known names are
+answered. Numbers are not names: a page that was loaded from the address of this machine is the
+dashboard's own.
 """
 
 from __future__ import annotations
 
 import asyncio
+import ipaddress
+import re
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
@@ -16,19 +24,63 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
 from amicrawl.dashboard.api import OPERATIONS
+from amicrawl.dashboard.board import Board
+from amicrawl.dashboard.hub import Hub
 from amicrawl.dashboard.operations import PREFIX, routes
 from amicrawl.dashboard.pages import Pages
 from amicrawl.dashboard.problems import Problem
+from amicrawl.dashboard.summaries import Summaries
+from amicrawl.dashboard.visitors import Visitors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
 
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from amicrawl.dashboard.hosts import Hosts
-    from amicrawl.dashboard.site import Site
+    from amicrawl.dashboard.users import Users
+    from amicrawl.jobs.connection import JobStore
+
+LOCAL = ("localhost", "127.0.0.1", "::1")
+_HOST = re.compile(
+    r"(?:\[(?P<six>[0-9A-Fa-f:.]{2,45})\]|(?P<name>[A-Za-z0-9_.-]{1,253}))(?::[0-9]{1,5})?\Z"
+)
+
+
+def is_public(host: str) -> bool:
+    """Tell whether others than this machine reach what is bound to *host*."""
+    if host.casefold() == "localhost":
+        return False
+    try:
+        return not ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return True
+
+
+class Hosts:
+    """Which hosts a dashboard that is bound to *bound* answers for: that, local names and *further*."""
+
+    def __init__(self, bound: str, further: Iterable[str] = ()) -> None:
+        self._names = {name.casefold().rstrip(".") for name in (*LOCAL, bound, *further)}
+        self._any_address = bound in {"0.0.0.0", "::"}  # noqa: S104  # compared, not bound to
+
+    def allows(self, host: str) -> bool:
+        """Tell whether a request with the Host header *host* is for this dashboard."""
+        found = _HOST.match(host)
+        if found is None:
+            return False
+        name = (found["six"] or found["name"]).casefold().rstrip(".")
+        return name in self._names or (self._any_address and _is_address(name))
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
 
 
 HEALTH = "/healthz"
@@ -184,3 +236,31 @@ def _detail(status: int) -> str:
     if status == 405:
         return "That cannot be done here."
     return "The request cannot be followed."
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """The parts of one dashboard."""
+
+    store: JobStore
+    board: Board
+    hub: Hub
+    visitors: Visitors
+    summaries: Summaries
+    jobs_per_user: int = 0
+    """Jobs of one user that may wait or run at once, unless an admin's; 0 for any number."""
+
+
+def site_of(
+    store: JobStore, *, users: Users | None, archives: Path | None, jobs_per_user: int = 0
+) -> Site:
+    """Return the site over the jobs of *store*; its hub is not started yet."""
+    summaries = Summaries(archives)
+    return Site(
+        store=store,
+        board=Board(store, has_summary=summaries.has),
+        hub=Hub(store, has_summary=summaries.has),
+        visitors=Visitors(users),
+        summaries=summaries,
+        jobs_per_user=jobs_per_user,
+    )

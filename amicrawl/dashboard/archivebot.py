@@ -27,7 +27,7 @@ from amicrawl.jobs.keys import PENDING, PENDING_SHALLOW, TAGGED
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-    from amicrawl.dashboard.site import Site
+    from amicrawl.dashboard.app import Site
 
 _MOST_RECENT = 10
 _MOST_IDENTS = 50

@@ -28,7 +28,7 @@ from amicrawl.jobs.record import ENDED
 from amicrawl.jobs.watching import Watch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from amicrawl.dashboard.shapes import (
         DeadLetter,
@@ -78,22 +78,20 @@ class Board:
         """Return the idents of the jobs that run."""
         return self.live().working
 
-    def jobs(self, states: frozenset[str], *, most: int) -> list[Job]:
+    def jobs(self, states: Collection[str], *, most: int) -> list[Job]:
         """Return jobs in one of *states*: those that run, that wait, then the latest that ended."""
         live = self.live()
         queue_of = {ident: name for name, idents in live.queues.items() for ident in idents}
         idents = list(dict.fromkeys([*live.working, *queue_of]))
         found = self._views(idents, queue_of)
-        if states & {str(state) for state in ENDED}:
+        if ENDED.intersection(states):
             found += self.ended(most=most, but=frozenset(idents))
         return [job for job in found if job["state"] in states][:most]
 
     def ended(self, *, most: int, but: frozenset[str] = frozenset()) -> list[Job]:
         """Return jobs that have ended and are remembered, the latest first, none of *but*."""
         idents = [ident for ident in self._found().jobs if ident not in but]
-        found = [
-            job for job in self._views(idents, {}) if job["state"] in {"completed", "aborted", "failed"}
-        ]
+        found = [job for job in self._views(idents, {}) if job["state"] in ENDED]
         return sorted(found, key=lambda job: -(job["finished_at"] or 0.0))[:most]
 
     def past(self, ended: Sequence[Job], *, most: int) -> list[Job]:

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from amicrawl.dashboard.passwords import LEAST, MOST
+from amicrawl.dashboard.users import LEAST, MOST
 from amicrawl.jobs.live_settings import LONGEST_DELAY, LONGEST_NOTE, LONGEST_PATTERN, MOST_CONCURRENCY
 
 Url = Annotated[str, StringConstraints(min_length=1, max_length=8192, strip_whitespace=True)]

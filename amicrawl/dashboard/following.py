@@ -29,7 +29,6 @@ LARGEST_RING = 1 << 20
 """Bytes of them, about."""
 AT_ONCE = 1000
 """Lines of a job that one reading takes; of more, the oldest are skipped and counted."""
-ENDED = frozenset({"completed", "aborted", "failed"})
 LISTS = ("ignores", "files", "history")
 
 

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from amicrawl.dashboard.following import AT_ONCE, ENDED, RING, Followed
+from amicrawl.dashboard.following import AT_ONCE, RING, Followed
 from amicrawl.dashboard.overview import Overview
 from amicrawl.dashboard.viewer import Viewer
 from amicrawl.errors import AmicrawlError
+from amicrawl.jobs.record import ENDED
 from amicrawl.jobs.watching import Broadcasts, Watch, number_of
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from amicrawl.dashboard.viewer import Line, Wish
     from amicrawl.jobs.connection import JobStore
-    from amicrawl.jobs.watching import Seen, Updates
+from amicrawl.jobs.watching import Seen, Updates
 
 logger = logging.getLogger(__name__)
 

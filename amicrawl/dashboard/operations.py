@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from amicrawl.dashboard.site import Site
+    from amicrawl.dashboard.app import Site
     from amicrawl.dashboard.users import Role
     from amicrawl.dashboard.visitors import Visitor
 

@@ -20,7 +20,7 @@ from starlette.staticfiles import StaticFiles
 
 from amicrawl import __version__
 from amicrawl.dashboard import archivebot
-from amicrawl.dashboard.api_users import known_users
+from amicrawl.dashboard.api_changing import known_users
 from amicrawl.dashboard.job_choice import ROWS, JobChoice
 from amicrawl.dashboard.operations import problem_of
 from amicrawl.dashboard.problems import Problem
@@ -29,6 +29,7 @@ from amicrawl.dashboard.visitors import COOKIE, SIGNED_OUT, Visitor
 from amicrawl.dashboard.wording import FILTERS
 from amicrawl.discovery.named import set_names
 from amicrawl.errors import AmicrawlError
+from amicrawl.jobs.record import LIVE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,14 +37,14 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.routing import BaseRoute
 
-    from amicrawl.dashboard.site import Site
+    from amicrawl.dashboard.app import Site
 
 LOG_LINES = 200
 """Lines of the log that a job's page begins with."""
 FINISHED = 1000
+"""Jobs that the page of finished ones shows, of those that have a record still."""
 PAST = 10_000
-"""Jobs whose record is gone by now, of which it is known what became of them."""
-"""Jobs that the page of finished ones shows."""
+"""The same of those whose record has expired."""
 SUMMARY_POLICY = (
     "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'; sandbox allow-popups allow-popups-to-escape-sandbox"
@@ -221,8 +222,7 @@ class _Files(StaticFiles):
 
 
 def _jobs(site: Site, request: Request, _visitor: Visitor) -> dict[str, Any]:
-    live = frozenset({"queued", "running", "paused", "aborting"})
-    jobs, choice = site.board.jobs(live, most=2000), JobChoice.of(request.query_params)
+    jobs, choice = site.board.jobs(LIVE, most=2000), JobChoice.of(request.query_params)
     chosen = choice.of_all(jobs)
     choice = replace(choice, page=min(choice.page, max(-(-len(chosen) // ROWS), 1)))
     return {

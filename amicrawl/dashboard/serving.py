@@ -16,9 +16,7 @@ import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from amicrawl.dashboard.app import application
-from amicrawl.dashboard.hosts import Hosts, is_public
-from amicrawl.dashboard.site import site_of
+from amicrawl.dashboard.app import Hosts, application, is_public, site_of
 from amicrawl.dashboard.users import Role, Users
 from amicrawl.errors import InputError, OutputError, UsageError
 from amicrawl.jobs.connection import RedisSettings, connect

@@ -15,9 +15,8 @@ import orjson
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from amicrawl.dashboard.api_reading import types_in
 from amicrawl.dashboard.problems import Problem
-from amicrawl.dashboard.viewer import Wish
+from amicrawl.dashboard.viewer import TYPES, Wish
 from amicrawl.jobs.ident import is_ident
 
 if TYPE_CHECKING:
@@ -125,6 +124,14 @@ def _wish_of(call: Call) -> Wish:
         replay=call.query.replay,
         after=_after(call.request.headers.get("last-event-id", ""), call.site.hub.epoch),
     )
+
+
+def types_in(text: str) -> frozenset[str]:
+    """Return the types of log lines in *text*, all where it is empty; Problem where one is none."""
+    types = frozenset(filter(None, text.split(",")))
+    if not types <= TYPES:
+        raise Problem(422, f"A type is one of {', '.join(sorted(TYPES))}.")
+    return types or TYPES
 
 
 def _after(last: str, epoch: str) -> int | None:

@@ -84,6 +84,8 @@ _PHRASES = {
     JobState.FAILED: "has failed",
 }
 ENDED = frozenset({JobState.COMPLETED, JobState.ABORTED, JobState.FAILED})
+LIVE = frozenset(JobState) - ENDED
+"""States of jobs that are queued or running."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,11 +12,11 @@ from dashboard_serving import serve_in_thread
 from loopback import free_port
 
 from amicrawl.dashboard.api import OPERATIONS
-from amicrawl.dashboard.app import BODY_LIMIT
-from amicrawl.dashboard.hosts import Hosts, is_public, may_change
+from amicrawl.dashboard.app import BODY_LIMIT, Hosts, is_public
 from amicrawl.dashboard.operations import PREFIX
 from amicrawl.dashboard.serving import Settings, serving_in_thread
 from amicrawl.dashboard.users import Role, Users
+from amicrawl.dashboard.visitors import may_change
 from amicrawl.disk import Disk
 from amicrawl.errors import UsageError
 from amicrawl.jobs.connection import RedisSettings

@@ -14,10 +14,9 @@ import trustme
 from dashboard_asking import Asking, until
 from dashboard_serving import serve_in_thread
 
-from amicrawl.dashboard.passwords import hashed, matches
 from amicrawl.dashboard.serving import Settings, serving_in_thread
-from amicrawl.dashboard.sessions import EVERY, IDLE, LONGEST, TRIES, Sessions, Throttle
-from amicrawl.dashboard.users import Role, Users
+from amicrawl.dashboard.users import Role, Users, hashed, matches
+from amicrawl.dashboard.visitors import EVERY, IDLE, LONGEST, TRIES, Sessions, Throttle
 from amicrawl.disk import Disk
 from amicrawl.errors import InputError, UsageError
 from amicrawl.jobs.connection import RedisSettings
@@ -135,7 +134,7 @@ def test_a_user_has_so_many_jobs_at_once_and_an_admin_any_number(
             codes = [answer.status_code for answer in answers]
             assert codes == ([201, 201, 409] if name == "otto" else [201] * 3)
             if name == "otto":
-                assert "2 jobs of otto wait or run" in answers[2].json()["detail"]
+                assert "2 jobs of otto are queued or running" in answers[2].json()["detail"]
     with (
         pytest.raises(UsageError, match="--jobs-per-user counts by user"),
         serve_in_thread(redis_server.url, jobs_per_user=2),

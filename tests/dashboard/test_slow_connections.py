@@ -12,8 +12,7 @@ import pytest
 import uvicorn
 from dashboard_asking import until
 
-from amicrawl.dashboard.app import Guard
-from amicrawl.dashboard.hosts import Hosts
+from amicrawl.dashboard.app import Guard, Hosts
 from amicrawl.dashboard.serving import protocol
 
 if TYPE_CHECKING:
