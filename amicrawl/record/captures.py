@@ -87,7 +87,8 @@ Row = dict[str, str | int | bool | None]
 """A row by column; every one of `COLUMNS` is there."""
 
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
-_HOST_ENDS = re.compile(r"[/?#\\]")
+_HOST = re.compile(r"//(?:[^/?#\\]*@)?(?:\[([^]/?#\\]*)|([^:/?#\\]*))")
+_NOWHERE = ("", 0, 0)
 TLS_FAULT = "tls_fault"
 """The key of `meta_json` that says why the certificate of the server was not trusted."""
 _INT32_MAX = 2**31 - 1
@@ -95,27 +96,27 @@ _INT32_MAX = 2**31 - 1
 
 def row_of(item: CaptureItem) -> Row:
     """Return the row of *item*, which has been stored or has failed."""
-    capture, location = item.capture, item.location
+    capture, url = item.capture, item.capture.url
+    warc_file, warc_offset, warc_length = item.location or _NOWHERE
     content_type, etag, last_modified = item.described = _described(item)
-    fetched_at = unix_ms(capture.started) + capture.duration_ms
     failed = capture.status == 0
     return {
-        "url": capture.url,
-        "host": host_of(capture.url),
+        "url": url,
+        "host": host_of(url),
         "status": capture.status,
-        "fetched_at": fetched_at,
+        "fetched_at": unix_ms(capture.started) + capture.duration_ms,
         "content_type": content_type,
         "body_length": item.body_length,
         "digest": item.digest,
         "unchanged": item.unchanged,
-        "warc_file": location.warc_file if location else "",
-        "warc_offset": location.offset if location else 0,
-        "warc_length": location.length if location else 0,
+        "warc_file": warc_file,
+        "warc_offset": warc_offset,
+        "warc_length": warc_length,
         "error": _error(capture) if failed else "",
         "meta_json": _meta_json(item),
         "etag": etag,
         "last_modified": last_modified,
-        "final_url": "" if failed else _printable(item.final_url) or capture.url,
+        "final_url": "" if failed else _printable(item.final_url) or url,
         "ip_address": capture.ip_address or "",
         "protocol": capture.protocol or "",
         "ttfb_ms": capture.ttfb_ms if capture.ttfb_ms is None else min(capture.ttfb_ms, _INT32_MAX),
@@ -149,13 +150,8 @@ def _meta_json(item: CaptureItem) -> str:
 
 def host_of(url: str) -> str:
     """Return the host of *url*: lower case, without user, port and the brackets of an IPv6 address."""
-    rest = url.partition("//")[2]
-    end = _HOST_ENDS.search(rest)
-    authority = rest[: end.start()] if end else rest
-    host = authority.rpartition("@")[2]
-    if host.startswith("["):
-        return host[1:].partition("]")[0].lower()
-    return host.partition(":")[0].lower()
+    found = _HOST.search(url)
+    return (found[1] or found[2] or "").lower() if found else ""
 
 
 def header_text(value: bytes) -> str:
@@ -171,16 +167,20 @@ def _printable(url: str) -> str:
 
 def _described(item: CaptureItem) -> tuple[str, str, str]:
     """Return Content-Type, ETag and Last-Modified of the response, each the first of its name."""
-    found = {b"content-type": "", b"etag": "", b"last-modified": ""}
+    content_type = etag = last_modified = ""
     for name, value in item.capture.noted:
         key = name.lower()
-        if key in found and not found[key] and (key == b"content-type" or len(value) <= VALIDATOR_LIMIT):
-            found[key] = header_text(value)
+        if key == b"content-type":
+            content_type = content_type or header_text(value)
+        elif key == b"etag" and len(value) <= VALIDATOR_LIMIT:
+            etag = etag or header_text(value)
+        elif key == b"last-modified" and len(value) <= VALIDATOR_LIMIT:
+            last_modified = last_modified or header_text(value)
     if item.capture.status == 304 and item.unchanged:
         # RFC 9111, 3.2: what a 304 does not name again still holds, and the next crawl asks by it.
-        found[b"etag"] = found[b"etag"] or item.seed.etag
-        found[b"last-modified"] = found[b"last-modified"] or item.seed.last_modified
-    return found[b"content-type"], found[b"etag"], found[b"last-modified"]
+        etag = etag or item.seed.etag
+        last_modified = last_modified or item.seed.last_modified
+    return content_type, etag, last_modified
 
 
 def validators_of(item: CaptureItem) -> tuple[str, str]:

@@ -12,6 +12,7 @@ it with the block, is wrong to call that a failure.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from amicrawl.capture import NO_BODY
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from amicrawl.capture import Capture
+    from amicrawl.capture import Capture, Tls
     from amicrawl.record.digests import Digests
     from amicrawl.record.revisit import Decision, Original
     from amicrawl.record.warc import RecordIds
@@ -39,9 +40,9 @@ if TYPE_CHECKING:
     Fields = list[tuple[str, str]]
 
 RECONSTRUCTED_BY = "WARC-Reconstructed-By"
+"""The field that marks a block as rebuilt from a parsed response; its value names who parsed it."""
 TLS_FAULT = "WARC-TLS-Fault"
 """Extension field: why the certificate of the server was not trusted; absent where it was."""
-"""The field that marks a block as rebuilt from a parsed response; its value names who parsed it."""
 
 
 def exchange_records(
@@ -53,19 +54,20 @@ def exchange_records(
     has no records and must not be given.
     """
     date = warc_date(capture.started)
-    shared = _shared_lines(capture)
+    lines = f"WARC-Target-URI: {target_uri(capture.url)}\r\n" + _connection_lines(
+        capture.ip_address, capture.protocol, capture.tls, capture.reconstructed_by
+    )
     answer_id = ids()
     records = []
-    lines = shared
     if capture.request:
         request_id = ids()
-        lines += f"WARC-Concurrent-To: {request_id}\r\n"
         request_lines = (
-            f"{shared}WARC-Concurrent-To: {answer_id}\r\n"
-            f"WARC-Block-Digest: {block_digest(capture.request)}\r\n"
+            f"{lines}WARC-Concurrent-To: {answer_id}\r\n"
+            f"WARC-Block-Digest: {digests.request}\r\n"
             "Content-Type: application/http;msgtype=request\r\n"
         )
         records.append(Record(RecordType.REQUEST, request_id, date, request_lines, capture.request))
+        lines += f"WARC-Concurrent-To: {request_id}\r\n"
     if decision.profile is None:
         lines += _response_lines(capture, digests)
         kind, body = RecordType.RESPONSE, capture.body
@@ -138,22 +140,25 @@ def _reference_fields(original: Original) -> Fields:
     return fields
 
 
-def _shared_lines(capture: Capture) -> str:
-    """Return the fields that request and response have in common."""
-    fields = [("WARC-Target-URI", target_uri(capture.url))]
-    if capture.ip_address:
-        fields.append(("WARC-IP-Address", capture.ip_address))
-    if capture.protocol:
-        fields.append(("WARC-Protocol", capture.protocol))
-    if capture.tls is not None:
-        fields.append(("WARC-Protocol", capture.tls.version))
+@lru_cache(maxsize=1024)
+def _connection_lines(
+    ip_address: str | None, protocol: str | None, tls: Tls | None, reconstructed_by: str | None
+) -> str:
+    """Return the fields that all records of captures over one connection have."""
+    fields = []
+    if ip_address:
+        fields.append(("WARC-IP-Address", ip_address))
+    if protocol:
+        fields.append(("WARC-Protocol", protocol))
+    if tls is not None:
+        fields.append(("WARC-Protocol", tls.version))
         # The field is defined for names of the IANA registry, and OpenSSL's own are others.
-        if capture.tls.cipher.startswith("TLS_"):
-            fields.append(("WARC-Cipher-Suite", capture.tls.cipher))
-        if not capture.tls.verified:
-            fields.append((TLS_FAULT, _on_one_line(capture.tls.fault or "not verified")))
-    if capture.reconstructed_by:
-        fields.append((RECONSTRUCTED_BY, capture.reconstructed_by))
+        if tls.cipher.startswith("TLS_"):
+            fields.append(("WARC-Cipher-Suite", tls.cipher))
+        if not tls.verified:
+            fields.append((TLS_FAULT, _on_one_line(tls.fault or "not verified")))
+    if reconstructed_by:
+        fields.append((RECONSTRUCTED_BY, reconstructed_by))
     return field_lines(fields)
 
 

@@ -48,9 +48,9 @@ class CapturesJournal:
                 digests = digests_of(item.capture)
                 item.digest, item.body_length = digests.payload, digests.payload_length
                 item.unchanged = digests.payload == item.seed.digest
-            line = encode_row(row_of(item))
-            self._pending.append(line)
-            self.pending_bytes += len(line)
+        lines = [encode_row(row_of(item)) for item in items]
+        self._pending += lines
+        self.pending_bytes += sum(map(len, lines))
 
     def commit(self, *, sync: bool) -> None:
         """Write the rows that were added, and with *sync* force them to disk."""

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from amicrawl.record.writer import WarcWriter
 
 
+_SURELY_NAMEABLE = URI_LIMIT // 12
+"""Characters that become `URI_LIMIT` bytes where each has four octets, and these are percent-encoded."""
+
+
 class WarcStage:
     """Writes the records of captures; usable with or without an index behind it."""
 
@@ -44,12 +48,13 @@ class WarcStage:
         of the time with 32 pages at once.
         """
         for item in items:
-            _fail_unnameable(item)
+            if len(item.capture.url) > _SURELY_NAMEABLE:
+                _fail_unnameable(item)
         kept = [item for item in items if item.capture.status]
         digests = [digests_of(item.capture) for item in kept]
         exchanges = [self._records(item, found) for item, found in zip(kept, digests, strict=True)]
-        for item, records in zip(kept, exchanges, strict=True):
-            item.location = self.writer.add(records)
+        for item, location in zip(kept, self.writer.add(exchanges), strict=True):
+            item.location = location
 
     def _records(self, item: CaptureItem, digests: Digests) -> list[Record]:
         """Return the records of *item*, and fill in all but where they lie."""

@@ -20,6 +20,7 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING
 from urllib.parse import quote_from_bytes
@@ -43,6 +44,10 @@ URI_LIMIT = 15_000
 """Bytes of the longest URI that a record can name: fastwarc reads heads of up to 32 KiB, and a revisit
 names two."""
 
+_UUID_FIXED = bytes.fromhex("00000000000040008000000000000000")
+"""The version of a random UUID, 4, and its variant (RFC 9562, 5.4) ..."""
+_UUID_FREE = bytes.fromhex("ffffffffffff0fff3fffffffffffffff")
+"""... and the bits that are random."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NOT_IN_URI = re.compile(rb"[^!-~]")
 
@@ -130,10 +135,13 @@ def target_uri(url: str) -> str:
 
 def warc_date(moment: datetime) -> str:
     """Return *moment* as `WARC-Date`: UTC with three digits of fraction, which WARC/1.1 allows."""
-    text = moment.isoformat(timespec="milliseconds")
-    if not text.endswith("+00:00"):
-        text = moment.astimezone(UTC).isoformat(timespec="milliseconds")
-    return text[:-6] + "Z"
+    since = moment - _EPOCH
+    return f"{_second(since.days, since.seconds)}.{since.microseconds // 1000:03d}Z"
+
+
+@lru_cache(maxsize=256)
+def _second(days: int, seconds: int) -> str:
+    return (_EPOCH + timedelta(days, seconds)).isoformat()[:-6]
 
 
 def unix_ms(moment: datetime) -> int:
@@ -154,6 +162,8 @@ class RecordIds:
     def __init__(self, random: Callable[[int], bytes], *, batch: int = 1024) -> None:
         self._random = random
         self._batch = batch
+        self._fixed = int.from_bytes(_UUID_FIXED * batch)
+        self._free = int.from_bytes(_UUID_FREE * batch)
         self._digits = ""
         self._position = 0
 
@@ -161,12 +171,12 @@ class RecordIds:
         """Return a new id."""
         start = self._position
         if start == len(self._digits):
-            self._digits, start = self._random(16 * self._batch).hex(), 0
+            drawn = int.from_bytes(self._random(16 * self._batch))
+            bits = drawn & self._free | self._fixed
+            self._digits, start = f"{bits:0{32 * self._batch}x}", 0
         self._position = start + 32
         digits = self._digits[start : start + 32]
-        variant = "89ab"[int(digits[16], 16) & 3]
-        front = f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}"
-        return f"<urn:uuid:{front}-{digits[20:]}>"
+        return f"<urn:uuid:{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}>"
 
 
 def _refuse_unprintable(fields: Sequence[tuple[str, str]]) -> None:

@@ -45,6 +45,9 @@ class _Spooled:
     file: IO[bytes]
     length: int
 
+    def __len__(self) -> int:
+        return self.length
+
 
 @dataclass(slots=True)
 class _Pending:
@@ -99,18 +102,11 @@ class WarcWriter:
         """Whether the next commit finishes a file."""
         return any(pending.is_last for pending in self._pending)
 
-    def add(self, records: Sequence[Record]) -> RecordLocation:
-        """Take the records of one exchange, and return where the last of them will lie."""
+    def add(self, exchanges: Sequence[Sequence[Record]]) -> list[RecordLocation]:
+        """Take the records of *exchanges*, and return where the last of each will lie."""
         with self._trust.at_stake():
-            members = [self._member(record) for record in records]
-        pending = self._current()
-        for member in members:
-            length = self._append(member, pending)
-        location = RecordLocation(pending.name, self._offset - length, length)
-        if self._offset >= self._max_size:
-            pending.is_last = True
-            self._name = ""
-        return location
+            compressed = [[self._member(record) for record in records] for records in exchanges]
+        return [self._append(members) for members in compressed]
 
     def commit(self, *, sync: bool) -> None:
         """Write what was added, and with *sync* force it to disk."""
@@ -154,16 +150,26 @@ class WarcWriter:
         self._pending.append(pending)
         if begins:
             record = warcinfo_record(self._name, self._warcinfo, date=self._now(), record_id=self._ids())
-            self._append(gzip_member(record), pending)
+            self._take([gzip_member(record)], pending)
         return pending
 
-    def _append(self, member: bytes | _Spooled, pending: _Pending) -> int:
-        length = member.length if isinstance(member, _Spooled) else len(member)
-        pending.pieces.append(member)
-        pending.records += 1
+    def _append(self, members: Sequence[bytes | _Spooled]) -> RecordLocation:
+        """Take the *members* of one exchange, and return where the last of them will lie."""
+        pending = self._current()
+        self._take(members, pending)
+        length = len(members[-1])
+        location = RecordLocation(pending.name, self._offset - length, length)
+        if self._offset >= self._max_size:
+            pending.is_last = True
+            self._name = ""
+        return location
+
+    def _take(self, members: Sequence[bytes | _Spooled], pending: _Pending) -> None:
+        length = sum(map(len, members))
+        pending.pieces += members
+        pending.records += len(members)
         self._offset += length
         self.pending_bytes += length
-        return length
 
     def _member(self, record: Record) -> bytes | _Spooled:
         if len(record.body) <= STREAM_ABOVE:

@@ -8,22 +8,23 @@ from base64 import b32encode
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from record.exchanges import HEAD, capture
+from record.exchanges import HEAD, REQUEST, capture
 
-from amicrawl.record.digests import HEAD_LIMIT, digests_of, labelled, payload_start
+from amicrawl.record.digests import HEAD_LIMIT, digests_of, labels, payload_start
 
 
 def label(content: bytes) -> str:
     return "sha1:" + b32encode(hashlib.sha1(content).digest()).decode()
 
 
-@given(st.binary(min_size=20, max_size=20))
-def test_labels_are_base32_as_the_standard_library_has_it(digest: bytes) -> None:
-    assert labelled(digest) == "sha1:" + b32encode(digest).decode()
+@given(st.lists(st.binary(min_size=20, max_size=20), min_size=1, max_size=3))
+def test_labels_are_base32_as_the_standard_library_has_it(digests: list[bytes]) -> None:
+    assert labels(*digests) == ["sha1:" + b32encode(digest).decode() for digest in digests]
 
 
 def test_an_ordinary_response_has_one_digest_for_record_and_index() -> None:
     digests = digests_of(capture(body=b"abc"))
+    assert digests.request == label(REQUEST)
     assert digests.block == label(HEAD + b"abc")
     assert digests.wire_payload == label(b"abc")
     assert digests.payload == "a9993e364706816aba3e25717850c26c9cd0d89d"
