@@ -67,7 +67,7 @@ _BY_PACKAGE = {
 }
 PRELOADED = (
     *(f"{package}.{name}" for package, names in _BY_PACKAGE.items() for name in names.split()),
-    *("prometheus_client", "psutil", "pycares", "redis", "unittest", "uvloop"),
+    *("prometheus_client", "psutil", "pycares", "redis", "scrapy_redis", "unittest", "uvloop"),
 )
 """What is imported before the forks. Nothing that reads the environment while it is imported."""
 

@@ -24,7 +24,7 @@ from amicrawl.crawl.job.opening import redis_of
 from amicrawl.crawl.run import Run, run_of
 from amicrawl.errors import AmicrawlError
 from amicrawl.frontier.states import WAITING, Status
-from amicrawl.jobs.connection import RedisUnavailable, connect
+from amicrawl.jobs.connection import RedisUnavailable, connect_from_scrapy
 from amicrawl.jobs.seedqueue import MOST_TAKEN, SeedQueue
 from amicrawl.urls import Refused
 
@@ -56,7 +56,7 @@ class QueueFeed:
         """Find Redis, and ask nothing yet. Raises UsageError where that cannot be followed."""
         self._crawler = crawler
         self._arguments = arguments
-        self._store = connect(redis_of(crawler.settings, os.environ))
+        self._store = connect_from_scrapy(redis_of(crawler.settings, os.environ))
         self._queue: SeedQueue | None = None
         self._held: dict[UrlKey, list[str]] = {}
         """Numbers of seeds that are still to be fetched, by the key of their URL."""

@@ -5,8 +5,9 @@ The settings are scrapy-redis's: `REDIS_URL` (`rediss://` for TLS, user and pass
 default. Nothing connects before the first command. A command is never sent twice by itself: what may be
 repeated is known to the caller only.
 
-This is the only module that connects. Scrapy-redis's own client is not used: its module loads all of
-Scrapy, also for a command, and makes the same client of the same settings.
+This is the only module that connects. In a process that runs Scrapy, scrapy-redis makes the client
+(`connect_from_scrapy`), which loads all of Scrapy; the command line and the dashboard have no use for
+that, and make the same client themselves.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from amicrawl.errors import AmicrawlError, ExitCode, UsageError
 from amicrawl.jobs.keys import Keys
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from redis.commands.core import Script
 
@@ -198,11 +199,28 @@ class JobStore:
         self.client.close()
 
 
-def connect(settings: RedisSettings | Mapping[str, Any], **params: Any) -> JobStore:
+def connect_from_scrapy(settings: RedisSettings | Mapping[str, Any]) -> JobStore:
+    """Return the way to the Redis of *settings*, as `connect` does, by the client of scrapy-redis."""
+    from scrapy_redis.connection import get_redis  # noqa: PLC0415  # it loads all of Scrapy
+
+    return connect(settings, client_of=get_redis)
+
+
+def redis_client(*, url: str = "", **keywords: Any) -> redis.Redis:
+    """Return a client for the server at *url*, or at the host and port in *keywords*."""
+    return redis.Redis.from_url(url, **keywords) if url else redis.Redis(**keywords)
+
+
+def connect(
+    settings: RedisSettings | Mapping[str, Any],
+    *,
+    client_of: Callable[..., redis.Redis] = redis_client,
+    **params: Any,
+) -> JobStore:
     """Return the way to the Redis of *settings*; *params* go before those of `REDIS_PARAMS`.
 
-    Texts come back as `str`, bytes that are not UTF-8 as lone surrogates: an answer can be read whatever
-    another client wrote.
+    *client_of* makes the client, from the keywords of `redis_client`. Texts come back as `str`, bytes
+    that are not UTF-8 as lone surrogates: a response can be read whatever another client wrote.
     """
     if not isinstance(settings, RedisSettings):
         settings = RedisSettings.from_mapping(settings)
@@ -218,11 +236,12 @@ def connect(settings: RedisSettings | Mapping[str, Any], **params: Any) -> JobSt
         "encoding_errors": "surrogateescape",
         "decode_responses": True,
     }
+    if settings.url:
+        keywords["url"] = settings.url
+    else:
+        keywords.update(host=settings.host, port=settings.port, db=settings.db)
     try:
-        if settings.url:
-            client = redis.Redis.from_url(settings.url, **keywords)
-        else:
-            client = redis.Redis(host=settings.host, port=settings.port, db=settings.db, **keywords)
+        client = client_of(**keywords)
     except (ValueError, TypeError, redis.RedisError) as error:
         raise UsageError(f"Redis at {settings.shown} cannot be used as set: {error}.") from error
     return JobStore(client, Keys(settings.prefix), Scripts(client), settings.shown)

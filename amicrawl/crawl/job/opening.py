@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from amicrawl.crawl.job.leased import LeaseLost
 from amicrawl.errors import AmicrawlError, InputError, UsageError
-from amicrawl.jobs.connection import JobStore, RedisUnavailable, connect
+from amicrawl.jobs.connection import JobStore, RedisUnavailable, connect_from_scrapy
 from amicrawl.jobs.ident import checked_ident
 from amicrawl.jobs.job_copy import JobCopy, fetched_copy, restore
 from amicrawl.jobs.lease import LEASE, Claim, Claims, Finished, Happened, Renewal
@@ -75,7 +75,7 @@ def open_job(
     """
     unit = environment.get(UNIT_VARIABLE) or checked_ident(ident)
     token = environment.get(TOKEN_VARIABLE, "")
-    store = connect(redis_of(settings, environment))
+    store = connect_from_scrapy(redis_of(settings, environment))
     ttl = timedelta(seconds=_seconds(environment.get(LEASE_VARIABLE, ""), LEASE.total_seconds()))
     job = _patiently(
         lambda: _held(store, unit, token, ttl) if token else _claimed(store, unit, ttl, directory)

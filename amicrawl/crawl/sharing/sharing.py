@@ -28,7 +28,7 @@ from amicrawl.crawl.sharing.exchange import EVERY, Exchange, Standing
 from amicrawl.crawl.sharing.links import Outgoing, take_links
 from amicrawl.disk import Disk, explained
 from amicrawl.errors import AmicrawlError, UsageError
-from amicrawl.jobs.connection import connect
+from amicrawl.jobs.connection import connect_from_scrapy
 from amicrawl.jobs.dead_letters import put
 from amicrawl.jobs.lease import LEASE
 from amicrawl.jobs.lease_time import LEASE_VARIABLE, TOKEN_VARIABLE, UNIT_VARIABLE
@@ -289,7 +289,7 @@ def _what_was_taken(crawler: Crawler) -> tuple[int, int, Share]:
         raise UsageError(
             f"A crawl with share={name} is started by a worker: amicrawl share work {name} --data DIR."
         )
-    store = connect(redis_of(crawler.settings, os.environ))
+    store = connect_from_scrapy(redis_of(crawler.settings, os.environ))
     share = Share.open(store, name)
     if int(number) >= share.record.partitions:
         raise UsageError(f"The shared crawl {name!r} has no partition {number}.")
