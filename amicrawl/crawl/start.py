@@ -4,23 +4,33 @@
 
 Scrapy's command line imports every command to find one of them, a tenth of a crawl's start. In a project
 that has commands of its own, or another event loop, this is Scrapy's command line nonetheless.
+
+A crawl in several processes begins here, too, before there is an event loop: the spider becomes their
+parent while it is made.
 """
 
 from __future__ import annotations
 
+import os
 import sys
-from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, NoReturn
 
 from scrapy import cmdline
 from scrapy.commands import ScrapyHelpFormatter
-from scrapy.crawler import AsyncCrawlerProcess
+from scrapy.crawler import AsyncCrawlerProcess, Crawler
 from scrapy.exceptions import UsageError
+from scrapy.spiderloader import get_spider_loader
 from scrapy.utils.project import get_project_settings
 
+from amicrawl.config import PREFIX
 from amicrawl.crawl.commands.crawl import Command
+from amicrawl.crawl.processes import IS_PARENT, START
+from amicrawl.crawl.processes.specification import is_child
+from amicrawl.crawl.watching.screen import fault_line
+from amicrawl.errors import AmicrawlError
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Sequence
 
     from scrapy.settings import Settings
@@ -32,10 +42,10 @@ _REACTOR = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
 def start_crawl(arguments: Sequence[str]) -> NoReturn:
     """Run `scrapy crawl` with *arguments* in this process, and exit with its exit code."""
     sys.argv[:] = ["scrapy", "crawl", *arguments]
-    # What starts this crawl again, as the parent of several processes does, reads its command line here.
-    sys.orig_argv[:] = [sys.executable, "-P", "-m", "amicrawl.crawl.start", *arguments]
+    # The parent of several processes starts the crawl by this command line.
+    sys.orig_argv[:] = [sys.executable, "-P", "-m", START, *arguments]
     settings = get_project_settings()
-    if _needs_scrapys_command_line(settings):
+    if _needs_scrapys_command_line(settings) and not os.environ.get(IS_PARENT):
         cmdline.execute()
     else:
         _run(Command(), settings, list(arguments))
@@ -48,7 +58,6 @@ def _needs_scrapys_command_line(settings: Settings) -> bool:
         settings["COMMANDS_MODULE"] not in {None, "", _OUR_COMMANDS}
         or settings["TWISTED_REACTOR"] != _REACTOR
         or settings.getbool("FORCE_CRAWLER_PROCESS")
-        or entry_points(group="scrapy.commands")
     )
 
 
@@ -66,11 +75,31 @@ def _run(command: Command, settings: Settings, arguments: list[str]) -> NoReturn
     options, named = parser.parse_known_args(arguments)
     try:
         command.process_options(named, options)
+        is_asked = options.spargs.get("processes", "1") != "1"
+        if not is_child() and (os.environ.pop(IS_PARENT, "") or is_asked):
+            _divide(named, options, settings)
         command.crawler_process = AsyncCrawlerProcess(settings)
         command.run(named, options)
     except UsageError as error:
         parser.error(str(error))
     sys.exit(command.exitcode)
+
+
+def _divide(named: Sequence[str], options: argparse.Namespace, settings: Settings) -> None:
+    """Make the spider in *named* without a crawl, as the parent of several processes if it becomes that.
+
+    Returns where it does not.
+    """
+    loader = get_spider_loader(settings)
+    spider = named[0] if len(named) == 1 else ""
+    if spider not in loader.list() or not hasattr(found := loader.load(spider), "reads_responses"):
+        return
+    try:
+        found.from_crawler(Crawler(found, settings), **options.spargs)
+    except AmicrawlError as error:
+        log_format = settings.get(f"{PREFIX}LOG_FORMAT")
+        sys.stderr.write(fault_line(str(error), exit_code=error.exit_code, log_format=log_format))
+        sys.exit(error.exit_code)
 
 
 if __name__ == "__main__":

@@ -205,6 +205,16 @@ def test_a_killed_parent_is_resumed_by_another_number_of_processes(web: Web, tmp
     assert max(web.asked().values()) <= 2, "only what was in flight is asked for twice"
 
 
+def test_one_process_crawls_where_several_were_killed_before_they_had_a_plan(
+    web: Web, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    (out / "processes" / "0").mkdir(parents=True)
+    done = crawl(seeds_of(web, tmp_path), out)
+    assert done.returncode == ExitCode.DONE, done.stderr
+    assert len(pq.read_table(out / "captures.parquet")) == sum(web.asked().values())
+
+
 def test_under_nohup_one_interrupt_alone_stops_all_and_one_process_continues(
     web: Web, tmp_path: Path
 ) -> None:

@@ -1,7 +1,8 @@
 """One crawl in several processes of one machine: `-a processes=N`, `amicrawl crawl --processes N`.
 
-    order       what is asked for, checked; the process becomes the parent
+    specification   what the parent is to do, and which process a child is
     parent      starts the children, carries links between them, ends them together, joins what they made
+    forking     a child is a fork of the parent, which has imported everything
     screen      one progress for all, and the log lines of the children
     child       an ordinary crawl of the hosts of one shard, in DIR/processes/NUMBER
     dealing     the directory: one frontier dealt to the children, and theirs made one again
@@ -13,18 +14,30 @@ frontier. Only the carrier differs: a socket to the parent instead of Redis.
 
 from __future__ import annotations
 
+import asyncio
+import os
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
-from amicrawl.config import CrawlConfig
-from amicrawl.crawl.processes.specification import FOLDER, is_child
+from amicrawl.config import PREFIX, CrawlConfig
+from amicrawl.crawl.processes.specification import FOLDER, PLAN, Order, is_child
+from amicrawl.errors import UsageError
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
 
     from amicrawl.crawl.arguments import SeedArguments, SiteArguments
 
     Arguments = TypeVar("Arguments", SeedArguments, SiteArguments)
+
+START = "amicrawl.crawl.start"
+"""The module that starts a crawl, and becomes the parent of several processes."""
+IS_PARENT = "AMICRAWL_PARENT"
+"""The environment variable that has it make the spider before there is an event loop."""
+_REFUSED = ("bucket", "webhooks", "metrics", "max_urls")
+"""Settings that hold for one process and have no meaning yet for several."""
 
 
 def as_process(crawler: Crawler, arguments: Arguments, *, job: str = "") -> Arguments:
@@ -43,8 +56,74 @@ def as_process(crawler: Crawler, arguments: Arguments, *, job: str = "") -> Argu
     run_id = arguments.run_id or settings.get("AMICRAWL_RUN_ID") or ("" if arguments.out else job)
     directory = out / run_id if run_id else out
     # One process gathers what several have left before it begins.
-    if arguments.count > 1 or (directory / FOLDER).exists():
-        from amicrawl.crawl.processes.order import become_parent  # noqa: PLC0415
+    if arguments.count > 1 or (directory / FOLDER / PLAN).exists():
+        order = _order(arguments, settings, directory=directory)
+        if _loop_runs():
+            start_anew(order.arguments, as_parent=True)
+        from amicrawl.crawl.processes.parent import become_parent  # noqa: PLC0415
 
-        become_parent(arguments, settings, directory=directory)
+        become_parent(order)
     return arguments
+
+
+def _order(
+    arguments: SeedArguments | SiteArguments, settings: BaseSettings, *, directory: Path
+) -> Order:
+    """Return what the parent of a crawl into *directory* is to do. Raises UsageError."""
+    config = CrawlConfig.from_settings(
+        {name: settings[name] for name in settings if name.startswith(PREFIX)}
+    )
+    for name in _REFUSED if arguments.count > 1 else ():
+        if getattr(config, name):
+            raise UsageError(
+                f"{PREFIX}{name.upper()} does not go with processes={arguments.processes}. Leave one of "
+                "the two away."
+            )
+    return Order(
+        arguments=_command_line(),
+        directory=directory.absolute(),
+        processes=arguments.count,
+        prefix=config.warc_prefix,
+        file=arguments.file or "",
+        stop_pages=config.stop_pages,
+        stop_bytes=config.stop_bytes,
+        stop_errors=config.stop_errors,
+        stop_time=config.stop_time,
+        drain_time=config.drain_time,
+        progress_every=config.progress_every,
+        log_format=config.log_format,
+        fresh=arguments.fresh,
+    )
+
+
+def _command_line() -> list[str]:
+    """Return the words behind `crawl` with which this process was started; raises UsageError."""
+    if START in sys.orig_argv:
+        return sys.orig_argv[sys.orig_argv.index(START) + 1 :]
+    if "crawl" in sys.orig_argv:
+        # Scrapy has taken the name of its command out of these.
+        return sys.argv[1:]
+    raise UsageError(
+        "Argument processes= is for the commands `scrapy crawl` and `amicrawl crawl`: a script that "
+        "runs a crawler has only its own process. Leave it away, or start the command."
+    )
+
+
+def _loop_runs() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def start_anew(arguments: list[str], *, as_parent: bool) -> NoReturn:
+    """Replace this process by one that crawls by *arguments*.
+
+    *as_parent*: it makes the spider before it has an event loop, and so can become the parent.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    line = [sys.executable, "-P", "-m", START, *arguments]
+    environment = {**os.environ, IS_PARENT: "1"} if as_parent else os.environ
+    os.execve(line[0], line, environment)  # noqa: S606  # a list, and no shell

@@ -19,10 +19,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import orjson
-import pyarrow as pa
 
 from amicrawl.capture import Failure
-from amicrawl.crawl.processes.specification import FOLDER
+from amicrawl.crawl.processes.specification import FOLDER, PLAN
 from amicrawl.crawl.tally import CLASSES, Tally
 from amicrawl.disk import OPEN_SUFFIX, explained, replace_file
 from amicrawl.errors import InputError
@@ -35,8 +34,6 @@ from amicrawl.frontier.store.listing import snapshot_name
 from amicrawl.jobs.sharing.outbox import FILE_NAME as OUTBOX
 from amicrawl.record.crawl_json import CrawlJson, known_files, read_crawl_json
 from amicrawl.record.sealed import TABLE_NAME, SealedFile
-from amicrawl.record.table import join_tables
-from amicrawl.record.table_reader import opened_index
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -45,7 +42,6 @@ if TYPE_CHECKING:
     from amicrawl.disk import Disk
     from amicrawl.frontier.format.partition import Partition
 
-_PLAN = "plan.json"
 _FRONTIER = "frontier"
 _BESIDE = ("robots.json", "policy.json")
 """Files of the frontier's directory that every child gets."""
@@ -74,13 +70,13 @@ class Dealing:
     def plan(self) -> Plan | None:
         """Return how the directory is dealt; None where it is not."""
         try:
-            said = orjson.loads((self._folder / _PLAN).read_bytes())
+            said = orjson.loads((self._folder / PLAN).read_bytes())
             return Plan(int(said["processes"]), str(said["prefix"]), str(said["stage"]))
         except FileNotFoundError:
             return None
         except (ValueError, KeyError, TypeError) as error:
             raise InputError(
-                f"{self._folder / _PLAN} cannot be read ({error}). If no crawl of {self._directory} is "
+                f"{self._folder / PLAN} cannot be read ({error}). If no crawl of {self._directory} is "
                 "of use any more, remove that directory; else restore the file from a copy."
             ) from error
 
@@ -136,7 +132,7 @@ class Dealing:
             ignored=_summed(listings, "ignored"),
         )
         with explained(self._folder, "removed"):
-            (self._folder / _PLAN).unlink()
+            (self._folder / PLAN).unlink()
             shutil.rmtree(self._folder)
         return counts
 
@@ -174,6 +170,9 @@ class Dealing:
             self._disk.sync_directory(self._directory)
 
     def _join_tables(self, children: Iterable[Path]) -> SealedFile:
+        # Arrow, which has threads, is loaded when there is nothing left to fork.
+        from amicrawl.record.table import join_tables  # noqa: PLC0415
+
         whole, before = self._directory / TABLE_NAME, self._folder / _BEFORE
         # Once only: a second time the rows of the children would be among those of before.
         if whole.exists() and not before.exists() and not (self._folder / f"{_BEFORE}.none").exists():
@@ -224,7 +223,7 @@ class Dealing:
 
     def _write(self, plan: Plan) -> Plan:
         said = {"processes": plan.processes, "prefix": plan.prefix, "stage": plan.stage}
-        self._put(self._folder / _PLAN, said)
+        self._put(self._folder / PLAN, said)
         return plan
 
     def _put(self, path: Path, said: Mapping[str, Any]) -> None:
@@ -274,6 +273,10 @@ def _counts(listings: Sequence[Mapping[str, Any]], children: Sequence[Path]) -> 
 
 
 def _add_rows(tally: Tally, path: Path) -> None:
+    import pyarrow as pa  # noqa: PLC0415  # see `_join_tables`
+
+    from amicrawl.record.table_reader import opened_index  # noqa: PLC0415
+
     with opened_index(path) as table:
         for batch in table.batches(["status", "error", "unchanged"]):
             grouped = pa.table(batch).group_by(batch.schema.names).aggregate([([], "count_all")])

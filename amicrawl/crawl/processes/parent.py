@@ -1,10 +1,10 @@
 """The parent of a crawl in several processes: one command, one directory, one line of progress, one end.
 
-It replaces the process in which the spider was asked for `processes=N`; each child is the same command
-line again, with `AMICRAWL_PROCESS` in its environment. The parent fetches nothing and keeps nothing:
-links are in the outboxes of the children until the other child has them. So it can be killed at any
-moment; the children stop in order then, and the same command, with the same number of processes or
-another, continues.
+It is the process in which the spider was asked for `processes=N`; each child is a fork of it that
+crawls by the same command line, with `AMICRAWL_PROCESS` in its environment. The parent fetches nothing
+and keeps nothing: links are in the outboxes of the children until the other child has them. So it can be
+killed at any moment; the children stop in order then, and the same command, with the same number of
+processes or another, continues.
 """
 
 from __future__ import annotations
@@ -15,17 +15,18 @@ import os
 import shutil
 import signal
 import socket
-import subprocess
 import sys
 from collections import Counter
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from amicrawl.crawl.processes import forking, start_anew
 from amicrawl.crawl.processes.dealing import Dealing, is_unfinished, links_are_delivered
-from amicrawl.crawl.processes.order import Order
 from amicrawl.crawl.processes.screen import Screen
 from amicrawl.crawl.processes.specification import FOLDER, LARGEST_MESSAGE, SPECIFICATION, Specification
+from amicrawl.crawl.start import start_crawl
 from amicrawl.crawl.tally import CLASSES, Tally
 from amicrawl.crawl.watching.screen import fault_line
 from amicrawl.disk import DirectoryLock, Disk
@@ -35,9 +36,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from amicrawl.crawl.processes.specification import Order
 
 _CRASHES = 5
 """Crashes of one child in a row after which the crawl is given up."""
+_LOOK_EVERY = 0.02
+"""Seconds."""
 _DRAINS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _GOOD = frozenset(
     {ExitCode.DONE, ExitCode.STOPPED, ExitCode.LIMIT, ExitCode.SEEDS_BAD, ExitCode.UNREACHED}
@@ -50,7 +54,8 @@ class Child:
     def __init__(self, number: int, directory: Path) -> None:
         self.number = number
         self.directory = directory
-        self.process: asyncio.subprocess.Process | None = None
+        self.process = 0
+        """Its process ID; 0 while there is none."""
         self.writer: asyncio.StreamWriter | None = None
         self.idle = False
         """Whether nothing is left to do there."""
@@ -105,19 +110,18 @@ class Parent:
             # Another number of processes, or a run that was killed while it put everything together.
             await self._settle(dealing.children(plan.processes))
             dealing.gather(reason="killed", finished=datetime.now(UTC))
-            plan = None
+            # What has gathered has threads of Arrow's, and is forked no more.
+            start_anew(order.arguments, as_parent=order.processes > 1)
         if order.processes == 1:
-            return self._as_one()
+            start_anew(order.arguments, as_parent=False)
         if plan is None and is_unfinished(order.directory):
             await self._settle([order.directory])
         with DirectoryLock(order.directory):
             plan = plan or dealing.deal(order.processes, prefix=order.prefix)
             self._prefix = plan.prefix
+            self._order = _spooled(order)
             await self._crawl(dealing.children(order.processes))
             return self._gathered()
-
-    def _as_one(self) -> NoReturn:
-        os.execve(self._order.command[0], self._order.command, os.environ)  # noqa: S606  # no shell
 
     async def _settle(self, directories: Sequence[Path]) -> None:
         """Have what a killed crawl left in *directories* repaired, and its links delivered.
@@ -146,11 +150,10 @@ class Parent:
     async def _live(self, child: Child) -> None:
         """Run *child* until it ends for good: again after a crash."""
         while True:
-            reader = await self._start(child)
-            assert child.process is not None
-            lines = asyncio.ensure_future(self._read_log(child))
+            reader, log = await self._start(child)
+            lines = asyncio.ensure_future(self._read_log(log))
             await self._read(child, reader)
-            child.code = await child.process.wait()
+            child.code = await _ended(child)
             await lines
             if child.code in set(ExitCode) - {ExitCode.OUR_ERROR} or self._settles:
                 break
@@ -165,8 +168,9 @@ class Parent:
         # One that failed, or was stopped by itself: the others would wait for it.
         self._end_now(self._reason or ("shutdown" if child.code in _GOOD else "failed"))
 
-    async def _start(self, child: Child) -> asyncio.StreamReader:
-        ours, theirs = socket.socketpair()
+    async def _start(self, child: Child) -> tuple[asyncio.StreamReader, asyncio.StreamReader]:
+        """Start the process of *child*; return what it says, and what it logs."""
+        (ours, theirs), (log, stderr) = socket.socketpair(), os.pipe()
         given = Specification(
             number=child.number,
             processes=len(self._children),
@@ -177,23 +181,21 @@ class Parent:
             deals=self._order.file.lower().startswith(("http://", "https://")),
             settles=self._settles,
         )
-        child.process = await asyncio.create_subprocess_exec(
-            *self._order.command,
-            env=os.environ | {SPECIFICATION: given.model_dump_json()},
-            pass_fds=[theirs.fileno()],
-            stdin=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            # Ctrl-C on a terminal goes to every process of the group; the parent sends them on.
-            start_new_session=True,
-        )
+
+        def crawl() -> None:
+            os.environ[SPECIFICATION] = given.as_json()
+            start_crawl(self._order.arguments)
+
+        child.process = forking.fork(crawl, keep=theirs.fileno(), stderr=stderr)
         theirs.close()
+        os.close(stderr)
         reader, child.writer = await asyncio.open_connection(sock=ours, limit=LARGEST_MESSAGE)
         for other in self._children:
             if other is not child:
                 other.tell({"t": "again", "to": child.number})
         if self._reason:
             child.tell(self._ending())
-        return reader
+        return reader, await _reader_of(log)
 
     async def _read(self, child: Child, reader: asyncio.StreamReader) -> None:
         with suppress(OSError, ValueError):
@@ -202,13 +204,10 @@ class Parent:
         assert child.writer is not None
         child.writer.close()
 
-    async def _read_log(self, child: Child) -> None:
-        """Pass on what *child* writes, line by line."""
-        assert child.process is not None
-        assert child.process.stderr is not None
-        stream = child.process.stderr
+    async def _read_log(self, log: asyncio.StreamReader) -> None:
+        """Pass on what a child writes, line by line."""
         with suppress(ValueError):
-            while line := await stream.readline():
+            while line := await log.readline():
                 self._screen.pass_on(line.decode("utf-8", "replace").rstrip("\n"))
 
     def _hear(self, child: Child, said: dict[str, Any]) -> None:
@@ -280,9 +279,8 @@ class Parent:
 
     def _forward(self, number: int) -> None:
         for child in self._children:
-            if child.process is not None and child.process.returncode is None:
-                with suppress(ProcessLookupError):
-                    child.process.send_signal(number)
+            if child.process:
+                os.kill(child.process, number)
 
     async def _watch(self) -> None:
         while True:
@@ -339,19 +337,37 @@ def _how(code: int) -> str:
     return f"signal {-code}" if code < 0 else f"exit code {code}"
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Be the parent that *arguments*, one `Order` as JSON, describe."""
-    order = Order.model_validate_json(arguments[0])
+async def _reader_of(pipe: int) -> asyncio.StreamReader:
+    reader = asyncio.StreamReader()
+    protocol = asyncio.StreamReaderProtocol(reader)
+    await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, os.fdopen(pipe, "rb"))
+    return reader
+
+
+async def _ended(child: Child) -> int:
+    """Wait for the process of *child*, which has closed its socket; return its exit code.
+
+    Below 0 is the signal that has ended it.
+    """
+    while not (ended := os.waitpid(child.process, os.WNOHANG))[0]:  # noqa: ASYNC110, ASYNC222  # at once
+        await asyncio.sleep(_LOOK_EVERY)
+    child.process = 0
+    return os.waitstatus_to_exitcode(ended[1])
+
+
+def become_parent(order: Order) -> NoReturn:
+    """Be the parent of the processes that *order* asks for, and exit with their exit code."""
+    forking.prepare()
     try:
         order.directory.mkdir(parents=True, exist_ok=True)
-        return asyncio.run(Parent(_spooled(order)).run())
+        sys.exit(asyncio.run(Parent(order).run()))
     except AmicrawlError as error:
         fault, code = str(error), error.exit_code
     except OSError as error:
         fault = f"{error}. Make room, or check the directory, and start again."
         code = ExitCode.OUTPUT
     sys.stderr.write(fault_line(fault, exit_code=code, log_format=order.log_format))
-    return code
+    sys.exit(code)
 
 
 def _spooled(order: Order) -> Order:
@@ -361,8 +377,4 @@ def _spooled(order: Order) -> Order:
     path = order.directory / "seeds.stdin"
     with path.open("wb") as file:
         shutil.copyfileobj(sys.stdin.buffer, file)
-    return order.model_copy(update={"file": str(path)})
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    return replace(order, file=str(path))

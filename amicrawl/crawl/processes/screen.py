@@ -15,7 +15,7 @@ from amicrawl.terminal import LiveLines
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from amicrawl.crawl.processes.order import Order
+    from amicrawl.crawl.processes.specification import Order
     from amicrawl.crawl.tally import Tally
 
 

@@ -1,22 +1,51 @@
-"""What the parent says to a child: which process it is, and where it works."""
+"""What a crawl in several processes is: the order that the parent follows, the part that a child has."""
 
 from __future__ import annotations
 
+import json
 import os
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, ValidationError
-
+from amicrawl.config import LogFormat
 from amicrawl.errors import AmicrawlError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SPECIFICATION = "AMICRAWL_PROCESS"
 """The environment variable in which the parent says which process this is."""
 FOLDER = "processes"
 """The directory of the children, in that of the crawl."""
+PLAN = "plan.json"
+"""The file in it that says how the directory is dealt: what is there without it is of no use."""
 LARGEST_MESSAGE = 16 << 20
 """Bytes of one message between parent and child."""
 
 
-class Specification(BaseModel, frozen=True, extra="forbid"):
+@dataclass(frozen=True)
+class Order:
+    """What the parent is to do."""
+
+    arguments: list[str]
+    """The words of the command line behind `crawl`."""
+    directory: Path
+    processes: int
+    prefix: str
+    file: str = ""
+    """The seed list, where there is one."""
+    stop_pages: int = 0
+    stop_bytes: int = 0
+    stop_errors: int = 0
+    stop_time: float = 0.0
+    drain_time: float = 20.0
+    progress_every: float = 0.0
+    log_format: LogFormat = LogFormat.TEXT
+    fresh: bool = False
+
+
+@dataclass(frozen=True)
+class Specification:
     """Which process of a crawl this is."""
 
     number: int
@@ -46,6 +75,10 @@ class Specification(BaseModel, frozen=True, extra="forbid"):
         """Whether the others are on other machines."""
         return self.pipe >= 0
 
+    def as_json(self) -> str:
+        """Return it as a child reads it from its environment."""
+        return json.dumps(asdict(self))
+
 
 def is_child() -> bool:
     """Tell whether this process is one of several of a crawl."""
@@ -55,6 +88,6 @@ def is_child() -> bool:
 def specification() -> Specification:
     """Return which process of a crawl this is; raises AmicrawlError in one that is not a child."""
     try:
-        return Specification.model_validate_json(os.environ.get(SPECIFICATION, ""))
-    except ValidationError as error:
+        return Specification(**json.loads(os.environ.get(SPECIFICATION, "")))
+    except (ValueError, TypeError) as error:
         raise AmicrawlError(f"{SPECIFICATION} cannot be read. It is for amicrawl's own use.") from error

@@ -226,7 +226,7 @@ class Partition:
                 env={
                     **os.environ,
                     **self._order.environment,
-                    SPECIFICATION: given.model_dump_json(),
+                    SPECIFICATION: given.as_json(),
                 },
                 cwd=self._directory.parent,
                 pass_fds=[theirs.fileno(), pipe],
