@@ -277,7 +277,7 @@ def _remedy(error: OSError, path: Path) -> str:
         return "Permit more open files (ulimit -n 4096)"
     if error.errno == errno.ENOENT:
         return f"Put {path.parent} back where it was"
-    return "Make room or mend the disk"
+    return "Free disk space, or repair the disk"
 
 
 def keep_standard_streams() -> None:
@@ -306,9 +306,9 @@ def explained(path: Path, action: str) -> Iterator[None]:
     except OSError as error:
         remedy = _remedy(error, path)
         raise OutputError(
-            f"{path} cannot be {action}: {error.strerror or error}. {remedy}, then start the same "
-            "command again with the same output directory: a crawl repairs what is there and goes on, "
-            "any other command does anew what it had not finished."
+            f"{path} cannot be {action}: {error.strerror or error}. {remedy}, then run the same "
+            "command again: a crawl repairs the directory and resumes, any other command redoes what "
+            "it had not finished."
         ) from error
 
 
@@ -335,8 +335,8 @@ class Trust:
                 error
                 if isinstance(error, OutputError)
                 else OutputError(
-                    f"Writing to {self._directory} was broken off by {type(error).__name__}. Start the "
-                    "crawl again with the same output directory: it repairs what is there and goes on."
+                    f"Writing to {self._directory} was interrupted by {type(error).__name__}. Start the "
+                    "crawl again with the same output directory: it repairs what is there and resumes."
                 )
             )
             raise

@@ -37,7 +37,7 @@ class AmicrawlError(Exception):
 
 
 class UsageError(AmicrawlError):
-    """An argument or setting that cannot be followed: the caller's to mend."""
+    """An argument or setting that cannot be used: the caller has to correct it."""
 
     exit_code = ExitCode.USAGE
 

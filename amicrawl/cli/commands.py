@@ -10,15 +10,17 @@ import inspect
 import os
 import re
 import sys
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
+from typer import BadParameter
 from typer.core import TyperArgument, TyperCommand
 from typer.main import get_command, get_group
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 
 class Place(NamedTuple):
@@ -152,10 +154,20 @@ def _lay_out(command: Any) -> None:
         command.rich_markup_mode = None
     for param in command.params:
         _name_value(param)
+    vars(command)["make_context"] = partial(_parsed, command.make_context)
     for each in getattr(command, "commands", {}).values():
         _lay_out(each)
         # The first sentence whole: typer cuts it after 45 characters.
         each.short_help = each.help.partition("\n\n")[0]
+
+
+def _parsed(parse: Callable[..., Any], *words: Any, **further: Any) -> Any:
+    """Return what *parse* makes of *words*, with errors without the prefix that pydantic gives them."""
+    try:
+        return parse(*words, **further)
+    except BadParameter as fault:
+        fault.message = fault.message.removeprefix("Value error, ")
+        raise
 
 
 def _name_value(param: Any) -> None:

@@ -82,7 +82,8 @@ RobotsPolicy = Annotated[
     Robots | None, typer.Option("--robots", help="Whether robots.txt is obeyed; obey by default.")
 ]
 Operator = Annotated[
-    str, typer.Option(metavar="CONTACT", help="Who crawls: a URL or e-mail address, sent to servers.")
+    str | None,
+    typer.Option(metavar="CONTACT", help="Who crawls: a URL or e-mail address, sent to servers."),
 ]
 MaxPages = Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop after so many responses.")]
 MaxTime = Annotated[
@@ -105,7 +106,7 @@ def crawl(
     delay: Delay = None,
     depth: Depth = None,
     robots: RobotsPolicy = None,
-    operator: Operator = "",
+    operator: Operator = None,
     max_pages: MaxPages = None,
     max_time: MaxTime = None,
     ignore: Ignore = None,
@@ -128,20 +129,16 @@ def crawl(
     due yet is not crawled: the command prints when it is due, so a timer may call it every hour.
     With --engine spark, a cluster crawls a seed list into a bucket.
     """
-    typed = {
-        "DELAY": delay,
-        "MAX_HOPS": depth,
-        "ROBOTS": robots,
-        "OPERATOR": operator or None,
-        "STOP_PAGES": max_pages,
-        "STOP_TIME": max_time,
-        "IGNORES": _patterns(ignore or []),
-    }
-    # What is typed as an option counts before -s.
-    given_settings = [
-        *(settings or []),
-        *(f"{PREFIX}{name}={value}" for name, value in typed.items() if value is not None),
-    ]
+    given_settings = _typed(
+        settings,
+        DELAY=delay,
+        MAX_HOPS=depth,
+        ROBOTS=robots,
+        OPERATOR=operator,
+        STOP_PAGES=max_pages,
+        STOP_TIME=max_time,
+        IGNORES=_patterns(ignore or []),
+    )
     given = pairs(arguments or [], option="-a")
     if engine is Engine.SPARK:
         _begin_over_spark(
@@ -185,6 +182,12 @@ def _begin_over_spark(
     crawl_over_spark(
         what, out=out, master=master, partitions=partitions, settings=settings, arguments=arguments
     )
+
+
+def _typed(settings: list[str] | None, **options: object) -> list[str]:
+    """Return *settings*, those of -s, and after them those of *options*: the last one counts."""
+    typed = (f"{PREFIX}{name}={value}" for name, value in options.items() if value is not None)
+    return [*(settings or []), *typed]
 
 
 def _patterns(written: list[str]) -> str | None:
@@ -271,6 +274,11 @@ def recrawl(
     directory: Directory,
     *,
     before: Before = "",
+    delay: Delay = None,
+    robots: RobotsPolicy = None,
+    operator: Operator = None,
+    max_pages: MaxPages = None,
+    max_time: MaxTime = None,
     quiet: Quiet = False,
     verbose: Verbose = 0,
     settings: Settings = None,
@@ -280,10 +288,18 @@ def recrawl(
 
     Example: amicrawl recrawl ami-out --before 2100-01-01
 
-    This is `scrapy crawl recrawl`. When a URL is due follows from how often its page was found changed.
+    This is `scrapy crawl recrawl`. When a URL is due depends on how often its page was found changed.
     """
     given = {"dir": directory, **({"before": before} if before else {})}
-    further = [*passed_on(settings), *loudness(quiet=quiet, verbose=verbose)]
+    given_settings = _typed(
+        settings,
+        DELAY=delay,
+        ROBOTS=robots,
+        OPERATOR=operator,
+        STOP_PAGES=max_pages,
+        STOP_TIME=max_time,
+    )
+    further = [*passed_on(given_settings), *loudness(quiet=quiet, verbose=verbose)]
     begin(["recrawl"], given | pairs(arguments or [], option="-a"), further)
 
 
@@ -307,8 +323,10 @@ def target_of(named: Sequence[str]) -> Target | Path:
     if all(_is_web(each) for each in named):
         return Target("site", {"url": " ".join(map(_urls, named))})
     if len(named) > 1:
+        other = next(each for each in named if not _is_web(each))
         raise UsageError(
-            "One crawl has one crawl file, one seed list, or any number of URLs. Start a crawl for each."
+            f"{other!r} is not an HTTP URL. Give one crawl file, one seed list, or any number of URLs; "
+            "quote a URL that has a space."
         )
     (name,) = named
     path = Path(name)
@@ -317,7 +335,7 @@ def target_of(named: Sequence[str]) -> Target | Path:
     if path.suffix.lower() == ".toml":
         return path
     if "://" in name:
-        raise UsageError(f"{name!r} is neither http nor https, and cannot be crawled.")
+        raise UsageError(f"{name!r} is not an HTTP or HTTPS URL.")
     if path.is_dir():
         if earlier_indexes(path) and not (path / "captures.parquet").exists():
             return Target("seeds", {"file": name})
@@ -345,6 +363,9 @@ def _what_to_do_with(directory: Path) -> str:
 
 def _advice(name: str) -> str:
     """Return what may have been meant by the missing *name*."""
+    scheme, slashes, rest = name.replace(":", "").partition("/")
+    if slashes and scheme.lower() in {"http", "https"}:
+        return f"Did you mean {scheme.lower()}://{rest.lstrip('/')}?"
     host = name.partition("/")[0].partition(":")[0]
     if "." in host.strip(".") and Path(name).suffix.lower() not in _LISTS:
         return f"If it is a web site, write its URL: amicrawl crawl https://{name}"

@@ -84,8 +84,8 @@ class Output:
         _log_repair(self.archive.repaired)
         if names_nobody(config, user_agent):
             logger.warning(
-                "Requests do not say whose crawl this is: set AMICRAWL_OPERATOR to your URL or e-mail "
-                "address."
+                "Requests do not name who crawls: set AMICRAWL_OPERATOR (--operator) to your URL or "
+                "e-mail address."
             )
         self._crawl_json = CrawlJson(
             directory,
@@ -149,8 +149,8 @@ def _make_directory(directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(
-            f"Output directory {directory} cannot be made: {error.strerror}. "
-            "Choose another one with -a out= or AMICRAWL_OUT."
+            f"Output directory {directory} cannot be created: {error.strerror}. "
+            "Choose another one: -o, -a out= or AMICRAWL_OUT."
         ) from error
 
 

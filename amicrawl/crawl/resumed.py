@@ -57,11 +57,11 @@ class Resumed:
         """Say what was found, for the operator."""
         parts = [
             f"{self.done:,} URLs done",
-            f"{self.in_flight:,} in flight",
+            *([f"{self.in_flight:,} in flight"] if self.in_flight else []),
             f"{self.pending:,} pending",
         ]
         if self.later:
-            parts.append(f"{self.later:,} to be tried again later")
+            parts.append(f"{self.later:,} to be retried later")
         text = "resuming: " + ", ".join(parts)
         if self.settled_by_index:
             text += f"; {self.settled_by_index:,} were captured without the frontier knowing"
@@ -106,7 +106,7 @@ def _standing(frontier: DurableFrontier) -> dict[str, int]:
     found = {
         CAPTURED: counts[Status.CRAWLED],
         "gone": counts[Status.GONE],
-        "to be tried again": sum(counts[status] for status in WAITING),
+        "to be retried": sum(counts[status] for status in WAITING),
         DENIED: counts[Status.EXCLUDED],
         WITHHELD_ADDRESS: int((causes == Cause.ADDRESS).sum()),
         "withheld by a rule": int((causes == Cause.RULE).sum()),

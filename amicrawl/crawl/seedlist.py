@@ -71,8 +71,7 @@ class SeedList:
         except AmicrawlError as error:
             run.seed_fault = error
         unfetchable = run.tally.seeds_bad
-        if not (is_child() and run.spec.shard):
-            # All processes have read the same list; the first accounts for its faults.
+        if self._reports_faults():
             run.tally.seeds_bad += self._faults
         bad = self._faults + unfetchable
         if run.seed_fault is None and bad and run.tally.seeds_read == unfetchable:
@@ -99,6 +98,10 @@ class SeedList:
 
         threading.Thread(target=count, name="amicrawl-count", daemon=True).start()
 
+    def _reports_faults(self) -> bool:
+        """Return whether this process reports faults: of several that read the list, the first."""
+        return not (is_child() and run_of(self._crawler).spec.shard)
+
     def _told(self, fault: Fault) -> None:
         """Tell of a fault, with file, line and reason; runs on the reading thread.
 
@@ -106,7 +109,9 @@ class SeedList:
         """
         self._faults += not fault.kept
         self._reports += 1
-        if self._reports <= _FAULTS_TOLD:
+        if not self._reports_faults():
+            pass
+        elif self._reports <= _FAULTS_TOLD:
             logger.warning("%s, line %d: %s", fault.source, fault.line, fault.reason)
         elif self._reports == _FAULTS_TOLD + 1:
             logger.warning(

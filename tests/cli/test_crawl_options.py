@@ -15,6 +15,7 @@ from amicrawl.errors import ExitCode
 
 if TYPE_CHECKING:
     import subprocess
+    from pathlib import Path
 
 
 def run(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -55,6 +56,7 @@ def test_help_fits_80_columns_and_draws_no_boxes_on_a_dumb_terminal(words: tuple
         (("seeds.txt", "--ignore", "x"), "a seed list follows none"),
         (("http://127.0.0.1:1/", "--ignore", "a b"), "white space"),
         (("http://127.0.0.1:1/", "-q", "-v"), "contradict"),
+        (("http://127.0.0.1:1/", "--robots", "maybe"), "Invalid value for '--robots': 'maybe' is not"),
     ],
 )
 def test_options_that_cannot_be_followed_are_refused(words: tuple[str, ...], says: str) -> None:
@@ -62,3 +64,12 @@ def test_options_that_cannot_be_followed_are_refused(words: tuple[str, ...], say
     done = run("crawl", *(seeds if word == "seeds.txt" else word for word in words))
     assert done.returncode == ExitCode.USAGE
     assert says in done.stderr
+
+
+def test_a_recrawl_takes_the_options_of_politeness_and_limits(tmp_path: Path) -> None:
+    line = ("--delay", "0.5", "--robots", "ignore", "--operator", "me@example.org", "--max-time", "9")
+    done = run("recrawl", str(tmp_path), *line, "--max-pages", "x")
+    assert "--max-pages" in done.stderr
+    done = run("recrawl", str(tmp_path), *line, "--max-pages", "3")
+    assert done.returncode == ExitCode.INPUT
+    assert "nothing was crawled into it" in done.stderr

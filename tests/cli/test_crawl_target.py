@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -76,14 +77,17 @@ def test_what_cannot_be_read_as_text_is_a_list(tmp_path: Path) -> None:
         (["example.org:8080/a"], InputError, "amicrawl crawl https://example.org:8080/a"),
         (["seeds.txt"], InputError, "The file 'seeds.txt' is missing. Check the path, or give a URL"),
         (["seeds"], InputError, "Check the path"),
-        (["ftp://example.org/"], UsageError, "neither http nor https"),
+        (["ftp://example.org/"], UsageError, "is not an HTTP or HTTPS URL"),
         (["."], UsageError, "is a directory. Give a URL, a seed list or a crawl file"),
-        (["a.toml", "b.toml"], UsageError, "Start a crawl for each"),
-        (["http://a.example/", "b.txt"], UsageError, "Start a crawl for each"),
+        (["a.toml", "b.toml"], UsageError, "'a.toml' is not an HTTP URL. Give one crawl file"),
+        (["http://a.example/", "b.txt"], UsageError, "'b.txt' is not an HTTP URL"),
+        (["http//example.org/a"], InputError, "Did you mean http://example.org/a?"),
+        (["https:example.org"], InputError, "Check the path"),
+        (["https:/example.org/"], InputError, "Did you mean https://example.org/?"),
     ],
 )
 def test_what_cannot_be_crawled_is_told_with_what_to_type(
     named: list[str], error: type[Exception], says: str
 ) -> None:
-    with pytest.raises(error, match=says.replace(".", r"\.")):
+    with pytest.raises(error, match=re.escape(says)):
         target_of(named)

@@ -140,8 +140,7 @@ def children_of(parent: int) -> list[int]:
 
 def test_a_list_is_crawled_by_two_processes_into_one_directory(web: Web, tmp_path: Path) -> None:
     seeds = seeds_of(web, tmp_path)
-    bad = "http://[/"
-    seeds.write_text(seeds.read_text() + bad + "\n")
+    seeds.write_text(seeds.read_text() + "http://[/\nsome words\n")
     out = tmp_path / "out"
     done = crawl(seeds, out, arguments=["processes=2"])
     assert done.returncode == ExitCode.DONE, done.stderr
@@ -163,6 +162,8 @@ def test_a_list_is_crawled_by_two_processes_into_one_directory(web: Web, tmp_pat
     assert len(load(out / "frontier").urls["host_key"]) == len(expected)
     said = [json.loads(line) for line in done.stderr.splitlines()]
     assert (said[-1]["event"], said[-1]["rows"]) == ("finished", len(rows))
+    faults = [line for line in said if "some words" in line.get("message", "")]
+    assert len(faults) == 1, "both processes read the list, one reports its faults"
 
     again = crawl(seeds_of(web, tmp_path), out)
     assert again.returncode == ExitCode.DONE, again.stderr
@@ -231,7 +232,7 @@ def test_under_nohup_one_interrupt_alone_stops_all_and_one_process_continues(
     parent.send_signal(signal.SIGINT)
     assert parent.wait(150) == ExitCode.STOPPED, log.read_text()
     check_whole(out)
-    assert "the same command continues" in log.read_text()
+    assert "run the same command again" in log.read_text()
     done = run(site_line(web, out))
     assert done.returncode == ExitCode.DONE, done.stderr
     assert check_whole(out, runs=2).keys() >= web.pages()
@@ -241,8 +242,12 @@ def test_a_limit_counts_over_all_processes(web: Web, tmp_path: Path) -> None:
     web.pause = 0.05
     out = tmp_path / "out"
     line = site_line(web, out, "processes=2")
-    done = run([*line, "-s", "AMICRAWL_STOP_PAGES=20"])
+    done = run([*line, "-s", "AMICRAWL_STOP_PAGES=20", "-s", "AMICRAWL_LOG_FORMAT=text"])
     assert done.returncode == ExitCode.LIMIT, done.stderr
+    said = done.stderr.splitlines()
+    assert next(line for line in said if "crawling" in line).endswith(f", 2 processes, into {out}")
+    assert said[-3].startswith("stopped (limit-pages) after ")
+    assert said[-2:] == ["to resume, run the same command again", f"output in {out}"]
     assert 20 <= len(check_whole(out)) < len(web.pages()) + HOSTS
 
 

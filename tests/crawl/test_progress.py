@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import itertools
 import json
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -85,23 +86,33 @@ def test_a_crawl_that_never_opened_leaves_the_word_to_its_error() -> None:
 
 
 def test_a_finished_crawl_ends_with_its_summary_and_its_place() -> None:
-    begin, summary, place = Screen().close("finished")
+    begin, summary, place = Screen(tally=Tally(seeds_read=1, seeds_known=1, seeds_ended=True)).close(
+        "finished"
+    )
     assert begin == "crawling seeds.txt: a request every 1 s to a host, robots.txt is obeyed, into out"
-    assert summary.startswith("done in 0s | 0 ok, ")
+    assert summary == "done in 0s | nothing fetched"
     assert place == "output in out"
 
 
 def test_a_process_that_ends_before_its_crawl_has_closed_says_what_was_left() -> None:
     """So it is after a second signal."""
     said = Screen(waiting=2).close("")
-    assert said[1] == "stopped (shutdown) with 2 URLs not fetched"
+    assert said[1] == "stopped (shutdown) after 0s | nothing fetched"
+    assert said[2] == "2 URLs not fetched"
 
 
 def test_every_line_is_json_where_the_log_is() -> None:
     (line,) = Screen(log_format=LogFormat.JSON, waiting=2).close("shutdown")
     ended = json.loads(line)
     assert (ended["event"], ended["reason"], ended["directory"]) == ("finished", "shutdown", "out")
-    assert ended["notes"] == ["stopped (shutdown) with 2 URLs not fetched"]
+    assert ended["notes"] == ["2 URLs not fetched"]
+
+
+def test_the_rates_of_the_last_report_are_those_of_the_whole_crawl() -> None:
+    clock = itertools.count(0, 10)
+    screen = Screen(log_format=LogFormat.JSON, tally=Tally(ok=30), clock=lambda: next(clock))
+    (line,) = screen.close("finished")
+    assert json.loads(line)["pages_per_second"] == 3.0
 
 
 def test_a_resumed_crawl_says_so_in_the_format_of_the_log() -> None:
@@ -116,15 +127,15 @@ def test_a_stopped_crawl_counts_what_waits_in_the_frontier_and_beside_it() -> No
     screen = Screen(waiting=3)
     screen.counts.update({"scheduler/enqueued": 10, "scheduler/dequeued": 6})
     said = screen.close("closespider_pagecount")
-    assert said[1] == "stopped (closespider_pagecount) with 7 URLs not fetched"
-    assert said[2] == "of them 4 in Scrapy's queue alone, which lasts only with JOBDIR"
+    assert said[2] == "7 URLs not fetched"
+    assert said[3] == "of them 4 in Scrapy's queue alone, which lasts only with JOBDIR"
 
 
 def test_where_the_queue_beside_is_kept_nothing_is_said_to_be_lost() -> None:
     screen = Screen(settings={"JOBDIR": "job"})
     screen.counts.update({"scheduler/enqueued": 10, "scheduler/dequeued": 9})
     said = screen.close("shutdown")
-    assert said[1] == "stopped (shutdown) with 1 URL not fetched"
+    assert said[2] == "1 URL not fetched"
     assert "JOBDIR" not in "\n".join(said)
 
 
@@ -140,33 +151,61 @@ def test_a_crawl_whose_hosts_all_have_to_wait_says_for_how_long() -> None:
 
 def test_of_a_list_that_was_not_read_to_its_end_the_rest_is_told() -> None:
     said = Screen(tally=Tally()).close("shutdown")
-    assert said[1] == "stopped (shutdown) with 0 URLs not fetched and the rest of the seed list not read"
+    assert said[2] == "0 URLs not fetched and the rest of the seed list not read"
+
+
+def test_a_stopped_crawl_that_resumes_says_how_after_what_it_did() -> None:
+    spec = SimpleNamespace(recrawl_before=None, resumes=True, asked={})
+    assert Screen(spec=spec, waiting=2).close("limit-pages")[1:] == [
+        "stopped (limit-pages) after 0s | nothing fetched",
+        "2 URLs not fetched; to resume, run the same command again",
+        "output in out",
+    ]
+
+
+def test_what_was_done_comes_first_then_why_then_what_to_do() -> None:
+    screen = Screen(later=2, tally=Tally(failed=4, seeds_ended=True))
+    for _ in range(4):
+        screen.fail(Failure.CONNECTION_REFUSED)
+    said = screen.close("finished")[1:]
+    assert said[0].startswith("done in 0s | 4 failed | ")
+    assert said[1:3] == [
+        "without a response: 4 connection-refused",
+        "nothing was reached: no response to 4 fetches (exit code 10)",
+    ]
+    assert said[3].startswith("2 URLs will be retried by the same command when due ")
+    assert said[4] == "output in out"
+
+
+def test_an_empty_seed_list_is_said_to_be_empty() -> None:
+    assert Screen().close("finished")[2] == "seeds.txt has no URLs"
+    assert "has no URLs" not in " ".join(Screen(tally=Tally(seeds_bad=1)).close("finished"))
 
 
 def test_what_comes_back_later_is_told_with_the_command_that_says_when() -> None:
-    said = Screen(later=1, tally=Tally(failed=1)).close("finished")
-    assert said[1] == (
-        "1 URL to be tried again by the same command when due (`amicrawl frontier stats out` says "
+    said = Screen(later=1, tally=Tally(server_error=1)).close("finished")
+    assert said[2] == (
+        "1 URL will be retried by the same command when due (`amicrawl frontier stats out` shows "
         "when), or now after `amicrawl frontier retry out`"
     )
 
 
 def test_a_crawl_with_nothing_due_says_why_and_what_to_type() -> None:
     found = Resumed(found=True, standing={CAPTURED: 2, WITHHELD_ADDRESS: 1}, next_due=480_000)
-    said = Screen(resumed=found).close("finished")[2:]
+    said = Screen(resumed=found).close("finished")[3:]
     assert said[0] == (
-        "nothing to fetch now, the next URL is due at 2024-10-04 00:00 UTC; 3 URLs known here: "
+        "nothing to fetch now, the next URL is due at 2024-10-04 00:00 UTC; 3 URLs known: "
         "2 captured, 1 withheld for the address"
     )
     assert said[1].startswith("address-refused: permit a private network with -s ")
     assert said[2:4] == [
-        "to fetch what is captured again: `amicrawl recrawl out`",
-        "to have the others asked for again: `amicrawl frontier retry out`",
+        "to fetch again what is captured: `amicrawl recrawl out`",
+        "to queue the others now: `amicrawl frontier retry out`",
     ]
     early = Screen(resumed=found, spec=SimpleNamespace(recrawl_before=0, resumes=False, asked={})).close(
         "finished"
     )
-    assert "`amicrawl recrawl out --before 2100-01-01`" in early[4]
+    assert "`amicrawl recrawl out --before 2100-01-01`" in early[5]
     done = Screen(resumed=found, tally=Tally(ok=1)).close("finished")
     assert "nothing" not in "\n".join(done)
 
@@ -181,5 +220,5 @@ def test_why_no_answers_came_is_told_to_people_and_programs() -> None:
     (line,) = closed(LogFormat.JSON)
     assert json.loads(line)["failures"] == {"address-refused": 2, "robots-denied": 1}
     said = closed(LogFormat.TEXT)
-    assert said[1] == "no answer: 2 address-refused, 1 robots-denied"
-    assert "AMICRAWL_ALLOW_PRIVATE" in said[2]
+    assert said[2] == "without a response: 2 address-refused, 1 robots-denied"
+    assert "AMICRAWL_ALLOW_PRIVATE" in said[3]

@@ -38,10 +38,8 @@ TALLY = Tally(ok=90, unchanged=3, redirect=2, client_error=1, failed=3, skipped=
 
 def test_the_line_tells_done_and_total_pace_classes_limit_and_eta() -> None:
     line = status_line(TALLY, moment())
-    assert line.startswith(
-        "100/400 | 25 pages/s | 3.0 MiB/s | ok 90 unchanged 3 3xx 2 4xx 1 fail 3 skip 1 | "
-    )
-    assert line.endswith("in flight 7/64 | ETA 30s")
+    assert line.startswith("100/400 | ETA 30s | 25 pages/s | 3.0 MiB/s | in flight 7/64 | ok 90 ")
+    assert line.endswith("ok 90 unchanged 3 redirect 2 4xx 1 failed 3 skipped 1")
 
 
 def test_a_terminal_shows_a_bar_and_the_hosts_that_are_waited_for_with_the_reason() -> None:
@@ -61,8 +59,7 @@ def test_a_terminal_shows_a_bar_and_the_hosts_that_are_waited_for_with_the_reaso
 
 def test_without_a_known_total_there_is_no_eta() -> None:
     line = status_line(TALLY, moment(total=None))
-    assert line.startswith("100/450+ |")
-    assert line.endswith("ETA -")
+    assert line.startswith("100/450+ | ETA - |")
 
 
 def test_a_report_is_one_json_object_with_every_count() -> None:
@@ -70,29 +67,43 @@ def test_a_report_is_one_json_object_with_every_count() -> None:
     assert (told["event"], told["rows"], told["eta"], told["seeds_read"]) == ("progress", 100, 30.0, 450)
 
 
-def test_the_summary_names_every_class() -> None:
-    tally = Tally(ok=3, bytes_received=12 * 1024 * 205)
-    assert summary(tally, 12.0) == (
-        "done in 12s | 3 ok, 0 unchanged, 0 redirect, 0 4xx, 0 5xx, 0 failed, 0 skipped "
-        "| 0 pages/s, 205.0 KiB/s"
-    )
+def test_the_summary_names_every_class_that_has_rows() -> None:
+    tally = Tally(ok=3, skipped=1200, bytes_received=12 * 1024 * 205)
+    assert summary(tally, 12.0) == "done in 12s | 3 ok, 1,200 skipped | 100 pages/s, 205.0 KiB/s"
+    assert summary(Tally(), 0.1) == "done in 0s | nothing fetched"
+
+
+def test_the_summary_of_a_stopped_crawl_does_not_say_done() -> None:
+    line = summary(Tally(ok=3), 12.0, reason="limit-pages")
+    assert line.startswith("stopped (limit-pages) after 12s | 3 ok | ")
+
+
+def test_a_host_that_is_waited_for_less_than_a_second_is_not_said_to_wait_a_second() -> None:
+    host = BusyHost("fast.example", 0, 12, 9, 0.2, "delay", 0.15)
+    *_, line = live_lines(TALLY, moment(), [host])
+    assert line.endswith("next in 0.1s: delay")
 
 
 def test_classes_add_up_and_those_without_a_row_are_left_out() -> None:
-    assert classes(Tally(ok=4, client_error=3, server_error=1, skipped=1)) == "ok 4 4xx 3 5xx 1 skip 1"
+    assert (
+        classes(Tally(ok=4, client_error=3, server_error=1, skipped=1)) == "ok 4 4xx 3 5xx 1 skipped 1"
+    )
     assert classes(Tally()) == "ok 0"
 
 
 def test_lines_of_the_seed_list_that_could_not_be_used_are_told_at_the_end() -> None:
-    assert summary(Tally(seeds_bad=3), 1.0).endswith("| 3 lines of the seed list not usable")
+    assert summary(Tally(seeds_bad=3), 1.0).endswith("| 3 lines of the seed list invalid")
     assert "seed list" not in summary(Tally(), 1.0)
 
 
 def test_why_no_answer_came_is_told_the_commonest_first_and_bounded() -> None:
     assert reasons({}) == ""
-    assert reasons({"proxy": 1, "robots-denied": 1200}) == "no answer: 1,200 robots-denied, 1 proxy\n"
+    assert (
+        reasons({"proxy": 1, "robots-denied": 1200})
+        == "without a response: 1,200 robots-denied, 1 proxy\n"
+    )
     many = {f"reason-{number}": 9 - number for number in range(7)}
-    assert reasons(many, most=2) == "no answer: 9 reason-0, 8 reason-1, 25 others\n"
+    assert reasons(many, most=2) == "without a response: 9 reason-0, 8 reason-1, 25 others\n"
 
 
 def test_addresses_that_our_own_guard_refused_come_with_the_setting_that_permits_them() -> None:
@@ -115,7 +126,7 @@ def test_a_crawl_that_waits_for_its_end_says_so_first_and_what_is_faster() -> No
 def test_where_all_hosts_have_to_wait_it_is_told_in_front_for_how_long() -> None:
     waiting = replace(moment(), next_in=63.4)
     assert status_line(TALLY, waiting).startswith("next in 1m03s | 100/400 | ")
-    assert status_line(TALLY, waiting).endswith("ETA 1m03s")
+    assert status_line(TALLY, waiting).split(" | ")[2] == "ETA 1m03s"
     assert (report(TALLY, waiting)["next_in"], report(TALLY, moment())["next_in"]) == (63.4, None)
 
 

@@ -111,7 +111,7 @@ def test_a_crawl_that_a_limit_ended_goes_on_when_it_is_started_again(tmp_path: P
         assert (code, reason) == (ExitCode.LIMIT, "limit-pages"), said
         first = len(rows(out))
         assert 10 <= first <= 10 + in_flight
-        assert f"stopped (limit-pages) with {40 - first} URLs not fetched" in said
+        assert f"{40 - first} URLs not fetched; to resume, run the same command again" in said
 
         code, reason, said = start(AMICRAWL_STOP_TIME="3600", AMICRAWL_STOP_ERRORS="1")
         assert (code, reason) == (ExitCode.DONE, "finished"), said

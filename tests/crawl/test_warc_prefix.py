@@ -133,7 +133,10 @@ def test_that_nobody_is_named_is_said_once(tmp_path: Path, caplog: pytest.LogCap
     with caplog.at_level(logging.WARNING):
         Output(CrawlConfig(out=tmp_path), asked={}, user_agent="amicrawl/1").archive.close()
     assert [entry.getMessage() for entry in caplog.records] == [
-        "Requests do not say whose crawl this is: set AMICRAWL_OPERATOR to your URL or e-mail address."
+        (
+            "Requests do not name who crawls: set AMICRAWL_OPERATOR (--operator) to your URL or "
+            "e-mail address."
+        )
     ]
 
 

@@ -223,5 +223,5 @@ def test_a_crawl_that_could_not_begin_is_told_of_with_its_fault(tmp_path: Path) 
     (call,) = listener.calls
     told = json.loads(call.body)
     assert (told["exit_code"], told["exit"]) == (4, "OUTPUT")
-    assert "cannot be made" in told["fault"]
+    assert "cannot be created" in told["fault"]
     assert told["files"] == []

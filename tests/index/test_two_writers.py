@@ -71,7 +71,7 @@ def test_what_is_told_of_a_table_is_told_of_this_one(tmp_path: Path) -> None:
     [
         (errno.EACCES, "Permit writing there, then"),
         (errno.EROFS, "Permit writing there, then"),
-        (errno.ENOSPC, "Make room or mend the disk, then"),
+        (errno.ENOSPC, "Free disk space, or repair the disk, then"),
     ],
 )
 def test_what_is_to_be_done_follows_from_what_went_wrong(tmp_path: Path, code: int, remedy: str) -> None:

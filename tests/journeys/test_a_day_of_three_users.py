@@ -118,7 +118,7 @@ def test_an_archivist_captures_a_site_deepens_it_and_comes_back(site: Site, user
 
     said = user.types(*crawl, *QUICK)
     assert site.fetched == []
-    assert "nothing to fetch: all 6 URLs known here are settled: 5 captured, 1 denied by robots" in said
+    assert "nothing to fetch: all 6 URLs known are settled: 5 captured, 1 denied by robots" in said
     assert "`amicrawl recrawl archive`" in said
     assert "`amicrawl frontier retry archive`" in said
 
@@ -146,7 +146,7 @@ def test_a_data_engineer_fetches_a_table_and_what_failed_of_it_again(site: Site,
     pq.write_table(pa.Table.from_pylist(seeds), user.directory / "seeds.parquet")
 
     said = user.types("crawl", "seeds.parquet", "-o", "out", *QUICK)
-    assert "1 URL to be tried again by the same command when due" in said
+    assert "1 URL will be retried by the same command when due" in said
     assert "`amicrawl frontier retry out`" in said
     meta = {row["url"]: row["meta_json"] for row in rows(user.directory / "out")}
     assert json.loads(meta[f"{site.url}/list/2"]) == {
@@ -203,8 +203,8 @@ def test_a_team_lead_keeps_a_crawl_as_a_file_and_runs_it_by_the_hour(site: Site,
     assert "Did you mean AMICRAWL_DELAY?" in said
 
     said = user.types("crawl", "weekly.toml", "--max-pages", "3", ends_with=ExitCode.LIMIT)
-    assert "stopped (limit-pages)" in said
-    assert "to resume: the same command again, into weekly" in said
+    assert '"reason": "limit-pages"' in said
+    assert "not fetched; to resume, run the same command again" in said
     assert json.loads((user.directory / "weekly" / "crawl.json").read_bytes())["unfinished"] is True
 
     user.types("crawl", "weekly.toml")

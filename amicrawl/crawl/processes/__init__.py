@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from amicrawl.config import PREFIX, CrawlConfig
 from amicrawl.crawl.processes.specification import FOLDER, PLAN, Order, is_child
+from amicrawl.crawl.watching.screen import start_line
 from amicrawl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -93,6 +94,12 @@ def _order(
         progress_every=config.progress_every,
         log_format=config.log_format,
         fresh=arguments.fresh,
+        start=start_line(
+            config,
+            asked={"file": arguments.file or "", "url": " ".join(getattr(arguments, "url", ()))},
+            directory=directory,
+            processes=arguments.count,
+        ),
     )
 
 

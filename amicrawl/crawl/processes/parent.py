@@ -117,6 +117,7 @@ class Parent:
         if plan is None and is_unfinished(order.directory):
             await self._settle([order.directory])
         with DirectoryLock(order.directory):
+            self._screen.begin()
             plan = plan or dealing.deal(order.processes, prefix=order.prefix)
             self._prefix = plan.prefix
             self._order = _spooled(order)

@@ -37,6 +37,11 @@ class Screen:
         """Seconds since the start."""
         return time.monotonic() - self._started
 
+    def begin(self) -> None:
+        """Print what is crawled, how politely, into what; a report in JSON has no such line."""
+        if self._order.start and not self._as_json:
+            self.pass_on(self._order.start)
+
     def say(self, sentence: str) -> None:
         """Print *sentence*, one of the parent's own."""
         self.pass_on(json.dumps({"event": "note", "message": sentence}) if self._as_json else sentence)
@@ -75,9 +80,10 @@ class Screen:
     def end(self, tally: Tally, reason: str) -> None:
         """Print the summary."""
         where = self._order.directory
-        notes = [] if reason == "finished" else [f"stopped ({reason}); the same command continues"]
+        notes = [] if reason == "finished" else ["to resume, run the same command again"]
         if not self._as_json:
-            self.pass_on("\n".join([*notes, summary(tally, self.elapsed), f"output in {where}"]))
+            ended = summary(tally, self.elapsed, reason=reason)
+            self.pass_on("\n".join([ended, *notes, f"output in {where}"]))
             return
         ended = {
             "event": "finished",

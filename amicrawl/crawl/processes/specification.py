@@ -42,6 +42,8 @@ class Order:
     progress_every: float = 0.0
     log_format: LogFormat = LogFormat.TEXT
     fresh: bool = False
+    start: str = ""
+    """What is printed first: what is crawled, how politely, into what."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import json
 import logging
 import sys
 from collections import Counter
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Self, TextIO
 
 from scrapy import signals
@@ -98,7 +98,8 @@ class Progress:
             if resumed.found:
                 self._write(json.dumps({"event": "resumed", **asdict(resumed)}) + "\n")
             return
-        self._write(start_line(run.config, asked=run.spec.asked) + "\n")
+        config = run.config
+        self._write(start_line(config, asked=run.spec.asked, directory=config.directory) + "\n")
         if resumed.found:
             self._write(resumed.sentence() + "\n")
 
@@ -133,10 +134,11 @@ class Progress:
         for handler in logging.getLogger().handlers:
             handler.removeFilter(self._make_room)
         self._lines.clear()
-        notes = self._left_over(reason)
+        notes = self._notes(reason)
         where = self._run.config.directory
         if not self._as_json:
-            self._write(f"{notes}{summary(self._run.tally, elapsed)}\noutput in {where}\n")
+            ended = summary(self._run.tally, elapsed, reason=reason)
+            self._write(f"{ended}\n{notes}output in {where}\n")
             return
         ended = {
             "event": "finished",
@@ -146,42 +148,55 @@ class Progress:
             "directory": str(where),
             "notes": notes.splitlines(),
         }
-        self._write(json.dumps(report(self._run.tally, self._moment()) | ended) + "\n")
+        tally, seconds = self._run.tally, max(elapsed, 0.001)
+        whole = replace(
+            self._moment(),
+            pages_per_second=tally.rows / seconds,
+            bytes_per_second=tally.bytes_received / seconds,
+        )
+        self._write(json.dumps(report(tally, whole) | ended) + "\n")
 
-    def _left_over(self, reason: str) -> str:
-        """Return, in a line each, what is left to do, and how."""
-        run = self._run
-        note = ""
-        if reason != "finished":
-            beside = self._beside()
-            unread = " and the rest of the seed list not read" if self._has_unread_seeds() else ""
-            note = (
-                f"stopped ({reason}) with {counted(run.waiting + beside, 'URL')} not fetched{unread}\n"
-            )
-            if beside and not self._crawler.settings.get("JOBDIR"):
-                note += f"of them {beside:,} in Scrapy's queue alone, which lasts only with JOBDIR\n"
-        where = str(run.config.directory)
-        if reason != "finished" and run.spec.resumes:
-            note += f"to resume: the same command again, into {where}\n"
-        if run.later and run.tally.rows:
-            note += (
-                f"{counted(run.later, 'URL')} to be tried again by the same command when due "
-                f"(`amicrawl frontier stats {where}` says when), or now after "
-                f"`amicrawl frontier retry {where}`\n"
-            )
-        found = run.resumed
-        if reason == "finished" and not run.tally.rows and found.standing:
-            note += nothing_due(
-                found.standing,
-                directory=where,
-                next_due=found.next_due,
-                recrawls=run.spec.recrawl_before is not None,
-            )
-        if run.following is not None:
-            note += dropped(run.following.ignored_by_sets)
+    def _notes(self, reason: str) -> str:
+        """Return, in a line each, why fetches brought no response, what is left to do, and how."""
+        run, where = self._run, str(self._run.config.directory)
+        note = reasons(self._failures)
         if reason == "finished" and run.tally.reached_nothing:
             note += unreached(run.tally)
-        return note + reasons(self._failures)
+        if run.following is not None:
+            note += dropped(run.following.ignored_by_sets)
+        if reason == "finished" and not run.tally.rows:
+            note += self._why_nothing(where)
+        elif run.later and run.tally.rows:
+            note += (
+                f"{counted(run.later, 'URL')} will be retried by the same command when due "
+                f"(`amicrawl frontier stats {where}` shows when), or now after "
+                f"`amicrawl frontier retry {where}`\n"
+            )
+        return note if reason == "finished" else note + self._left_over()
+
+    def _why_nothing(self, where: str) -> str:
+        """Return why a crawl that finished had nothing to fetch; empty where that is not known."""
+        run = self._run
+        if run.resumed.standing:
+            return nothing_due(
+                run.resumed.standing,
+                directory=where,
+                next_due=run.resumed.next_due,
+                recrawls=run.spec.recrawl_before is not None,
+            )
+        tally, listed = run.tally, run.spec.asked.get("file")
+        return f"{listed} has no URLs\n" if listed and not tally.seeds_read + tally.seeds_bad else ""
+
+    def _left_over(self) -> str:
+        """Return how much a crawl that was stopped has left, and how it is resumed."""
+        run, beside = self._run, self._beside()
+        unread = " and the rest of the seed list not read" if self._has_unread_seeds() else ""
+        note = f"{counted(run.waiting + beside, 'URL')} not fetched{unread}"
+        # Scrapy's own spiders begin anew.
+        note += "; to resume, run the same command again\n" if run.spec.resumes else "\n"
+        if beside and not self._crawler.settings.get("JOBDIR"):
+            note += f"of them {beside:,} in Scrapy's queue alone, which lasts only with JOBDIR\n"
+        return note
 
     def _has_unread_seeds(self) -> bool:
         has_list = getattr(self._crawler.spider, "arguments", None) is not None

@@ -14,21 +14,22 @@ from amicrawl.terminal import bar, counted, harmless, human_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from amicrawl.config import CrawlConfig
     from amicrawl.crawl.tally import Tally
     from amicrawl.crawl.watching.busy_hosts import BusyHost
 
-_SHORT = {
+_WORDS = {
     "ok": "ok",
     "unchanged": "unchanged",
-    "redirect": "3xx",
+    "redirect": "redirect",
     "client_error": "4xx",
     "server_error": "5xx",
-    "failed": "fail",
-    "skipped": "skip",
+    "failed": "failed",
+    "skipped": "skipped",
 }
-"""What a terminal calls the classes of `Tally`."""
+"""What the classes of `Tally` are called here."""
 _WIDEST_HOST = 40
 _FEW = 5
 """Links that a shipped ignore set may keep out without a word."""
@@ -56,7 +57,9 @@ class Moment:
     """Whether the crawl was asked to end, and waits for what is in flight."""
 
 
-def start_line(config: CrawlConfig, *, asked: Mapping[str, str]) -> str:
+def start_line(
+    config: CrawlConfig, *, asked: Mapping[str, str], directory: Path, processes: int = 1
+) -> str:
     """Return what is about to be crawled, how politely, and into what."""
     what = asked.get("url") or asked.get("file") or asked.get("dir") or asked.get("ident") or "a spider"
     robots = {
@@ -67,8 +70,9 @@ def start_line(config: CrawlConfig, *, asked: Mapping[str, str]) -> str:
     pace = f"a request every {config.delay:g} s to a host" if config.delay else "no delay"
     if config.per_host > 1:
         pace += f", {config.per_host} at once"
-    hops = "" if config.max_hops is None else f", {counted(config.max_hops, 'link')} deep"
-    return f"crawling {what}{hops}: {pace}, {robots}, into {config.directory}"
+    hops = "" if config.max_hops is None else f" to depth {config.max_hops}"
+    with_several = f", {processes} processes" if processes > 1 else ""
+    return f"crawling {what}{hops}: {pace}, {robots}{with_several}, into {directory}"
 
 
 def status_line(tally: Tally, moment: Moment) -> str:
@@ -85,11 +89,12 @@ def status_line(tally: Tally, moment: Moment) -> str:
             *paused,
             *waits,
             f"{tally.rows:,}/{total}",
+            f"ETA {duration(eta) if eta is not None else '-'}",
             f"{moment.pages_per_second:,.0f} pages/s",
             f"{human_size(round(moment.bytes_per_second))}/s",
-            classes(tally),
             f"in flight {moment.in_flight}/{moment.inflight_limit}",
-            f"ETA {duration(eta) if eta is not None else '-'}",
+            # Last, since it grows longest, and the line is cut to the width of the terminal.
+            classes(tally),
         ]
     )
 
@@ -104,7 +109,7 @@ def live_lines(
     widest = max((len(harmless(host.name, limit=_WIDEST_HOST)) for host in hosts), default=0)
     for host in hosts:
         name = harmless(host.name, limit=_WIDEST_HOST)
-        waits = "" if host.opens_in is None else f"next in {duration(max(1.0, host.opens_in))}: "
+        waits = "" if host.opens_in is None else f"next in {_wait(host.opens_in)}: "
         flying = f"{host.in_flight} in flight" if host.in_flight else "-"
         why = f"{waits}{host.reason}" if host.reason else flying
         queued = "" if host.waiting is None else f"{host.waiting:,} queued"
@@ -114,7 +119,7 @@ def live_lines(
 def classes(tally: Tally) -> str:
     """Return how many rows there are of each class that has any; they add up to all rows."""
     counts = tally.as_dict()
-    shown = [f"{word} {counts[name]:,}" for name, word in _SHORT.items() if counts[name]]
+    shown = [f"{word} {counts[name]:,}" for name, word in _WORDS.items() if counts[name]]
     return " ".join(shown or ["ok 0"])
 
 
@@ -144,20 +149,22 @@ def fault_line(fault: str, *, exit_code: int, log_format: object) -> str:
     return f"amicrawl: {fault}\n"
 
 
-def summary(tally: Tally, elapsed: float) -> str:
-    """Return the line that a crawl ends with."""
-    seconds = max(elapsed, 0.001)
-    bad = f" | {counted(tally.seeds_bad, 'line')} of the seed list not usable" if tally.seeds_bad else ""
-    return (
-        f"done in {duration(elapsed)} | {tally.ok:,} ok, {tally.unchanged:,} unchanged, "
-        f"{tally.redirect:,} redirect, {tally.client_error:,} 4xx, {tally.server_error:,} 5xx, "
-        f"{tally.failed:,} failed, {tally.skipped:,} skipped | {tally.rows / seconds:,.0f} pages/s, "
-        f"{human_size(round(tally.bytes_received / seconds))}/s{bad}"
-    )
+def summary(tally: Tally, elapsed: float, *, reason: str = "finished") -> str:
+    """Return the line that says what a crawl did that ended for *reason*, without empty classes."""
+    counts, seconds = tally.as_dict(), max(elapsed, 0.001)
+    ended = "done in" if reason == "finished" else f"stopped ({reason}) after"
+    rows = ", ".join(f"{counts[name]:,} {word}" for name, word in _WORDS.items() if counts[name])
+    parts = [f"{ended} {duration(elapsed)}", rows or "nothing fetched"]
+    if rows:
+        size = human_size(round(tally.bytes_received / seconds))
+        parts.append(f"{tally.rows / seconds:,.0f} pages/s, {size}/s")
+    if tally.seeds_bad:
+        parts.append(f"{counted(tally.seeds_bad, 'line')} of the seed list invalid")
+    return " | ".join(parts)
 
 
 def reasons(failures: Mapping[str, int], *, most: int = 5) -> str:
-    """Return the line that says why no answer came, the commonest reason first; empty for no reason.
+    """Return the line of fetches without a response, by reason, the commonest first; empty for none.
 
     *failures* are counts by the first word of the index's `error` column. Where our own guard was the
     reason, a second line says how to change that.
@@ -168,7 +175,7 @@ def reasons(failures: Mapping[str, int], *, most: int = 5) -> str:
     shown = [f"{number:,} {word}" for word, number in ordered[:most]]
     rest = [f"{sum(number for _, number in ordered[most:]):,} others"] if len(ordered) > most else []
     hint = _HINT if Failure.ADDRESS_REFUSED in failures else ""
-    return f"no answer: {', '.join(shown + rest)}\n{hint}"
+    return f"without a response: {', '.join(shown + rest)}\n{hint}"
 
 
 def nothing_due(standing: Mapping[str, int], *, directory: str, next_due: int, recrawls: bool) -> str:
@@ -181,18 +188,19 @@ def nothing_due(standing: Mapping[str, int], *, directory: str, next_due: int, r
     parts = ", ".join(f"{number:,} {words}" for words, number in standing.items())
     if next_due:
         moment = datetime.fromtimestamp(next_due * 3600, UTC).strftime("%Y-%m-%d %H:%M UTC")
-        lines = [f"nothing to fetch now, the next URL is due at {moment}; {known} known here: {parts}"]
+        lines = [f"nothing to fetch now, the next URL is due at {moment}; {known} known: {parts}"]
     else:
-        lines = [f"nothing to fetch: all {known} known here are settled: {parts}"]
+        lines = [f"nothing to fetch: all {known} known are settled: {parts}"]
     if WITHHELD_ADDRESS in standing:
         lines.append(_HINT.rstrip())
     if DENIED in standing:
-        lines.append("denied by robots.txt: AMICRAWL_ROBOTS=ignore has them fetched all the same")
+        lines.append("denied by robots.txt: with --robots ignore (AMICRAWL_ROBOTS) they are fetched")
     if CAPTURED in standing:
         early = " --before 2100-01-01" if recrawls else ""
-        lines.append(f"to fetch what is captured again: `amicrawl recrawl {directory}{early}`")
+        lines.append(f"to fetch again what is captured: `amicrawl recrawl {directory}{early}`")
     if standing.keys() - {CAPTURED}:
-        lines.append(f"to have the others asked for again: `amicrawl frontier retry {directory}`")
+        others = "the others" if CAPTURED in standing else "them"
+        lines.append(f"to queue {others} now: `amicrawl frontier retry {directory}`")
     return "\n".join(lines) + "\n"
 
 
@@ -211,7 +219,7 @@ def unreached(tally: Tally) -> str:
     if tally.seeds_read and tally.seeds_elsewhere == tally.seeds_read:
         seeds = counted(tally.seeds_read, "seed")
         return f"nothing to fetch: {seeds} read, and none belongs to this shard (exit code 10)\n"
-    return f"nothing was reached: {counted(tally.failed, 'fetch')}, and no response (exit code 10)\n"
+    return f"nothing was reached: no response to {counted(tally.failed, 'fetch')} (exit code 10)\n"
 
 
 def remaining(tally: Tally, moment: Moment) -> float | None:
@@ -222,6 +230,11 @@ def remaining(tally: Tally, moment: Moment) -> float | None:
     if moment.total is None or not tally.rows or moment.elapsed <= 0:
         return None
     return max(moment.next_in or 0.0, (moment.total - tally.rows) * moment.elapsed / tally.rows)
+
+
+def _wait(seconds: float) -> str:
+    """Return a time to wait, which for many hosts is less than a second."""
+    return duration(seconds) if seconds >= 1 else f"{max(0.1, seconds):.1f}s"
 
 
 def duration(seconds: float) -> str:

@@ -11,6 +11,7 @@ from scrapy.exceptions import NotConfigured
 from amicrawl.crawl.extension import CrawlExtension
 from amicrawl.crawl.state import clock_or_disk_reached, count_reached
 from amicrawl.politeness.disk_guard import DiskGuard
+from amicrawl.terminal import human_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,15 +96,15 @@ class DiskRoom(CrawlExtension):
         if free is None or self._guard.measured(free) is was_paused:
             return
         if was_paused:
-            logger.info("There is room on the disk again (%d bytes): the crawl continues.", free)
+            logger.info("There is room on the disk again (%s): the crawl continues.", human_size(free))
             self._run.resume(REASON)
             return
         logger.warning(
-            "Only %d bytes are free in %s, AMICRAWL_PAUSE_FREE asks for %d: nothing new is fetched "
-            "until there is room again.",
-            free,
+            "Only %s are free in %s, less than AMICRAWL_PAUSE_FREE=%s: no new request is started until "
+            "there is room again.",
+            human_size(free),
             self._run.config.directory,
-            self._run.config.pause_free,
+            human_size(self._run.config.pause_free),
         )
         self._crawler.stats.inc_value("amicrawl/disk/pauses")
         self._run.pause(REASON)
