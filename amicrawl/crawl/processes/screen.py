@@ -82,8 +82,8 @@ class Screen:
         where = self._order.directory
         notes = [] if reason == "finished" else ["to resume, run the same command again"]
         if not self._as_json:
-            ended = summary(tally, self.elapsed, reason=reason)
-            self.pass_on("\n".join([ended, *notes, f"output in {where}"]))
+            what = summary(tally, self.elapsed, reason=reason)
+            self.pass_on("\n".join([what, *notes, f"output in {where}"]))
             return
         ended = {
             "event": "finished",

@@ -137,8 +137,8 @@ class Progress:
         notes = self._notes(reason)
         where = self._run.config.directory
         if not self._as_json:
-            ended = summary(self._run.tally, elapsed, reason=reason)
-            self._write(f"{ended}\n{notes}output in {where}\n")
+            what = summary(self._run.tally, elapsed, reason=reason)
+            self._write(f"{what}\n{notes}output in {where}\n")
             return
         ended = {
             "event": "finished",
