@@ -28,7 +28,7 @@ from amicrawl.crawl.signalling import Signaller
 from amicrawl.crawl.wire_requests import RowRequests, default_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Coroutine, Iterator
 
     from scrapy.crawler import Crawler
     from scrapy.http import Response
@@ -41,8 +41,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_RULES = frozenset({RobotsMiddleware, PolitenessMiddleware})
-_OURS = frozenset({*_RULES, AsFoundRedirectMiddleware})
+_OURS = frozenset({RobotsMiddleware, PolitenessMiddleware, AsFoundRedirectMiddleware})
 
 
 def obstacle(crawler: Crawler, run: Run) -> str:
@@ -80,7 +79,13 @@ def direct_visit(crawler: Crawler, run: Run) -> Visit:
     """Return what visits rows directly, by the rules of the middlewares in their order."""
     downloader: Any = crawler.engine.downloader
     middlewares = downloader.middleware.middlewares
-    rules: list[Rule] = [each for each in middlewares if type(each) in _RULES]
+    rules: list[Rule] = [
+        each
+        for each in middlewares
+        if type(each) is RobotsMiddleware
+        # Rows come through the gate of their host already: what is left is the turn at an address.
+        or (type(each) is PolitenessMiddleware and run.pacing.addresses is not None)
+    ]
     links: Links | None = run.site_links
     redirects = next((each for each in middlewares if type(each) is AsFoundRedirectMiddleware), None)
     if links is None and redirects is not None:
@@ -109,10 +114,15 @@ class ObservedWire:
         self._wire = wire
         self._signals = Signaller(crawler)
 
-    async def fetch(self, request: WireRequest, *, departs: Callable[[], None]) -> Capture:
+    def fetch(
+        self, request: WireRequest, *, departs: Callable[[], None]
+    ) -> Coroutine[Any, Any, Capture]:
         """Carry out *request*, as any wire does."""
-        if not self._signals.is_heard(_AROUND_A_DOWNLOAD):
-            return await self._wire.fetch(request, departs=departs)
+        if self._signals.is_heard(_AROUND_A_DOWNLOAD):
+            return self._observed(request, departs)
+        return self._wire.fetch(request, departs=departs)
+
+    async def _observed(self, request: WireRequest, departs: Callable[[], None]) -> Capture:
         send, spider, asked = self._signals.send, self._crawler.spider, _request(request.url)
         send(signals.request_reached_downloader, request=asked, spider=spider)
         try:
@@ -148,7 +158,9 @@ class Announcements:
                 )
         elif decision.disposition is Disposition.GIVEN_UP and ticket.dispatch is not None:
             url = ticket.dispatch.offer.seed.url
-            logger.debug("Error downloading <GET %s>: %s", url, decision.reason)
+            # A line that no handler takes costs as much as the rest of a refused connection.
+            if _is_handled(logger, logging.DEBUG):
+                logger.debug("Error downloading <GET %s>: %s", url, decision.reason)
 
 
 _AROUND_A_DOWNLOAD = frozenset(
@@ -159,6 +171,16 @@ _AROUND_A_DOWNLOAD = frozenset(
     }
 )
 _AFTER_A_DOWNLOAD = frozenset({signals.response_received})
+
+
+def _is_handled(origin: logging.Logger, level: int) -> bool:
+    """Tell whether a handler takes what *origin* says at *level*; Scrapy sets levels on handlers."""
+    each: logging.Logger | None = origin
+    while each is not None:
+        if any(handler.level <= level for handler in each.handlers):
+            return True
+        each = each.parent if each.propagate else None
+    return False
 
 
 def _request(url: str) -> Request:

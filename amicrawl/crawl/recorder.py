@@ -71,15 +71,15 @@ class Recorder:
         if stage not in self._stages:
             self._stages.append(stage)
 
-    async def record(self, item: CaptureItem) -> None:
-        """Return when *item* is written, as durably as the crawl asks for."""
+    def record(self, item: CaptureItem) -> asyncio.Future[None]:
+        """Return what is done when *item* is written, as durably as the crawl asks for."""
         if self.fault is not None:
             raise self.fault
         if self._thread is None:
             self._start()
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._queue.put((item, future))
-        await future
+        return future
 
     async def seal(self) -> None:
         """Write what is queued and finish all files; may be called again, by several callers."""

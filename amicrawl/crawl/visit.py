@@ -116,34 +116,33 @@ class Visit:
         """
         if ticket.asked is not None:
             return await self._fetch(ticket, ticket.asked)
+        dispatch = ticket.dispatch
+        assert dispatch is not None
         try:
-            return await self._visit_row(ticket)
+            try:
+                decision = self._admit(ticket, dispatch)
+                if decision is None and self.rules:
+                    decision = await self._ask_rules(ticket, dispatch.offer)
+                if decision is None:
+                    assert self.request_of is not None
+                    decision = await self._fetch(ticket, self.request_of(dispatch))
+            except AmicrawlError as fault:
+                self.fail(fault)
+                return OUTPUT_FAILED
+            except Exception as error:
+                logger.exception("A URL could not be visited: %s", ascii(dispatch.offer.seed.url))
+                reason = f"{type(error).__name__}: {error}"
+                decision = Decision(Disposition.NOT_OURS, reason, Failure.REFUSED_BY_CRAWL)
+            if decision.failure is not None and ticket.outcome is None:
+                await self._refuse(ticket, dispatch.offer.seed, decision)
+            return decision
         finally:
             if ticket.capture is not None:
                 ticket.capture.body.close()
             self.leave(ticket)
 
-    async def _visit_row(self, ticket: Ticket) -> Decision:
-        dispatch = ticket.dispatch
-        assert dispatch is not None
-        try:
-            decision = await self._admit(ticket, dispatch)
-            if decision is None:
-                assert self.request_of is not None
-                decision = await self._fetch(ticket, self.request_of(dispatch))
-        except AmicrawlError as fault:
-            self.fail(fault)
-            return OUTPUT_FAILED
-        except Exception as error:
-            logger.exception("A URL could not be visited: %s", ascii(dispatch.offer.seed.url))
-            reason = f"{type(error).__name__}: {error}"
-            decision = Decision(Disposition.NOT_OURS, reason, Failure.REFUSED_BY_CRAWL)
-        if decision.failure is not None and ticket.outcome is None:
-            await self._refuse(ticket, dispatch.offer.seed, decision)
-        return decision
-
-    async def _admit(self, ticket: Ticket, dispatch: Dispatch) -> Decision | None:
-        """Return why *dispatch* is not asked for now, or None where it is."""
+    def _admit(self, ticket: Ticket, dispatch: Dispatch) -> Decision | None:
+        """Return why *dispatch* is not asked for now, by what the crawl knows; None where it may be."""
         if dispatch.skip:
             reason = "the host had not answered before and was given up"
             return Decision(Disposition.GIVEN_UP, reason, Failure.HOST_SKIPPED)
@@ -151,10 +150,11 @@ class Visit:
             # No server is asked: the next row of the host need not wait on its account.
             self.pacing.withdraw(ticket)
             return Decision(Disposition.NOT_OURS, reason, Failure.REFUSED_BY_CRAWL)
-        url = dispatch.offer.seed.url
-        if not self.pacing.admit(ticket, url, self.clock()):
-            return NO_TURN
-        words = dispatch.offer.extra or _NO_WORDS
+        return None if self.pacing.admit(ticket, dispatch.offer.seed.url, self.clock()) else NO_TURN
+
+    async def _ask_rules(self, ticket: Ticket, offer: Offer) -> Decision | None:
+        """Return why *offer* is not asked for now, by the rules in their order; None where it may be."""
+        url, words = offer.seed.url, offer.extra or _NO_WORDS
         for rule in self.rules:
             decision = await rule.admit(url, ticket, words)
             if decision is not None:
@@ -162,20 +162,37 @@ class Visit:
         return None
 
     async def _fetch(self, ticket: Ticket, asked: WireRequest | Refused) -> Decision:
-        """Exchange, judge, keep and follow."""
-        dispatch = ticket.dispatch
+        """Exchange and judge; what is the last word on the URL is kept, and followed."""
         if isinstance(asked, Refused):
             decision = Decision(Disposition.GIVEN_UP, asked.reason, Failure.UNFETCHABLE_URL)
             await self._refuse(ticket, _seed_of(ticket), decision)
             return decision
-        capture = ticket.capture = await self._exchange(ticket, asked)
-        if capture is None:
-            return STOPPED
-        if dispatch is not None and capture.failure is not None:
+        pacing, clock, under_way = self.pacing, self.clock, self.exchanges.tasks
+        task = asyncio.current_task()
+        assert task is not None
+        under_way.add(task)
+        try:
+            capture = await self.wire.fetch(
+                asked, departs=lambda: pacing.departs(ticket, asked.url, clock())
+            )
+        except asyncio.CancelledError:
+            if self.exchanges.aborted:
+                return STOPPED
+            raise
+        finally:
+            under_way.discard(task)
+        ticket.capture = capture
+        pacing.arrived(ticket, capture, url=asked.url, proxied=bool(asked.proxy))
+        if ticket.dispatch is not None and capture.failure is not None:
             outcome = evidence(capture)
-            if self.frontier.decide(dispatch, outcome) is Settled.AGAIN:
+            if self.frontier.decide(ticket.dispatch, outcome) is Settled.AGAIN:
                 ticket.outcome = outcome
                 return Decision(Disposition.AGAIN_LATER, str(capture.failure))
+        return await self._keep(ticket, capture)
+
+    async def _keep(self, ticket: Ticket, capture: Capture) -> Decision:
+        """Have *capture* recorded, and note on *ticket* its outcome and what it leads to."""
+        dispatch = ticket.dispatch
         item = CaptureItem(
             capture=capture,
             seed=_seed_of(ticket),
@@ -184,11 +201,13 @@ class Visit:
         )
         try:
             await self.keep(item)
-            ticket.outcome = outcome_of(item)
+            outcome = ticket.outcome = outcome_of(item)
             if capture.status in REDIRECTS:
                 ticket.redirect_to = item.final_url
             if self.links is not None and dispatch is not None and capture.failure is None:
-                await self._follow(self.links, ticket, item, dispatch.offer)
+                ticket.offers = await self.links.read(item, dispatch.offer)
+                if ticket.offers and ticket.redirect_to:
+                    ticket.outcome = outcome._replace(redirect=ticket.redirect_to)
         except AmicrawlError as fault:
             # A row whose page is not kept, or whose links are not, is as good as not fetched.
             self.fail(fault)
@@ -197,25 +216,6 @@ class Visit:
         if capture.failure is not None:
             return Decision(Disposition.GIVEN_UP, f"{capture.failure}: {capture.failure_detail}")
         return DONE
-
-    async def _exchange(self, ticket: Ticket, asked: WireRequest) -> Capture | None:
-        """Return what the wire brought; None where the crawl ended before it did."""
-        pacing, clock, tasks = self.pacing, self.clock, self.exchanges.tasks
-        task = asyncio.current_task()
-        assert task is not None
-        tasks.add(task)
-        try:
-            capture = await self.wire.fetch(
-                asked, departs=lambda: pacing.departs(ticket, asked.url, clock())
-            )
-        except asyncio.CancelledError:
-            if self.exchanges.aborted:
-                return None
-            raise
-        finally:
-            tasks.discard(task)
-        pacing.arrived(ticket, capture, url=asked.url, proxied=bool(asked.proxy))
-        return capture
 
     async def _refuse(self, ticket: Ticket, seed: Seed, decision: Decision) -> None:
         """Give a URL that no server was asked for its row in the index."""
@@ -226,12 +226,6 @@ class Visit:
             self.fail(fault)
             return
         ticket.outcome = Outcome(status=0, failure=decision.failure)
-
-    async def _follow(self, links: Links, ticket: Ticket, item: CaptureItem, offer: Offer) -> None:
-        """Note on *ticket* what the page leads to."""
-        ticket.offers = await links.read(item, offer)
-        if ticket.offers and ticket.redirect_to and ticket.outcome is not None:
-            ticket.outcome = ticket.outcome._replace(redirect=ticket.redirect_to)
 
     def leave(self, ticket: Ticket) -> Settled | None:
         """Take *ticket* back, which is over: open the gate of its host, and settle its row.
@@ -244,7 +238,7 @@ class Visit:
             self.pacing.left(ticket, now)
         if dispatch is not None:
             if ticket.outcome is not None:
-                return self.settle(ticket)
+                return self.settle(ticket, now)
             self.frontier.release(dispatch.key, now)
         elif ticket.host is not None:
             if ticket.outcome is not None:
@@ -266,7 +260,7 @@ class Visit:
         self.frontier.land(dispatch.key, now)
         return True
 
-    def settle(self, ticket: Ticket) -> Settled:
+    def settle(self, ticket: Ticket, now: float | None = None) -> Settled:
         """Tell the frontier the outcome of *ticket*, a row that was fetched, and what it leads to."""
         assert ticket.dispatch is not None
         assert ticket.outcome is not None
@@ -274,7 +268,7 @@ class Visit:
         if ticket.offers and self.links is not None:
             # Before the page is settled: a page that is done has given what it leads to.
             self.links.hand_over(ticket.offers)
-        return self.frontier.settle(key, ticket.outcome, self.clock())
+        return self.frontier.settle(key, ticket.outcome, self.clock() if now is None else now)
 
 
 def _seed_of(ticket: Ticket) -> Seed:

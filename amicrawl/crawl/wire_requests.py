@@ -53,7 +53,7 @@ def wire_request(
     target = fetchable(request.url)
     if isinstance(target, Refused):
         return target
-    fields = [(b"Host", _authority(target)), *defaults]
+    fields = [*defaults]
     if request.headers:
         fields += [(name, value) for name, values in request.headers.items() for value in values or ()]
     if seed is not None:
@@ -84,6 +84,7 @@ class RowRequests:
         """*defaults* and *credentials* are those of `wire_request`."""
         self._defaults = tuple(defaults)
         self._credentials = credentials
+        self._usual = WireRequest("", fields=self._defaults, proxy=credentials.proxy)[2:]
         self._is_secretive = bool(credentials.auth or credentials.cookies)
 
     def __call__(self, dispatch: Dispatch) -> WireRequest | Refused:
@@ -92,19 +93,14 @@ class RowRequests:
         target = fetchable(seed.url)
         if isinstance(target, Refused):
             return target
-        fields = [(b"Host", _authority(target)), *self._defaults]
+        # Nearly all rows ask for the same but for the URL.
+        asked = WireRequest(target.url, target.wire_url, *self._usual)
         if seed.etag or seed.last_modified:
-            fields += _conditions(seed)
-        hidden: frozenset[bytes] = frozenset()
+            asked = asked._replace(fields=[*self._defaults, *_conditions(seed)])
         if self._is_secretive:
-            fields, hidden = _with_secrets(fields, self._credentials, target)
-        return WireRequest(
-            url=target.url,
-            wire_url=target.wire_url,
-            fields=fields,
-            proxy=self._credentials.proxy,
-            hidden=hidden,
-        )
+            fields, hidden = _with_secrets([*asked.fields], self._credentials, target)
+            asked = asked._replace(fields=fields, hidden=hidden)
+        return asked
 
 
 def _with_secrets(
@@ -114,11 +110,6 @@ def _with_secrets(
     own = {name.lower() for name, _ in fields}
     secret = [field for field in credentials.fields_for(target) if field[0].lower() not in own]
     return [*fields, *secret], frozenset(name.lower() for name, _ in secret)
-
-
-def _authority(target: Fetchable) -> bytes:
-    host = target.host if target.port is None else f"{target.host}:{target.port}"
-    return host.encode("ascii")
 
 
 def _conditions(seed: Seed) -> Fields:

@@ -18,6 +18,8 @@ from amicrawl.fetch.failures import TlsError, sentence_of
 from amicrawl.message import end_of_head
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from amicrawl.capture import Failure, Tls
     from amicrawl.fetch.tls import TlsLayer
 
@@ -61,7 +63,7 @@ class Connection(asyncio.Protocol):
     """A connection to one address; `receiver` is called from the loop, in the order of events."""
 
     __slots__ = (
-        "_backlog", "_fault", "_fd", "_layers", "_poll", "_transport", "address", "open", "receiver",
+        "_backlog", "_fault", "_layers", "_transport", "address", "descriptor", "open", "receiver",
         "tls",
     )  # fmt: skip
 
@@ -107,12 +109,6 @@ class Connection(asyncio.Protocol):
                 return cast("int", _LAST_RECEIVED.unpack(info)[0]) / 1000
         return 0.0
 
-    def is_silent(self) -> bool:
-        """Return whether it is open and has nothing to read: unrequested bytes belong to no request."""
-        if not self.open:
-            return False
-        return not self._poll.poll(0)
-
     def take_early(self) -> bytes:
         """Return what came before the connection had a use: a server may speak first."""
         return self.receiver.take() if isinstance(self.receiver, Conversation) else b""
@@ -122,7 +118,8 @@ class Connection(asyncio.Protocol):
 
         Under TLS they may be messages of TLS, so the result is False.
         """
-        return isinstance(self.receiver, Conversation) and not self._layers and not self.is_silent()
+        fresh = isinstance(self.receiver, Conversation) and not self._layers
+        return fresh and bool(speaking([self]))
 
     @property
     def top(self) -> TlsLayer:
@@ -164,9 +161,7 @@ class Connection(asyncio.Protocol):
         """Take the transport, which reports whatever the system does not take at once."""
         self._transport = cast("asyncio.Transport", transport)
         self._transport.set_write_buffer_limits(0)
-        self._fd: int = transport.get_extra_info("socket").fileno()
-        self._poll = select.poll()
-        self._poll.register(self._fd, select.POLLIN)
+        self.descriptor: int = transport.get_extra_info("socket").fileno()
         self.open = True
 
     def data_received(self, data: bytes) -> None:
@@ -199,7 +194,7 @@ class Connection(asyncio.Protocol):
             return
         detail = sentence_of(exc) if isinstance(exc, OSError) else str(exc or "The connection was lost.")
         with suppress(OSError):
-            while self.open and (data := os.read(self._fd, _READ)):
+            while self.open and (data := os.read(self.descriptor, _READ)):
                 self.data_received(data)
         self._end(detail)
 
@@ -224,6 +219,17 @@ class Connection(asyncio.Protocol):
         else:
             self._transport.close()
         receiver.closed(detail)
+
+
+def speaking(connections: Iterable[Connection]) -> list[Connection]:
+    """Return those of *connections* that have ended, or hold bytes that the loop has not read yet."""
+    poll, by_descriptor = select.poll(), {}
+    for connection in connections:
+        if connection.open:
+            descriptor = connection.descriptor
+            by_descriptor[descriptor] = connection
+            poll.register(descriptor, select.POLLIN)
+    return [by_descriptor[descriptor] for descriptor, _ in poll.poll(0)] if by_descriptor else []
 
 
 class Conversation:

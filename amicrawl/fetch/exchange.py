@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Protocol
 
 from amicrawl.capture import Failure, Truncation
 from amicrawl.errors import OutputError
+from amicrawl.fetch.connection import Conversation
 from amicrawl.fetch.failures import one_line
 from amicrawl.fetch.raw import More, ResponseReader
+from amicrawl.fetch.spool import Spool
 
 if TYPE_CHECKING:
     from asyncio import Future
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
     from amicrawl.fetch.framing import Head
     from amicrawl.fetch.limits import Limits
     from amicrawl.fetch.request import Message
-    from amicrawl.fetch.spool import Spool
 
 _PIECE = 64 * 1024
 # Where the loop is less late than this, the system is not asked when bytes came: it costs some 2 us.
@@ -71,11 +72,11 @@ class Exchange:
 
     def __init__(
         self, connection: Connection, message: Message, *, limits: Limits, deadline: float,
-        ended: Future[None], body: Spool, max_body: int, lateness: Lateness,
-        answer_within: float | None = None, watcher: Watcher | None = None,
+        ended: Future[None], max_body: int, lateness: Lateness, answer_within: float | None = None,
+        watcher: Watcher | None = None,
     ) -> None:  # fmt: skip
         self.ended = ended
-        self.body = body
+        self.body = body = Spool(limits.spool_dir, above=limits.spool_above)
         self.reader = ResponseReader(
             message.method, body, max_header=limits.max_header, max_body=max_body,
             pieces=watcher is not None,
@@ -108,13 +109,15 @@ class Exchange:
         self._window_start = 0.0
         self._window_bytes = 0
 
-    def start(self) -> None:
-        """Begin."""
+    def start(self, at: float) -> None:
+        """Begin; it is *at*, in Unix time."""
+        self.started, connection, early = at, self.connection, b""
         self.began = self._window_start = time.monotonic()
-        early = self.connection.take_early()
-        self._unasked = bool(early) or self.connection.spoke_first()
-        self.connection.receiver = self
-        if not self.connection.open:
+        if isinstance(connection.receiver, Conversation):
+            early = connection.receiver.take()
+            self._unasked = bool(early) or connection.spoke_first()
+        connection.receiver = self
+        if not connection.open:
             self.closed("The connection was lost before the request was sent.")
             return
         data = self._message.data
@@ -123,8 +126,8 @@ class Exchange:
             self.writable()
         else:
             self._handed = len(data)
-            self.connection.write(data)
-            if not self.connection.backlog:
+            connection.write(data)
+            if not connection.backlog:
                 self.sent_at = self.began
             self._arm()
         if early:
@@ -143,7 +146,7 @@ class Exchange:
             else:
                 self._finish(Truncation.UNSPECIFIED)
         except OutputError as error:
-            self._break_off(error)
+            self.break_off(error)
 
     def release(self) -> None:
         """Let go of the connection; after this nothing of the exchange happens any more."""
@@ -180,7 +183,7 @@ class Exchange:
             elif not self._take(data, self._watcher):
                 self._judge(self.reader.more())
         except Exception as error:  # noqa: BLE001 - the caller of `fetch` has to see it, not the loop
-            self._break_off(error)
+            self.break_off(error)
 
     def closed(self, detail: str | None) -> None:
         """Take note that the connection has ended."""
@@ -195,7 +198,7 @@ class Exchange:
             else:
                 self._fail(Failure.CONNECTION_RESET, one_line(detail))
         except OutputError as error:
-            self._break_off(error)
+            self.break_off(error)
 
     def wake(self, now: float) -> None:
         """Find out whether time ends the exchange at *now*."""
@@ -204,7 +207,7 @@ class Exchange:
         try:
             self._look_at_the_clock(now)
         except OutputError as error:
-            self._break_off(error)
+            self.break_off(error)
 
     def _take(self, data: bytes, watcher: Watcher) -> bool:
         """Read *data* and show it to *watcher*; return whether that has ended the exchange."""
@@ -221,7 +224,7 @@ class Exchange:
             return True
         return False
 
-    def _break_off(self, error: Exception) -> None:
+    def break_off(self, error: Exception) -> None:
         """Hand the caller the error of a body that cannot be kept; the loop could do nothing with it."""
         if not self.ended.done():
             self.ended.set_exception(error)

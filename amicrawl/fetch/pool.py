@@ -60,13 +60,14 @@ class Pool:
         return lane
 
     def take(self, lane: Lane) -> Connection | None:
-        """Return a connection that is alive and silent, or None."""
+        """Return a connection that is open as far as the loop knows, or None."""
         idle = lane.idle
         while idle:
             connection = idle.pop()
             _, since = self._idle.pop(connection)
-            if self._clock() - since <= self._max_idle and connection.is_silent():
+            if connection.open and self._clock() - since <= self._max_idle:
                 lane.in_use += 1
+                connection.receiver = _Handed(connection)
                 return connection
             connection.close()
         return None
@@ -106,7 +107,7 @@ class Pool:
         The one idle longest is closed where there are too many.
         """
         waiting = lane.waiting
-        if not connection.open or (waiting and not connection.is_silent()):
+        if not connection.open:
             self.drop(lane, connection)
             return
         while waiting:

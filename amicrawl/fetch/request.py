@@ -26,7 +26,8 @@ _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _URL = re.compile(r"https?://[^/?#\\]+(?:[/?][^#]*)?(?:#.*)?", re.IGNORECASE)
 # All that is checked of a URL, in one; where it does not match, the others find out why.
 _FETCHABLE = re.compile(
-    rf"(https?)://(?:[^/?#\\]*@)?({HOST_PORT})((?:[/?][^#]*)?)(?:#.*)?", re.IGNORECASE
+    rf"(https?)://(?:[!\"$-.0->@-\[\]-~]*@)?({HOST_PORT})((?:[/?][!-\"$-~]*)?)(?:#[!-~]*)?",
+    re.IGNORECASE,
 )
 _PROXY_AUTHORIZATION = b"proxy-authorization"
 _LINE_BREAK = "A header field has a line break or NUL in it. Take it out; it cannot be sent."
@@ -113,39 +114,80 @@ def compose(request: WireRequest, *, policy: TlsPolicy) -> Message:
     Raises NotConnectedError for a URL that cannot be fetched, and UsageError for a field, method or
     proxy that cannot be sent as it is: a line break in one would forge the rest of the message.
     """
-    url = request.wire_url or request.url
+    url, method, body = request.wire_url or request.url, request.method, request.body
     parts = _FETCHABLE.fullmatch(url)
-    if parts is None or not _VISIBLE.fullmatch(url):
+    if parts is None:
         raise NotConnectedError(_why_unfetchable(url), Failure.UNFETCHABLE_URL)
     scheme, authority, target = parts.groups()
+    way = request.proxy, request.tls or policy, request.bind
+    common = _common(scheme, authority, method, tuple(request.fields), way)
+    slash = b"" if target[:1] == "/" else b"/"
+    length = b""
+    if (body or method in _WITH_CONTENT) and not common.tells_length:
+        length = b"\r\nContent-Length: %d" % len(body)
+    return Message(
+        common.route,
+        b"".join((common.opening, slash, target.encode(), common.fields, length, b"\r\n\r\n", body)),
+        method,
+        method in _IDEMPOTENT,
+        common.keep,
+        common.for_proxy,
+        common.tells_secrets,
+    )
+
+
+class _Common(NamedTuple):
+    """What all messages with the same fields to one server have in common."""
+
+    route: Route
+    opening: bytes
+    """What stands before the path: the method, and for a proxy the origin."""
+    fields: bytes
+    """What follows the path, without the last line end."""
+    keep: bool
+    for_proxy: bytes
+    tells_secrets: bool
+    tells_length: bool
+    """Whether a field says how long the body is, or that it is chunked."""
+
+
+@lru_cache(maxsize=4096)
+def _common(
+    scheme: str, authority: str, method: str, fields: tuple[tuple[bytes, bytes], ...],
+    way: tuple[str, TlsPolicy, str],
+) -> _Common:  # fmt: skip
+    """Return what every such message has; *way* is proxy, policy and local address.
+
+    Raises as `compose` does.
+    """
+    proxy_url, policy, bind = way
+    if not _VISIBLE.fullmatch(authority):
+        raise NotConnectedError(_why_unfetchable(authority), Failure.UNFETCHABLE_URL)
     scheme = scheme.lower()
-    if target[:1] != "/":
-        target = "/" + target
-    if request.method not in _USUAL_METHODS and not _TOKEN.fullmatch(request.method):
-        raise UsageError(f"{request.method!r} is not an HTTP method. Use a token such as GET.")
-    lines, section = _field_lines(request, authority)
+    if method not in _USUAL_METHODS and not _TOKEN.fullmatch(method):
+        raise UsageError(f"{method!r} is not an HTTP method. Use a token such as GET.")
+    section = _section(fields)
     authorization = section.authorization
-    for_proxy = b""
-    if request.proxy:
-        proxy = proxy_of(request.proxy)
+    lines, for_proxy, origin = section.lines, b"", ""
+    if b"host" not in section.names:
+        lines = b"\r\n".join(filter(None, (b"Host: " + authority.encode(), lines)))
+    if proxy_url:
+        proxy = proxy_of(proxy_url)
         authorization = authorization or proxy.authorization
         if proxy.takes_plain(scheme):
-            target = f"{scheme}://{authority}{target}"
+            origin = f"{scheme}://{authority}"
             if authorization:
                 for_proxy = b"Proxy-Authorization: " + authorization + b"\r\n"
     else:
         authorization = b""
-    first = f"{request.method} {target} HTTP/1.1\r\n".encode()
-    return Message(
-        route=Route(
-            scheme, authority.lower(), request.proxy, request.tls or policy, authorization, request.bind
-        ),
-        data=b"".join((first, for_proxy, lines, b"\r\n\r\n", request.body)),
-        method=request.method,
-        repeatable=request.method in _IDEMPOTENT,
-        keep=section.keep,
-        for_proxy=for_proxy,
-        tells_secrets=section.tells_secrets,
+    return _Common(
+        Route(scheme, authority.lower(), proxy_url, policy, authorization, bind),
+        f"{method} {origin}".encode(),
+        b"".join((b" HTTP/1.1\r\n", for_proxy, lines)),
+        section.keep,
+        for_proxy,
+        section.tells_secrets,
+        not section.names.isdisjoint((b"content-length", b"transfer-encoding")),
     )
 
 
@@ -195,30 +237,6 @@ class _Section(NamedTuple):
     """The value of a field for the proxy, which is not in the section."""
     tells_secrets: bool
     """Whether a name says that its value is secret."""
-
-
-def _field_lines(request: WireRequest, authority: str) -> tuple[bytes, _Section]:
-    """Return the header section of *request*, and that of its fields but for the host."""
-    fields = request.fields
-    # All but the host are the same from request to request, in most crawls.
-    if fields and fields[0][0].lower() == b"host":
-        host = b"%b: %b" % fields[0]
-        if _NOT_IN_A_FIELD.search(host):
-            raise UsageError(_LINE_BREAK)
-        section = _section(tuple(fields[1:]))
-        lines = b"%b\r\n%b" % (host, section.lines) if section.lines else host
-    else:
-        section = _section(tuple(fields))
-        lines = section.lines
-        if b"host" not in section.names:
-            lines = b"\r\n".join(filter(None, (b"Host: " + authority.encode(), lines)))
-    if (
-        (request.body or request.method in _WITH_CONTENT)
-        and b"content-length" not in section.names
-        and b"transfer-encoding" not in section.names
-    ):
-        lines += b"\r\nContent-Length: %d" % len(request.body)
-    return lines, section
 
 
 @lru_cache(maxsize=256)

@@ -14,18 +14,18 @@ import sys
 import time
 from datetime import UTC, datetime
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Self
 
 from amicrawl.capture import Capture, Failure
 from amicrawl.config import TlsPolicy
 from amicrawl.errors import UsageError
+from amicrawl.fetch.connection import speaking
 from amicrawl.fetch.dialer import Dialer
 from amicrawl.fetch.exchange import Exchange, Lateness
 from amicrawl.fetch.failures import NotConnectedError, one_line
 from amicrawl.fetch.pool import Pool
 from amicrawl.fetch.request import compose
 from amicrawl.fetch.resolver import Resolver, Threads, system_lookup
-from amicrawl.fetch.spool import Spool
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,18 +45,6 @@ _STALE = frozenset({Failure.EMPTY_RESPONSE, Failure.CONNECTION_RESET})
 """What shows that the server had already given up a connection that was kept."""
 _SWEEP = 0.05
 """Seconds between two looks at the exchanges whose time may be up: one timer for all of them."""
-
-
-class _Job(NamedTuple):
-    """A message, and how it is to be carried."""
-
-    message: Message
-    deadline: float
-    """By when the response must be there, a moment of `time.monotonic`."""
-    departs: Callable[[], None]
-    """Called before a connection is dialled, and before the message goes out on one."""
-    max_body: int
-    watcher: Watcher | None
 
 
 class Wire:
@@ -90,7 +78,10 @@ class Wire:
         self._on_lag = on_lag
         self._pool: Pool | None = None
         self._dialer: Dialer
+        self._loop: asyncio.AbstractEventLoop
         self._exchanges: set[Exchange] = set()
+        self._departing: list[tuple[Exchange, Callable[[], None]]] = []
+        """What is begun with the next turn of the loop."""
         self._timer: asyncio.TimerHandle | None = None
         self._lateness = Lateness()
         self._active = 0
@@ -117,13 +108,15 @@ class Wire:
         if self._closing is not None:
             raise UsageError("This wire is closed. Open another one.")
         began_at, began = self._clock(), time.monotonic()
-        limits = self._limits
-        timeout = limits.timeout if request.timeout is None else request.timeout
-        max_body = limits.max_body if request.max_body is None else request.max_body or sys.maxsize
+        pool = self._pool or self._open()
+        timeout = self._limits.timeout if request.timeout is None else request.timeout
+        self._active += 1
         try:
             message = compose(request, policy=self._tls)
-            job = _Job(message, began + timeout, departs, max_body, watcher)
-            exchange = await self._carry(self._pool or self._open(), job)
+            exchange = await self._carry(
+                pool, message, departs=departs, watcher=watcher, deadline=began + timeout,
+                max_body=request.max_body,
+            )  # fmt: skip
         except NotConnectedError as error:
             return Capture(
                 url=request.url,
@@ -133,6 +126,9 @@ class Wire:
                 failure=error.failure,
                 failure_detail=one_line(str(error)),
             )
+        finally:
+            self._active -= 1
+            self._note_close()
         return _capture(request, message, exchange)
 
     async def close(self) -> None:
@@ -152,10 +148,16 @@ class Wire:
         if self._timer is not None:
             self._timer.cancel()
 
+    def _note_close(self) -> None:
+        """Let `close` go on once nothing is under way."""
+        if self._closing is not None and not self._active:
+            self._closing.set()
+
     def _open(self) -> Pool:
         """Make what is bound to the running loop."""
         if self._ca_file is not None and not self._ca_file.is_file():
             raise UsageError(f"{self._ca_file} is missing. Name a PEM file of trusted certificates.")
+        self._loop = asyncio.get_running_loop()
         resolver = self._resolver or Resolver(Threads(system_lookup))
         self._dialer = Dialer(guard=self._guard, resolver=resolver, tls=self._tls_client)
         self._pool = Pool(size=self._keep, max_idle=self._max_idle, clock=time.monotonic)
@@ -167,66 +169,94 @@ class Wire:
 
         return TlsClient(ca_file=self._ca_file, settings=self._tls_settings or TlsSettings())
 
-    async def _carry(self, pool: Pool, job: _Job) -> Exchange:
-        """Send the message of *job*, on a kept connection if there is one; receive the response."""
-        self._active += 1
-        try:
-            lane = pool.lane(job.message.route)
-            if job.message.repeatable:
-                kept = pool.take(lane) or await pool.wait(lane)
-                if kept is not None:
-                    exchange = await self._exchange(pool, lane, kept, job)
-                    if exchange.failure not in _STALE or self._closing is not None:
-                        return exchange
-                    exchange.body.close()
-            job.departs()
-            return await self._exchange(pool, lane, await self._dial(pool, lane, job), job)
-        finally:
-            self._active -= 1
-            if self._closing is not None and not self._active:
-                self._closing.set()
+    async def _carry(
+        self, pool: Pool, message: Message, *, departs: Callable[[], None], deadline: float,
+        max_body: int | None, watcher: Watcher | None,
+    ) -> Exchange:  # fmt: skip
+        """Send *message*, on a kept connection if there is one; receive the response."""
+        limits, patience = self._limits, self._patience
+        lane = pool.lane(message.route)
+        connection: Connection | None = None
+        if message.repeatable:
+            connection = pool.take(lane) or await pool.wait(lane)
+        while True:
+            is_kept = connection is not None
+            if connection is None:
+                departs()
+                connection = await self._dial(pool, lane, deadline)
+            exchange = Exchange(
+                connection, message, limits=limits, deadline=deadline, watcher=watcher,
+                max_body=limits.max_body if max_body is None else max_body or sys.maxsize,
+                lateness=self._lateness, ended=self._loop.create_future(),
+                answer_within=None if patience is None else patience.seconds,
+            )  # fmt: skip
+            self._exchanges.add(exchange)
+            if self._timer is None:
+                self._sweep_later()
+            try:
+                if is_kept:
+                    self._send_soon(exchange, departs)
+                else:
+                    departs()
+                    exchange.start(self._clock())
+                await exchange.ended
+            except BaseException:
+                exchange.body.close()
+                raise
+            finally:
+                self._end(pool, lane, exchange, keep=message.keep)
+            if not is_kept or exchange.failure not in _STALE or self._closing is not None:
+                return exchange
+            exchange.body.close()
+            connection = None
 
-    async def _dial(self, pool: Pool, lane: Lane, job: _Job) -> Connection:
+    def _send_soon(self, exchange: Exchange, departs: Callable[[], None]) -> None:
+        """Begin *exchange*, on a kept connection, together with all others of this turn of the loop.
+
+        So one look at all of their connections is enough, and servers nearby are woken once.
+        """
+        if not self._departing:
+            self._loop.call_soon(self._send)
+        self._departing.append((exchange, departs))
+
+    def _send(self) -> None:
+        departing, self._departing = self._departing, []
+        # Unrequested bytes belong to no request, and their server is about to close the connection.
+        for connection in speaking(exchange.connection for exchange, _ in departing):
+            connection.close()
+        for exchange, departs in departing:
+            if exchange.ended.done():
+                continue
+            try:
+                if exchange.connection.open:
+                    departs()
+                exchange.start(self._clock())
+            except Exception as error:  # noqa: BLE001 - the caller of `fetch` has to see it, not the loop
+                exchange.break_off(error)
+
+    async def _dial(self, pool: Pool, lane: Lane, deadline: float) -> Connection:
         lane.dialling += 1
         made = False
         try:
-            within = min(self._limits.connect_timeout, job.deadline - time.monotonic())
+            within = min(self._limits.connect_timeout, deadline - time.monotonic())
             connection = await self._dialer.dial(lane.route, within=within)
             made = True
             return connection
         finally:
             pool.dialled(lane, made=made)
 
-    async def _exchange(self, pool: Pool, lane: Lane, connection: Connection, job: _Job) -> Exchange:
-        patience, limits = self._patience, self._limits
-        body = Spool(limits.spool_dir, above=limits.spool_above)
-        exchange = Exchange(
-            connection, job.message, body=body, limits=limits, deadline=job.deadline,
-            ended=asyncio.get_running_loop().create_future(), max_body=job.max_body,
-            lateness=self._lateness, watcher=job.watcher,
-            answer_within=patience.seconds if patience is not None else None,
-        )  # fmt: skip
-        self._exchanges.add(exchange)
-        if self._timer is None:
-            self._sweep_later()
-        try:
-            job.departs()
-            exchange.started = self._clock()
-            exchange.start()
-            await exchange.ended
-        except BaseException:
-            body.close()
-            raise
-        finally:
-            self._exchanges.discard(exchange)
-            exchange.release()
-            if exchange.reusable and job.message.keep and self._closing is None:
-                pool.put(lane, connection)
-            else:
-                pool.drop(lane, connection)
-        if patience is not None and exchange.sent_at is not None and exchange.first_byte is not None:
-            patience.answered(max(0.0, exchange.first_byte - exchange.sent_at))
-        return exchange
+    def _end(self, pool: Pool, lane: Lane, exchange: Exchange, *, keep: bool) -> None:
+        """Give the connection of *exchange* back, and learn how long its answer took."""
+        self._exchanges.discard(exchange)
+        exchange.release()
+        if exchange.reusable and keep and self._closing is None:
+            pool.put(lane, exchange.connection)
+        else:
+            pool.drop(lane, exchange.connection)
+        if self._patience is not None and exchange.first_byte is not None:
+            sent_at = exchange.sent_at
+            if sent_at is not None:
+                self._patience.answered(max(0.0, exchange.first_byte - sent_at))
 
     def _sweep(self) -> None:
         """Wake the exchanges whose time may be up, and come again as long as there are any."""
@@ -245,7 +275,7 @@ class Wire:
 
     def _sweep_later(self) -> None:
         self._lateness.due = time.monotonic() + _SWEEP
-        self._timer = asyncio.get_running_loop().call_later(_SWEEP, self._sweep)
+        self._timer = self._loop.call_later(_SWEEP, self._sweep)
 
 
 def _capture(request: WireRequest, message: Message, exchange: Exchange) -> Capture:
@@ -254,12 +284,13 @@ def _capture(request: WireRequest, message: Message, exchange: Exchange) -> Capt
     Its time begins with the first byte that was sent: how long this program took to get there, or to
     connect, says nothing about the server's answer.
     """
-    reader, began = exchange.reader, exchange.began
-    last, first, section = exchange.last_byte, exchange.first_byte, reader.section
+    reader, began, first, section = exchange.reader, exchange.began, exchange.first_byte, None
+    if first is not None:
+        section = reader.section
     capture = Capture(
         url=request.url,
         started=_moment(exchange.started),
-        duration_ms=_milliseconds((last or time.monotonic()) - began),
+        duration_ms=_milliseconds((exchange.last_byte or time.monotonic()) - began),
         ttfb_ms=None if first is None else _milliseconds(first - began),
         request=message.recorded(exchange.sent, request.hidden),
         ip_address=exchange.connection.address,
@@ -268,7 +299,7 @@ def _capture(request: WireRequest, message: Message, exchange: Exchange) -> Capt
         failure=exchange.failure,
         failure_detail=exchange.detail,
     )
-    if first is None or section is None:
+    if section is None:
         exchange.body.close()
         return capture
     capture.head = reader.head
