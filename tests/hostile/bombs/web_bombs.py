@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import brotli
 import zstandard
-from hostile.bombs.yard import MIB, frame, packed
+from hostile.bombs.archive_bombs import GIB, zeros
+from hostile.bombs.yard import MIB, packed
 from hostile.scripts_of_servers import page
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ WEB: dict[str, dict[str, Callable[[], bytes]]] = {
         "gzip": lambda: page(packed(bytes(MIB), 1024), HTML, GZIP),
         "gzip-twice": lambda: page(gzip.compress(packed(bytes(MIB), 2048)), HTML, GZIP + b", gzip"),
         "br": lambda: page(brotli.compress(bytes(64 * MIB), quality=1), HTML, b"Content-Encoding: br"),
-        "zstd": lambda: page(frame(bytes(MIB), 2048), HTML, b"Content-Encoding: zstd"),
+        "zstd": lambda: page(zeros(2 * GIB, says_size=False), HTML, b"Content-Encoding: zstd"),
         "zstd-window": lambda: page(
             zstandard.compress(b"x")[:4] + b"\x00\xf8" + bytes(40), HTML, b"Content-Encoding: zstd"
         ),
