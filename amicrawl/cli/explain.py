@@ -185,7 +185,7 @@ def _rules_of_file(path: Path) -> Rules:
         raise UsageError(f"{path} is for the spider `{file.spider}`, which follows no links.")
     # Loaded for a crawl file only: the crawl's own reader of starts comes with Scrapy.
     from amicrawl.crawl.arguments import SiteArguments  # noqa: PLC0415
-    from amicrawl.crawl.startlist import read_starts  # noqa: PLC0415
+    from amicrawl.crawl.seedlist import read_starts  # noqa: PLC0415
 
     starts = read_starts(SiteArguments.parse(file.arguments))
     depth = file.arguments.get("depth", "inf")

@@ -25,15 +25,13 @@ from scrapy.utils.reactor import is_asyncio_reactor_installed, is_reactor_instal
 from amicrawl import __version__
 from amicrawl.config import PREFIX, CrawlConfig, Identity, LogFormat, Robots, refuse_near_names
 from amicrawl.crawl.arguments import JOB_ARGUMENT
-from amicrawl.crawl.closing import Closing
 from amicrawl.crawl.crawl_spec import CrawlSpec, reads_responses
 from amicrawl.crawl.credentials import read_credentials
-from amicrawl.crawl.engine import ScrapyEngine
-from amicrawl.crawl.frontier_writer import FrontierWriter
+from amicrawl.crawl.extensions import Closing, FrontierWriter
+from amicrawl.crawl.internals import ScrapyEngine
+from amicrawl.crawl.middlewares import AsFoundRedirectMiddleware, PolitenessMiddleware
 from amicrawl.crawl.pipelines import CapturesPipeline, WarcPipeline
-from amicrawl.crawl.politeness import PolitenessMiddleware
 from amicrawl.crawl.processes.specification import is_child
-from amicrawl.crawl.redirects import AsFoundRedirectMiddleware
 from amicrawl.crawl.run import Run, RunHolder
 from amicrawl.crawl.trim import trim_to_archiving
 from amicrawl.crawl.watching.control import Control
@@ -133,7 +131,7 @@ class ArchiveAddon(RunHolder):
         if not reads_responses(self._crawler):
             trim_to_archiving(settings, config.headers)
         if settings.getbool("COMPRESSION_ENABLED"):
-            path = "amicrawl.crawl.decoding.TolerantDecodingMiddleware"
+            path = "amicrawl.crawl.middlewares.TolerantDecodingMiddleware"
             _place(settings, "DOWNLOADER_MIDDLEWARES", path, 590)
         _leave_out_switched(settings)
         self.run = self._make_run(config, settings)

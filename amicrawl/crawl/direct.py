@@ -18,14 +18,13 @@ from amicrawl.crawl.crawl_spec import reads_responses
 from amicrawl.crawl.decision import DONE, NO_TURN, Disposition
 from amicrawl.crawl.downloader import ArchiveDownloader
 from amicrawl.crawl.handler import WireHandler
+from amicrawl.crawl.internals import Signaller
 from amicrawl.crawl.links import RedirectLinks
+from amicrawl.crawl.middlewares import AsFoundRedirectMiddleware, PolitenessMiddleware
 from amicrawl.crawl.pipelines import CapturePipeline
-from amicrawl.crawl.politeness import PolitenessMiddleware
-from amicrawl.crawl.redirects import AsFoundRedirectMiddleware
+from amicrawl.crawl.requests import RowRequests, default_fields
 from amicrawl.crawl.responses import bare_response
 from amicrawl.crawl.robots import RobotsMiddleware
-from amicrawl.crawl.signalling import Signaller
-from amicrawl.crawl.wire_requests import RowRequests, default_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator

@@ -20,9 +20,9 @@ from scrapy.utils.misc import build_from_crawler
 
 from amicrawl.capture import Failure
 from amicrawl.crawl.crawl_spec import reads_responses
+from amicrawl.crawl.internals import Signaller
 from amicrawl.crawl.reconstruct import ForeignResponses
 from amicrawl.crawl.run import run_of
-from amicrawl.crawl.signalling import Signaller
 from amicrawl.crawl.ticket import (
     NOTHING_MORE,
     TICKET,

@@ -16,7 +16,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from amicrawl.crawl.carried import CHAIN, GROWTH, PRIMARY, REQUISITE, SITEMAP
-from amicrawl.crawl.findings import REDIRECTS
+from amicrawl.crawl.decision import REDIRECTS
 from amicrawl.crawl.page_links import links_of, names_links
 from amicrawl.discovery import Kind, set_names
 from amicrawl.discovery.selection import has_scope, make_selection

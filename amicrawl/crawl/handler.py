@@ -15,10 +15,10 @@ from amicrawl.capture import Failure
 from amicrawl.crawl.carried import META_JSON
 from amicrawl.crawl.crawl_spec import reads_responses
 from amicrawl.crawl.decision import Disposition, Ticket
+from amicrawl.crawl.requests import Fields, default_fields, wire_request
 from amicrawl.crawl.responses import bare_response, failure_of, response_of
 from amicrawl.crawl.run import run_of
 from amicrawl.crawl.ticket import exception_of, ticket_of
-from amicrawl.crawl.wire_requests import Fields, default_fields, wire_request
 from amicrawl.seed import Seed
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Every private part of Scrapy that is used here.
+"""Every private part of Scrapy that is used here, and what a crawl asks of Scrapy's engine.
 
 There is no public way to these. All of them are looked for before a crawl begins, since a crawl that
 misses one of them later would lose requests, or wait without an end.
@@ -6,9 +6,11 @@ misses one of them later would lose requests, or wait without an end.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import asyncio
+from typing import TYPE_CHECKING, Any, Protocol
 
 import scrapy
+from pydispatch import dispatcher
 from scrapy.core.scheduler import Scheduler
 from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
 from scrapy.downloadermiddlewares.redirect import BaseRedirectMiddleware
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from scrapy import Request
+    from scrapy.core.engine import ExecutionEngine
     from scrapy.crawler import Crawler
 
 CLASSES: dict[type, tuple[str, ...]] = {
@@ -80,3 +83,103 @@ def wake(crawler: Crawler) -> None:
 def _slot(crawler: Crawler) -> Any:
     """Return the slot of the engine; None where no spider is open."""
     return crawler.engine._slot  # noqa: SLF001  # asked for by `check`
+
+
+_NOTHING: dict[object, list[object]] = {}
+
+
+class Signaller:
+    """Sends signals in the name of *crawler*."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._send = crawler.signals.send_catch_log
+        # The tables of the dispatcher go by the identity of the sender, and of `Any` for every sender.
+        self._senders = (id(crawler.signals.sender), id(dispatcher.Any))
+
+    def is_heard(self, signals: frozenset[object]) -> bool:
+        """Tell whether any component listens to one of *signals*."""
+        for sender in self._senders:
+            listeners = dispatcher.connections.get(sender, _NOTHING)
+            if dispatcher.Any in listeners or not signals.isdisjoint(listeners):
+                return True
+        return False
+
+    def send(self, signal: object, **arguments: Any) -> None:
+        """Send *signal* to its listeners, as `SignalManager.send_catch_log` does."""
+        for sender in self._senders:
+            listeners = dispatcher.connections.get(sender, _NOTHING)
+            if signal in listeners or dispatcher.Any in listeners:
+                self._send(signal, **arguments)
+                return
+
+
+class Engine(Protocol):
+    """The side of an engine that steers it."""
+
+    def wake(self) -> None:
+        """Have the scheduler asked for requests soon."""
+
+    def pause(self) -> None:
+        """Start nothing more until `resume`."""
+
+    def resume(self) -> None:
+        """Start requests again."""
+
+    def close(self, reason: str) -> bool:
+        """Drain and close the crawl for *reason*; False where it is closing already."""
+
+
+class ScrapyEngine:
+    """The engine of *crawler*, which exists from the moment that its spider is opened."""
+
+    def __init__(self, crawler: Crawler, *, pauses: bool) -> None:
+        """*pauses* tells whether the engine itself has to be paused: our scheduler pauses by itself."""
+        self._crawler = crawler
+        self._pauses = pauses
+        self._closing: asyncio.Future[None] | None = None
+
+    def wake(self) -> None:
+        """Have the scheduler asked for requests soon, and not only at the engine's next heartbeat."""
+        if self._engine is not None:
+            wake(self._crawler)
+
+    def pause(self) -> None:
+        """Have Scrapy's own scheduler asked for nothing more."""
+        if self._pauses and self._engine is not None:
+            self._engine.pause()
+
+    def resume(self) -> None:
+        """Have it asked again."""
+        if self._pauses and self._engine is not None:
+            self._engine.unpause()
+
+    def close(self, reason: str) -> bool:
+        """Close the spider for *reason*; False where it is closing already."""
+        if self._closing is not None or is_closing(self._crawler):
+            return False
+        self._closing = asyncio.ensure_future(self._crawler.engine.close_spider_async(reason=reason))
+        return True
+
+    @property
+    def _engine(self) -> ExecutionEngine | None:
+        try:
+            return self._crawler.engine
+        except RuntimeError:
+            return None
+
+
+class NoEngine:
+    """The engine of a run that no crawler drives."""
+
+    def wake(self) -> None:
+        """Do nothing."""
+
+    def pause(self) -> None:
+        """Do nothing."""
+
+    def resume(self) -> None:
+        """Do nothing."""
+
+    def close(self, reason: str) -> bool:  # noqa: ARG002
+        """Return False: there is nothing to close."""
+        return False

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from amicrawl.crawl.carried import CHAIN
-from amicrawl.crawl.findings import REDIRECTS
+from amicrawl.crawl.decision import REDIRECTS
 from amicrawl.frontier import Offer, Source
 from amicrawl.seed import Seed
 from amicrawl.urls import Refused

@@ -22,7 +22,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from amicrawl.capture import Failure
-from amicrawl.crawl.findings import REDIRECTS
+from amicrawl.crawl.decision import REDIRECTS
 from amicrawl.crawl.index_rows import index_rows, of_captures, rows_from
 from amicrawl.crawl.resumed import Resumed
 from amicrawl.frontier import DurableFrontier, Found, Offer, Outcome, Source, Status

@@ -40,8 +40,8 @@ from amicrawl.capture import Failure
 from amicrawl.config import Robots
 from amicrawl.crawl.carried import MAX_BODY, REQUISITE
 from amicrawl.crawl.decision import Decision, Disposition, Ticket
+from amicrawl.crawl.middlewares import TAKES_TURN
 from amicrawl.crawl.output import frontier_directory
-from amicrawl.crawl.politeness import TAKES_TURN
 from amicrawl.crawl.run import Run, run_of
 from amicrawl.crawl.ticket import NotYet, Stopped, exception_of, ticket_of
 from amicrawl.disk import replace_file

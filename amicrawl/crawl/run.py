@@ -15,9 +15,9 @@ from amicrawl.capture import Capture, Failure
 from amicrawl.config import Identity
 from amicrawl.crawl.crawl_spec import CrawlSpec
 from amicrawl.crawl.credentials import Credentials
-from amicrawl.crawl.engine import NoEngine
+from amicrawl.crawl.feeding import LeftOut
 from amicrawl.crawl.in_force import InForce
-from amicrawl.crawl.left_out import LeftOut
+from amicrawl.crawl.internals import NoEngine
 from amicrawl.crawl.links import SiteLinks
 from amicrawl.crawl.opening import Opening, check_directory, opened_partition
 from amicrawl.crawl.output import HeldArchive, Output
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from amicrawl.config import CrawlConfig
     from amicrawl.crawl.decision import Ticket
     from amicrawl.crawl.dispatcher import Dispatcher
-    from amicrawl.crawl.engine import Engine
     from amicrawl.crawl.following import Following
+    from amicrawl.crawl.internals import Engine
     from amicrawl.crawl.links import OtherPartitions
     from amicrawl.crawl.visit import Exchanger, Links, Rule
     from amicrawl.fetch import Wire, WireRequest

@@ -1,4 +1,8 @@
-"""The seed list of a crawl: opened before anything else, fed into the frontier, its faults logged."""
+"""What a crawl begins with: the seed list of a crawl of URLs, the start URLs of a crawl of sites.
+
+A seed list is opened before anything else and fed into the frontier, its faults logged. Start URLs are
+all read before the crawl begins, since they make its scope.
+"""
 
 from __future__ import annotations
 
@@ -12,18 +16,22 @@ from scrapy import Request
 from scrapy.http.request import NO_CALLBACK
 
 from amicrawl.capture import Failure
-from amicrawl.crawl.feeding import feed, on_a_thread
-from amicrawl.crawl.left_out import Line
+from amicrawl.crawl.arguments import SiteArguments
+from amicrawl.crawl.feeding import Line, feed, offer_seed, on_a_thread
 from amicrawl.crawl.processes.specification import is_child
 from amicrawl.crawl.run import run_of
-from amicrawl.errors import AmicrawlError, InputError
-from amicrawl.seed import count_entries, open_seed
+from amicrawl.errors import AmicrawlError, DamagedFileError, InputError, UsageError
+from amicrawl.record.crawl_json import read_crawl_json
+from amicrawl.seed import Seed, count_entries, open_seed
+from amicrawl.urls import Refused, fetchable, without_userinfo
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from scrapy.crawler import Crawler
 
     from amicrawl.crawl.arguments import SeedArguments
-    from amicrawl.crawl.tally import Tally
+    from amicrawl.crawl.state import Tally
     from amicrawl.seed import Fault, SeedFormat, SeedReader
 
 logger = logging.getLogger(__name__)
@@ -151,3 +159,73 @@ def seeds_come_in_batches(crawler: Crawler) -> None:
     run = run_of(crawler)
     run.tally.seeds_ended = True
     run.wake()
+
+
+_MOST = 1_000_000
+"""Start URLs that are held in memory with their scope; a list of pages is for the spider `seeds`."""
+
+
+_OF_SITE = ("url", "file", "format", "depth", "share")
+
+
+def read_starts(arguments: SiteArguments) -> tuple[Seed, ...]:
+    """Return the start URLs. Raises UsageError or InputError, saying which one cannot be followed."""
+    starts = [Seed(without_userinfo(_with_scheme(url))) for url in arguments.url]
+    for start in starts:
+        found = fetchable(start.url)
+        if isinstance(found, Refused):
+            raise UsageError(f"Start URL {start.url!r} cannot be fetched: {found.reason}.")
+    if arguments.file is not None:
+        starts += _listed(arguments.file, arguments.format)
+    if not starts and not arguments.share:
+        raise InputError(f"Not one line of {arguments.file} could be used as a start URL.")
+    return tuple(starts)
+
+
+def site_crawled_in(directory: Path) -> SiteArguments | None:
+    """Return by which arguments the spider `site` crawled into *directory*; None where it did not."""
+    try:
+        asked = read_crawl_json(directory)["asked"]
+        known = {name: str(asked[name]) for name in _OF_SITE if asked.get(name)}
+    except (DamagedFileError, KeyError, TypeError, AttributeError):
+        return None
+    return SiteArguments.parse(known) if "depth" in known else None
+
+
+async def offer_starts(crawler: Crawler, arguments: SiteArguments, starts: tuple[Seed, ...]) -> None:
+    """Offer *starts* to the frontier of *crawler*."""
+    run = run_of(crawler)
+    if arguments.share is None:
+        run.tally.seeds_announced = len(starts)
+        for start in starts:
+            await offer_seed(run, start)
+    run.tally.seeds_ended = True
+    run.wake()
+
+
+def _with_scheme(url: str) -> str:
+    """Return *url* with a scheme, as a person leaves it away who types `example.org`."""
+    return url if "://" in url else f"http://{url}"
+
+
+def _listed(file: str, file_format: str | None) -> list[Seed]:
+    if file.lower().startswith(("http://", "https://")):
+        raise UsageError(
+            f"Argument file={file!r} is an address. Start at a site with -a url=, and have its sitemaps "
+            "read with -s AMICRAWL_SITEMAPS=1."
+        )
+
+    def tell(fault: Fault) -> None:
+        logger.warning("%s, line %d: %s", fault.source, fault.line, fault.reason)
+
+    starts: list[Seed] = []
+    for seed in open_seed(file, format=file_format, on_fault=tell):
+        if isinstance(fetchable(seed.url), Refused):
+            logger.warning("%s: start URL %r cannot be fetched", file, seed.url)
+            continue
+        starts.append(seed)
+        if len(starts) > _MOST:
+            raise InputError(
+                f"{file} has more than {_MOST:,} start URLs. For a list of pages use the spider `seeds`."
+            )
+    return starts

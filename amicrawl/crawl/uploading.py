@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from scrapy.exceptions import NotConfigured
 
-from amicrawl.crawl.extension import CrawlExtension, before_shutdown
+from amicrawl.crawl.extensions import CrawlExtension, before_shutdown
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, OutputError, UsageError
 from amicrawl.record.bucket import open_bucket

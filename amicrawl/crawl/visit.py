@@ -20,8 +20,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from amicrawl.capture import Failure
-from amicrawl.crawl.decision import DONE, NO_TURN, OUTPUT_FAILED, STOPPED, Decision, Disposition
-from amicrawl.crawl.findings import REDIRECTS, evidence, final_url, outcome_of
+from amicrawl.crawl.decision import (
+    DONE,
+    NO_TURN,
+    OUTPUT_FAILED,
+    REDIRECTS,
+    STOPPED,
+    Decision,
+    Disposition,
+    evidence,
+    final_url,
+    outcome_of,
+)
 from amicrawl.errors import AmicrawlError
 from amicrawl.frontier import Outcome, Settled, judge
 from amicrawl.record import CaptureItem

@@ -11,7 +11,7 @@ from scrapy import Spider
 from amicrawl.crawl.arguments import RecrawlArguments
 from amicrawl.crawl.configured import configured, explained
 from amicrawl.crawl.run import run_of
-from amicrawl.crawl.startlist import read_starts, site_crawled_in
+from amicrawl.crawl.seedlist import read_starts, site_crawled_in
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

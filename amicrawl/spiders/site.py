@@ -10,7 +10,7 @@ from scrapy import Spider
 from amicrawl.crawl.arguments import JOB_ARGUMENT, SiteArguments, job_argument
 from amicrawl.crawl.configured import configured, explained
 from amicrawl.crawl.processes import as_process
-from amicrawl.crawl.startlist import offer_starts, read_starts
+from amicrawl.crawl.seedlist import offer_starts, read_starts
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

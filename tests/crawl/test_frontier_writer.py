@@ -11,7 +11,7 @@ from scrapy import signals
 from scrapy.signalmanager import SignalManager
 
 from amicrawl.config import CrawlConfig, Durability
-from amicrawl.crawl.frontier_writer import FrontierWriter
+from amicrawl.crawl.extensions import FrontierWriter
 
 
 class Frontier:

@@ -10,9 +10,9 @@ import pytest
 
 from amicrawl.config import CrawlConfig, Identity
 from amicrawl.crawl.crawl_spec import CrawlSpec
-from amicrawl.crawl.engine import ScrapyEngine
 from amicrawl.crawl.following import Following
 from amicrawl.crawl.in_force import Source
+from amicrawl.crawl.internals import ScrapyEngine
 from amicrawl.crawl.job.orders import Orders
 from amicrawl.crawl.run import Run
 from amicrawl.crawl.watching.control import Steering

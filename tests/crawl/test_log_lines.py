@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from loopback import PROJECT, QUICK, RawServer, environment, page
 
-from amicrawl.crawl.watching.log_lines import LINES, MARGIN, JsonFormatter, TextFormatter, visible
+from amicrawl.crawl.watching.logs import LINES, MARGIN, JsonFormatter, TextFormatter, visible
 
 if TYPE_CHECKING:
     from pathlib import Path

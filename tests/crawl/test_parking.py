@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from scrapy import Request
 
-from amicrawl.crawl.parking import Parking
+from amicrawl.crawl.scheduler import Parking
 from amicrawl.politeness import Gates
 
 A, B = 1, 2

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from amicrawl.capture import Failure
 from amicrawl.config import CrawlConfig, LogFormat
 from amicrawl.crawl.resumed import CAPTURED, WITHHELD_ADDRESS, Resumed
-from amicrawl.crawl.tally import Tally
+from amicrawl.crawl.state import Tally
 from amicrawl.crawl.watching.progress import Progress
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from amicrawl.crawl.tally import Tally
+from amicrawl.crawl.state import Tally
 from amicrawl.crawl.watching.busy_hosts import BusyHost
 from amicrawl.crawl.watching.screen import (
     Moment,

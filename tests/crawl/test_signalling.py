@@ -9,7 +9,7 @@ from pydispatch import dispatcher
 from scrapy import Spider
 from scrapy.crawler import Crawler
 
-from amicrawl.crawl.signalling import Signaller
+from amicrawl.crawl.internals import Signaller
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

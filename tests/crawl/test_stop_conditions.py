@@ -15,9 +15,8 @@ from scrapy import signals
 
 from amicrawl.config import CrawlConfig, Identity
 from amicrawl.crawl.run import Run
-from amicrawl.crawl.state import LIMITS, clock_or_disk_reached, count_reached
-from amicrawl.crawl.tally import Tally
-from amicrawl.crawl.watching.stopping import StopConditions
+from amicrawl.crawl.state import LIMITS, Tally
+from amicrawl.crawl.watching.stopping import StopConditions, clock_or_disk_reached, count_reached
 from amicrawl.errors import ExitCode
 
 if TYPE_CHECKING:

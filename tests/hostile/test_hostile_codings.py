@@ -16,7 +16,7 @@ from scrapy import Request, Spider
 from scrapy.http import Response
 from scrapy.utils.test import get_crawler
 
-from amicrawl.crawl.decoding import TolerantDecodingMiddleware
+from amicrawl.crawl.middlewares import TolerantDecodingMiddleware
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from amicrawl.capture import Failure
-from amicrawl.crawl.tally import STATS
+from amicrawl.crawl.state import STATS
 from amicrawl.errors import ExitCode
 from amicrawl.record import CAPTURES
 

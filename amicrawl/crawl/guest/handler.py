@@ -25,7 +25,7 @@ from scrapy.utils.url import add_http_if_no_scheme
 
 from amicrawl.capture import Failure, Truncation
 from amicrawl.crawl.carried import META_JSON
-from amicrawl.crawl.findings import final_url
+from amicrawl.crawl.decision import final_url
 from amicrawl.crawl.guest.names import guest_resolver
 from amicrawl.crawl.guest.receiving import Receipt
 from amicrawl.crawl.guest.tls import policy_of, say_how, tls_settings_of

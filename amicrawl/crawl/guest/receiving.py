@@ -13,8 +13,8 @@ from scrapy import signals
 from scrapy.exceptions import DownloadCancelledError, StopDownload
 from twisted.python.failure import Failure
 
+from amicrawl.crawl.internals import Signaller
 from amicrawl.crawl.responses import headers_of
-from amicrawl.crawl.signalling import Signaller
 
 if TYPE_CHECKING:
     from scrapy import Request

@@ -13,7 +13,7 @@ from scrapy.core.scheduler import Scheduler
 from scrapy.utils.misc import load_object
 
 from amicrawl.config import PREFIX, CrawlConfig, Robots, TlsPolicy
-from amicrawl.crawl.closing import Closing
+from amicrawl.crawl.extensions import Closing
 from amicrawl.crawl.pipelines import CapturesPipeline, WarcPipeline
 from amicrawl.crawl.uploading import Uploading
 from amicrawl.crawl.watching.metrics import MetricsEndpoint

@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING, Any, Self
 from amicrawl.capture import Truncation
 from amicrawl.config import PREFIX, CrawlConfig
 from amicrawl.crawl.arguments import SiteArguments
-from amicrawl.crawl.findings import REDIRECTS, final_url
+from amicrawl.crawl.decision import REDIRECTS, final_url
 from amicrawl.crawl.job.opening import Job, open_job
-from amicrawl.crawl.startlist import read_starts
+from amicrawl.crawl.seedlist import read_starts
 from amicrawl.crawl.wiring import make_resolver, make_wire
 from amicrawl.crawlfile import read_crawl_file
 from amicrawl.crawlfile.lines import parsed_toml

@@ -28,7 +28,7 @@ from scrapy import signals
 from scrapy.exceptions import DontCloseSpider
 
 from amicrawl.config import PREFIX, CrawlConfig
-from amicrawl.crawl.extension import CrawlExtension
+from amicrawl.crawl.extensions import CrawlExtension
 from amicrawl.crawl.processes.allowance import Allowance
 from amicrawl.crawl.processes.specification import LARGEST_MESSAGE, specification
 from amicrawl.crawl.sharing.links import Outgoing, take_links

@@ -22,7 +22,7 @@ import orjson
 
 from amicrawl.capture import Failure
 from amicrawl.crawl.processes.specification import FOLDER, PLAN
-from amicrawl.crawl.tally import CLASSES, Tally
+from amicrawl.crawl.state import CLASSES, Tally
 from amicrawl.disk import OPEN_SUFFIX, explained, replace_file
 from amicrawl.errors import InputError
 from amicrawl.frontier.format.operations import deal, gather

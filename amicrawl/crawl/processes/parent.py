@@ -27,7 +27,7 @@ from amicrawl.crawl.processes.dealing import Dealing, is_unfinished, links_are_d
 from amicrawl.crawl.processes.screen import Screen
 from amicrawl.crawl.processes.specification import FOLDER, LARGEST_MESSAGE, SPECIFICATION, Specification
 from amicrawl.crawl.start import start_crawl
-from amicrawl.crawl.tally import CLASSES, Tally
+from amicrawl.crawl.state import CLASSES, Tally
 from amicrawl.crawl.watching.screen import fault_line
 from amicrawl.disk import DirectoryLock, Disk
 from amicrawl.errors import AmicrawlError, ExitCode, UsageError

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from amicrawl.crawl.processes.specification import Order
-    from amicrawl.crawl.tally import Tally
+    from amicrawl.crawl.state import Tally
 
 
 class Screen:

@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from amicrawl.crawl.extension import CrawlExtension, before_shutdown
+from amicrawl.crawl.extensions import CrawlExtension, before_shutdown
 from amicrawl.crawl.feeding import on_a_thread
 from amicrawl.crawl.in_force import Source
 from amicrawl.crawl.policy import add_patterns
 from amicrawl.crawl.state import STOP_FILE
 from amicrawl.crawl.watching.control_files import DIRECTORY, ControlFile, count_in, seconds_in
-from amicrawl.crawl.watching.log_lines import visible
+from amicrawl.crawl.watching.logs import visible
 from amicrawl.disk import replace_file
 from amicrawl.errors import AmicrawlError, InputError, OutputError, UsageError
 

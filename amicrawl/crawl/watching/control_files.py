@@ -18,7 +18,7 @@ import stat
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from amicrawl.crawl.watching.log_lines import visible
+from amicrawl.crawl.watching.logs import visible
 from amicrawl.errors import InputError
 
 if TYPE_CHECKING:

@@ -32,8 +32,8 @@ from scrapy import signals
 from scrapy.exceptions import NotConfigured
 
 from amicrawl import __version__
-from amicrawl.crawl.extension import CrawlExtension
-from amicrawl.crawl.tally import CLASSES
+from amicrawl.crawl.extensions import CrawlExtension
+from amicrawl.crawl.state import CLASSES
 from amicrawl.crawl.watching.stopping import free_bytes
 from amicrawl.errors import UsageError
 

@@ -17,7 +17,7 @@ from scrapy import signals
 from scrapy.exceptions import NotConfigured
 
 from amicrawl.config import LogFormat
-from amicrawl.crawl.extension import before_shutdown
+from amicrawl.crawl.extensions import before_shutdown
 from amicrawl.crawl.run import Run, run_of
 from amicrawl.crawl.watching.busy_hosts import BusyHosts
 from amicrawl.crawl.watching.screen import (

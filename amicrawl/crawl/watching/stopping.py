@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from scrapy.exceptions import NotConfigured
 
-from amicrawl.crawl.extension import CrawlExtension
-from amicrawl.crawl.state import clock_or_disk_reached, count_reached
+from amicrawl.crawl.extensions import CrawlExtension
+from amicrawl.crawl.state import BYTES, DISK, ERRORS, PAGES, TIME
 from amicrawl.politeness.disk_guard import DiskGuard
 from amicrawl.terminal import human_size
 
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
     from scrapy.crawler import Crawler
 
+    from amicrawl.config import CrawlConfig
     from amicrawl.crawl.run import Run
+    from amicrawl.crawl.state import Tally
     from amicrawl.record import CaptureItem
 
 logger = logging.getLogger(__name__)
@@ -27,6 +29,29 @@ _LOOK_EVERY = 0.25
 _LOOK_AT_DISK_EVERY = 1.0
 REASON = "disk"
 """The reason for a pause."""
+
+
+def count_reached(config: CrawlConfig, tally: Tally) -> str | None:
+    """Return the finish reason that the counts of *tally* lead to, or None while they lead to none."""
+    if config.stop_pages and tally.rows >= config.stop_pages:
+        return PAGES
+    if config.stop_bytes and tally.bytes_received >= config.stop_bytes:
+        return BYTES
+    if config.stop_errors and tally.failed >= config.stop_errors:
+        return ERRORS
+    return None
+
+
+def clock_or_disk_reached(config: CrawlConfig, *, elapsed: float, free: int | None) -> str | None:
+    """Return the finish reason that *elapsed* seconds or *free* bytes lead to.
+
+    *free* is None where it is not known; that ends no crawl.
+    """
+    if config.stop_time and elapsed >= config.stop_time:
+        return TIME
+    if config.stop_free and free is not None and free < config.stop_free:
+        return DISK
+    return None
 
 
 class StopConditions(CrawlExtension):

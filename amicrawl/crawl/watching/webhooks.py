@@ -33,7 +33,7 @@ from scrapy import signals
 from scrapy.exceptions import NotConfigured
 
 from amicrawl import __version__
-from amicrawl.crawl.extension import CrawlExtension, before_shutdown
+from amicrawl.crawl.extensions import CrawlExtension, before_shutdown
 from amicrawl.crawl.feeding import on_a_thread
 from amicrawl.crawlfile.secrets import resolve
 from amicrawl.errors import InputError, UsageError
