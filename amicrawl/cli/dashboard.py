@@ -61,7 +61,7 @@ Certificate = Annotated[Path | None, typer.Option(help="Certificate for HTTPS.",
 JobsPerUser = Annotated[
     int,
     typer.Option(
-        min=0, help="Maximum number of pending and running jobs per user; 0: no limit.", metavar="N"
+        min=0, help="Maximum number of queued and running jobs per user; 0: no limit.", metavar="N"
     ),
 ]
 Key = Annotated[Path | None, typer.Option(help="Private key of the certificate.", metavar="FILE")]

@@ -57,9 +57,13 @@ def faults_in(sheet: Sheet) -> Iterator[Fault]:
             )
 
 
-def contradictions(sheet: Sheet, *, spider: str) -> Iterator[Fault]:
-    """Yield what is missing for a whole crawl by *spider*, and what does not go together."""
-    yield from _contact(sheet)
+def contradictions(sheet: Sheet, *, spider: str, needs_operator: bool = True) -> Iterator[Fault]:
+    """Yield what is missing for a whole crawl by *spider*, and what does not go together.
+
+    A crawl that does not *needs_operator* may have one from elsewhere.
+    """
+    if needs_operator or ("request", "operator") in sheet.entries:
+        yield from _contact(sheet)
     for key, entry in sheet.entries.items():
         takers = KEYS[key[0], key[1]].spiders if key[0] != HOST else ()
         if takers and spider not in takers:

@@ -50,8 +50,8 @@ class Examined:
     """Whether it was looked at as a part of others."""
 
 
-def read_crawl_file(path: Path) -> CrawlFile:
-    """Return what the crawl file *path* says.
+def read_crawl_file(path: Path, *, needs_operator: bool = True) -> CrawlFile:
+    """Return what the crawl file *path* says; that of a job need not say who operates the crawl.
 
     Raises CrawlFileError with everything that is wrong with it, and InputError where it cannot be read.
     Seeds need not be in it: the command that starts the crawl may name them.
@@ -60,7 +60,7 @@ def read_crawl_file(path: Path) -> CrawlFile:
     spider = spider_of(sheet)
     faults = [*sheet.faults, *faults_in(sheet)]
     if not _is_unread(sheet):
-        faults += contradictions(sheet, spider=spider)
+        faults += contradictions(sheet, spider=spider, needs_operator=needs_operator)
     if faults:
         raise CrawlFileError(_sorted(faults, sheet))
     return _assembled(sheet, spider)

@@ -55,8 +55,8 @@ def checked_ident(text: str) -> str:
     if not is_ident(text):
         shown = text if len(text) <= 40 else text[:39] + "…"
         raise UsageError(
-            f"{shown!r} is not an ident, which has 16 to 25 lower-case letters and digits. "
-            "See `amicrawl job ls`."
+            f"{shown!r} is not a job: give its URL, or its ident of 16 to 25 lower-case letters and "
+            "digits, as `amicrawl job ls` lists it."
         )
     return text
 

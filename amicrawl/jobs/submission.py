@@ -223,17 +223,19 @@ def _exists(submission: Submission, record: JobRecord) -> str:
 def _warnings(store: JobStore, submission: Submission, url: str, now: float) -> list[str]:
     warnings = []
     if isinstance(fetchable(url), Refused):
-        warnings.append("Our pipelines fetch no FTP: it waits for one of ArchiveBot's.")
+        warnings.append(
+            "amicrawl's pipelines do not fetch FTP: the job stays queued for one of ArchiveBot's."
+        )
     if submission.pipeline:
         live = lookup.live_nicknames(store, now)
         if not any(submission.pipeline in nickname for nickname in live):
             there = ", ".join(live) or "none"
             warnings.append(
-                f"No pipeline that runs has {submission.pipeline!r} in its nickname (running: {there}). "
-                "The job waits until one does."
+                f"No running pipeline has {submission.pipeline!r} in its nickname (running: {there}). "
+                "The job stays queued until one does."
             )
     if submission.lines is not None:
-        warnings.append("The list is kept in Redis, where only our own pipelines find it.")
+        warnings.append("The list is kept in Redis, where only amicrawl's pipelines find it.")
     return warnings
 
 

@@ -52,6 +52,8 @@ class Where(NamedTuple):
     nickname: str
     """Empty where the pipeline is gone."""
     hostname: str
+    directory: str = ""
+    """The name of its crawl directory, below the data directory of the pipeline; empty for none yet."""
 
 
 def abort(store: JobStore, ident: str, *, now: float) -> Aborted:
@@ -147,10 +149,11 @@ def where(store: JobStore, ident: str) -> Where:
     """Return which pipeline crawls a job, or has crawled it."""
     record = lookup.job(store, ident)
     key = record.pipeline_id
+    directory = redis_values.hash_at(store, store.keys.claim(ident)).get("directory", "")[:300]
     if not key.startswith(f"{store.keys.prefix}pipeline:"):
-        return Where("", "", "")
+        return Where("", "", "", directory)
     fields = redis_values.hash_at(store, key)
-    return Where(key, fields.get("nickname", "")[:100], fields.get("hostname", "")[:300])
+    return Where(key, fields.get("nickname", "")[:100], fields.get("hostname", "")[:300], directory)
 
 
 def _change(store: JobStore, ident: str, changes: Sequence[tuple[str, str, str]]) -> int:

@@ -51,6 +51,13 @@ def test_a_user_agent_that_cannot_be_sent_is_not(agent: str) -> None:
     assert settings_of({"user_agent": agent})["USER_AGENT"] != agent
 
 
+def test_a_crawl_file_out_of_redis_need_not_name_an_operator_but_names_one_that_can_be_reached() -> None:
+    settings = settings_of({}, config="[politeness]\ndelay = 7\n")
+    assert CrawlConfig.from_settings(dict(settings)).delay == 7
+    with pytest.raises(AmicrawlError, match="operator has no e-mail address"):
+        settings_of({}, config='[request]\noperator = "Anna"\n')
+
+
 def test_the_ignores_of_the_record_stand_in_the_place_of_the_shipped_sets() -> None:
     assert CrawlConfig.from_settings(dict(settings_of({}, ignores=("x",)))).ignore_sets == ()
     assert CrawlConfig.from_settings(dict(settings_of({}))).ignore_sets == ("global",)

@@ -68,6 +68,11 @@ def test_a_job_is_submitted_shown_steered_and_aborted(job: Command, store: JobSt
     shown = job("show", IDENT).out
     assert "own$" in shown
     assert "1 to 2 ms" in shown
+    assert "whole site" in shown
+    store.client.hset(store.keys.claim(IDENT), "directory", "a.example-inf-1")
+    assert "directory      a.example-inf-1" in job("show", IDENT).out
+    assert json.loads(job("where", IDENT, "--json").out)["directory"] == "a.example-inf-1"
+    store.client.delete(store.keys.claim(IDENT))
     for verb, *arguments in (
         ("ignore", "x$", "y$"),
         ("unignore", "x$"),
@@ -101,7 +106,7 @@ def test_a_job_is_submitted_shown_steered_and_aborted(job: Command, store: JobSt
 @pytest.mark.parametrize(
     ("line", "code", "said"),
     [
-        (("show", "no ident"), ExitCode.USAGE, "is not an ident"),
+        (("show", "no ident"), ExitCode.USAGE, "is not a job: give its URL"),
         (("show", IDENT), ExitCode.INPUT, "There is no job"),
         (("abort", "http://nowhere.example"), ExitCode.INPUT, "There is no job"),
         (("submit", "gopher://x"), ExitCode.USAGE, "cannot be the URL of a job"),

@@ -192,13 +192,14 @@ def test_nothing_of_a_job_that_is_aborted_or_forgotten_stays_for_ever(store: Job
 
 
 def test_where_tells_the_pipeline_only_of_a_key_that_is_one(jobs: JobStore) -> None:
-    assert verbs.where(jobs, IDENT) == ("", "", "")
+    assert verbs.where(jobs, IDENT) == ("", "", "", "")
     key = f"pipeline:{'a' * 32}"
     jobs.client.hset(key, mapping={"nickname": "blue", "hostname": "h"})
     jobs.client.hset(IDENT, "pipeline_id", key)
-    assert verbs.where(jobs, IDENT) == (key, "blue", "h")
+    jobs.client.hset(jobs.keys.claim(IDENT), "directory", "a.example-inf-1")
+    assert verbs.where(jobs, IDENT) == (key, "blue", "h", "a.example-inf-1")
     jobs.client.hset(IDENT, "pipeline_id", "finish_notifications")
-    assert verbs.where(jobs, IDENT) == ("", "", "")
+    assert verbs.where(jobs, IDENT) == ("", "", "", "a.example-inf-1")
 
 
 def order(store: JobStore, queue: str = "pending") -> list[str]:

@@ -207,6 +207,7 @@ def _print_table(
 
 
 _LINE = 4_000
+_CLASSES = {"unk": "without a status"}
 
 
 @with_store
@@ -221,6 +222,7 @@ def show(store: JobStore, job: JobArgument, *, as_json: AsJson = False) -> None:
         **facts_of(record),
         "paused": bool(desired.get("paused")),
         "pipeline": place.nickname or None,
+        "directory": place.directory or None,
         "further": dict(record.further),
         "config": config,
         "ignores": ignores,
@@ -228,7 +230,7 @@ def show(store: JobStore, job: JobArgument, *, as_json: AsJson = False) -> None:
     if as_json:
         typer.echo(json.dumps(facts))
         return
-    for name, value in _lines(record):
+    for name, value in _lines(record, place):
         typer.echo(f"{name:<15}{value}")
     if facts["paused"]:
         typer.echo(f"{'paused':<15}yes")
@@ -241,7 +243,7 @@ def show(store: JobStore, job: JobArgument, *, as_json: AsJson = False) -> None:
 
 @with_store
 def where(store: JobStore, job: JobArgument, *, as_json: AsJson = False) -> None:
-    """Say which pipeline crawls a job."""
+    """Say which pipeline crawls a job, and into which directory."""
     place = verbs.where(store, job)
     if as_json:
         typer.echo(json.dumps({"ident": job, **place._asdict()}))
@@ -251,6 +253,7 @@ def where(store: JobStore, job: JobArgument, *, as_json: AsJson = False) -> None
         on = f" on {harmless(place.hostname)}" if place.hostname else ""
         typer.echo(
             f"{harmless(place.nickname) or 'A pipeline that is gone'}{on}: {harmless(place.pipeline_id)}"
+            + (f", in {harmless(place.directory)}" if place.directory else "")
         )
 
 
@@ -320,26 +323,30 @@ def _print(page: logs.LogPage, *, as_json: bool) -> None:
                 typer.echo(f"{when}     {harmless(line, limit=_LINE)}")
 
 
-def _lines(record: JobRecord) -> list[tuple[str, str]]:
-    classes = ", ".join(f"{name} {getattr(record, name) or 0:,}" for name in RESPONSES)
+def _lines(record: JobRecord, place: verbs.Where) -> list[tuple[str, str]]:
+    counts = {name.removeprefix("r"): getattr(record, name) or 0 for name in RESPONSES}
+    classes = ", ".join(f"{counts[name]:,} {_CLASSES.get(name, name)}" for name in counts)
+    depths = {"inf": "whole site", "shallow": "page with its requisites"}
+    depth = depths.get(record.fetch_depth) or harmless(record.fetch_depth) or "?"
     lines = [
         ("ident", record.ident),
         ("state", str(record.state)),
         ("URL", harmless(record.url, limit=2_000)),
-        ("kind", ("list, " if record.url_file else "") + (harmless(record.fetch_depth) or "?")),
+        ("depth", depth + (" of each URL of a list" if record.url_file else "")),
         ("note", harmless(record.note)),
         ("submitted by", f"{harmless(record.started_by)} in {harmless(record.started_in)}"),
         ("queued", moment(record.queued_at)),
         ("started", moment(record.started_at)),
         ("ended", moment(record.ended_at)),
-        ("pipeline", harmless(record.pipeline_id)),
+        ("pipeline", " ".join(filter(None, map(harmless, (place.nickname, record.pipeline_id))))),
+        ("directory", harmless(place.directory)),
         ("attempt", harmless(record.further.get("amicrawl_attempt", ""))),
         ("files", harmless(record.slug)),
         ("user agent", harmless(record.user_agent)),
         ("off-site links", "no" if record.no_offsite_links else "yes"),
         ("delay", delay_text(record)),
         ("concurrency", str(record.concurrency)),
-        ("ignore reports", "off" if record.suppress_ignore_reports else "on"),
+        ("ignored URLs", "not logged" if record.suppress_ignore_reports else "logged"),
         ("settings age", str(record.settings_age)),
         ("received", human_size(max(record.bytes_downloaded or 0, 0))),
         ("responses", classes),

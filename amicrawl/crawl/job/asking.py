@@ -219,7 +219,7 @@ def _crawl_file_settings(text: str, ident: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="amicrawl-job-") as directory:
         path = Path(directory, f"{ident}.toml")
         path.write_text(text, encoding="utf-8", errors="replace")
-        settings = dict(read_crawl_file(path).settings)
+        settings = dict(read_crawl_file(path, needs_operator=False).settings)
     refused = sorted(_OF_THE_MACHINE & settings.keys())
     if refused:
         logger.warning("Not taken from the crawl file of a job: %s", ", ".join(refused))

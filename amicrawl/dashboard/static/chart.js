@@ -74,17 +74,19 @@ export class Chart {
   }
 
   label(values) {
-    return `Course of the crawl from ${clock(this.points[0].ts)} to ${clock(this.points.at(-1).ts)}: ${this.words(values[0])} to ${this.words(values.at(-1))}. Arrow keys read single points.`;
+    return `History of the crawl from ${clock(this.points[0].ts)} to ${clock(this.points.at(-1).ts)}: ${this.words(values[0])} to ${this.words(values.at(-1))}. Arrow keys read single points.`;
   }
 
   #times(chart) {
     const first = this.points[0].ts;
     const last = this.points.at(-1).ts;
     const count = this.width < 480 ? 2 : 4;
+    // Below a minute from label to label they would be the same.
+    const shown = (last - first) / count < 60 ? 8 : 5;
     for (let index = 0; index <= count; index += 1) {
       const ts = first + ((last - first) * index) / count;
       const anchor = index === 0 ? "start" : index === count ? "end" : "middle";
-      chart.append(svg("text", { x: this.x(ts), y: HEIGHT - 5, "text-anchor": anchor }, clock(ts).slice(0, 5)));
+      chart.append(svg("text", { x: this.x(ts), y: HEIGHT - 5, "text-anchor": anchor }, clock(ts).slice(0, shown)));
     }
   }
 
@@ -111,6 +113,6 @@ export class Chart {
     if (index === null) { setText(this.reading, ""); return; }
     const point = this.points[index];
     for (const end of ["x1", "x2"]) this.cursor.setAttribute(end, this.x(point.ts));
-    setText(this.reading, `${clock(point.ts)} · ${number(point.pace)} pages a minute · ${number(point.downloaded)} pages · ${size(point.bytes)} · ${number(point.todo)} to do · ${number(point.errors)} errors`);
+    setText(this.reading, `${clock(point.ts)} · ${number(point.pace)} pages a minute · ${number(point.downloaded)} pages · ${size(point.bytes)} · ${number(point.todo)} queued · ${number(point.errors)} errors`);
   }
 }

@@ -42,6 +42,7 @@ function showIgnores(ignores) {
 
 function showLists() {
   if (changed("hosts", job.hosts)) {
+    $("#no-hosts").hidden = job.hosts.length > 0;
     $("#hosts").replaceChildren(...job.hosts.map((host) => el("tr", null,
       el("th", { scope: "row", class: "scroll-cell" }, el("span", { class: "clip", title: host.host }, host.host)),
       ...[host.in_flight, host.pages, host.waiting].map((value) => el("td", { class: "number" }, number(value))))));
@@ -59,7 +60,8 @@ function showSettings() {
   setText($('[data-f="delay"]'), job.delay_min === job.delay_max ? `${number(job.delay_min)} ms` : `${number(job.delay_min)} to ${number(job.delay_max)} ms`);
   setText($('[data-f="concurrency"]'), number(job.concurrency));
   setText($('[data-f="reports"]'), job.reports ? "shown" : "hidden");
-  setText($('[data-f="note"]'), job.note);
+  setText($("#note"), job.note);
+  setText($('[data-f="note"]'), job.note || "–");
   setText($('[data-f="pipeline"]'), job.pipeline || job.pipeline_id || "–");
   setText($('[data-f="attempt"]'), `${number(job.attempt)}${job.resumed ? `, ${job.resumed}` : ""}`);
   setText($('[data-f="started_at"]'), moment(job.started_at));
