@@ -21,8 +21,8 @@ from amicrawl.disk import OPEN_SUFFIX, is_locked
 from amicrawl.errors import DamagedFileError, InputError
 from amicrawl.parquet import NotWholeError, ParquetTable
 from amicrawl.record.crawl_json import FILE_NAME, read_crawl_json
-from amicrawl.record.journals import NAMES, journals, read_rows
-from amicrawl.record.sealed import TABLE_NAME
+from amicrawl.record.files import TABLE_NAME
+from amicrawl.record.journal import NAMES, journals, read_rows
 from amicrawl.seed.source import earlier_indexes
 
 if TYPE_CHECKING:

@@ -62,7 +62,7 @@ def rows_of_ami(paths: Sequence[Path], columns: Sequence[str] = _COLUMNS) -> Ite
     """Yield the rows of the indexes *paths* of ami; what they have no column for is empty."""
     import pyarrow as pa  # noqa: PLC0415  # dear to load, and seldom needed
 
-    from amicrawl.record.table_reader import opened_index  # noqa: PLC0415
+    from amicrawl.record.table import opened_index  # noqa: PLC0415
 
     kinds = dict(COLUMNS)
     for path in paths:
@@ -80,7 +80,7 @@ def _index(directory: Path) -> ParquetTable | None:
     path = directory / TABLE_NAME
     if not path.exists():
         return None
-    from amicrawl.record.table_reader import opened_index  # noqa: PLC0415  # dear to load, and seldom needed
+    from amicrawl.record.table import opened_index  # noqa: PLC0415  # dear to load, and seldom needed
 
     return opened_index(path)
 

@@ -17,7 +17,7 @@ from amicrawl.crawl.credentials import redaction_note
 from amicrawl.disk import Disk
 from amicrawl.errors import OutputError
 from amicrawl.record import Archive, CrawlJson
-from amicrawl.record.naming import expanded
+from amicrawl.record.files import expanded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

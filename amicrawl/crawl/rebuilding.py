@@ -31,9 +31,8 @@ from amicrawl.frontier.state import IDENTITY, INDEX_ROWS
 from amicrawl.frontier.states import WAITING
 from amicrawl.politeness import Gates, HostBreaker, InflightLimit
 from amicrawl.record.captures import row_of
-from amicrawl.record.members import Members
-from amicrawl.record.naming import SUFFIX
-from amicrawl.record.rebuild import RECORD_TYPES, rebuilt
+from amicrawl.record.files import SUFFIX
+from amicrawl.record.reader import RECORD_TYPES, Members, rebuilt
 from amicrawl.seed.source import earlier_indexes
 from amicrawl.urls import Refused, UrlKey, fetchable, url_key
 

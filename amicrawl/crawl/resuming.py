@@ -32,7 +32,7 @@ from amicrawl.frontier.row_strings import offer_of
 from amicrawl.frontier.states import WAITING
 from amicrawl.politeness import Gates, HostBreaker, InflightLimit
 from amicrawl.politeness.robots_policy import robots_url
-from amicrawl.record.rebuild import stored
+from amicrawl.record.reader import stored
 from amicrawl.seed import Seed
 from amicrawl.urls import Refused, UrlKey, text_of
 

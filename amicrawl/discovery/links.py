@@ -26,8 +26,8 @@ from amicrawl.discovery.kinds import Found, Kind, Link, kind_of_relation
 from amicrawl.seed.fault import NotASeedError
 from amicrawl.seed.sitemap import entries_of
 from amicrawl.urls import resolve, text_of
+from amicrawl.urls.fetchable import Base
 from amicrawl.urls.octets import WHITE_SPACE
-from amicrawl.urls.redirect import Base
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

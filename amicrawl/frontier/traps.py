@@ -23,8 +23,8 @@ from urllib.parse import unquote, unquote_plus
 from xxhash import xxh64_intdigest
 
 from amicrawl.frontier.tally import DistinctTally
+from amicrawl.urls.canonical import MOST_PIECES
 from amicrawl.urls.octets import octets
-from amicrawl.urls.query import MOST_PIECES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -24,8 +24,7 @@ from amicrawl.errors import AmicrawlError, OutputError
 from amicrawl.jobs.checkpoint import is_fetched, restore_checkpoint
 from amicrawl.record.bucket import open_bucket, small_object
 from amicrawl.record.crawl_json import FILE_NAME, read_crawl_json
-from amicrawl.record.naming import DEFAULT_PREFIX, SUFFIX, number_in, warc_name
-from amicrawl.record.sealed import TABLE_NAME
+from amicrawl.record.files import DEFAULT_PREFIX, SUFFIX, TABLE_NAME, number_in, warc_name
 from amicrawl.record.upload import Uploads
 from amicrawl.record.uploaded import MANIFEST_NAME, SIZE_LIMIT, NotAManifestError, decoded
 
@@ -147,7 +146,7 @@ def _keep_what_lies_there(directory: Path, manifest: Manifest, *, disk: Disk) ->
 def _named_by(directory: Path) -> Iterator[str]:
     """Yield the WARC files that the index in *directory* counts on, some of them more than once."""
     # Loaded for a job that is taken over: it takes 50 MB, of which a pipeline that waits has no use.
-    from amicrawl.record.table_reader import warc_files_in_table  # noqa: PLC0415
+    from amicrawl.record.table import warc_files_in_table  # noqa: PLC0415
 
     return warc_files_in_table(directory)
 

@@ -1,12 +1,12 @@
 """The record: captures onto disk, as WARC files and an index that points into them.
 
-    capture, seed -> revisit.decide -> exchange.exchange_records -> warc.gzip_member -> WarcWriter
+    capture, seed -> revisit.decide -> warc.exchange_records, gzip_member -> WarcWriter
                   -> captures.row_of -> CapturesJournal -> table.take_in_journals
 
 `Archive` ties these together for one crawl and keeps the order in which they reach the disk; `repair`
 repairs what a killed one has left; `CrawlJson` says what a crawl was and which files it left. What is
 written is exactly what came over the wire: nothing here rebuilds a message from its parsed fields.
-The modules that compute (digests, revisit, warc, exchange, captures) are apart from those that
+The modules that compute (digests, revisit, warc, captures) are apart from those that
 touch the disk. Nothing here knows of Scrapy, threads or event loops: all of it is for one thread.
 """
 
@@ -19,25 +19,25 @@ if TYPE_CHECKING:
     from amicrawl.record.archive import Archive
     from amicrawl.record.captures import validators_of
     from amicrawl.record.crawl_json import CrawlJson
-    from amicrawl.record.item import CaptureItem, RecordLocation
+    from amicrawl.record.files import TABLE_NAME, SealedFile
     from amicrawl.record.journal import CapturesJournal
     from amicrawl.record.repair import Repaired
-    from amicrawl.record.sealed import TABLE_NAME, SealedFile
-    from amicrawl.record.stage import WarcStage
-    from amicrawl.record.table_reader import CAPTURES
+    from amicrawl.record.stage import CaptureItem, WarcStage
+    from amicrawl.record.table import CAPTURES
     from amicrawl.record.warc import unix_ms
+    from amicrawl.record.writer import RecordLocation
 else:
     __getattr__ = lazy_exports(
         __name__,
         Archive="archive",
-        CAPTURES="table_reader",
-        CaptureItem="item",
+        CAPTURES="table",
+        CaptureItem="stage",
         CapturesJournal="journal",
         CrawlJson="crawl_json",
-        RecordLocation="item",
+        RecordLocation="writer",
         Repaired="repair",
-        SealedFile="sealed",
-        TABLE_NAME="sealed",
+        SealedFile="files",
+        TABLE_NAME="files",
         WarcStage="stage",
         unix_ms="warc",
         validators_of="captures",

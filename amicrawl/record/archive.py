@@ -20,8 +20,8 @@ from amicrawl import __version__
 from amicrawl.config import PREFIX, UNTOLD, Dedup, Durability
 from amicrawl.disk import DirectoryLock, Disk
 from amicrawl.record.crawl_json import known_files
+from amicrawl.record.files import DEFAULT_PREFIX
 from amicrawl.record.journal import CapturesJournal
-from amicrawl.record.naming import DEFAULT_PREFIX
 from amicrawl.record.repair import repair_locked
 from amicrawl.record.revisit import Originals
 from amicrawl.record.stage import WarcStage
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from amicrawl.config import CrawlConfig
-    from amicrawl.record.item import CaptureItem
+    from amicrawl.record.files import SealedFile
     from amicrawl.record.repair import Repaired
-    from amicrawl.record.sealed import SealedFile
+    from amicrawl.record.stage import CaptureItem
 
 SYNC_SECONDS = 1.0
 """Under `Durability.NORMAL`, the longest that what is written may wait for being forced to disk ..."""

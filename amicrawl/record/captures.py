@@ -41,7 +41,7 @@ from amicrawl.record.warc import target_uri, unix_ms
 
 if TYPE_CHECKING:
     from amicrawl.capture import Capture
-    from amicrawl.record.item import CaptureItem
+    from amicrawl.record.stage import CaptureItem
 
 ERROR_LIMIT = 1000
 """Characters of `error`; details beyond are cut."""

@@ -32,9 +32,8 @@ from amicrawl import __version__
 from amicrawl.disk import explained, replace_file
 from amicrawl.errors import DamagedFileError
 from amicrawl.jsontext import parsed
-from amicrawl.record.members import Members
-from amicrawl.record.naming import DEFAULT_PREFIX
-from amicrawl.record.sealed import SealedFile, described
+from amicrawl.record.files import DEFAULT_PREFIX, SealedFile, described
+from amicrawl.record.reader import Members
 from amicrawl.record.uploaded import is_plain, read_manifest
 from amicrawl.record.warc import warc_date
 

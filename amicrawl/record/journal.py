@@ -1,32 +1,190 @@
-"""CapturesJournal: index rows onto disk while a crawl runs, and into `captures.parquet` at its end.
+"""The journal of the index: rows onto disk while a crawl runs, and read from there, checked.
 
 A journal is `captures-00000.open`: one row a line, a JSON object with the columns of the index, so that
 any tool can look at a running crawl. A Parquet file is worth nothing before its last byte; a journal
 loses no more than the line that was being written. Its number is higher than that of every journal
 which the table has taken in, and the table names the last of those: no row is taken in twice.
 
-After the first OutputError every call raises it again. Synchronous, for one thread.
+A line that does not hold a row is reported with its offset and skipped. The last line may be torn: where
+the file does not end in a newline and the rest is not a row, a crawl was killed there, and the rest is
+dropped without a word.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import IO, TYPE_CHECKING, Any
 
-from amicrawl.disk import OutputFile, Trust
-from amicrawl.record.captures import row_of
+import orjson
+
+from amicrawl.disk import OutputFile, Trust, explained, remove_durably
+from amicrawl.record.captures import COLUMNS, NULLABLE, row_of
 from amicrawl.record.digests import digests_of
-from amicrawl.record.journals import JOURNAL_NAME, encode_row, next_journal
+from amicrawl.record.files import TABLE_NAME
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from amicrawl.disk import Disk
-    from amicrawl.record.item import CaptureItem
-    from amicrawl.record.sealed import SealedFile
+    from amicrawl.record.captures import Row
+    from amicrawl.record.files import SealedFile
+    from amicrawl.record.stage import CaptureItem
+
+
+JOURNAL_NAME = "captures-{:05d}"
+LAST_JOURNAL = b"amicrawl.last_journal"
+"""The key in the metadata of `captures.parquet` that names the last journal which it holds."""
+
+_JOURNAL = re.compile(r"captures-(\d{5,12})\.open")
+
+
+def journals(directory: Path) -> list[Path]:
+    """Return the journals in *directory* that `captures.parquet` has not taken in, oldest first."""
+    return [path for number, path in _numbered_journals(directory) if number > _last_taken_in(directory)]
+
+
+def next_journal(directory: Path) -> int:
+    """Return the number of the next journal in *directory*."""
+    numbers = [number for number, _ in _numbered_journals(directory)]
+    return 1 + max(numbers, default=_last_taken_in(directory))
+
+
+def remove_taken_in(directory: Path, *, disk: Disk) -> None:
+    """Remove the journals that `captures.parquet` holds."""
+    last = _last_taken_in(directory)
+    for number, path in _numbered_journals(directory):
+        if number <= last:
+            remove_durably(path, disk=disk)
+
+
+def _numbered_journals(directory: Path) -> list[tuple[int, Path]]:
+    with explained(directory, "read"):
+        matches = [(_JOURNAL.fullmatch(path.name), path) for path in directory.iterdir()]
+    return sorted((int(match[1]), path) for match, path in matches if match)
+
+
+def _last_taken_in(directory: Path) -> int:
+    """Return the number of the last journal that `captures.parquet` holds; -1 where there is none."""
+    path = directory / TABLE_NAME
+    if not path.exists():
+        return -1
+    # Arrow takes longer to load than a new crawl to open, and a new crawl has no table.
+    from amicrawl.record.table import opened_index  # noqa: PLC0415
+
+    with opened_index(path) as table:
+        value = table.metadata.get(LAST_JOURNAL, b"-1")
+    return int(value) if re.fullmatch(rb"-?\d{1,12}", value) else -1
+
+
+LINE_LIMIT = 64 * 1024**2
+"""Bytes of the longest line that is read; a seed's 8 MiB of metadata take at most 48 when escaped."""
+
+RowTuple = tuple[Any, ...]
+"""The values of a row in the order of `COLUMNS`."""
+
+NAMES = tuple(name for name, _ in COLUMNS)
+_values_of: Callable[[dict[str, Any]], RowTuple] = itemgetter(*NAMES)
+_PYTHON_TYPES = {"string": str, "int32": int, "int64": int, "bool": bool}
+_TYPES = tuple(_PYTHON_TYPES[kind] for _, kind in COLUMNS)
+_TYPES_WITHOUT_TTFB = tuple(
+    type(None) if name in NULLABLE else _PYTHON_TYPES[kind] for name, kind in COLUMNS
+)
+_int32_of: Callable[[RowTuple], tuple[int, ...]] = itemgetter(
+    *(i for i, (name, kind) in enumerate(COLUMNS) if kind == "int32" and name not in NULLABLE)
+)
+_int64_of: Callable[[RowTuple], tuple[int, ...]] = itemgetter(
+    *(i for i, (_, kind) in enumerate(COLUMNS) if kind == "int64")
+)
+_TTFB = NAMES.index("ttfb_ms")
+
+
+@dataclass(frozen=True, slots=True)
+class DamagedLine:
+    """A line of a journal that holds no row."""
+
+    path: Path
+    offset: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.path}, byte {self.offset}: {self.reason}"
+
+
+def read_rows(
+    path: Path, *, on_damage: Callable[[DamagedLine], None], limit: int = LINE_LIMIT, start: int = 0
+) -> Iterator[RowTuple]:
+    """Yield the rows of the journal *path* in order; what holds none goes to *on_damage*.
+
+    The first line is the one at the offset *start*. A line of more than *limit* bytes is not read into
+    memory; it counts as damaged.
+    """
+    with path.open("rb") as stream:
+        offset = stream.seek(start)
+        while line := stream.readline(limit):
+            size = len(line)
+            reason = f"a line of more than {limit} bytes"
+            values: RowTuple | None = None
+            if line.endswith(b"\n") or size < limit:
+                values, reason = _row_in(line)
+            else:
+                size += _pass_over_line(stream)
+            if values is not None:
+                yield values
+            elif line.endswith(b"\n") or size >= limit:
+                on_damage(DamagedLine(path, offset, reason))
+            offset += size
+
+
+def encode_row(row: Row) -> bytes:
+    """Return *row* as a journal line. A lone surrogate, which UTF-8 cannot say, becomes U+FFFD."""
+    try:
+        return orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
+    except orjson.JSONEncodeError:
+        clean = {name: _without_surrogates(value) for name, value in row.items()}
+        return orjson.dumps(clean, option=orjson.OPT_APPEND_NEWLINE)
+
+
+def _without_surrogates(value: str | int | None) -> str | int | None:
+    if not isinstance(value, str):
+        return value
+    return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _row_in(line: bytes) -> tuple[RowTuple | None, str]:
+    """Return the row that *line* holds, or None and why it holds none."""
+    try:
+        values = _values_of(orjson.loads(line))
+    except orjson.JSONDecodeError as error:
+        return None, f"not JSON ({error.msg})"
+    except (KeyError, TypeError):
+        return None, "not an object with the columns of the index"
+    kinds = tuple(map(type, values))
+    if kinds not in (_TYPES, _TYPES_WITHOUT_TTFB):
+        return None, "a value of the wrong type"
+    small, large = (*_int32_of(values), values[_TTFB] or 0), _int64_of(values)
+    if min(small) < -(2**31) or max(small) >= 2**31 or min(large) < -(2**63) or max(large) >= 2**63:
+        return None, "a number out of range"
+    return values, ""
+
+
+def _pass_over_line(stream: IO[bytes]) -> int:
+    """Read up to the end of the line and return how many bytes that were."""
+    passed = 0
+    while part := stream.readline(1024**2):
+        passed += len(part)
+        if part.endswith(b"\n"):
+            break
+    return passed
 
 
 class CapturesJournal:
-    """Keeps the rows of one run in one directory."""
+    """Keeps the rows of one run in one directory.
+
+    After the first OutputError every call raises it again. Synchronous, for one thread.
+    """
 
     def __init__(self, directory: Path, *, disk: Disk) -> None:
         self.pending_bytes = 0

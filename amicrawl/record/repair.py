@@ -34,19 +34,24 @@ from amicrawl.disk import (
 from amicrawl.errors import OutputError
 from amicrawl.record.captures import row_of
 from amicrawl.record.crawl_json import FILE_NAME, known_files, last_prefix
-from amicrawl.record.journals import NAMES, journals, read_rows, remove_taken_in
-from amicrawl.record.members import Members
-from amicrawl.record.naming import DEFAULT_PREFIX, SUFFIX, TAIL_SUFFIX, unsealed_prefix
-from amicrawl.record.rebuild import RECORD_TYPES, rebuilt
-from amicrawl.record.sealed import TABLE_NAME, described
+from amicrawl.record.files import (
+    DEFAULT_PREFIX,
+    SUFFIX,
+    TABLE_NAME,
+    TAIL_SUFFIX,
+    described,
+    unsealed_prefix,
+)
+from amicrawl.record.journal import NAMES, journals, read_rows, remove_taken_in
+from amicrawl.record.reader import RECORD_TYPES, Members, rebuilt
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from amicrawl.disk import Disk
-    from amicrawl.record.journals import DamagedLine, RowTuple
-    from amicrawl.record.sealed import SealedFile
+    from amicrawl.record.files import SealedFile
+    from amicrawl.record.journal import DamagedLine, RowTuple
 
 DAMAGE_LIMIT = 1000
 """Damaged lines that are reported one by one; the others are only counted."""
@@ -153,7 +158,7 @@ class _Repair:
     def _offsets_in_table(self, names: set[str]) -> dict[str, set[int]]:
         if not names or not (self._directory / TABLE_NAME).exists():
             return {name: set() for name in names}
-        from amicrawl.record.table_reader import offsets_in_table  # noqa: PLC0415  # as above
+        from amicrawl.record.table import offsets_in_table  # noqa: PLC0415  # as above
 
         return offsets_in_table(self._directory, names)
 

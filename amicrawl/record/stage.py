@@ -1,22 +1,58 @@
-"""WarcStage: captures into records. It decides, encodes, and notes on each item what became of it."""
+"""Captures into records: what is known of a capture on its way, and the stage that writes its records.
+
+The crawl fills the first four fields of a `CaptureItem`. `WarcStage` decides, encodes and fills in the
+rest, and `journal.CapturesJournal` turns the whole into a row of the index.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from amicrawl.capture import NO_BODY, Failure
 from amicrawl.record.digests import digests_of
-from amicrawl.record.exchange import exchange_records
 from amicrawl.record.revisit import Original, decide, may_be_original
-from amicrawl.record.warc import URI_LIMIT, target_uri, unix_ms
+from amicrawl.record.warc import URI_LIMIT, exchange_records, target_uri, unix_ms
 
 if TYPE_CHECKING:
+    from amicrawl.capture import Capture
     from amicrawl.record.digests import Digests
-    from amicrawl.record.item import CaptureItem
     from amicrawl.record.revisit import Originals
     from amicrawl.record.warc import Record, RecordIds
-    from amicrawl.record.writer import WarcWriter
+    from amicrawl.record.writer import RecordLocation, WarcWriter
+    from amicrawl.seed import Seed
+
+
+@dataclass(slots=True)
+class CaptureItem:
+    """A capture, the seed it was made for, and where it is kept.
+
+    Nothing here closes `capture.body`: its fetcher does so after the item has been stored.
+    """
+
+    capture: Capture
+    seed: Seed
+    attempts: int = 1
+    """How often the URL was asked for until this came of it, this time included."""
+    final_url: str = ""
+    """Where a redirect points, resolved; empty for any other answer."""
+
+    location: RecordLocation | None = None
+    """The response or revisit record; None where nothing was stored."""
+    is_revisit: bool = False
+    """Whether that record is a revisit, which points at an earlier record for the payload."""
+    original: Original | None = None
+    """The record that it points at; None where it is not a revisit."""
+    record_id: str = ""
+    """`WARC-Record-ID` of that record, with its angle brackets."""
+    digest: str = ""
+    """SHA-1 of the payload, lower-case hex; that of the seed where the server said 304."""
+    body_length: int = 0
+    """Bytes of the payload."""
+    unchanged: bool = False
+    """Whether the payload is the one that the seed knows."""
+    described: tuple[str, str, str] | None = None
+    """Content-Type, ETag and Last-Modified, once its row was made."""
 
 
 _SURELY_NAMEABLE = URI_LIMIT // 12

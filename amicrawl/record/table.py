@@ -1,10 +1,10 @@
-"""`captures.parquet` on disk: an earlier one and new rows become the next, in one step.
+"""`captures.parquet` on disk: its schema, its rows read, and an earlier one and new rows made the next.
 
-The new table is written as `captures.parquet.open`, the rows of the earlier one first, forced to disk
-and renamed over it. It names the last journal it has taken in (`amicrawl.last_journal` in the file's
-metadata), and only then are journals removed: a crash at any point leaves either the old table and its
-journals, or the new one and journals that it is known to hold. Memory is bounded by rows and by bytes,
-since a single row may bring 8 MiB of metadata.
+`captures.py` says what the columns mean. The new table is written as `captures.parquet.open`, the rows
+of the earlier one first, forced to disk and renamed over it. It names the last journal it has taken in
+(`amicrawl.last_journal` in the file's metadata), and only then are journals removed: a crash at any
+point leaves either the old table and its journals, or the new one and journals that it is known to hold.
+Memory is bounded by rows and by bytes, since a single row may bring 8 MiB of metadata.
 
 Arrow's JSON reader makes columns of a block of journal lines at once. It refuses what `read_rows`
 refuses, but cannot say where: a block that it does not take whole is read line by line.
@@ -13,19 +13,24 @@ refuses, but cannot say where: a block that it does not take whole is read line 
 from __future__ import annotations
 
 import hashlib
+from contextlib import contextmanager
 from functools import cache
 from io import BytesIO
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 import orjson
 import pyarrow as pa
 import pyarrow.json as pj
 import pyarrow.parquet as pq
 
+from amicrawl import __version__
 from amicrawl.disk import OutputFile
 from amicrawl.errors import DamagedFileError, InputError
+from amicrawl.parquet import NotWholeError, ParquetTable
 from amicrawl.record.captures import COLUMNS, EMPTY, NULLABLE
-from amicrawl.record.journals import (
+from amicrawl.record.files import TABLE_NAME, SealedFile, described
+from amicrawl.record.journal import (
     LAST_JOURNAL,
     LINE_LIMIT,
     NAMES,
@@ -35,16 +40,125 @@ from amicrawl.record.journals import (
     read_rows,
     remove_taken_in,
 )
-from amicrawl.record.parquet_sink import Sink
-from amicrawl.record.sealed import TABLE_NAME, SealedFile, described
-from amicrawl.record.table_reader import CAPTURES, blamed_on, opened_index
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
     from pathlib import Path
 
     from amicrawl.disk import Disk
-    from amicrawl.record.journals import DamagedLine, RowTuple
+    from amicrawl.record.journal import DamagedLine, RowTuple
+
+
+class Sink:
+    """The file that pyarrow writes to, an output file of ours: no byte passes by its disk.
+
+    pyarrow goes on writing once a write has failed or the table was given up, from destructors too;
+    nothing of that may reach the file, or raise.
+    """
+
+    closed = False
+
+    def __init__(self, output: OutputFile) -> None:
+        self._output = output
+        self._given_up = False
+
+    def write(self, block: bytes) -> int:
+        """Write *block*."""
+        if not self._given_up:
+            self._given_up = True
+            self._output.write(block)
+            self._given_up = False
+        return len(block)
+
+    def tell(self) -> int:
+        """Return how many bytes were written."""
+        return self._output.tell()
+
+    def flush(self) -> None:
+        """Do nothing: nothing is held back."""
+
+    def close(self) -> None:
+        """Do nothing: the file is not pyarrow's to close."""
+
+    def give_up(self) -> None:
+        """Let nothing more through."""
+        self._given_up = True
+
+
+SCHEMA_VERSION = 1
+"""Raised when a column changes its name, type or meaning; adding one at the end does not count."""
+
+_TYPES: dict[str, pa.DataType] = {
+    "string": pa.string(),
+    "int32": pa.int32(),
+    "int64": pa.int64(),
+    "bool": pa.bool_(),
+}
+
+CAPTURES: Final = pa.schema(
+    [pa.field(name, _TYPES[kind], nullable=name in NULLABLE) for name, kind in COLUMNS],
+    metadata={
+        "amicrawl.schema_version": str(SCHEMA_VERSION),
+        "amicrawl.software": f"amicrawl/{__version__}",
+    },
+)
+
+
+def opened_index(path: Path, *, is_ours: bool = True) -> ParquetTable:
+    """Open the capture index at *path*; if it *is_ours*, its columns are of their types.
+
+    Raises DamagedFileError where it cannot be read or is another table, InputError where it is absurd.
+    """
+    with blamed_on(path):
+        table = ParquetTable(path, str(path))
+    for known in table.schema if is_ours else ():
+        if known.name in CAPTURES.names and known.type != CAPTURES.field(known.name).type:
+            table.close()
+            wanted = CAPTURES.field(known.name).type
+            reason = f"no capture index, as its column {known.name} is {known.type} and not {wanted}"
+            raise DamagedFileError(path, 0, f"{reason}; move it away and start again")
+    return table
+
+
+@contextmanager
+def blamed_on(path: Path) -> Iterator[None]:
+    """Turn an error of pyarrow into one that says that the table *path* cannot be read."""
+    try:
+        yield
+    except (pa.ArrowException, OSError, NotWholeError) as error:
+        reason = f"not a readable capture index ({error}); move it away and start again"
+        raise DamagedFileError(path, 0, reason) from error
+
+
+def offsets_in_table(directory: Path, warc_files: Collection[str]) -> dict[str, set[int]]:
+    """Return the offsets that the rows of `captures.parquet` have in each of *warc_files*."""
+    offsets = {name: set[int]() for name in warc_files}
+    path = directory / TABLE_NAME
+    if not offsets or not path.exists():
+        return offsets
+    with opened_index(path) as table, blamed_on(path):
+        for batch in table.batches(["warc_file", "warc_offset"]):
+            # Nearly all rows are of other files, mostly of one: its name is looked at once.
+            rows: Any = batch
+            names = rows["warc_file"].dictionary_encode()
+            for code, name in enumerate(names.dictionary.to_pylist()):
+                if name in offsets:
+                    same = np.flatnonzero(names.indices.to_numpy(zero_copy_only=False) == code)
+                    offsets[name].update(rows["warc_offset"].take(pa.array(same)).to_pylist())
+    return offsets
+
+
+def warc_files_in_table(directory: Path) -> Iterator[str]:
+    """Yield the WARC files that rows of `captures.parquet` name, some of them more than once.
+
+    Raises as `opened_index`.
+    """
+    path = directory / TABLE_NAME
+    with opened_index(path) as table, blamed_on(path):
+        for batch in table.batches(["warc_file"]):
+            column: Any = batch.column(0)
+            yield from filter(None, column.dictionary_encode().dictionary.to_pylist())
+
 
 ROW_GROUP_ROWS = 100_000
 """Rows after which a row group is ended; the last block of lines may bring some thousands more."""

@@ -24,9 +24,8 @@ from amicrawl.disk import explained, remove_durably
 from amicrawl.errors import AmicrawlError, InputError, OutputError, UsageError
 from amicrawl.record.bucket import BLOCK, small_object
 from amicrawl.record.crawl_json import FILE_NAME, listed_files
-from amicrawl.record.members import Members
-from amicrawl.record.naming import SUFFIX
-from amicrawl.record.sealed import TABLE_NAME, SealedFile, described
+from amicrawl.record.files import SUFFIX, TABLE_NAME, SealedFile, described
+from amicrawl.record.reader import Members
 from amicrawl.record.uploaded import (
     MANIFEST_NAME,
     SIZE_LIMIT,

@@ -16,14 +16,11 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 from amicrawl.disk import OutputFile, Trust, explained
-from amicrawl.record.exchange import warcinfo_record
-from amicrawl.record.item import RecordLocation
-from amicrawl.record.naming import DEFAULT_PREFIX, number_in, warc_name
-from amicrawl.record.sealed import SealedFile
-from amicrawl.record.warc import gzip_member, write_gzip_member
+from amicrawl.record.files import DEFAULT_PREFIX, SealedFile, number_in, warc_name
+from amicrawl.record.warc import gzip_member, warcinfo_record, write_gzip_member
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -36,6 +33,17 @@ if TYPE_CHECKING:
 STREAM_ABOVE = 1024**2
 """Bytes of body above which a record is compressed into a temporary file instead of memory."""
 _COPY_BLOCK = 1024**2
+
+
+class RecordLocation(NamedTuple):
+    """Where a record lies: one gzip member of a WARC file, which inflates to that record alone."""
+
+    warc_file: str
+    """Name of the file once it is sealed, without a directory; while written it ends in `.open`."""
+    offset: int
+    """First byte of the member."""
+    length: int
+    """Bytes of the member."""
 
 
 @dataclass(slots=True)

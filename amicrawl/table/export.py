@@ -22,7 +22,7 @@ from isal import isal_zlib
 from amicrawl import __version__
 from amicrawl.disk import Disk, OutputFile, explained
 from amicrawl.errors import UsageError
-from amicrawl.record.members import Members, header_fields
+from amicrawl.record.reader import Members, header_fields
 from amicrawl.record.warc import (
     GZIP_WINDOW,
     Record,

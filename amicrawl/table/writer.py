@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 from amicrawl.disk import OutputFile, explained, rename_durably
 from amicrawl.errors import UsageError
 from amicrawl.index.lines.arrow_texts import missing_in, numbers_from, numbers_of
-from amicrawl.record.parquet_sink import Sink
+from amicrawl.record.table import Sink
 from amicrawl.table.partition import Place
 from amicrawl.table.schema import (
     PARTITION_COLUMNS,

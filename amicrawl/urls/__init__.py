@@ -15,14 +15,11 @@ are `str` or `bytes`; octets that are not UTF-8 survive as lone surrogates (`oct
 begin with `canonical.py`.
 """
 
-from amicrawl.urls.canonical import Canonical, canonicalize
-from amicrawl.urls.fetchable import Fetchable, fetchable, without_userinfo
-from amicrawl.urls.identity import canonical_form
+from amicrawl.urls.canonical import DEFAULT_POLICY, Canonical, Policy, canonical_form, canonicalize
+from amicrawl.urls.fetchable import Fetchable, fetchable, resolve, without_userinfo
+from amicrawl.urls.grammar import Reason, Refused
 from amicrawl.urls.key import Grouping, UrlKey, host_group, host_key, path_key, seed_key, url_key
 from amicrawl.urls.octets import octets, text_of
-from amicrawl.urls.policy import DEFAULT_POLICY, Policy
-from amicrawl.urls.redirect import resolve
-from amicrawl.urls.refusal import Reason, Refused
 from amicrawl.urls.suffix import registrable_domain
 from amicrawl.urls.surt import surt
 

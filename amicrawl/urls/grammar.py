@@ -1,20 +1,60 @@
 """Taking a URL reference apart and resolving it, as RFC 3986 reads once its loose ends are tied.
 
 `parse` decides what counts as a URL at all; `resolve` is RFC 3986, section 5.2.2, with the strict
-treatment of a scheme. Neither looks at whether scheme and host make sense: `canonical.py` does.
+treatment of a scheme. Neither looks at whether scheme and host make sense: `canonical.py` does. Why one
+has no such reading is a `Refused`: an answer like any other, so it is a value, and nothing in this room
+raises on a URL.
+
+A path is escaped, then freed of dot segments, then its escapes are normalised; the order is part of the
+rules. What an escape hid is not looked at again, so `/a/%2e%2e/b` ends as `/a/../b`.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
+from enum import StrEnum
 from functools import lru_cache
 from ipaddress import AddressValueError, IPv6Address
-from typing import NamedTuple
-from urllib.parse import unquote_to_bytes
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 from amicrawl.urls.octets import octets, text_of
-from amicrawl.urls.path import escaped_path, merge, remove_dot_segments
-from amicrawl.urls.refusal import Reason, Refused
+
+if TYPE_CHECKING:
+    from amicrawl.urls.canonical import Policy
+
+
+class Reason(StrEnum):
+    """What is wrong with a URL, worded to follow "refused: "."""
+
+    CONTROL_CHARACTER = "it contains a control character"
+    MALFORMED_ESCAPE = "a percent sign is not followed by two hexadecimal digits"
+    NO_SCHEME = "it has no scheme, and no usable base to take one from"
+    COLON_IN_FIRST_SEGMENT = "a relative reference may not have a colon in its first segment"
+    OTHER_SCHEME = "its scheme is neither http nor https"
+    NO_HOST = "it names no host"
+    MALFORMED_USERINFO = "what stands before the @ is not well-formed"
+    MALFORMED_HOST = "its host is not well-formed"
+    MALFORMED_PORT = "its port is not a number"
+    PORT_OUT_OF_RANGE = "its port is greater than 65535"
+    IPV6_LITERAL = "its host is an IPv6 literal"
+    HOST_CHARACTER = "its host has a character that host names may not have"
+    HYPHEN = "a label of its host has hyphens where none may be"
+    LEADING_MARK = "a label of its host begins with a combining mark"
+    JOINER = "a zero-width joiner in its host stands where it joins nothing"
+    BIDI = "its host breaks the rule for right-to-left names"
+    PUNYCODE = "an xn-- label of its host does not decode to a valid name"
+    LONG_NAME = "its host is too long to be converted to ASCII"
+    TOO_LONG = "it is longer than a URL may be"
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A URL was looked at and turned down."""
+
+    reason: Reason
+
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
@@ -133,3 +173,75 @@ def resolve(base: Reference, reference: Reference) -> Reference:
     if not path and query is None:
         query = base.query
     return Reference(base.scheme, base.authority, remove_dot_segments(merge(base.path, path)), query)
+
+
+_TOLERATED = re.compile(r"[A-Za-z0-9\-._~$&+,/:;=@!'()*\[\]%]*")
+_SAFE = "$&+,/:;=@"
+_ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
+_SLASHES = re.compile(r"/{2,}")
+_INDEX_FILES = ("index.html", "index.htm", "index.php", "default.asp", "default.aspx")
+
+_NORMAL_ESCAPES = {
+    f"%{octet:02X}": chr(octet) if re.match(r"[A-Za-z0-9\-._~]", chr(octet)) else f"%{octet:02X}"
+    for octet in range(256)
+}
+
+
+def escaped_path(path: str) -> str:
+    """Return *path*, whose escapes are well-formed, with everything escaped that must be.
+
+    One character that must be escaped makes the whole path be decoded and escaped anew, so `!` stays in
+    `/a!b` but not in `/a b!`.
+    """
+    if _TOLERATED.fullmatch(path):
+        return path
+    return quote_from_bytes(unquote_to_bytes(octets(path)), _SAFE)
+
+
+def merge(base: str, path: str) -> str:
+    """Return the path that *path* means on a page at *base* (RFC 3986, section 5.2.3)."""
+    if not path:
+        return base
+    if path.startswith("/"):
+        return path
+    return base[: base.rfind("/") + 1] + path
+
+
+def remove_dot_segments(path: str) -> str:
+    """Return *path* without `.` and `..` segments (RFC 3986, section 5.2.4), beginning with a slash.
+
+    Empty segments stay. An empty path stays empty.
+    """
+    if not path or (path.startswith("/") and "/." not in path):
+        return path
+    kept: list[str] = []
+    segments = path.split("/")
+    for segment in segments:
+        if segment == ".":
+            # A slash follows it, so that a segment kept after it is not the first.
+            kept = kept or [""]
+        elif segment == "..":
+            if kept:
+                kept.pop()
+        else:
+            kept.append(segment)
+    if segments[-1] in (".", ".."):
+        kept.append("")
+    plain = "/".join(kept)
+    return plain if plain.startswith("/") else "/" + plain
+
+
+def normalised_path(path: str, policy: Policy) -> str:
+    """Return the escaped *path* in its one spelling, folded as *policy* says."""
+    path = path or "/"
+    if "%" in path:
+        path = _ESCAPE.sub(lambda match: _NORMAL_ESCAPES[match[0].upper()], path)
+    if policy.collapse_slashes:
+        path = _SLASHES.sub("/", path)
+    if policy.fold_index_file:
+        directory, slash, name = path.rpartition("/")
+        if name in _INDEX_FILES:
+            path = directory + slash
+    if policy.fold_trailing_slash and len(path) > 1:
+        path = path.removesuffix("/")
+    return path.lower() if policy.fold_case else path

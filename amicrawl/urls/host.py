@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import idna
 
-from amicrawl.urls.refusal import Reason, Refused
+from amicrawl.urls.grammar import Reason, Refused
 from amicrawl.urls.unicode15 import ACCEPTED, bidi_class, is_mark, is_virama, joining_type
 
 if TYPE_CHECKING:

@@ -18,10 +18,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from xxhash import xxh64_intdigest
 
-from amicrawl.urls.canonical import Canonical
-from amicrawl.urls.identity import canonical_form
+from amicrawl.urls.canonical import DEFAULT_POLICY, Canonical, Policy, canonical_form
 from amicrawl.urls.octets import octets, text_of
-from amicrawl.urls.policy import DEFAULT_POLICY, Policy
 from amicrawl.urls.suffix import registrable_domain
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from amicrawl.capture import Capture, Failure, Truncation
 from amicrawl.crawl.job.facts import Figures, figures_in
 from amicrawl.record import CaptureItem
 from amicrawl.record.captures import row_of
-from amicrawl.record.table_reader import CAPTURES
+from amicrawl.record.table import CAPTURES
 from amicrawl.seed import Seed
 
 if TYPE_CHECKING:

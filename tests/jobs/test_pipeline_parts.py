@@ -31,7 +31,7 @@ from amicrawl.jobs.place import FENCE, STORE_MARK, fenced, is_base, new_base, op
 from amicrawl.jobs.reaper import Reaper
 from amicrawl.jobs.record import encoded_info, info_of
 from amicrawl.record.bucket import open_bucket
-from amicrawl.record.sealed import SealedFile
+from amicrawl.record.files import SealedFile
 from amicrawl.record.uploaded import Manifest, Uploaded
 from amicrawl.record.writer import next_number
 

@@ -17,7 +17,7 @@ from amicrawl.capture import BytesBody, Capture, Failure
 from amicrawl.config import CrawlConfig
 from amicrawl.disk import Disk
 from amicrawl.record import Archive, CaptureItem
-from amicrawl.record.naming import DEFAULT_PREFIX
+from amicrawl.record.files import DEFAULT_PREFIX
 from amicrawl.record.warc import RecordIds
 from amicrawl.record.writer import WarcWriter
 from amicrawl.seed import Seed

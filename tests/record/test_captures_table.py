@@ -19,7 +19,7 @@ from amicrawl.errors import DamagedFileError, InputError
 from amicrawl.record import CAPTURES, CapturesJournal
 from amicrawl.record import table as table_module
 from amicrawl.record.captures import row_of
-from amicrawl.record.journals import DamagedLine, encode_row, read_rows
+from amicrawl.record.journal import DamagedLine, encode_row, read_rows
 from amicrawl.record.table import write_table
 from amicrawl.seed import Seed
 

@@ -9,9 +9,16 @@ from record.exchanges import BEGAN, HEAD, NOT_MODIFIED, REQUEST, capture, number
 
 from amicrawl.capture import Tls, Truncation
 from amicrawl.record.digests import block_digest, digests_of
-from amicrawl.record.exchange import exchange_records, warcinfo_record
 from amicrawl.record.revisit import Decision, Original, Profile
-from amicrawl.record.warc import URI_LIMIT, RecordIds, RecordType, encode_record, warc_date
+from amicrawl.record.warc import (
+    URI_LIMIT,
+    RecordIds,
+    RecordType,
+    encode_record,
+    exchange_records,
+    warc_date,
+    warcinfo_record,
+)
 
 if TYPE_CHECKING:
     from amicrawl.capture import Capture

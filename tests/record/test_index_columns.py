@@ -17,7 +17,7 @@ from record.exchanges import item, pages
 from amicrawl.errors import DamagedFileError
 from amicrawl.record import table as table_module
 from amicrawl.record.captures import COLUMNS, row_of
-from amicrawl.record.journals import DamagedLine, encode_row, read_rows
+from amicrawl.record.journal import DamagedLine, encode_row, read_rows
 from amicrawl.record.table import take_in_journals
 
 if TYPE_CHECKING:

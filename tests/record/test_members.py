@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from isal import igzip_lib
 
 from amicrawl.capture import BytesBody
-from amicrawl.record.members import Members, header_fields
+from amicrawl.record.reader import Members, header_fields
 from amicrawl.record.warc import Record, RecordType, gzip_member
 
 

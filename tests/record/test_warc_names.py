@@ -12,7 +12,7 @@ from record.exchanges import BEGAN, member_at, open_archive, pages, table_rows, 
 from amicrawl.errors import UsageError
 from amicrawl.record import CrawlJson
 from amicrawl.record.bucket import open_bucket
-from amicrawl.record.naming import LONGEST, expanded, number_in, unsealed_prefix, warc_name
+from amicrawl.record.files import LONGEST, expanded, number_in, unsealed_prefix, warc_name
 from amicrawl.record.repair import repair
 from amicrawl.record.upload import Uploads
 from amicrawl.record.uploaded import is_plain

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from amicrawl.capture import Failure
 from amicrawl.cli import app
 from amicrawl.errors import InputError, UsageError
-from amicrawl.record.table_reader import CAPTURES
+from amicrawl.record.table import CAPTURES
 from amicrawl.report.counts import CDX_SUMMARY
 from amicrawl.report.counts_json import counts_to_json, report_to_json, summary_to_json
 from amicrawl.report.figures import (

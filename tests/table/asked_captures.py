@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from amicrawl.record.table_reader import CAPTURES
+from amicrawl.record.table import CAPTURES
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,7 +17,7 @@ from table.asked_captures import write_captures
 from table.asked_table import CCINDEX, EOT, cdxj_lines, write_file, write_partitions
 
 from amicrawl.disk import Disk
-from amicrawl.record.table_reader import CAPTURES
+from amicrawl.record.table import CAPTURES
 from amicrawl.table.builder import TableOptions, make_table
 from amicrawl.table.named_queries import macros, named_queries, named_query
 from amicrawl.table.query import QueryTable

@@ -33,7 +33,7 @@ from amicrawl.frontier.store.generations import begin_with
 from amicrawl.frontier.store.listing import snapshot_name
 from amicrawl.jobs.sharing.outbox import FILE_NAME as OUTBOX
 from amicrawl.record.crawl_json import CrawlJson, known_files, read_crawl_json
-from amicrawl.record.sealed import TABLE_NAME, SealedFile
+from amicrawl.record.files import TABLE_NAME, SealedFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -275,7 +275,7 @@ def _counts(listings: Sequence[Mapping[str, Any]], children: Sequence[Path]) -> 
 def _add_rows(tally: Tally, path: Path) -> None:
     import pyarrow as pa  # noqa: PLC0415  # see `_join_tables`
 
-    from amicrawl.record.table_reader import opened_index  # noqa: PLC0415
+    from amicrawl.record.table import opened_index  # noqa: PLC0415
 
     with opened_index(path) as table:
         for batch in table.batches(["status", "error", "unchanged"]):

@@ -48,8 +48,8 @@ from amicrawl.jobs.job_bucket import begin_anew, fetch, path_of, ship
 from amicrawl.jobs.lease_time import steady_clock
 from amicrawl.record.bucket import open_bucket
 from amicrawl.record.crawl_json import read_crawl_json
-from amicrawl.record.sealed import TABLE_NAME
-from amicrawl.record.table_reader import opened_index
+from amicrawl.record.files import TABLE_NAME
+from amicrawl.record.table import opened_index
 from amicrawl.record.uploaded import read_manifest
 
 if TYPE_CHECKING:

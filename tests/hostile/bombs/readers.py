@@ -49,7 +49,7 @@ READERS: dict[str, tuple[str, ...]] = {
     "a directory of a crawl": (
         *("cli/explain.py", "crawl/policy.py", "crawl/robots.py"),
         *("record/crawl_json.py", "record/uploaded.py"),
-        *("record/journals.py", "record/members.py", "record/repair.py", "jsontext.py"),
+        *("record/journal.py", "record/reader.py", "record/repair.py", "jsontext.py"),
     ),
     "bucket": ("crawl/spark/bucket_objects.py", "jobs/checkpoint.py"),
     "Redis": (

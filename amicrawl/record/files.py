@@ -1,4 +1,4 @@
-"""Names of WARC files: what a prefix stands for, and which number a name bears. Pure.
+"""The files of a crawl: what WARC files are called, and what is known of a finished file.
 
     ami-00000.warc.gz         the prefix, a hyphen, the number, `.warc.gz`
     ami-00000.warc.gz.open    while it is written; a repair sets aside `.tail`
@@ -7,11 +7,16 @@ A prefix may change from one crawl of a directory to the next, and with the time
 numbers are counted over all prefixes: no number comes twice in a directory, and a tool that looks for
 whole files looks at how their names end. What is not whole may be another tool's: `repair` asks whose
 it is.
+
+A file cut between two gzip members passes every validator; only its size, its count of records and its
+SHA-256, kept elsewhere (`SealedFile`), say that something is gone.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
+from dataclasses import dataclass
 from datetime import UTC
 from typing import TYPE_CHECKING
 
@@ -20,6 +25,8 @@ from amicrawl.errors import UsageError
 
 if TYPE_CHECKING:
     from datetime import datetime
+    from pathlib import Path
+
 
 DEFAULT_PREFIX = "ami"
 SUFFIX = ".warc.gz"
@@ -79,3 +86,27 @@ def unsealed_prefix(name: str) -> str | None:
 
 def _fit(text: str) -> str:
     return _UNFIT.sub("-", text).strip("-._")
+
+
+TABLE_NAME = "captures.parquet"
+"""The index, among the files of a crawl."""
+
+
+@dataclass(frozen=True, slots=True)
+class SealedFile:
+    """A finished file: its line in `crawl.json`."""
+
+    name: str
+    size: int
+    """Bytes."""
+    records: int
+    """WARC records of any type, or rows of a table."""
+    sha256: str
+    """Lower-case hex."""
+
+
+def described(path: Path, *, records: int) -> SealedFile:
+    """Read the file *path*, which holds *records* records, and describe it."""
+    with path.open("rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256")
+    return SealedFile(path.name, path.stat().st_size, records, digest.hexdigest())
