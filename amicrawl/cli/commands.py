@@ -63,17 +63,17 @@ COMMANDS: Mapping[str, Place] = {
         "Build all derivatives of FILES, each read once; the same command resumes an interrupted run.",
     ),
     "sidecar": Place(
-        "sidecar:sidecar",
+        "derivatives:sidecar",
         "Write type, PRONOM id, charset, language and soft-404 score of payloads as X.warc.meta.gz.",
     ),
     "merge": Place(
         "merge:merge", "Add type, format, charset, languages and soft-404 probability to CDXJ lines."
     ),
     "wat": Place(
-        "wat_wet:wat",
+        "derivatives:wat",
         "Write the metadata of every record in FILES, with the links of pages, as X.warc.wat.gz.",
     ),
-    "wet": Place("wat_wet:wet", "Write the text of every page in FILES as X.warc.wet.gz."),
+    "wet": Place("derivatives:wet", "Write the text of every page in FILES as X.warc.wet.gz."),
     "wacz": Place("wacz:wacz", "Package WARC files with an index and a page list as WACZ."),
     "cdx": Place("cdx:app", "Look up captures in CDXJ files and ZipNum clusters, and build clusters."),
     "repair": Place(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from pathlib import Path  # typer looks at it
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -277,7 +277,7 @@ def _row(rules: Rules, url: str) -> dict[str, Any] | None:
     if rules.directory is None or not (rules.directory / "frontier").is_dir():
         return None
     # Loaded where there is a frontier: its tables come with numpy and Arrow.
-    from amicrawl.cli.frontier.row_facts import find, row_facts  # noqa: PLC0415
+    from amicrawl.cli.frontier.lookup import find, row_facts  # noqa: PLC0415
     from amicrawl.cli.frontier.source import opened  # noqa: PLC0415
 
     with opened(rules.directory) as source:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path  # typer looks at it
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer

@@ -20,7 +20,7 @@ def test_the_list_has_the_first_sentence_of_each_command(name: str) -> None:
 
 def test_a_command_that_is_called_is_the_whole_one() -> None:
     shown = CliRunner().invoke(app, ["url", "--help"])
-    assert (shown.exit_code, "--json-input" in shown.output) == (0, True)
+    assert (shown.exit_code, "--full-host" in shown.output) == (0, True)
 
 
 def test_a_slip_of_the_pen_is_answered_with_the_nearest_command() -> None:

@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import typer
 from typer.testing import CliRunner
-from urls.vectors import FULL, SELECTION, lines
 
 from amicrawl.cli.url import url
-from amicrawl.errors import InputError, UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-FIELDS = ("ok", "canonical", "host", "grouping", "hostkey", "pathkey", "canonical_of_canonical")
+from amicrawl.errors import UsageError
 
 
 @pytest.fixture
@@ -81,18 +74,10 @@ def test_a_link_is_read_on_its_page(app: typer.Typer) -> None:
     assert answer["surt"] == "com,example)/c"
 
 
-def test_the_rules_can_be_changed_by_a_line_of_json(app: typer.Typer) -> None:
-    folding = {"fold_case": True, "fold_index_file": True, "fold_trailing_slash": True}
-    asked = {
-        "url": "http://a.Example.com//Dir//index.html?x=1&Y&y",
-        "policy": {**folding, "collapse_slashes": True, "query_deny": ["x", "y"]},
-        "grouping_mode": "full_host",
-    }
-    (answer,) = answers(app, "--json-input", "-", stdin=json.dumps(asked).encode())
-    assert answer["canonical"] == "http://a.example.com/dir?y"
+def test_urls_are_grouped_by_domain_or_by_host(app: typer.Typer) -> None:
+    assert answers(app, "http://a.example.com/")[0]["grouping"] == "example.com"
+    (answer,) = answers(app, "--full-host", "http://a.example.com/")
     assert (answer["grouping"], answer["grouping_mode"]) == ("a.example.com", "full_host")
-    assert answer["policy"]["query_deny"] == ["x", "y"]
-    assert answers(app, "--full-host", "http://a.example.com/")[0]["grouping"] == "a.example.com"
 
 
 def test_a_hyphen_reads_one_url_a_line_whatever_its_octets(app: typer.Typer) -> None:
@@ -101,40 +86,6 @@ def test_a_hyphen_reads_one_url_a_line_whatever_its_octets(app: typer.Typer) -> 
     assert first["canonical"] == "http://h/%FF"
     assert (second["url"], second["ok"]) == ("", False)
     assert third["host"] == "xn--9ca.x"
-
-
-def _replayed(app: typer.Typer, directory: Path) -> Sequence[str]:
-    golden = list(lines(directory, "canon.jsonl", entry="link"))
-    stdin = b"".join(json.dumps(line).encode() + b"\n" for line in golden)
-    found = answers(app, "--json-input", "-", stdin=stdin)
-    return [
-        f"{line['id']}: {name} is {answer.get(name)!r}, not {line.get(name)!r}"
-        for line, answer in zip(golden, found, strict=True)
-        for name in (*FIELDS, "url", "url_hex", "base", "grouping_mode")
-        if answer.get(name) != line.get(name) and line.get("depends_on") != "public_suffix_list"
-    ]
-
-
-def test_the_selected_golden_lines_can_be_replayed(app: typer.Typer) -> None:
-    assert not _replayed(app, SELECTION)
-
-
-@pytest.mark.skipif(not FULL.exists(), reason="the full golden vectors are not at hand")
-def test_all_golden_lines_can_be_replayed(app: typer.Typer) -> None:
-    assert not _replayed(app, FULL)
-
-
-def test_a_line_that_is_no_question_is_reported_with_its_number(app: typer.Typer) -> None:
-    for line in (
-        b"[]",
-        b"{}",
-        b'{"url": 1}',
-        b'{"url_hex": "zz"}',
-        b'{"url": "x", "policy": 1}',
-        b"[" * 9999,
-    ):
-        with pytest.raises(InputError, match="Line 2 of standard input"):
-            run(app, "--json-input", "-", stdin=b'{"url": "http://h/"}\n' + line + b"\n")
 
 
 def test_people_get_the_same_in_words(app: typer.Typer) -> None:

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import typer
 
-from amicrawl.cli.frontier.compare import diff
+from amicrawl.cli.frontier.comparison import diff, show_map
 from amicrawl.cli.frontier.files import compact, export, import_dump, pack
-from amicrawl.cli.frontier.listing import ls, schedule
+from amicrawl.cli.frontier.listing import inspect, ls, schedule, stats
 from amicrawl.cli.frontier.lookup import explain, show
-from amicrawl.cli.frontier.partition_map import show_map
-from amicrawl.cli.frontier.rebuild import rebuild
-from amicrawl.cli.frontier.retry import retry
-from amicrawl.cli.frontier.summary import inspect, stats
+from amicrawl.cli.frontier.recovery import rebuild, retry
 from amicrawl.cli.frontier.verification import verify
 
 __all__ = ["app"]

@@ -1,4 +1,4 @@
-"""`amicrawl frontier schedule` and `ls`: rows, those that are due and those that there are."""
+"""`amicrawl frontier inspect`, `stats`, `schedule` and `ls`: what a frontier holds."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ import numpy as np
 import typer
 
 from amicrawl.cli.frontier.output import (
+    CAUSES,
     STATUSES,
     AnyPath,
+    AtHour,
     HostKey,
     Limit,
     as_text_field,
@@ -20,18 +22,176 @@ from amicrawl.cli.frontier.output import (
     status_name,
     text_of,
 )
-from amicrawl.cli.frontier.source import LiveSource, due_in_crawl, opened
+from amicrawl.cli.frontier.source import LiveSource, due_in_crawl, frontier_directory, opened
 from amicrawl.cli.options import AsJson, json_text, print_lines
 from amicrawl.errors import UsageError
 from amicrawl.frontier.format.footer import RegionId
+from amicrawl.frontier.format.inspection import inspect as inspected
+from amicrawl.frontier.format.inspection import inspection_text
 from amicrawl.frontier.format.reader import FrontierFile
 from amicrawl.frontier.format.strings import string_at
-from amicrawl.terminal import harmless
+from amicrawl.frontier.states import WAITING, Status
+from amicrawl.frontier.store.listing import list_directory
+from amicrawl.terminal import harmless, human_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from amicrawl.cli.frontier.source import Source
+
+
+def inspect(path: AnyPath, *, as_json: AsJson = False) -> None:
+    """Show the structure of the frontier file PATH; of a directory, of its newest snapshot.
+
+    Reads the two ends of a file only: damage in between is for verify to find.
+    Example: amicrawl frontier inspect frontier.meguri
+    """
+    if path.is_dir():
+        print_lines(_directory_lines(frontier_directory(path), as_json=as_json))
+        return
+    found = inspected(path)
+    print_lines([json_text({"path": str(path), **found})] if as_json else _file_lines(found))
+
+
+def _file_lines(found: dict[str, Any]) -> Iterator[str]:
+    # Not `splitlines`: a pair of the metadata may hold any of the characters that it splits at.
+    yield from inspection_text(_with_harmless_meta(found)).removesuffix("\n").split("\n")
+    for name in ("created_hours", "next_due_hours"):
+        hours = found[name]
+        if hours and isinstance(hours, list):
+            yield f"  due            {hour_text(hours[0])} .. {hour_text(hours[1])}"
+        elif hours:
+            yield f"  made           {hour_text(hours)}"
+
+
+def _with_harmless_meta(found: dict[str, Any]) -> dict[str, Any]:
+    return {**found, "meta": {harmless(key): harmless(value) for key, value in found["meta"].items()}}
+
+
+def _directory_lines(directory: Path, *, as_json: bool) -> Iterator[str]:
+    listing = list_directory(directory)
+    paths = [*listing.snapshots.values(), *listing.logs.values(), *listing.tails.values()]
+    paths += [*listing.unfinished, *([listing.superblock] if listing.superblock else [])]
+    sizes = {path.name: path.stat().st_size for path in paths}
+    newest = listing.snapshots[max(listing.snapshots)] if listing.snapshots else None
+    if as_json:
+        facts: dict[str, Any] = {"path": str(directory), "files": sizes, "snapshot": None}
+        if newest is not None:
+            facts["snapshot"] = {"file": newest.name, **inspected(newest)}
+        yield json_text(facts)
+        return
+    yield f"frontier {harmless(str(directory))}"
+    for name, size in sorted(sizes.items()):
+        yield f"  {harmless(name):<24} {human_size(size)}"
+    if newest is not None:
+        yield f"{harmless(newest.name)}:"
+        yield from _file_lines(inspected(newest))
+
+
+def stats(path: AnyPath, *, at: AtHour = 0, as_json: AsJson = False) -> None:
+    """Count the rows of PATH: in all, due, and by state.
+
+    Example: amicrawl frontier stats ami-out
+    """
+    with opened(path) as source:
+        facts = (
+            _live_facts(source, at or hour_now())
+            if isinstance(source, LiveSource)
+            else _file_facts(source)
+        )
+        states = source.url_column("status")
+        numbers, counts = np.unique(states, return_counts=True)
+        facts["by_status"] = {
+            status_name(number): count
+            for number, count in zip(numbers.tolist(), counts.tolist(), strict=True)
+        }
+        causes = source.url_column("http_status")[states == Status.WITHHELD]
+        facts["withheld"] = {
+            word: count for cause, (word, _) in CAUSES.items() if (count := int((causes == cause).sum()))
+        }
+        if as_json:
+            print_lines([json_text({"path": str(path), **facts})])
+        else:
+            print_lines(
+                _live_lines(path, facts) if isinstance(source, LiveSource) else _lines(path, facts)
+            )
+
+
+def _live_facts(source: Source, hour: int) -> dict[str, Any]:
+    states, due = source.url_column("status"), source.url_column("next_due")
+    later = due[(due > hour) & (states != Status.TRAPPED)]
+    urls = len(states)
+    assert isinstance(source, LiveSource)
+    return {
+        "urls": urls,
+        "hosts": len(source.host_column("host_key")),
+        "pending": int(np.isin(states, [*WAITING, Status.IN_FLIGHT]).sum()),
+        "due_now": len(due_in_crawl(source, hour)),
+        "next_due": int(later.min()) if len(later) else None,
+        "seen_keys": urls,
+        "seen_bits_per_url": round(8 * len(source.partition.seen_filter) / urls, 2) if urls else 0.0,
+    }
+
+
+def _file_facts(source: Source) -> dict[str, Any]:
+    assert isinstance(source, FrontierFile)
+    regions = {region.id for region in source.regions}
+    return {
+        "partition_id": source.header.partition_id,
+        "urls": source.url_rows,
+        "hosts": source.host_rows,
+        "host_key_lo": key_text(source.header.host_key_lo),
+        "host_key_hi": key_text(source.header.host_key_hi),
+        "scheduled": int(np.count_nonzero(source.url_column("next_due"))),
+        "due_min": source.stats.due_min,
+        "due_max": source.stats.due_max,
+        "bytes_per_url": round(source.stats.bytes_per_url, 6),
+        "schedule_index": RegionId.SCHEDULE in regions,
+        "seen_filter": RegionId.SEEN_SET in regions,
+    }
+
+
+def _labelled(label: str, value: object) -> str:
+    return f"  {label:<15}{value}"
+
+
+def _live_lines(path: Path, facts: dict[str, Any]) -> Iterator[str]:
+    yield f"partition {harmless(str(path))} (live)"
+    for name in ("urls", "hosts", "pending", "due_now"):
+        yield _labelled(name.replace("_", " "), facts[name])
+    if facts["next_due"] is not None:
+        yield _labelled("next due", f"hour {facts['next_due']} ({hour_text(facts['next_due'])})")
+    yield _labelled("seen keys", facts["seen_keys"])
+    yield _labelled("seen bits/url", f"{facts['seen_bits_per_url']:.2f}")
+    yield from _states(facts)
+
+
+def _lines(path: Path, facts: dict[str, Any]) -> Iterator[str]:
+    yield f"partition {harmless(str(path))} (cold, footer summary)"
+    yield _labelled("partition id", facts["partition_id"])
+    yield _labelled("urls", facts["urls"])
+    yield _labelled("hosts", facts["hosts"])
+    yield _labelled("host-key range", f"{facts['host_key_lo']} .. {facts['host_key_hi']}")
+    yield _labelled("scheduled", facts["scheduled"])
+    dates = (
+        f" ({hour_text(facts['due_min'])} .. {hour_text(facts['due_max'])})" if facts["due_max"] else ""
+    )
+    yield _labelled("due range", f"hour {facts['due_min']} .. {facts['due_max']}{dates}")
+    yield _labelled("bytes/url", f"{facts['bytes_per_url']:.2f}")
+    has_schedule, has_filter = (str(facts[name]).lower() for name in ("schedule_index", "seen_filter"))
+    yield _labelled("schedule index", f"{has_schedule}   seen filter {has_filter}")
+    yield from _states(facts)
+
+
+def _states(facts: dict[str, Any]) -> Iterator[str]:
+    if facts["by_status"]:
+        yield "  by status"
+    for name, count in facts["by_status"].items():
+        yield f"    {name:<15} {count}"
+    for word, count in facts["withheld"].items():
+        yield f"      {word:<13} {count}"
+
 
 _SHOWN = ("host_key", "path_key", "status", "next_due", "url_ref")
 _BATCH = 4096

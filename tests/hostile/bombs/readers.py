@@ -22,7 +22,7 @@ CALLS = frozenset({
 READERS: dict[str, tuple[str, ...]] = {
     "lines": ("seed/fields.py", "crawl/seedlist.py", "spiders/seeds.py"),
     "gzip": ("seed/packing.py",),
-    "JSON Lines": ("seed/jsonl.py", "cli/url.py"),
+    "JSON Lines": ("seed/jsonl.py",),
     "sitemap": ("seed/sitemap.py",),
     "Parquet": ("parquet.py", "record/captures.py"),
     "WARC": (
@@ -40,11 +40,11 @@ READERS: dict[str, tuple[str, ...]] = {
     "frontier dump": ("frontier/format/dump.py", "cli/frontier/files.py"),
     "meguri": (
         *("frontier/format/codec.py", "frontier/format/page.py", "frontier/format/strings.py"),
-        *("frontier/row_strings.py", "frontier/store/generations.py", "cli/frontier/row_facts.py"),
+        *("frontier/row_strings.py", "frontier/store/generations.py", "cli/frontier/lookup.py"),
     ),
     "crawl file": (
         *("crawlfile/lines.py", "crawlfile/reading.py", "cli/crawl.py"),
-        *("cli/share/creation.py", "cli/share/control.py", "crawl/job/asking.py"),
+        *("cli/share.py", "crawl/job/asking.py"),
     ),
     "a directory of a crawl": (
         *("cli/explain.py", "crawl/policy.py", "crawl/robots.py"),
@@ -71,7 +71,7 @@ READERS: dict[str, tuple[str, ...]] = {
 
 OUR_OWN = frozenset({
     # What the same user's program has written on this machine, beside what is checked above.
-    *("cli/collection_steps.py", "index/collection/marks.py", "jobs/job_copy.py", "jobs/place.py"),
+    *("cli/collection.py", "index/collection/marks.py", "jobs/job_copy.py", "jobs/place.py"),
     *("jobs/sharing/outbox.py", "jobs/sharing/worker.py", "crawl/requests.py", "crawl/opening.py"),
     *("crawl/guest/scheduler.py", "crawl/job/leased.py", "dashboard/users.py"),
     # What one process of a command tells another.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from amicrawl.cli.sidecar import show_detectors
+from amicrawl.cli.derivatives import show_detectors
 from amicrawl.index.sidecar.detectors import installed_detectors
 
 BARE = ["signatures signatures 1", "declared", "soft404 1"]

@@ -1,10 +1,10 @@
-"""`amicrawl sidecar`: what the bytes of archived payloads show them to be, as WARC metadata files."""
+"""`amicrawl sidecar`, `wat` and `wet`: the commands that write one derivative of each archive file."""
 
 from __future__ import annotations
 
 import socket
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
 
-Out = Annotated[Path, typer.Option("-o", "--out", help="Directory for the sidecars.")]
+Out = Annotated[Path, typer.Option("-o", "--out", help="Directory for the output files.")]
 Without = Annotated[
     list[str] | None,
     typer.Option(help=f"A detector to leave out: {', '.join(KINDS)}.", metavar="NAME"),
@@ -43,8 +43,6 @@ def sidecar(  # noqa: PLR0917  # typer makes options of them
     A file that is done is not done again. Exit code 5 where something of a file is lost; the rest of it
     is written. Example: amicrawl sidecar crawls/*.warc.gz -o meta/
     """
-    sources = archive_files(files)
-    make_directory(out)
     left_out = tuple(sorted(set(without or ())))
     options = ProductOptions(
         publisher=Publisher(operator=operator, publisher=publisher, address=_address()),
@@ -52,10 +50,48 @@ def sidecar(  # noqa: PLR0917  # typer makes options of them
         without=left_out,
         detectors=tuple(installed_detectors(left_out).versions()),
     )
+    sources = archive_files(files)
     show_detectors(options.detectors, without=left_out, quiet=quiet)
-    work = jobs_for(sources, out, products=["sidecar"], options=options, in_directories=False)
+    _make("sidecar", sources, out, options, noun="metadata record", processes=jobs, quiet=quiet)
+
+
+def wat(files: ArchiveFiles, out: Out = Path(), jobs: Processes = 0, quiet: Quiet = False) -> None:
+    """Write the metadata of every record in FILES, with the links of pages, as X.warc.wat.gz.
+
+    A file that is done is not done again. Exit code 5 where something of a file is lost; the rest of it
+    is written. Example: amicrawl wat *.warc.gz -o wat/
+    """
+    options = ProductOptions(hostname=socket.gethostname())
+    _make("wat", archive_files(files), out, options, noun="entry", processes=jobs, quiet=quiet)
+
+
+def wet(files: ArchiveFiles, out: Out = Path(), jobs: Processes = 0, quiet: Quiet = False) -> None:
+    """Write the text of every page in FILES as X.warc.wet.gz.
+
+    A file that is done is not done again. Exit code 5 where something of a file is lost; the rest of it
+    is written. Example: amicrawl wet *.warc.gz -o wet/
+    """
+    options = ProductOptions(hostname=socket.gethostname())
+    _make("wet", archive_files(files), out, options, noun="entry", processes=jobs, quiet=quiet)
+
+
+def _make(
+    product: str,
+    sources: Sequence[Path],
+    out: Path,
+    options: ProductOptions,
+    *,
+    noun: str,
+    processes: int,
+    quiet: bool,
+) -> None:
+    """Write the *product* of each of *sources* to *out*, print the outcome, and end with its code."""
+    make_directory(out)
+    jobs = jobs_for(sources, out, products=[product], options=options, in_directories=False)
     screen = Screen(quiet=quiet)
-    screen.conclude(do_files(work, screen, processes=jobs, is_claimed=True), noun="metadata record")
+    # Detectors run in a process of their own: they may crash, and claim the directory for that.
+    is_claimed = product == "sidecar"
+    screen.conclude(do_files(jobs, screen, processes=processes, is_claimed=is_claimed), noun=noun)
 
 
 def _address() -> str:
@@ -66,22 +102,13 @@ def _address() -> str:
         return ""
 
 
-class _Optional(NamedTuple):
-    """A detector of the extra `sidecar`."""
-
-    name: str
-    kind: str
-    """What leaves it out."""
-    seen_as: tuple[str, ...]
-    """One of these is in the list of versions if it, or a substitute, is installed."""
-
-
-_OPTIONAL = (
-    _Optional("fido", "fido", ("fido ",)),
-    _Optional("libmagic", "libmagic", ("libmagic ",)),
-    _Optional("chardetng", "charset", ("+chardetng",)),
-    _Optional("cld2", "languages", ("cld2 ",)),
-)
+_OPTIONAL = {
+    "fido": ("fido", "fido "),
+    "libmagic": ("libmagic", "libmagic "),
+    "chardetng": ("charset", "+chardetng"),
+    "cld2": ("languages", "cld2 "),
+}
+"""The detectors of the extra `sidecar`: the kind that leaves each out, and how versions name it."""
 
 
 def show_detectors(
@@ -92,10 +119,9 @@ def show_detectors(
         return
     complain(f"Detectors: {', '.join(versions)}")
     missing = [
-        optional.name
-        for optional in _OPTIONAL
-        if optional.kind not in without
-        and not any(mark in version for version in versions for mark in optional.seen_as)
+        name
+        for name, (kind, mark) in _OPTIONAL.items()
+        if kind not in without and not any(mark in version for version in versions)
     ]
     if missing:
         complain(f"Not installed: {', '.join(missing)} (pip install 'amicrawl[sidecar]')")

@@ -1,0 +1,177 @@
+"""`amicrawl frontier retry` and `rebuild`: URLs and frontiers that failed."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import urlsplit
+
+import typer
+
+from amicrawl.cli.frontier.output import STATUSES, hour_now
+from amicrawl.cli.frontier.source import frontier_directory
+from amicrawl.cli.options import AsJson, CrawlDirectory, json_text, print_lines
+from amicrawl.config import Identity
+from amicrawl.crawl.policy import read_policy, write_policy
+from amicrawl.disk import DirectoryLock, Disk
+from amicrawl.errors import InputError, UsageError
+from amicrawl.frontier.live import LivePartition
+from amicrawl.frontier.requeue import failed, make_due
+from amicrawl.frontier.states import WAITING, Status
+from amicrawl.record.crawl_json import read_crawl_json
+from amicrawl.record.repair import repair_locked
+from amicrawl.seed import open_seed
+from amicrawl.terminal import counted, harmless
+from amicrawl.urls import text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from amicrawl.seed import Fault
+
+
+_FAILED = (*WAITING, Status.GONE, Status.EXCLUDED, Status.WITHHELD)
+
+Statuses = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--status",
+        metavar="STATUS",
+        help="Only URLs in this state (gone, withheld, ...) or with this HTTP status; repeatable.",
+    ),
+]
+Host = Annotated[
+    str | None,
+    typer.Option("--host", metavar="HOST", help="Only URLs of this host and the hosts under it."),
+]
+
+
+def retry(directory: CrawlDirectory, *, status: Statuses = None, host: Host = None) -> None:
+    """Make URLs that brought no page due at once for the next crawl into DIRECTORY.
+
+    Those are all that failed, are gone, are forbidden by robots.txt or were withheld. No crawl may be
+    running in DIRECTORY. Example: amicrawl frontier retry ami-out --status 503
+    """
+    states, http_statuses = _chosen(status or [])
+    place = frontier_directory(directory)
+    hour = hour_now()
+    partition = LivePartition(place, disk=Disk(), hour=hour, meta={})
+    try:
+        numbers = failed(partition, statuses=states, http_statuses=http_statuses)
+        if host is not None:
+            numbers = numbers[[_is_of(partition, number, host.lower()) for number in numbers.tolist()]]
+        make_due(partition, numbers, hour=hour)
+        partition.flush()
+        known = read_policy(place)
+        write_policy(place, known, asked_again=len(numbers) > 0, disk=Disk())
+    except BaseException:
+        partition.abandon()
+        raise
+    partition.close(hour)
+    typer.echo(_sentence(len(numbers), directory))
+
+
+def _sentence(number: int, directory: Path) -> str:
+    if not number:
+        return (
+            f"No URL in {directory} matches. `amicrawl frontier stats {directory}` says what there is."
+        )
+    are = "is" if number == 1 else "are"
+    return (
+        f"{counted(number, 'URL')} {are} due now. Start the crawl into {directory} again to fetch them."
+    )
+
+
+def _chosen(given: Sequence[str]) -> tuple[list[Status], list[int]]:
+    """Return the states and the HTTP statuses that *given* names; raises UsageError."""
+    if not given:
+        return list(_FAILED), []
+    states, http_statuses = [], []
+    for name in given:
+        if name in STATUSES:
+            states.append(Status(STATUSES.index(name)))
+        elif name.isascii() and name.isdigit() and 100 <= int(name) <= 999:
+            http_statuses.append(int(name))
+        else:
+            raise UsageError(
+                f"--status {name} is neither a state nor an HTTP status. Give a number like 503, or one "
+                f"of {', '.join(STATUSES)}."
+            )
+    return states, http_statuses
+
+
+def _is_of(partition: LivePartition, number: int, host: str) -> bool:
+    url = text_of(partition.texts_at(partition.get(number).url_ref)[0])
+    try:
+        name = (urlsplit(url).hostname or "").lower()
+    except ValueError:
+        return False
+    return name == host or name.endswith(f".{host}")
+
+
+Seeds = Annotated[
+    list[Path] | None,
+    typer.Option(help="A seed list to offer, too; without one, that of the crawl if it is still there."),
+]
+IdentityName = Annotated[
+    Identity | None, typer.Option(help="URL identity, if the crawl does not record it.")
+]
+
+
+def rebuild(
+    directory: CrawlDirectory,
+    *,
+    seeds: Seeds = None,
+    identity: IdentityName = None,
+    as_json: AsJson = False,
+) -> None:
+    """Rebuild the frontier in DIRECTORY from the archive; the old one is kept beside it.
+
+    For a frontier that cannot be opened or lacks a journal. What can be read of it is taken over, every
+    capture of the index (or record, without an index) settles its URL, and seeds are offered: nothing
+    that is archived is fetched again. No crawl may be running there.
+    Example: amicrawl frontier rebuild ami-out
+    """
+    # Loading Scrapy takes a second, which no other command of this group should wait for.
+    from amicrawl.crawl.rebuilding import NAME, rebuild as rebuild_frontier  # noqa: I001, PLC0415
+
+    if directory.name == NAME and not (directory / NAME).is_dir():
+        directory = directory.parent
+    if not directory.is_dir():
+        raise InputError(f"{directory} is not a directory. Give the output directory of a crawl.")
+    disk = Disk()
+    with ExitStack() as stack:
+        stack.enter_context(DirectoryLock(directory))
+        repair_locked(directory, disk=disk)
+        crawl = read_crawl_json(directory)
+        readers = [
+            stack.enter_context(open_seed(str(path), on_fault=_say_of_fault))
+            for path in seeds or _lists_of(crawl)
+        ]
+        made = rebuild_frontier(
+            directory,
+            disk=disk,
+            identity=identity or _identity_of(crawl),
+            seeds=(seed for reader in readers for seed in reader),
+        )
+    print_lines([json_text(asdict(made)) if as_json else harmless(made.sentence())])
+
+
+def _say_of_fault(fault: Fault) -> None:
+    typer.echo(harmless(str(fault)), err=True)
+
+
+def _lists_of(crawl: Mapping[str, Any]) -> list[Path]:
+    """Return the seed list that *crawl* was asked for, if it is a file that is still there."""
+    name = crawl.get("asked", {}).get("file")
+    return [Path(name)] if isinstance(name, str) and name != "-" and Path(name).is_file() else []
+
+
+def _identity_of(crawl: Mapping[str, Any]) -> Identity:
+    named = crawl.get("settings", {}).get("identity")
+    if named in set(Identity):
+        return Identity(named)
+    # Those that read a list tell every line apart; those that follow links, pages.
+    return Identity.EXACT if "url" not in crawl.get("asked", {}) else Identity.CANONICAL
