@@ -76,6 +76,7 @@ OUR_OWN = frozenset({
     *("crawl/guest/scheduler.py", "crawl/job/leased.py", "dashboard/users.py"),
     # What one process of a command tells another.
     *("crawl/processes/child.py", "crawl/processes/dealing.py", "crawl/processes/parent.py"),
+    "crawl/processes/specification.py",
     *("crawl/spark/driver.py", "crawl/spark/leases.py", "crawl/spark/partition.py"),
     *("index/merging/spark.py", "index/zipnum/spark.py", "table/spark.py", "table/read_only_sql.py"),
     # Settings, and files of the package.
