@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import errno
+import mmap
 import os
 import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+import numpy as np
 from faulty_disks import KilledError
 
 from amicrawl.disk import Disk
@@ -19,14 +21,17 @@ if TYPE_CHECKING:
 
 def resident(file: IO[bytes]) -> int:
     """Return how many bytes of *file* are mapped and resident in this process."""
-    inode, total, ours = os.fstat(file.fileno()).st_ino, 0, False
-    for line in Path("/proc/self/smaps").read_text().splitlines():
-        fields = line.split()
-        if not fields[0].endswith(":"):
-            ours = fields[4] == str(inode)
-        elif ours and fields[0] == "Rss:":
-            total += int(fields[1]) * 1024
-    return total
+    inode, pages = os.fstat(file.fileno()).st_ino, 0
+    # Not smaps, whose figures are counted for each mapping that the process has.
+    with Path("/proc/self/pagemap").open("rb") as pagemap:
+        for line in Path("/proc/self/maps").read_text().splitlines():
+            span, _, _, _, mapped, *_ = line.split()
+            if mapped == str(inode):
+                begin, end = (int(at, 16) // mmap.PAGESIZE for at in span.split("-"))
+                pagemap.seek(8 * begin)
+                entries = np.frombuffer(pagemap.read(8 * (end - begin)), np.uint64)
+                pages += int(np.count_nonzero(entries >> np.uint64(63)))
+    return pages * mmap.PAGESIZE
 
 
 class CountingDisk(Disk):
