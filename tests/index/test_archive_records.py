@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+import re
 import tracemalloc
 import zlib
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from index.archive_files import ARC_HEADER, URL, arc, gzip_member, http, packed, unexpected, warc
 
 from amicrawl.errors import InputError
+from amicrawl.index.reading.framing import ARC_LINE, next_arc, next_warc
 from amicrawl.index.reading.records import Broken, Record, read_records
 from amicrawl.index.reading.unpacking import PIECE
 
@@ -329,3 +331,19 @@ def test_a_head_that_ends_in_many_carriage_returns_is_read_wherever_its_pieces_a
     path.write_bytes(filler % room + b"x" * room + b"\r\n\r\n" + head + b"abc\r\n\r\n")
     records = list(read_records(path, on_broken=unexpected))
     assert [record.block_length for record in records] == [room, 3]
+
+
+_BEGINS = ("WARC/1.0\r\nA:", "warc/1.1\nB:", "http://a/ 1.2.3.4 20260101000000 text/html 5\n")
+_PIECES = st.sampled_from([*_BEGINS, "WARC", "wArC", "/", "1.", "0", "\r", "\n", "C", ":", "a-b", " "])
+
+
+@given(st.lists(_PIECES, max_size=20), st.integers(0, 30))
+def test_a_record_among_other_bytes_is_found_where_a_look_at_each_byte_finds_it(
+    pieces: list[str], start: int
+) -> None:
+    data = bytearray("".join(pieces).encode())
+    warc = re.compile(rb"(?i:WARC)/[0-9]+\.[0-9]+\r*\n[A-Za-z][A-Za-z0-9-]*:")
+    places = range(start, len(data))
+    assert next_warc(data, start) == next((at for at in places if warc.match(data, at)), -1)
+    lines = (at for at in places if data[at - 1 : at] == b"\n" and ARC_LINE.match(data, at))
+    assert next_arc(data, start) == next(lines, -1)

@@ -16,14 +16,14 @@ from amicrawl.index.reading.framing import (
     ARC_LINE,
     ARC_LINE_LIMIT,
     HEAD_LIMIT,
-    NEXT_ARC,
-    NEXT_WARC,
     WARC_BEGIN,
     Head,
     arc_head,
     arc_version,
     begins_arc,
     declared_length,
+    next_arc,
+    next_warc,
     warc_head,
 )
 from amicrawl.index.reading.piece_buffer import LINE_ENDS, PieceBuffer
@@ -363,9 +363,9 @@ class _Reader(PieceBuffer):
 
     def _line_that_begins_one(self, position: int) -> int | None:
         """Return the position, from *position* on, of a line in the data that a record begins with."""
-        patterns = [NEXT_ARC] if self._arc else [NEXT_WARC] if self._warc else [NEXT_WARC, NEXT_ARC]
-        matches = [pattern.search(self._data, self._index(position)) for pattern in patterns]
-        return min((self._base + match.start() for match in matches if match), default=None)
+        begins = [next_arc] if self._arc else [next_warc] if self._warc else [next_warc, next_arc]
+        found = [begin(self._data, self._index(position)) for begin in begins]
+        return min((self._base + index for index in found if index >= 0), default=None)
 
     def _located(self, found: FoundRecord, start: int, end: int) -> FoundRecord | None:
         """Return *found* with its place as its unit has it; None where the unit is damaged."""

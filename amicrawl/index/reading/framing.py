@@ -16,16 +16,15 @@ ARC_LINE_LIMIT = 1 << 16
 """Bytes that the line may have which is an ARC record's header."""
 
 WARC_BEGIN = re.compile(rb"(?i:WARC)/[0-9]+\.[0-9]+[ \t]*\r*\n")
-NEXT_WARC = re.compile(rb"(?i:WARC)/[0-9]+\.[0-9]+\r*\n[A-Za-z][A-Za-z0-9-]*:")
-"""How a record begins, strictly enough to be found among other bytes."""
+_WARC_VERSION = re.compile(rb"/[0-9]+\.[0-9]+\r*\n[A-Za-z][A-Za-z0-9-]*:")
+"""How a record goes on behind `WARC`, strictly enough to be found among other bytes."""
 _ARC_LINE = (
     rb"[A-Za-z][A-Za-z0-9+.-]*:\S[^\n]{0,8192} (?:[0-9]{1,3}(?:\.[0-9]{1,3}){3}|[0-9A-Fa-f:]+|-) "
     rb"[0-9]{14,20} [^\n]{1,1024}\n"
 )
 ARC_LINE = re.compile(_ARC_LINE)
 """The line that begins an ARC record."""
-NEXT_ARC = re.compile(rb"(?<=\n)" + _ARC_LINE)
-"""The same, in the midst of other bytes."""
+_LATER_ARC_LINE = re.compile(rb"\n" + _ARC_LINE)
 _ARC = re.compile(
     rb"([A-Za-z][A-Za-z0-9+.-]*:.*?) ([0-9A-Fa-f.:]+|-|\S+) ([0-9]{8,}) (.*?)(\S+)\s*", re.DOTALL
 )
@@ -45,6 +44,21 @@ _LENGTH = re.compile(r"[0-9]{1,18}")
 _USUAL_NAME = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,63}")
 _MOST_NAMES = 1000
 """Names that are remembered: no writer has more; a file made to fill the memory may."""
+
+
+def next_warc(data: bytes | bytearray, start: int = 0) -> int:
+    """Return where, from *start* on, a WARC record seems to begin in *data*; -1 where none does."""
+    # A pattern that begins with a given byte is looked for ten times as fast as letters in any case.
+    for version in _WARC_VERSION.finditer(data, start + 4):
+        if data[version.start() - 4 : version.start()].upper() == b"WARC":
+            return version.start() - 4
+    return -1
+
+
+def next_arc(data: bytes | bytearray, start: int = 0) -> int:
+    """Return where, from *start* on, an ARC record seems to begin in *data*; -1 where none does."""
+    line = _LATER_ARC_LINE.search(data, max(0, start - 1))
+    return line.start() + 1 if line else -1
 
 
 class Head(NamedTuple):

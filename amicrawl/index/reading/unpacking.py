@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import zstandard
 from isal import isal_zlib
 
-from amicrawl.index.reading.framing import NEXT_WARC
+from amicrawl.index.reading.framing import next_warc
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -87,7 +87,7 @@ def _packing_of(begin: bytes) -> _Gzip | _Zstd | None:
         return _Gzip()
     if begin.startswith(ZSTD_MAGIC) or _ZSTD_SKIPPABLE.match(begin):
         return _Zstd()
-    if _RECORD_BEGIN.match(begin) or NEXT_WARC.search(begin):
+    if _RECORD_BEGIN.match(begin) or next_warc(begin) >= 0:
         return None
     # It begins with nothing known. If just that is damaged, what follows tells how it is packed.
     return next((packing for packing in (_Gzip(), _Zstd()) if packing.begin.search(begin)), None)
