@@ -37,12 +37,12 @@ crawl: environment-run ## Archive SEEDS=path (or a demo site on this machine) in
 # Hundreds of processes are started; without bytecode that is kept each would compile what it loads.
 test: export PYTHONDONTWRITEBYTECODE =
 test: environment-dev ## Check style, types and import order, then run the tests [WORKERS=3]
-	@$(MAKE) style
+	@$(MAKE) --jobs 2 style tests-ready
 	@$(MAKE) --jobs 2 types tests-run
 
 # The check of types has one core busy for most of a minute, in which tests wait at least as long.
 .PHONY: tests-run
-tests-run: tests-ready
+tests-run: environment-dev
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(RERUN)
 
 # Collected once here, the modules of the tests are compiled for all workers.

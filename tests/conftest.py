@@ -1,7 +1,9 @@
 """What holds for every test."""
 
+import gc
 import os
 import signal
+from collections.abc import Generator
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -126,6 +128,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         ordered += [*begun, *islice(rest, max(0, length - len(begun)))]
         left -= length
     items[:] = [*ordered, *rest]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect tests without Python looking for garbage among what is made then, which all stays."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
