@@ -198,6 +198,12 @@ def test_a_crawl_file_is_checked_and_goes_along_whole(
     text = str(store.client.get(store.keys.config(IDENT)))
     assert "delay = 3.0" in text
     assert "extends" not in text
+    facts = json.loads(job("show", IDENT, "--json").out)
+    assert (facts["delay_min"], facts["delay_max"], facts["concurrency"]) == (3000, 3000, 3)
+    file.write_text("[politeness]\ndelay = 1.5\nper_host = 2\n")
+    given = ("--config", str(file), "--delay", "40-50")
+    facts = json.loads(job("show", job("submit", "http://c.example/", *given).out.strip(), "--json").out)
+    assert (facts["delay_min"], facts["delay_max"], facts["concurrency"]) == (40, 50, 2)
     file.write_text("[politeness]\ndelay = -1\n")
     assert "delay" in job("submit", "http://b.example/", "--config", str(file)).err
     file.write_text('[seeds]\nurl = "http://c.example/"\n')

@@ -8,7 +8,7 @@ import json
 import re
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import typer
 
@@ -119,20 +119,20 @@ def submit(
     A URL has one job, whatever its depth; one that is there already is refused, which --force and
     --if-older change for jobs that have ended. Example: amicrawl job submit http://example.org/ --wait
     """
-    crawl_file = None if config is None else _text_of(config)
+    text, paced = (None, None) if config is None else _config_of(config)
     target, is_list, lines = _target(url, url_list)
     submission = Submission(
         url=target,
         depth="shallow" if shallow else "inf",
         is_list=is_list,
         lines=lines,
-        config=crawl_file,
+        config=text,
         note=note,
         pipeline=pipeline,
         large=large,
         user_agent=user_agent,
-        delay=_delay(delay),
-        concurrency=concurrency,
+        delay=_delay(delay) or (paced and paced.delay),
+        concurrency=concurrency or (paced and paced.concurrency),
         offsite_links=not no_offsite_links,
         ignore_sets=tuple(_names(ignore_set or [])),
         ignores=tuple(ignore or []),
@@ -203,8 +203,15 @@ def _lines_of(path: Path) -> str:
         raise InputError(f"{path} is not a list of URLs: byte {error.start} is not UTF-8.") from error
 
 
-def _text_of(config: Path) -> str:
-    """Return what a crawl file says, checked, in a text that another machine can follow."""
+class _Pace(NamedTuple):
+    """What a crawl file says of the settings that a job has in its record, which go before the file."""
+
+    delay: tuple[int, int] | None
+    concurrency: int | None
+
+
+def _config_of(config: Path) -> tuple[str, _Pace]:
+    """Return what a crawl file says, checked, as text that another machine can follow; and its pace."""
     # Loaded for a job that has one: to check a file takes as much loading as to talk to Redis.
     from amicrawl.crawlfile import CrawlFileError, examine  # noqa: PLC0415
     from amicrawl.crawlfile.effective import effective  # noqa: PLC0415
@@ -213,7 +220,10 @@ def _text_of(config: Path) -> str:
     if examined.faults:
         raise CrawlFileError(examined.faults)
     _check_for_a_job(config, examined.file)
-    return effective(examined.sheet, directory=Path.cwd())
+    delay = examined.file.settings.get("AMICRAWL_DELAY")
+    ms = None if delay is None else round(float(delay) * 1000)
+    pace = _Pace(None if ms is None else (ms, ms), examined.file.settings.get("AMICRAWL_PER_HOST"))
+    return effective(examined.sheet, directory=Path.cwd()), pace
 
 
 def _check_for_a_job(config: Path, crawl_file: CrawlFile) -> None:
