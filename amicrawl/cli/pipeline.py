@@ -23,8 +23,8 @@ from amicrawl.cli.redis_options import PrefixOption, RedisOption, redis_settings
 from amicrawl.disk import Disk
 from amicrawl.errors import UsageError
 from amicrawl.jobs.attempt import Workshop
+from amicrawl.jobs.checkpoint import path_of
 from amicrawl.jobs.connection import connect
-from amicrawl.jobs.job_bucket import path_of
 from amicrawl.jobs.pipeline import Pipeline, PipelineOptions
 from amicrawl.jobs.pipeline_record import (
     PipelineIdentity,

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from amicrawl.disk import DirectoryLock
 from amicrawl.errors import ExitCode, OutputError
-from amicrawl.jobs.checkpoint import SLOTS, Copying, checkpoint_path, save
-from amicrawl.jobs.job_bucket import fetch, path_of, ship
+from amicrawl.jobs.checkpoint import SLOTS, Checkpoints, Copying, checkpoint_url, path_of
+from amicrawl.jobs.job_bucket import fetch, ship
 from amicrawl.jobs.lease_time import LEASE_VARIABLE, TOKEN_VARIABLE, UNIT_VARIABLE
 from amicrawl.jobs.place import is_base, new_base, raise_fence
 
@@ -148,12 +148,9 @@ class JobAttempt(Attempt):
     """A job in a slot of a pipeline."""
 
     inbox: Inbox
-    copied_at: float = 0.0
-    """When the last checkpoint was begun, or the crawl."""
+    checkpoints: Checkpoints
     has_last_words: bool = False
     """Whether its end is among the lines of its log."""
-    checkpoint: Copying | None = None
-    """The last checkpoint, under way or done."""
 
     @property
     def ident(self) -> str:
@@ -162,8 +159,7 @@ class JobAttempt(Attempt):
 
     def exited(self, workshop: Workshop) -> None:
         """Have the job copied to the bucket if it is to be resumed elsewhere; its crawl has exited."""
-        if self.checkpoint is not None:
-            self.checkpoint.stop()
+        self.checkpoints.stop()
         if self.exit_code == ExitCode.STOPPED and self.was_stopped and workshop.bucket:
             directory = workshop.data / self.claim.directory
             url = path_of(workshop.bucket, directory.name)
@@ -174,32 +170,14 @@ class JobAttempt(Attempt):
 
     def checkpoint_made(self, workshop: Workshop, now: float) -> int | None:
         """Begin a checkpoint of the running crawl when it is time; return the slot of one just made."""
-        last = self.checkpoint
-        if last is not None and not last.is_over:
-            return None
-        made = last.slot if last is not None and not last.is_told and not last.fault else None
-        if last is not None:
-            last.is_told = True
-            # A large crawl is copied less often: that must not be most of what its machine does.
-            pause = max(workshop.checkpoint_every, 20 * last.seconds)
-        else:
-            pause = workshop.checkpoint_every
-        if self.is_running and now - self.copied_at >= pause:
-            self.copied_at = now
-            slot = _slot_after(self.claim.checkpoint)
-            if last is not None and last.slot is not None:
-                slot = last.slot if last.fault else (last.slot + 1) % SLOTS
+        made = self.checkpoints.made()
+        if self.is_running and self.checkpoints.is_due(now):
             directory = workshop.data / self.claim.directory
-            url = path_of(workshop.bucket, checkpoint_path(directory.name, slot))
-            self.checkpoint = Copying(
-                lambda stopped: save(directory, url, disk=workshop.disk, stopped=stopped),
-                what=f"The checkpoint of {directory.name} failed",
-                slot=slot,
-            )
+            self.checkpoints.begin(directory, now, disk=workshop.disk)
         return made
 
 
-def _slot_after(slot: str) -> int:
+def slot_after(slot: str) -> int:
     """Return the slot that is not the one in use."""
     return (int(slot) + 1) % SLOTS if slot in map(str, range(SLOTS)) else 0
 
@@ -218,7 +196,7 @@ def fetching(claim: Claim, workshop: Workshop) -> Copying | None:
         lambda _: fetch(
             workshop.data / base,
             path_of(workshop.bucket, base),
-            checkpoints=[path_of(workshop.bucket, checkpoint_path(base, slot)) for slot in slots],
+            checkpoints=[checkpoint_url(workshop.bucket, base, slot) for slot in slots],
             disk=workshop.disk,
         ),
         what=f"{base} cannot be fetched, and its job starts again",

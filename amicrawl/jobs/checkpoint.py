@@ -20,6 +20,7 @@ import threading
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit, urlunsplit
 
 import orjson
 
@@ -54,9 +55,15 @@ class _Changed(Exception):  # noqa: N818  # not an error: the crawl goes on
     """A file went while the copy was made: the crawl has a newer one."""
 
 
-def checkpoint_path(base: str, slot: int) -> str:
-    """Return the name of the path below the bucket that slot *slot* of the job *base* has."""
-    return f"{base}.checkpoint-{slot}"
+def path_of(url: str, base: str) -> str:
+    """Return the URL of the path that the job *base* has in the bucket at *url*."""
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(path=f"{parts.path.rstrip('/')}/{base}"))
+
+
+def checkpoint_url(url: str, base: str, slot: int) -> str:
+    """Return the URL of slot *slot* of the job *base* in the bucket at *url*."""
+    return path_of(url, f"{base}.checkpoint-{slot}")
 
 
 def save(
@@ -243,19 +250,13 @@ def _explained(bucket: Bucket) -> Iterator[None]:
 class Copying:
     """A thread that runs one function, and knows how that ended."""
 
-    def __init__(
-        self, copy: Callable[[Callable[[], bool]], object], *, what: str = "", slot: int | None = None
-    ) -> None:
+    def __init__(self, copy: Callable[[Callable[[], bool]], object], *, what: str = "") -> None:
         """Start to run *copy*, which gets a function that returns whether to stop.
 
-        *what* begins the sentence that logs a failure; empty where the caller reports it. A checkpoint
-        has a *slot*.
+        *what* begins the sentence that logs a failure; empty where the caller reports it.
         """
         self.fault = "it has not come to its end"
         """Why it failed; empty once it has succeeded."""
-        self.slot = slot
-        self.is_told = False
-        """Whether Redis knows of it."""
         self.seconds = 0.0
         """How long it took."""
         self._copy = copy
@@ -284,3 +285,49 @@ class Copying:
         else:
             self.seconds = time.monotonic() - began
             self.fault = ""
+
+
+class Checkpoints:
+    """The checkpoints of one running crawl, made one after the other, in the two slots in turn."""
+
+    def __init__(self, url: str, *, every: float, now: float, slot: int = 0) -> None:
+        """*url* is that of the bucket, *slot* the first one's; *every* in seconds, at least."""
+        self._url = url
+        self._every = every
+        self._begun = now
+        self._slot = slot
+        self._last: Copying | None = None
+        self._is_reported = False
+
+    def is_due(self, now: float) -> bool:
+        """Tell whether it is time for the next one, and none is being made."""
+        last = self._last
+        if last is not None and not last.is_over:
+            return False
+        # A large crawl is copied less often: that must not be most of what its machine does.
+        return now - self._begun >= max(self._every, 20 * last.seconds if last is not None else 0.0)
+
+    def begin(self, directory: Path, now: float, *, disk: Disk, serial: int = 0) -> None:
+        """Begin to copy *directory*; *serial* as `save` takes it."""
+        # The slot of one that failed is not whole: the other one stays.
+        if self._last is not None and not self._last.fault:
+            self._slot = (self._slot + 1) % SLOTS
+        self._begun, self._is_reported = now, False
+        url = checkpoint_url(self._url, directory.name, self._slot)
+        self._last = Copying(
+            lambda stopped: save(directory, url, disk=disk, stopped=stopped, serial=serial),
+            what=f"The checkpoint of {directory.name} failed",
+        )
+
+    def made(self) -> int | None:
+        """Return the slot of one that was completed since the last call."""
+        last = self._last
+        if last is None or self._is_reported or not last.is_over or last.fault:
+            return None
+        self._is_reported = True
+        return self._slot
+
+    def stop(self) -> None:
+        """Give up the one that is being made; what was copied until then stays."""
+        if self._last is not None:
+            self._last.stop()

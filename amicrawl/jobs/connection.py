@@ -110,7 +110,7 @@ class RedisSettings:
 
 
 _INCLUDE = "--!include "
-"""How the first line of a script begins that needs another file in front of it."""
+"""How the first lines of a script begin that needs other files in front of it."""
 
 
 class Scripts:
@@ -142,8 +142,11 @@ class Scripts:
 def script_source(name: str) -> str:
     """Return the text of the script *name*, behind what it includes."""
     text = resources.files(__package__).joinpath("scripts", f"{name}.lua").read_text(encoding="utf-8")
-    first, _, rest = text.partition("\n")
-    return script_source(first.removeprefix(_INCLUDE)) + rest if first.startswith(_INCLUDE) else text
+    included = ""
+    while text.startswith(_INCLUDE):
+        first, _, text = text.partition("\n")
+        included += script_source(first.removeprefix(_INCLUDE))
+    return included + text
 
 
 def script_names() -> list[str]:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import shutil
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit, urlunsplit
 
 import orjson
 
@@ -40,12 +39,6 @@ ROOM = 1000
 """Numbers of WARC files that are left to a machine that is believed dead."""
 
 _FETCHED = ".fetched"
-
-
-def path_of(url: str, base: str) -> str:
-    """Return the URL of the path that the job *base* has in the bucket at *url*."""
-    parts = urlsplit(url)
-    return urlunsplit(parts._replace(path=f"{parts.path.rstrip('/')}/{base}"))
 
 
 def ship(directory: Path, url: str, *, disk: Disk, stopped: Callable[[], bool] = lambda: False) -> None:

@@ -138,10 +138,6 @@ class Keys:
         """Name the lines of a list job whose list was a file of the submitter's: a string."""
         return self.own("list", ident)
 
-    def history(self, ident: str) -> str:
-        """Name the figures of a crawl over time: a list, capped."""
-        return self.own("history", ident)
-
     @property
     def ended(self) -> str:
         """What became of jobs, beyond the life of their records: a stream, capped."""
@@ -168,5 +164,4 @@ class Keys:
             self.facts(ident),
             self.config(ident),
             self.url_list(ident),
-            self.history(ident),
         )

@@ -26,8 +26,10 @@ from amicrawl.jobs.attempt import (
     fetching,
     greeting,
     placed,
+    slot_after,
     take_directory,
 )
+from amicrawl.jobs.checkpoint import Checkpoints
 from amicrawl.jobs.child import Child
 from amicrawl.jobs.connection import RedisUnavailable
 from amicrawl.jobs.ending import Ending, Verdict
@@ -191,11 +193,17 @@ class Pipeline(Supervisor[JobAttempt]):
         )
         if claim is None:
             return None
+        now, workshop = time.monotonic(), self._workshop
         return JobAttempt(
             claim,
-            Pulse(self._options.lease.total_seconds(), time.monotonic()),
+            Pulse(self._options.lease.total_seconds(), now),
             inbox=Inbox(clock=time.time, room=_INBOX_ROOM),
-            copied_at=time.monotonic(),
+            checkpoints=Checkpoints(
+                workshop.bucket,
+                every=workshop.checkpoint_every,
+                now=now,
+                slot=slot_after(claim.checkpoint),
+            ),
         )
 
     def _begin(self, attempt: JobAttempt) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import redis
 
-from amicrawl.jobs import redis_values
+from amicrawl.jobs import lookup, redis_values
 from amicrawl.jobs.ident import is_ident
 from amicrawl.jobs.keys import PENDING, PENDING_LARGE, PENDING_SHALLOW, TAGGED
 from amicrawl.jobs.pipeline_record import DRAIN_FIELD, MOST_PIPELINES
@@ -45,11 +45,10 @@ LONGEST = 32 * 1024
 LONGEST_FACT = 256 * 1024
 """Bytes that are read of one where a single job is read."""
 LONGEST_ENTRY = 128 * 1024
-MOST_IGNORES = 5000
 MOST_JOBS = 20_000
 """Jobs of all states that are found by looking through the keys."""
 MOST_WAITING = 1000
-"""Jobs of a queue that are read, the next ones first."""
+"""Jobs of a queue that are read, the next ones first, and of those that run."""
 _LONGEST_ELEMENT = 100
 """Bytes that are read of an element of a queue: more than an ident has."""
 _MOST_QUEUES = 200
@@ -145,14 +144,9 @@ class Watch:
         return {ident: _paired(flat) for ident, flat in zip(after, answer, strict=True)}
 
     def ignores(self, ident: str) -> list[str]:
-        """Return the ignore expressions of *ident*, sorted; of more than 5,000 some."""
+        """Return the ignore expressions of *ident*, sorted."""
         with self._store.answering():
-            answer = self._store.scripts(
-                "watch_set",
-                keys=[self._store.keys.ignores(ident)],
-                args=[LONGEST, redis_values.ROOM, MOST_IGNORES],
-            )
-        return sorted(answer)
+            return lookup.ignores(self._store, ident)
 
     def names(self) -> Names:
         """Return what there is by name; looks through all keys of the database, so not all the time."""
@@ -198,24 +192,21 @@ class Watch:
         """Return which jobs run, and which wait in *queues*."""
         keys, names = self._store.keys, list(queues)
         with self._store.answering(), self._store.client.pipeline(transaction=False) as batch:
-            # Not a plain LRANGE: elements may have any size.
-            listed_at = self._store.scripts.script("watch_list")
-            listed_at([keys.working], [_LONGEST_ELEMENT, 0, MOST_WAITING - 1], client=batch)
+            # Not a plain LRANGE: elements may have any size. Not `redis_values`: all in one round trip.
+            read = self._store.scripts.script("read")
+            bounds: list[str | int] = ["list", MOST_WAITING, _LONGEST_ELEMENT, redis_values.ROOM]
+            read([keys.working], bounds, client=batch)
             for count in (keys.completed, keys.aborted, keys.failed):
                 batch.getrange(count, 0, 20)
             batch.zcard(keys.dead_letters)
             batch.scard(keys.pipelines)
             for name in names:
-                batch.llen(keys.queue(name))
-                listed_at([keys.queue(name)], [_LONGEST_ELEMENT, -MOST_WAITING, -1], client=batch)
+                read([keys.queue(name)], bounds, client=batch)
             working, completed, aborted, failed, dead, pipelines, *lists = _answers(batch)
         return Live(
-            working=_idents(working),
-            queues={
-                name: _idents(list(reversed(listed))) if isinstance(listed, list) else []
-                for name, listed in zip(names, lists[1::2], strict=True)
-            },
-            waiting=dict(zip(names, map(_count, lists[0::2]), strict=True)),
+            working=_idents(working[2]),
+            queues={name: _idents(read[2][::-1]) for name, read in zip(names, lists, strict=True)},
+            waiting={name: read[1] for name, read in zip(names, lists, strict=True)},
             completed=_count(completed),
             aborted=_count(aborted),
             failed=_count(failed),
@@ -353,9 +344,9 @@ def _is_queue(name: str) -> bool:
     return name in {PENDING, PENDING_SHALLOW, PENDING_LARGE} or name.startswith(TAGGED)
 
 
-def _idents(listed: Any) -> list[str]:
+def _idents(listed: Sequence[str]) -> list[str]:
     """Return the idents of a list, each once; other entries are not jobs."""
-    return list(dict.fromkeys(filter(is_ident, listed if isinstance(listed, list) else [])))
+    return list(dict.fromkeys(filter(is_ident, listed)))
 
 
 def _count(value: Any) -> int:

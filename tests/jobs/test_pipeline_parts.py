@@ -14,10 +14,10 @@ import pytest
 
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, InputError, OutputError, UsageError
-from amicrawl.jobs.checkpoint import LIST_NAME, restore_checkpoint, save
+from amicrawl.jobs.checkpoint import LIST_NAME, path_of, restore_checkpoint, save
 from amicrawl.jobs.connection import JobStore, connect
 from amicrawl.jobs.ending import Verdict, sentence, verdict
-from amicrawl.jobs.job_bucket import fetch, path_of
+from amicrawl.jobs.job_bucket import fetch
 from amicrawl.jobs.lease import Claim, Claims
 from amicrawl.jobs.lease_time import Pulse
 from amicrawl.jobs.pipeline_record import (

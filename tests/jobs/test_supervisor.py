@@ -18,9 +18,10 @@ import pytest
 
 from amicrawl.disk import DirectoryLock, Disk
 from amicrawl.jobs.attempt import Workshop
+from amicrawl.jobs.checkpoint import path_of
 from amicrawl.jobs.connection import JobStore, RedisSettings, connect
 from amicrawl.jobs.dead_letters import letters
-from amicrawl.jobs.job_bucket import path_of, ship
+from amicrawl.jobs.job_bucket import ship
 from amicrawl.jobs.lease import Claims
 from amicrawl.jobs.pipeline import Pipeline, PipelineOptions
 from amicrawl.jobs.pipeline_record import PipelineIdentity, pipelines, tell_to_drain

@@ -43,8 +43,8 @@ from amicrawl.crawl.spark.bucket_objects import (
 from amicrawl.crawl.spark.leases import Address, PartitionLease
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, ExitCode
-from amicrawl.jobs.checkpoint import SLOTS, Copying, checkpoint_path, save, serial_of
-from amicrawl.jobs.job_bucket import begin_anew, fetch, path_of, ship
+from amicrawl.jobs.checkpoint import SLOTS, Checkpoints, checkpoint_url, path_of, serial_of
+from amicrawl.jobs.job_bucket import begin_anew, fetch, ship
 from amicrawl.jobs.lease_time import steady_clock
 from amicrawl.record.bucket import open_bucket
 from amicrawl.record.crawl_json import read_crawl_json
@@ -116,8 +116,7 @@ class Partition:
         self._sent: list[list[int]] = []
         """The recipients of each object with batches of this partition."""
         self._serial = 0
-        self._checkpoint: Copying | None = None
-        self._copied_at = steady_clock()
+        self._checkpoints = Checkpoints(order.bucket, every=order.checkpoint, now=steady_clock())
         self._lease = PartitionLease(
             order.leases, number, self._attempt,
             ttl=order.lease, renewed=self._renewed, facts=self._said,
@@ -167,12 +166,17 @@ class Partition:
         while (said := read_json(self._bucket, batches_name(len(self._sent)))) is not None:
             self._sent.append(sorted({int(to) for to, _ in said}))
         done = int(answered.get("serial", -1))
-        urls = [path_of(self._order.bucket, checkpoint_path(self._name, slot)) for slot in range(SLOTS)]
+        urls = [checkpoint_url(self._order.bucket, self._name, slot) for slot in range(SLOTS)]
         serials = {url: serial_of(url, disk=self._disk) for url in urls}
         newer = sorted(
             (url for url in urls if serials[url] > done), key=serials.__getitem__, reverse=True
         )
         self._serial = max(done, *serials.values()) + 1
+        # The newest one stays until the next one is whole.
+        slot = (urls.index(newer[0]) + 1) % SLOTS if newer else 0
+        self._checkpoints = Checkpoints(
+            self._order.bucket, every=self._order.checkpoint, now=steady_clock(), slot=slot
+        )
         try:
             fetch(self._directory, self._url, checkpoints=newer, disk=self._disk)
         except AmicrawlError:
@@ -193,8 +197,7 @@ class Partition:
             self._child.wait()
             os.close(self._pipe)
             self._pipe = -1
-            if self._checkpoint is not None:
-                self._checkpoint.stop()
+            self._checkpoints.stop()
         if self._lease.lost:
             raise AmicrawlError(f"{self._name}: {self._lease.lost}. Nothing more was written.")
         if code not in _GOOD:
@@ -297,27 +300,11 @@ class Partition:
 
     def _copy(self) -> None:
         """Begin a checkpoint when it is time."""
-        last = self._checkpoint
-        if last is not None and not last.is_over:
-            return
-        # A large crawl is copied less often: that must not be most of what its machine does.
-        pause = max(self._order.checkpoint, 20 * last.seconds if last is not None else 0.0)
-        if steady_clock() - self._copied_at < pause or not (self._directory / "frontier").is_dir():
-            return
-        self._copied_at = steady_clock()
-        self._serial += 1
-        # The slot of one that failed is not whole: the other one stays.
-        slot = last.slot if last is not None and last.fault else None
-        if slot is None:
-            slot = 0 if last is None or last.slot is None else (last.slot + 1) % SLOTS
-        self._check()
-        url = path_of(self._order.bucket, checkpoint_path(self._directory.name, slot))
-        serial = self._serial
-        self._checkpoint = Copying(
-            lambda stopped: save(self._directory, url, disk=self._disk, stopped=stopped, serial=serial),
-            what=f"The checkpoint of {self._directory.name} failed",
-            slot=slot,
-        )
+        now = steady_clock()
+        if self._checkpoints.is_due(now) and (self._directory / "frontier").is_dir():
+            self._check()
+            self._serial += 1
+            self._checkpoints.begin(self._directory, now, disk=self._disk, serial=self._serial)
 
     def _answer(self, code: int, digest: str) -> dict[str, Any]:
         """Bring what the next round and the driver need to the bucket; return what is said of it."""
@@ -361,12 +348,12 @@ class Partition:
 
     def _renewed(self, until: float) -> None:
         """Tell the child until when it may crawl; 0 ends it. On the thread of the lease."""
-        pipe, copying = self._pipe, self._checkpoint
+        pipe = self._pipe
         with suppress(OSError):
             if pipe >= 0:
                 allow(pipe, until)
-        if not until and copying is not None:
-            copying.stop()
+        if not until:
+            self._checkpoints.stop()
 
     def _said(self) -> dict[str, Any]:
         return {name: self._facts[name] for name in ("rows", "waiting") if name in self._facts}

@@ -31,7 +31,7 @@ local function forget_earlier(prefix, unit)
   if kind(claim) ~= 'hash' then
     redis.call('DEL', claim)
     -- What came with a job that has not been taken yet does not expire.
-    for _, name in ipairs({'facts', 'config', 'list', 'history', 'desired'}) do
+    for _, name in ipairs({'facts', 'config', 'list', 'desired'}) do
       local key = prefix .. 'amicrawl:' .. name .. ':' .. unit
       if redis.call('TTL', key) >= 0 then redis.call('DEL', key) end
     end
@@ -42,7 +42,7 @@ local function forget_earlier(prefix, unit)
   local has_ended = held[2] == 'done' or held[2] == 'dead'
   if has_ended or (held[1] and held[1] ~= queued_at) then
     redis.call('DEL', claim)
-    for _, name in ipairs({'facts', 'config', 'list', 'history'}) do
+    for _, name in ipairs({'facts', 'config', 'list'}) do
       redis.call('DEL', prefix .. 'amicrawl:' .. name .. ':' .. unit)
     end
     -- The live settings of a job that ended went with it: these are newer.

@@ -1,3 +1,4 @@
+--!include _aged
 --!include _ended
 -- Aborts a job: asks its crawl to, or takes it out of the queues where it still waits and ends it here.
 -- KEYS: record, ignores, log, working, count of aborted jobs, notifications, lease, list of ended jobs, keys
@@ -10,16 +11,6 @@ local ident, channel, updates, now = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 if redis.call('TYPE', record).ok ~= 'hash' or redis.call('HEXISTS', record, 'url') == 0 then return 'absent' end
 if redis.call('HEXISTS', record, 'finished_at') == 1 or redis.call('HEXISTS', record, 'failed') == 1 then return 'ended' end
 
--- Increments the age of the settings. An age that is not a number is replaced by the time, which is greater.
-local function aged()
-  local age = redis.pcall('HINCRBY', record, 'settings_age', 1)
-  if type(age) ~= 'number' then
-    age = redis.call('TIME')[1]
-    redis.call('HSET', record, 'settings_age', age)
-  end
-  return tonumber(age)
-end
-
 local ours = tonumber(ARGV[7])
 local waited = 0
 for place = 9 + ours, #KEYS do
@@ -29,7 +20,7 @@ for place = 9 + ours, #KEYS do
 end
 local asked = redis.call('HEXISTS', record, 'abort_requested') == 1
 redis.call('HSET', record, 'abort_requested', 'true')
-redis.call('PUBLISH', channel, aged())
+redis.call('PUBLISH', channel, aged(record))
 
 local works = redis.call('EXISTS', KEYS[7]) == 1
 if redis.call('TYPE', working).ok == 'list' then

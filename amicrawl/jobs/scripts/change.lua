@@ -1,3 +1,4 @@
+--!include _aged
 -- Changes settings of an existing job and notifies its crawl; never creates a record.
 -- KEYS: record, ignores, desired settings. ARGV: job channel, then changes of three texts each.
 -- Returns: the new age of the settings (-1: no such job, -2: it has ended, -3: a key is of a wrong type),
@@ -12,16 +13,6 @@ local function fits(key, kind)
 end
 
 if not fits(ignores, 'set') or not fits(desired, 'hash') then return {-3, 0} end
-
--- Increments the age of the settings. An age that is not a number is replaced by the time, which is greater.
-local function aged()
-  local age = redis.pcall('HINCRBY', record, 'settings_age', 1)
-  if type(age) ~= 'number' then
-    age = redis.call('TIME')[1]
-    redis.call('HSET', record, 'settings_age', age)
-  end
-  return tonumber(age)
-end
 
 local changed = 0
 for at = 2, #ARGV, 3 do
@@ -39,6 +30,6 @@ for at = 2, #ARGV, 3 do
   elseif kind == 'unwish' then changed = changed + redis.call('HDEL', desired, name)
   end
 end
-local age = aged()
+local age = aged(record)
 redis.call('PUBLISH', ARGV[1], age)
 return {age, changed}

@@ -1,3 +1,4 @@
+--!include _log
 -- One flush of a crawl: renews its lease, writes its figures, adds its log entries and returns its live
 -- settings. Nothing is written for a crawl whose claim has another owner, or into a record that is missing.
 --
@@ -67,14 +68,6 @@ if kind_of_record ~= 'hash' then
 end
 local sound = kind_of_record == 'hash'
 
-local function grow(field, by)
-  local value = redis.pcall('HINCRBY', record, field, by)
-  if type(value) == 'number' then
-    return value
-  end
-  return nil
-end
-
 local at = 12
 local figure_count, fact_count = tonumber(ARGV[10]), tonumber(ARGV[11])
 for _ = 1, figure_count do
@@ -91,7 +84,7 @@ for _ = 1, fact_count do
   redis.call('HSET', facts, ARGV[at], ARGV[at + 1])
   at = at + 2
 end
-if sound and tonumber(ARGV[9]) > 0 and not grow('heartbeat', ARGV[9]) then
+if sound and tonumber(ARGV[9]) > 0 and not tonumber(redis.pcall('HINCRBY', record, 'heartbeat', ARGV[9])) then
   redis.call('HSET', record, 'heartbeat', ARGV[9])
 end
 
@@ -100,27 +93,13 @@ local kind_of_log = kind(log)
 if kind_of_log ~= 'zset' and kind_of_log ~= 'none' then
   fault('the log is a ' .. kind_of_log .. ', not a sorted set')
 elseif sound and at <= #ARGV then
-  for number = at, #ARGV do
-    score = grow('log_score', 1)
-    if not score then
-      -- Another program wrote something else there: numbering continues after the last entry.
-      local last = redis.call('ZREVRANGE', log, 0, 0, 'WITHSCORES')
-      score = math.floor((tonumber(last[2] or '') or 0)) + 1
-      redis.call('HSET', record, 'log_score', string.format('%.0f', score))
-      fault('log_score was no number')
-    end
-    redis.call('ZADD', log, score, ARGV[number])
-  end
+  local repaired
+  score, repaired = add_entries(record, log, tonumber(ARGV[8]), at, #ARGV)
+  if repaired then fault('log_score was no number') end
   -- The figures have counted these entries: an analyzer of ArchiveBot must not do it again.
   local analyzed = tonumber(redis.call('HGET', record, 'last_analyzed_log_entry') or '')
   if not analyzed or analyzed < score then
     redis.call('HSET', record, 'last_analyzed_log_entry', string.format('%.0f', score))
-  end
-  local surplus = redis.call('ZCARD', log) - tonumber(ARGV[8])
-  if surplus > 0 then
-    local last = redis.call('ZRANGE', log, surplus - 1, surplus - 1, 'WITHSCORES')
-    redis.call('ZREMRANGEBYRANK', log, 0, surplus - 1)
-    redis.call('HSET', record, 'last_trimmed_log_entry', last[2])
   end
 end
 if lease_ms > 0 or at <= #ARGV then

@@ -28,10 +28,9 @@ from typing import TYPE_CHECKING
 from amicrawl.disk import Disk, explained, rename_durably, replace_file
 from amicrawl.errors import AmicrawlError, ExitCode, OutputError, UsageError
 from amicrawl.jobs.attempt import Attempt, crawl_environment, take_directory
-from amicrawl.jobs.checkpoint import Copying, frontier_files, restore_checkpoint, save
+from amicrawl.jobs.checkpoint import Copying, frontier_files, path_of, restore_checkpoint, save
 from amicrawl.jobs.child import Child
 from amicrawl.jobs.connection import RedisUnavailable
-from amicrawl.jobs.job_bucket import path_of
 from amicrawl.jobs.lease import LEASE, Claim, Claims
 from amicrawl.jobs.lease_time import Pulse
 from amicrawl.jobs.place import opened_store
