@@ -30,10 +30,10 @@ from amicrawl.config import Robots
 from amicrawl.errors import UsageError
 from amicrawl.fetch.guard import literal
 from amicrawl.politeness import Gates, HostPace, PaceRules
+from amicrawl.politeness.adaptive import AdaptiveTimeout
 from amicrawl.politeness.addresses import AddressGates
 from amicrawl.politeness.bandwidth import Bandwidth
 from amicrawl.politeness.pace import is_busy
-from amicrawl.politeness.timeouts import AdaptiveTimeout
 from amicrawl.urls import Refused, fetchable
 
 if TYPE_CHECKING:

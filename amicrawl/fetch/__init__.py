@@ -11,7 +11,7 @@ request:
     dialer      connects, through `proxy` and `tls` where asked   network
     connection  one socket and its TLS layers                     network
     exchange    sends, receives, keeps to the limits              network
-    raw         sorts the response, by the rules of `framing`     pure but for the spool
+    response    sorts the response, and knows where it ends       pure but for the spool
     spool       holds the body                                    disk
 
 `Wire` puts these together, on one loop; `failures` has the words for what goes wrong.
@@ -22,14 +22,14 @@ from typing import TYPE_CHECKING
 from amicrawl.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from amicrawl.fetch.exchange import Limits
     from amicrawl.fetch.guard import Guard
-    from amicrawl.fetch.limits import Limits
     from amicrawl.fetch.request import WireRequest
     from amicrawl.fetch.spool import Spool
     from amicrawl.fetch.wire import Wire
 else:
     __getattr__ = lazy_exports(
-        __name__, Guard="guard", Limits="limits", Spool="spool", Wire="wire", WireRequest="request"
+        __name__, Guard="guard", Limits="exchange", Spool="spool", Wire="wire", WireRequest="request"
     )
 
 __all__ = ["Guard", "Limits", "Spool", "Wire", "WireRequest"]

@@ -32,13 +32,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from amicrawl.fetch.connection import Connection
-    from amicrawl.fetch.exchange import Watcher
+    from amicrawl.fetch.exchange import Limits, Watcher
     from amicrawl.fetch.guard import Guard
-    from amicrawl.fetch.limits import Limits
     from amicrawl.fetch.pool import Lane
     from amicrawl.fetch.request import Message, WireRequest
     from amicrawl.fetch.tls import TlsClient, TlsSettings
-    from amicrawl.politeness.timeouts import AdaptiveTimeout
+    from amicrawl.politeness.adaptive import AdaptiveTimeout
 
 
 _STALE = frozenset({Failure.EMPTY_RESPONSE, Failure.CONNECTION_RESET})

@@ -14,15 +14,13 @@ half of a URL key: an unsigned 64-bit integer.
   `now` is Unix time: what is known of it outlives the process.
 * `addresses`: many small hosts on one machine are asked in turn.
 * `bandwidth`: how many bytes a second may come.
-* `disk_guard`: whether there is room to go on.
-* `timeouts`: how long the begin of an answer is waited for.
+* `adaptive`: the in-flight limit, and how long the begin of an answer is waited for.
 """
 
+from amicrawl.politeness.adaptive import InflightLimit
 from amicrawl.politeness.breaker import BLAME, Blame, HostBreaker, Verdict, backoff
 from amicrawl.politeness.gate import Gates
-from amicrawl.politeness.pace import HostPace, PaceRules
-from amicrawl.politeness.retry_after import retry_after_seconds
-from amicrawl.politeness.throttle import InflightLimit
+from amicrawl.politeness.pace import HostPace, PaceRules, retry_after_seconds
 
 __all__ = [
     "BLAME",

@@ -25,10 +25,13 @@ remembers it for those hosts that are not asked at the usual pace.
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
+
+from amicrawl.message import http_date
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -249,3 +252,26 @@ class HostPace:
         if len(states) > self._capacity:
             states.popitem(last=False)
         return state
+
+
+_LONGEST_VALUE = 64
+"""Bytes of a Retry-After."""
+_DIGITS = re.compile(r"[0-9]+")
+
+
+def retry_after_seconds(value: bytes | str, *, now: float, cap: float) -> float:
+    """Return the wait in seconds that a Retry-After of *value* requests (RFC 9110, section 10.2.3).
+
+    It is at most *cap*, and 0 if it requests none; the caller decides with which statuses it counts.
+
+    *now* is in Unix seconds: a date is measured against our clock, not the server's. A moment that has
+    passed, a sign, a fraction, a list, and a value longer than any date give 0.
+    """
+    text = value.decode("latin-1") if isinstance(value, bytes) else value
+    if len(text) > _LONGEST_VALUE:
+        return 0.0
+    text = text.strip(" \t")
+    if _DIGITS.fullmatch(text):
+        return min(float(int(text)), cap)
+    moment = http_date(text)
+    return 0.0 if moment is None else min(max(moment - now, 0.0), cap)

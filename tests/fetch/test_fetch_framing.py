@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amicrawl.fetch.framing import Ends, Framing, read_head
+from amicrawl.fetch.response import Ends, Framing, read_head
 from amicrawl.message import header_fields
 
 NOT_KEPT = Framing(Ends.BY_CLOSE)

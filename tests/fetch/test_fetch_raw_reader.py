@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from odd_responses import CASES, OK, OddResponse
 
 from amicrawl.capture import Truncation
-from amicrawl.fetch.raw import More, ResponseReader
+from amicrawl.fetch.response import More, ResponseReader
 from amicrawl.fetch.spool import Spool
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpora" / "http" / "http.jsonl"

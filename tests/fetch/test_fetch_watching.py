@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fetch.serving import Run
 
     from amicrawl.capture import Capture
-    from amicrawl.fetch.framing import Head
+    from amicrawl.fetch.response import Head
 
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n"
 

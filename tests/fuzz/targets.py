@@ -14,7 +14,7 @@ import orjson
 
 from amicrawl.capture import Truncation
 from amicrawl.errors import InputError
-from amicrawl.fetch.raw import ResponseReader
+from amicrawl.fetch.response import ResponseReader
 from amicrawl.fetch.spool import Spool
 from amicrawl.index.lookup.row import Row
 from amicrawl.index.reading.records import records_of

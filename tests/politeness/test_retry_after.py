@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amicrawl.politeness.retry_after import retry_after_seconds
+from amicrawl.politeness.pace import retry_after_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

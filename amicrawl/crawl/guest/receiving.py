@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Headers
 
-    from amicrawl.fetch.framing import Head
+    from amicrawl.fetch.response import Head
 
 logger = logging.getLogger(__name__)
 

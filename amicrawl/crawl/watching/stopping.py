@@ -10,7 +10,6 @@ from scrapy.exceptions import NotConfigured
 
 from amicrawl.crawl.extensions import CrawlExtension
 from amicrawl.crawl.state import BYTES, DISK, ERRORS, PAGES, TIME
-from amicrawl.politeness.disk_guard import DiskGuard
 from amicrawl.terminal import human_size
 
 if TYPE_CHECKING:
@@ -52,6 +51,30 @@ def clock_or_disk_reached(config: CrawlConfig, *, elapsed: float, free: int | No
     if config.stop_free and free is not None and free < config.stop_free:
         return DISK
     return None
+
+
+class DiskGuard:
+    """Whether the crawl is paused for want of room: below a threshold, until there is a tenth more.
+
+    So a disk that hovers at the threshold does not start and stop the crawl with every file.
+    """
+
+    __slots__ = ("_resume_at", "_threshold", "paused")
+
+    paused: bool
+    """Whether nothing new may be fetched now."""
+
+    def __init__(self, threshold: int) -> None:
+        """Pause below *threshold* free bytes; never for 0."""
+        self.paused = False
+        self._threshold = threshold
+        # In whole numbers, rounded up: a float would lose bytes of a large disk.
+        self._resume_at = -(-threshold * 11 // 10)
+
+    def measured(self, free: int) -> bool:
+        """Note that *free* bytes are free, and tell whether the crawl is paused from now on."""
+        self.paused = free < (self._resume_at if self.paused else self._threshold)
+        return self.paused
 
 
 class StopConditions(CrawlExtension):

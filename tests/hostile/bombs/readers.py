@@ -65,7 +65,7 @@ READERS: dict[str, tuple[str, ...]] = {
         *("crawl/job/joblink.py", "spiders/queue.py"),
     ),
     "HTML": ("discovery/coding.py",),
-    "HTTP": ("fetch/exchange.py", "fetch/raw.py", "message.py"),
+    "HTTP": ("fetch/exchange.py", "fetch/response.py", "message.py"),
 }
 """By the format of the yard, or what else its bombs are called."""
 

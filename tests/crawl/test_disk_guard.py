@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amicrawl.politeness.disk_guard import DiskGuard
+from amicrawl.crawl.watching.stopping import DiskGuard
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,22 @@
-"""The in-flight limit: how many requests may be under way over all hosts.
+"""What follows the network: how many requests are under way, and how long an answer is waited for.
 
-It grows by one with every completed response and shrinks when requests to hosts that are known to
-answer are lost: additive increase, multiplicative decrease, as in congestion control (RFC 5681), with
-an average of losses in place of a single one. Slow answers never shrink it: a slow server is not a
-full uplink. While the event loop is late it does not grow, and shrinks towards where it began: what is
-asked for beyond that waits here, and not at a server. Pure: events are reported to it, and time does
-not matter.
+The in-flight limit grows by one with every completed response and shrinks when requests to hosts that
+are known to answer are lost: additive increase, multiplicative decrease, as in congestion control (RFC
+5681), with an average of losses in place of a single one. Slow answers never shrink it: a slow server is
+not a full uplink. While the event loop is late it does not grow, and shrinks towards where it began:
+what is asked for beyond that waits here, and not at a server.
+
+The time for the first byte follows the latencies seen so far, counted in a histogram of nine ranges.
+After every 64 of them it becomes twice their 95th percentile, read as the upper edge of its range,
+between a floor and a ceiling; before, it is the ceiling, so that no host is cut off before anything is
+known. Requests that were cut off have no latency and are not reported; the floor bounds the effect.
+
+Pure: events are reported, and no clock is read.
 """
 
 from __future__ import annotations
+
+from bisect import bisect_right
 
 _WEIGHT = 0.02
 """What one outcome weighs in the average of losses."""
@@ -78,3 +86,43 @@ class InflightLimit:
         if self._average > _SHRINK_ABOVE:
             self.limit = max(self._minimum, int(self.limit * _SHRINK_TO))
             self._average /= 2
+
+
+_EDGES = (0.1, 0.25, 0.5, 1.0, 2.0, 3.5, 5.0, 10.0)
+"""Upper ends of the ranges in seconds; one that is met belongs to the next range."""
+_EVERY = 64
+_MULTIPLE = 2
+
+
+class AdaptiveTimeout:
+    """A timeout between *floor* and *ceiling* seconds that follows the latencies of all hosts."""
+
+    __slots__ = ("_ceiling", "_count", "_counts", "_floor", "seconds")
+
+    seconds: float
+    """How long the begin of an answer is waited for now."""
+
+    def __init__(self, floor: float, ceiling: float) -> None:
+        self.seconds = ceiling
+        self._floor = floor
+        self._ceiling = ceiling
+        self._count = 0
+        self._counts = [0] * (len(_EDGES) + 1)
+
+    def answered(self, latency: float) -> None:
+        """Note an answer that came *latency* seconds after its request."""
+        self._counts[bisect_right(_EDGES, latency)] += 1
+        self._count += 1
+        if self._count % _EVERY == 0:
+            self.seconds = max(self._floor, min(_MULTIPLE * self._p95(), self._ceiling))
+
+    def _p95(self) -> float:
+        """Return the upper edge of the range that the 95th of 100 latencies falls into."""
+        wanted = -(-self._count * 19 // 20)
+        below = 0
+        for edge, count in zip(_EDGES, self._counts, strict=False):
+            below += count
+            if below >= wanted:
+                return edge
+        # The last range has no upper edge: the ceiling is all that can be said.
+        return self._ceiling
