@@ -12,6 +12,8 @@ import os
 gc.set_threshold(100_000, 20, 20)
 # numpy starts threads for linear algebra, which is not done here; they wait in a loop at first.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# pydantic would look through all installed packages for plugins.
+os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 # Without a terminal, programs read what is written: the log and the reports of progress as JSON lines.
 AMICRAWL_LOG_FORMAT = "text" if os.isatty(2) else "json"

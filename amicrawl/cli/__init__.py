@@ -77,6 +77,8 @@ def main() -> None:
     gc.set_threshold(100_000, 20, 20)
     # No linear algebra is done here, whose threads wait in a loop at first.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # pydantic would look through all installed packages for plugins.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     keep_standard_streams()
     try:
         app()

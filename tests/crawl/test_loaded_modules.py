@@ -63,6 +63,12 @@ import sys
 from loopback import RawServer, page
 
 loaded = []
+searched = []
+def watch(event, arguments):
+    if event == "open" and str(arguments[0]).endswith("entry_points.txt"):
+        searched.append(arguments[0])
+
+sys.addaudithook(watch)
 def respond(head):
     loaded.append({*sys.modules})
     return page(b"x")
@@ -80,7 +86,8 @@ with RawServer(respond) as server:
             main()
     finally:
         names = sys.stdin.read().split()
-        print(*(name for name in names if name in loaded[0]), "|", "pyarrow" in sys.modules)
+        print(*(name for name in names if name in loaded[0]), "|", "pyarrow" in sys.modules,
+              len(searched))
 """
 
 
@@ -121,4 +128,9 @@ def test_a_first_request_waits_for_nothing_that_it_does_not_need(
         timeout=60,
         check=True,
     )
-    assert done.stdout.splitlines()[-1] == "| True"
+    unused_words, _, rest = done.stdout.splitlines()[-1].partition("|")
+    assert unused_words.strip() == ""
+    loads_arrow_at_the_end, searched = rest.split()
+    assert loads_arrow_at_the_end == "True"
+    # Scrapy's command line looks for commands of other packages.
+    assert command == "scrapy" or searched == "0", "no installed package is searched for plugins"
