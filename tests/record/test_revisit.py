@@ -53,11 +53,18 @@ def test_the_payload_that_the_seed_knows_without_its_content_coding_is_unchanged
     assert not decide(cut, digests_of(cut), seed=KNOWING).unchanged
 
 
-def test_a_payload_that_unpacks_to_too_much_is_not_compared() -> None:
-    vast = bytes(9 * 1024**2)
+def test_all_fields_that_name_content_codings_count() -> None:
+    head = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Encoding: gzip\r\n\r\n"
+    made = capture(head=head, body=gzip.compress(gzip.compress(BODY)))
+    assert decide(made, digests_of(made), seed=KNOWING).unchanged
+
+
+@pytest.mark.parametrize(("size", "unchanged"), [(8 * 1024**2, True), (8 * 1024**2 + 1, False)])
+def test_a_payload_that_unpacks_to_more_than_8_mib_is_not_compared(size: int, unchanged: bool) -> None:
+    vast = bytes(size)
     made = capture(head=CODED, body=gzip.compress(vast))
     knowing = Seed(URL, digest=hashlib.sha1(vast).hexdigest())
-    assert not decide(made, digests_of(made), seed=knowing).unchanged
+    assert decide(made, digests_of(made), seed=knowing).unchanged is unchanged
 
 
 def test_a_304_to_a_conditional_request_carries_the_digest_forward() -> None:
@@ -123,6 +130,12 @@ def test_an_empty_payload_is_stored_and_never_an_original() -> None:
     assert not may_be_original(made, digests_of(made), decision=decision)
 
 
+def test_a_payload_of_one_byte_may_be_an_original() -> None:
+    made = capture(body=b"0")
+    decision = decide(made, digests_of(made), seed=Seed(URL))
+    assert may_be_original(made, digests_of(made), decision=decision)
+
+
 def test_a_revisit_is_never_an_original() -> None:
     made = capture(body=BODY)
     decision = decide(made, digests_of(made), seed=KNOWING)
@@ -130,12 +143,18 @@ def test_a_revisit_is_never_an_original() -> None:
     assert may_be_original(made, digests_of(made), decision=Decision(DIGEST, unchanged=False))
 
 
-@pytest.mark.parametrize("captured_at", [-1, 0, 10**15])
-def test_a_date_that_cannot_be_said_is_left_out(captured_at: int) -> None:
+YEAR_10000 = 253_402_300_800_000
+
+
+@pytest.mark.parametrize(
+    ("captured_at", "said"),
+    [(-1, 0), (0, 0), (1, 1), (YEAR_10000 - 1, YEAR_10000 - 1), (YEAR_10000, 0), (10**15, 0)],
+)
+def test_a_date_that_cannot_be_said_is_left_out(captured_at: int, said: int) -> None:
     made = capture(body=BODY)
     decision = decide(made, digests_of(made), seed=Seed(URL, digest=DIGEST, captured_at=captured_at))
     assert decision.original is not None
-    assert decision.original.captured_at == 0
+    assert decision.original.captured_at == said
 
 
 @pytest.mark.parametrize("digest", ["xyz", "ab", "g" * 40])
@@ -154,3 +173,11 @@ def test_of_too_many_originals_the_longest_unused_is_forgotten() -> None:
     assert originals.get("b") is None
     assert originals.get("a") == Original("a")
     assert len(originals) == 2
+
+
+def test_an_original_that_is_stored_again_counts_as_used() -> None:
+    originals = Originals(limit=2)
+    for digest in ("a", "b", "a", "c"):
+        originals.add(digest, Original(digest))
+    assert originals.get("b") is None
+    assert originals.get("a") == Original("a")
