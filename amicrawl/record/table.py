@@ -325,7 +325,8 @@ def _batch_of(lines: bytes) -> pa.RecordBatch | None:
     # Arrow's way from Python values would load pandas where that is installed, which takes longer than
     # all else that the end of a small crawl has to do.
     try:
-        lines.decode()
+        if not lines.isascii():
+            lines.decode()
         table = pj.read_json(
             BytesIO(lines),
             read_options=pj.ReadOptions(use_threads=False, block_size=len(lines)),
