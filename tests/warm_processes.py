@@ -37,7 +37,7 @@ PROJECT = Path(__file__).parents[1]
 MODULES = frozenset({"scrapy", "amicrawl", "amicrawl.cli"})
 SCRIPT = str(Path(sys.executable).with_name("amicrawl"))
 _BY_PACKAGE = {
-    "amicrawl": "cli cli.crawl fetch.name_servers fetch.tls record.table seed.captures",
+    "amicrawl": "cli cli.crawl fetch.name_servers fetch.tls record.table seed.parquet",
     "amicrawl.crawl": "addon downloader following handler pipelines run scheduler",
     "amicrawl.crawl.commands": "crawl genspider",
     "amicrawl.crawl.guest": "downloader settings",

@@ -15,7 +15,7 @@ from amicrawl.dashboard.problems import Problem
 from amicrawl.dashboard.stream import events, stream, types_in
 from amicrawl.dashboard.users import Role
 from amicrawl.discovery import IgnoreSet
-from amicrawl.discovery.named import ignore_set, set_names
+from amicrawl.discovery.ignores import ignore_set, set_names
 from amicrawl.errors import UsageError
 from amicrawl.jobs.live_settings import checked_pattern
 from amicrawl.jobs.record import JobState

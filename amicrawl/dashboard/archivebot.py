@@ -19,7 +19,7 @@ from amicrawl.dashboard.problems import Problem
 from amicrawl.dashboard.texts import plain
 from amicrawl.dashboard.wording import iso
 from amicrawl.discovery import set_names
-from amicrawl.discovery.named import ignore_set
+from amicrawl.discovery.ignores import ignore_set
 from amicrawl.jobs import lookup, redis_values
 from amicrawl.jobs.ident import is_ident
 from amicrawl.jobs.keys import PENDING, PENDING_SHALLOW, TAGGED

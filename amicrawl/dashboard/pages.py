@@ -27,7 +27,7 @@ from amicrawl.dashboard.problems import Problem
 from amicrawl.dashboard.users import Role
 from amicrawl.dashboard.visitors import COOKIE, SIGNED_OUT, Visitor
 from amicrawl.dashboard.wording import FILTERS
-from amicrawl.discovery.named import set_names
+from amicrawl.discovery.ignores import set_names
 from amicrawl.errors import AmicrawlError
 from amicrawl.jobs.record import LIVE
 

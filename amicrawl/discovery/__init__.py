@@ -11,10 +11,9 @@ frontier by the caller; what only the frontier can know (counts of a host, paylo
 before, calendars and shops without end) is asked there. To read on, begin with `links.py`.
 """
 
-from amicrawl.discovery.ignores import Ignored, IgnoreSet
+from amicrawl.discovery.ignores import Ignored, IgnoreSet, set_names
 from amicrawl.discovery.kinds import Kind, Link
 from amicrawl.discovery.links import Limits, extract, is_read
-from amicrawl.discovery.named import set_names
 from amicrawl.discovery.scope import Decision, Scope
 from amicrawl.discovery.selection import Selected, Selection
 from amicrawl.discovery.shape import Shape, ShapeLimits, verdict

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from amicrawl.discovery.named import ignore_set
+from amicrawl.discovery.ignores import ignore_set
 from amicrawl.errors import UsageError
 from amicrawl.jobs import lookup
 from amicrawl.jobs.ident import ident_of, normalised, slug_of

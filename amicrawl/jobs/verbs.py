@@ -10,7 +10,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from amicrawl.discovery.named import ignore_set
+from amicrawl.discovery.ignores import ignore_set
 from amicrawl.errors import UsageError
 from amicrawl.jobs import lookup, redis_values
 from amicrawl.jobs.ident import checked_ident

@@ -18,16 +18,15 @@ from typing import TYPE_CHECKING
 from amicrawl.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from amicrawl.seed.batches import BatchReader
     from amicrawl.seed.fault import Fault
     from amicrawl.seed.formats import SeedFormat
-    from amicrawl.seed.reader import SeedReader, count_entries, open_seed
+    from amicrawl.seed.reader import BatchReader, SeedReader, count_entries, open_seed
     from amicrawl.seed.seed import Seed
     from amicrawl.seed.sitemap_tree import SitemapLimits
 else:
     __getattr__ = lazy_exports(
         __name__,
-        BatchReader="batches",
+        BatchReader="reader",
         Fault="fault",
         Seed="seed",
         SeedFormat="formats",

@@ -6,7 +6,7 @@ import pytest
 
 from amicrawl.discovery import IgnoreSet, set_names
 from amicrawl.discovery.expression import Expression, searchable
-from amicrawl.discovery.named import Entry, entries_in, ignore_set
+from amicrawl.discovery.ignores import IgnoreEntry, entries_in, ignore_set
 from amicrawl.errors import UsageError
 
 ENTRIES = [
@@ -41,7 +41,7 @@ def test_there_are_sets_for_the_common_traps() -> None:
 
 
 @pytest.mark.parametrize("entry", ENTRIES)
-def test_an_expression_has_a_comment_and_examples_that_are_true(entry: Entry) -> None:
+def test_an_expression_has_a_comment_and_examples_that_are_true(entry: IgnoreEntry) -> None:
     assert entry.comment
     assert entry.ignored
     assert entry.kept

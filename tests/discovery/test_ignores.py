@@ -10,7 +10,7 @@ from urls.url_strategies import URLS
 
 from amicrawl.discovery import Ignored, IgnoreSet, set_names
 from amicrawl.discovery.expression import TIMEOUTS_BORNE, Expression, searchable
-from amicrawl.discovery.named import ignore_set
+from amicrawl.discovery.ignores import ignore_set
 from amicrawl.errors import UsageError
 
 

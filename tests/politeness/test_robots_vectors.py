@@ -16,9 +16,9 @@ from urls.vectors import FULL, lines
 from amicrawl.config import Identity
 from amicrawl.errors import InputError
 from amicrawl.seed.fault import NotASeedError
-from amicrawl.seed.packing import packing_of, unpacked
 from amicrawl.seed.sitemap import Entry, entries_of
 from amicrawl.seed.sitemap_tree import SitemapLimits
+from amicrawl.seed.source import packing_of, unpacked
 from amicrawl.urls import Canonical, Fetchable, canonicalize, fetchable, url_key
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from amicrawl.errors import InputError
-from amicrawl.seed.packing import Packing, packing_of, unpacked
+from amicrawl.seed.source import Packing, packing_of, unpacked
 
 if TYPE_CHECKING:
     from collections.abc import Callable

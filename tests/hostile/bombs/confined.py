@@ -42,7 +42,7 @@ _LOADED = (
     "amicrawl.cli.inspect",
     "amicrawl.cli.job",
     "amicrawl.cli.query",
-    "amicrawl.cli.sidecar",
+    "amicrawl.cli.derivatives",
     "amicrawl.cli.summary",
     "amicrawl.cli.table",
     "amicrawl.report.reading",

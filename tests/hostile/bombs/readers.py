@@ -21,7 +21,7 @@ CALLS = frozenset({
 
 READERS: dict[str, tuple[str, ...]] = {
     "lines": ("seed/fields.py", "crawl/seedlist.py", "spiders/seeds.py"),
-    "gzip": ("seed/packing.py",),
+    "gzip": ("seed/source.py",),
     "JSON Lines": ("seed/jsonl.py",),
     "sitemap": ("seed/sitemap.py",),
     "Parquet": ("parquet.py", "record/captures.py"),
@@ -81,7 +81,7 @@ OUR_OWN = frozenset({
     *("index/merging/spark.py", "index/zipnum/spark.py", "table/spark.py", "table/read_only_sql.py"),
     # Settings, and files of the package.
     *("jobs/connection.py", "crawlfile/keys.py", "crawlfile/schema.py"),
-    *("discovery/named.py", "index/sidecar/soft404.py"),
+    *("discovery/ignores.py", "index/sidecar/soft404.py"),
     *("report/page.py", "table/named_queries.py"),
 })  # fmt: skip
 """Modules that read nothing of strangers."""

@@ -17,7 +17,7 @@ from amicrawl.cli.commands import COMMANDS
 from amicrawl.errors import ExitCode
 from amicrawl.report.reading import KINDS
 from amicrawl.seed.formats import SeedFormat
-from amicrawl.seed.packing import Packing
+from amicrawl.seed.source import Packing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
