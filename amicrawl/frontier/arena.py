@@ -7,12 +7,12 @@ offset 1. They are in a file without a name; the latest are still in memory.
 from __future__ import annotations
 
 import mmap
-import os
 from typing import TYPE_CHECKING
 
 from amicrawl.disk import explained
 from amicrawl.errors import AmicrawlError
 from amicrawl.frontier.format.partition import EMPTY_ARENA
+from amicrawl.frontier.table import drop_pages_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from amicrawl.disk import Disk
 
 _WAITING = 1024**2
-_GLANCE = 512
-"""Octets read at first: most URLs, with what stands behind them, are shorter."""
 _LONGEST_HEAD = 10
 
 
@@ -49,8 +47,9 @@ class StringArena:
         self._disk = disk
         with explained(directory, "written to"):
             self._file = disk.temporary(directory)
-        self._descriptor = self._file.fileno()
         self._written = 0
+        self._read_only: mmap.mmap | None = None
+        """What was written out, mapped as far as strings have been read."""
         self._waiting = bytearray(EMPTY_ARENA)
 
     def __len__(self) -> int:
@@ -76,19 +75,21 @@ class StringArena:
 
         Raises AmicrawlError where *reference* leads nowhere: the rows were checked when they came in.
         """
-        block = self._read(reference, _GLANCE)
+        block, at = self._block_at(reference)
         # Nearly every string is shorter than 128 octets, and so is the length of the one behind it.
-        if (
-            len(block) == _GLANCE
-            and (length := block[0]) < 0x80
-            and (behind := block[length + 1]) < 0x80
-        ):
-            end = length + 2
-            return block[1 : length + 1], block[end : end + behind]
-        text, end = self._entry(reference, block)
-        if end >= len(self):
-            return text, b""
-        return text, self._entry(end, block[end - reference :])[0]
+        try:
+            end = at + 1 + block[at]
+            behind = end + 1 + block[end]
+            if block[at] < 0x80 and block[end] < 0x80 and behind <= len(block):
+                return bytes(block[at + 1 : end]), bytes(block[end + 1 : behind])
+        except IndexError:
+            pass
+        text, end = self._entry(reference)
+        return text, b"" if end >= len(self) else self._entry(end)[0]
+
+    def drop_pages(self) -> None:
+        """Take the strings out of the resident memory of the process; nothing is lost."""
+        drop_pages_of(self._read_only)
 
     def mapped(self, length: int) -> mmap.mmap:
         """Return the first *length* octets, all of which must be written out, mapped read-only."""
@@ -112,38 +113,44 @@ class StringArena:
 
     def close(self) -> None:
         """Give the file up."""
-        # Its number may be that of another file from here on.
-        self._descriptor = -1
+        self._read_only = None
         self._file.close()
 
-    def _entry(self, offset: int, block: bytes) -> tuple[bytes, int]:
-        """Return the string at *offset* and the offset behind it; *block* was read from there."""
-        head = _head(block)
-        if head is None:
-            block = self._read(offset, _GLANCE)
-            head = _head(block)
+    def _entry(self, offset: int) -> tuple[bytes, int]:
+        """Return the string at *offset* and the offset behind it."""
+        self._map_written()
+        block, at = self._block_at(offset)
+        head = _head(block[at : at + _LONGEST_HEAD])
         if head is None:
             raise AmicrawlError(f"No string of the frontier begins at offset {offset}.")
-        length, at = head
-        if at + length > len(block):
-            whole = at + length
-            block = self._read(offset, whole) if whole <= len(self) - offset else b""
-            if len(block) < whole:
-                raise AmicrawlError(f"The string of the frontier at offset {offset} has no end.")
-        return block[at : at + length], offset + at + length
+        length, size = head
+        text = bytes(block[at + size : at + size + length])
+        if len(text) < length:
+            raise AmicrawlError(f"The string of the frontier at offset {offset} has no end.")
+        return text, offset + size + length
 
-    def _read(self, offset: int, length: int) -> bytes:
+    def _block_at(self, offset: int) -> tuple[mmap.mmap | bytearray, int]:
+        """Return what the string at *offset* is in, and where it begins there.
+
+        An entry is added in one piece, so it never lies partly in the file and partly in memory.
+        """
         if offset >= self._written:
-            start = offset - self._written
-            return bytes(self._waiting[start : start + length])
-        # An entry is added in one piece, so it never lies partly here and partly there.
-        return os.pread(self._descriptor, length, offset)
+            return self._waiting, offset - self._written
+        if self._read_only is None or offset >= len(self._read_only):
+            self._map_written()
+        assert self._read_only is not None
+        return self._read_only, offset
+
+    def _map_written(self) -> None:
+        """Map all that was written out: a look into a mapping takes a tenth of a system call."""
+        if self._written and (self._read_only is None or len(self._read_only) < self._written):
+            self._read_only = self.mapped(self._written)
 
 
-def _head(block: bytes) -> tuple[int, int] | None:
+def _head(block: bytes | bytearray) -> tuple[int, int] | None:
     """Return the length that *block* begins with, and where that ends; None if it does not end there."""
     length = 0
-    for at, octet in enumerate(block[:_LONGEST_HEAD]):
+    for at, octet in enumerate(block):
         length |= (octet & 0x7F) << 7 * at
         if octet < 0x80:
             return length, at + 1

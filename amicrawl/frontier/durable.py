@@ -22,7 +22,7 @@ from amicrawl.frontier.places import order_of, place, place_of
 from amicrawl.frontier.queue import Queue
 from amicrawl.frontier.requeue import Requeue
 from amicrawl.frontier.revisits import Revisits
-from amicrawl.frontier.row import Dispatch, Settled
+from amicrawl.frontier.row import Settled
 from amicrawl.frontier.row_strings import offer_of, offered, offered_entries
 from amicrawl.frontier.settling import Settling
 from amicrawl.frontier.states import RESTING, WAITING, Event, Status, after
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from amicrawl.frontier.admission import Admission
     from amicrawl.frontier.inventory import Inventory
     from amicrawl.frontier.live import LivePartition
-    from amicrawl.frontier.row import Offer, Outcome
+    from amicrawl.frontier.row import Dispatch, Offer, Outcome
     from amicrawl.frontier.soft404 import Soft404Detector
     from amicrawl.frontier.url_row import UrlRow
     from amicrawl.politeness import Gates, HostBreaker, HostPace, InflightLimit
@@ -46,6 +46,8 @@ _HOUR = 3600
 _A_DAY = 24 * 3600.0
 _FARTHEST = 0xFFFF
 _SCHEDULED, _TRAPPED = int(Status.SCHEDULED), int(Status.TRAPPED)
+# Bound here, as a look-up in an enumeration is a call, and these are needed for every page.
+_IN_FLIGHT, _DONE, _RETRY, _COUNT = Status.IN_FLIGHT, Settled.DONE, Verdict.RETRY, Verdict.COUNT
 
 
 class DurableFrontier:
@@ -260,19 +262,20 @@ class DurableFrontier:
         flight = self._flights.at(key)
         again = self._decide(flight, outcome)
         if again:
-            attempt = flight.dispatch.attempt
+            attempt = flight.attempt
             self._attempts[flight.number] = attempt + 1
             row = self._move(flight, Event.POSTPONED)
             self._queue.postpone(key[0], place_of(row, flight.number), until=now + backoff(attempt))
-        else:
-            known, hour = flight.dispatch.offer.seed, int(self._wall() // _HOUR)
-            self._settling.settle(
-                flight.number, flight.row, known, outcome, was=Status.IN_FLIGHT, hour=hour
-            )
+            self._leave(flight, now)
+            return Settled.AGAIN
+        wall, known = self._wall(), flight.offer.seed
+        self._settling.settle(
+            flight.number, flight.row, known, outcome, was=_IN_FLIGHT, hour=int(wall // _HOUR)
+        )
         self._leave(flight, now)
-        if not again:
-            self._hosts.settled(key[0], outcome, opens=self._opens_at(key[0], now))
-        return Settled.AGAIN if again else Settled.DONE
+        wait = self._gates.opens_at(key[0]) - now
+        self._hosts.settled(key[0], outcome, opens=ceil(wall + wait) if 0 < wait < inf else 0)
+        return _DONE
 
     def land(self, key: UrlKey, now: float) -> None:
         """Note that the request of the row in flight at *key* is over: its host may be asked again.
@@ -285,7 +288,7 @@ class DurableFrontier:
         if flight.landed:
             raise AmicrawlError(f"URL key {key[0]:016x}:{key[1]:016x} has landed: it does so once.")
         self._flights.land(flight)
-        if not flight.dispatch.skip:
+        if not flight.skip:
             self._queue.end(flight.row.host, now)
 
     def release(self, key: UrlKey, now: float) -> None:
@@ -295,8 +298,8 @@ class DurableFrontier:
         requested. Raises AmicrawlError where it is not in flight.
         """
         flight = self._flights.at(key)
-        if flight.dispatch.attempt > 1:
-            self._attempts[flight.number] = flight.dispatch.attempt
+        if flight.attempt > 1:
+            self._attempts[flight.number] = flight.attempt
         row = self._move(flight, Event.RELEASED)
         self._queue.push(key[0], place_of(row, flight.number))
         self._leave(flight, now)
@@ -372,11 +375,6 @@ class DurableFrontier:
         """
         return self._requeue.due(key, hour=self._hour, is_lost=is_lost)
 
-    def _opens_at(self, host: int, now: float) -> int:
-        """Return the Unix second from which *host* may be asked; 0 where it may be asked at *now*."""
-        wait = self._gates.opens_at(host) - now
-        return ceil(self._wall() + wait) if 0 < wait < inf else 0
-
     def _turn_wheel(self) -> None:
         """Queue the rows that have fallen due since the last look."""
         hour = self._hour = int(self._wall() // _HOUR)
@@ -397,19 +395,19 @@ class DurableFrontier:
             after(after(was, Event.FELL_DUE) if was in RESTING else was, Event.DISPATCHED)
         self._status_counts.put_in_flight(number, was=was)
         offer = offer_of(partition, row, self._revisits)
-        dispatch = Dispatch(offer, self._attempts.pop(number, 1), skip)
-        self._flights[offer.key] = Flight(dispatch, number, row)
-        return dispatch
+        attempt = self._attempts.pop(number, 1) if self._attempts else 1
+        flight = self._flights[offer.key] = Flight(offer, attempt, skip=skip, number=number, row=row)
+        return flight
 
     def _decide(self, flight: Flight, outcome: Outcome) -> bool:
         """Return whether *flight* is to be tried again, judging *outcome* the first time."""
         evidence = (outcome.status, outcome.failure, outcome.answered)
         if flight.evidence != evidence:
             flight.evidence = evidence
-            host, attempt = flight.row.host, flight.dispatch.attempt
+            host, attempt = flight.row.host, flight.attempt
             verdict = judge(host, outcome, attempt=attempt, breaker=self._breaker, limit=self._limit)
-            flight.again = verdict is Verdict.RETRY
-            if verdict is Verdict.COUNT and self._breaker.is_open(host):
+            flight.again = verdict is _RETRY
+            if verdict is _COUNT and self._breaker.is_open(host):
                 self._queue.give_up(host)
         return flight.again
 
@@ -425,5 +423,5 @@ class DurableFrontier:
 
     def _leave(self, flight: Flight, now: float) -> None:
         self._flights.leave(flight)
-        if not flight.dispatch.skip and not flight.landed:
+        if not flight.skip and not flight.landed:
             self._queue.end(flight.row.host, now)

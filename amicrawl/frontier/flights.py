@@ -5,25 +5,30 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from amicrawl.errors import AmicrawlError
+from amicrawl.frontier.row import Dispatch
 from amicrawl.frontier.states import Status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from amicrawl.frontier.live import LivePartition
-    from amicrawl.frontier.row import Dispatch
+    from amicrawl.frontier.row import Offer
     from amicrawl.frontier.url_row import UrlRow
     from amicrawl.urls import UrlKey
 
 
-class Flight:
-    """A row that is handed out."""
+_IN_FLIGHT = int(Status.IN_FLIGHT)
 
-    __slots__ = ("again", "dispatch", "evidence", "key", "landed", "number", "row")
 
-    def __init__(self, dispatch: Dispatch, number: int, row: UrlRow) -> None:
-        self.dispatch = dispatch
-        self.key = dispatch.offer.key
+class Flight(Dispatch):
+    """A row that is handed out, and what only the frontier knows of it."""
+
+    __slots__ = ("again", "evidence", "landed", "number", "row")
+
+    def __init__(self, offer: Offer, attempt: int, *, skip: bool, number: int, row: UrlRow) -> None:
+        self.offer = offer
+        self.attempt = attempt
+        self.skip = skip
         self.number = number
         self.row = row
         """The row as it was before it was handed out: all of it but the status is as it is now."""
@@ -47,7 +52,7 @@ class Flights(dict["UrlKey", Flight]):
 
     def leave(self, flight: Flight) -> None:
         """Forget *flight*."""
-        del self[flight.key]
+        del self[flight.offer.key]
         self.landed -= flight.landed
 
     def at(self, key: UrlKey) -> Flight:
@@ -68,12 +73,12 @@ class StatusCounts:
 
     def __init__(self, partition: LivePartition, counts: Mapping[Status, int]) -> None:
         self._partition = partition
-        self._counts = {int(status): count for status, count in counts.items()}
+        self._counts = [counts[status] for status in Status]
 
     @property
     def counts(self) -> dict[Status, int]:
         """The number of rows by status; a copy, with every status."""
-        return {status: self._counts[status] for status in Status}
+        return dict(zip(Status, self._counts, strict=True))
 
     def added(self, status: int) -> None:
         """Count a new row of *status*."""
@@ -82,7 +87,7 @@ class StatusCounts:
     def put_in_flight(self, number: int, *, was: int) -> None:
         """Set row *number*, whose status was *was*, to IN_FLIGHT."""
         self._counts[was] -= 1
-        self._counts[Status.IN_FLIGHT] += 1
+        self._counts[_IN_FLIGHT] += 1
         self._partition.put_in_flight(number)
 
     def put(self, number: int, row: UrlRow, *, was: int) -> None:

@@ -40,12 +40,12 @@ _ERRORS = frozenset({429, *range(500, 600)})
 class _Answers:
     """What a host answered since its row was changed last."""
 
-    __slots__ = ("address", "count", "errors", "latency", "opens")
+    __slots__ = ("address", "count", "errors", "latencies", "opens")
 
-    def __init__(self, latency: int) -> None:
+    def __init__(self) -> None:
         self.count = self.errors = 0
-        self.latency = latency
-        """The average so far, in milliseconds; 0 for none."""
+        self.latencies: list[int] = []
+        """Milliseconds, in order."""
         self.address = ""
         """The address that was dialled last; empty where none is known."""
         self.opens = 0
@@ -63,8 +63,9 @@ class HostTally:
         self._interval = interval
         self._wall = wall
         self._offered: dict[int, int] = {}
-        """URLs offered since the last hand-over, by host."""
-        self._changed: dict[int, HostRow] = {}
+        """URLs offered since the row of their host was changed last, by host."""
+        self._begun: list[int] = []
+        """Hosts that had no row before the last hand-over."""
         self._answers: dict[int, _Answers] = {}
         """What hosts answered that is not in their rows yet."""
         if partition.opened.touched:
@@ -72,23 +73,10 @@ class HostTally:
 
     def row(self, host: int) -> HostRow | None:
         """Return the row of *host*; URLs offered since the last hand-over may be missing from it."""
-        row = self._changed.get(host) or self._partition.host(host)
-        if row is None or (answers := self._answers.pop(host, None)) is None:
-            return row
-        changed = row._replace(
-            crawl_total=min(row.crawl_total + answers.count, _MOST),
-            error_total=min(row.error_total + answers.errors, _MOST),
-            avg_latency=answers.latency,
-            host_next_eligible=answers.opens,
-            crawl_delay=self._tenths(host),
-        )
-        if answers.address:
-            hour = int(self._wall() // _HOUR)
-            changed = changed._replace(
-                resolved_ip=_packed(answers.address), ip_expiry=hour + _ADDRESS_KEPT
-            )
-        self._changed[host] = changed
-        return changed
+        answers = self._answers.pop(host, None)
+        if answers is not None:
+            self._write(host, answers)
+        return self._partition.host(host)
 
     def urls(self, host: int) -> int:
         """Return how many URLs of *host* have been offered; 0 where it has no row."""
@@ -97,15 +85,16 @@ class HostTally:
 
     def put(self, row: HostRow) -> None:
         """Have *row*, made from what `row` gave, be that of its host."""
-        self._changed[row.host] = row
+        self._partition.put_host(row)
 
     def offered(self, host: int, url: str) -> None:
         """Count *url*, new, among those of *host*."""
         offered = self._offered
         count = offered.get(host)
         if count is None:
-            if host not in self._changed and not self._partition.knows_host(host):
+            if not self._partition.knows_host(host):
                 self._begin(host, url)
+                self._begun.append(host)
             offered[host] = 1
         else:
             offered[host] = count + 1
@@ -114,22 +103,42 @@ class HostTally:
         """Count *outcome* for *host*, which may be asked again from *opens* on (Unix seconds)."""
         answers = self._answers.get(host)
         if answers is None:
-            row = self.row(host)
-            if row is None:
-                return
-            answers = self._answers[host] = _Answers(row.avg_latency)
-        status, latency = outcome.status, outcome.latency_ms
+            answers = self._answers[host] = _Answers()
+        status = outcome.status
         if status:
             answers.count += 1
         if outcome.failure is not None or status in _ERRORS:
             answers.errors += 1
-        if latency:
-            latency = min(latency, _LONGEST)
-            known = answers.latency
-            answers.latency = (3 * known + latency) // 4 if known else latency
+        if outcome.latency_ms:
+            answers.latencies.append(outcome.latency_ms)
         if outcome.ip_address:
             answers.address = outcome.ip_address
         answers.opens = opens
+
+    def _write(self, host: int, answers: _Answers) -> None:
+        """Count *answers*, and the URLs that were offered since, in the row of *host*, if it has one."""
+        row = self._partition.host(host)
+        if row is None:
+            return
+        average = row.avg_latency
+        for latency in answers.latencies:
+            latest = min(latency, _LONGEST)
+            average = (3 * average + latest) // 4 if average else latest
+        address, expiry = row.resolved_ip, row.ip_expiry
+        if answers.address:
+            address = _packed(answers.address)
+            expiry = int(self._wall() // _HOUR) + _ADDRESS_KEPT
+        row = row.changed(
+            crawl_total=min(row.crawl_total + answers.count, _MOST),
+            error_total=min(row.error_total + answers.errors, _MOST),
+            avg_latency=average,
+            host_next_eligible=answers.opens,
+            crawl_delay=self._tenths(host),
+            resolved_ip=address,
+            ip_expiry=expiry,
+            url_count=min(row.url_count + self._offered.pop(host, 0), _MOST),
+        )
+        self._partition.put_host(row)
 
     def note_robots(
         self, host: int, body: bytes | None, *, fetched: float, expires: float, missing: bool
@@ -146,13 +155,15 @@ class HostTally:
             packed = pack_robots(body, _CODEC)
             if not reference or self._partition.texts_at(reference)[0] != packed:
                 reference = self._partition.intern(entry_of(packed))
-        self._changed[host] = row._replace(
-            robots_ref=reference,
-            robots_fetched=int(fetched // _HOUR),
-            # Rounded up, a file would be believed for longer than it may be.
-            robots_expiry=int(expires // _HOUR),
-            crawl_delay=self._tenths(host),
-            flags=row.flags | _ROBOTS_MISSING if missing else row.flags & ~_ROBOTS_MISSING,
+        self._partition.put_host(
+            row.changed(
+                robots_ref=reference,
+                robots_fetched=int(fetched // _HOUR),
+                # Rounded up, a file would be believed for longer than it may be.
+                robots_expiry=int(expires // _HOUR),
+                crawl_delay=self._tenths(host),
+                flags=row.flags | _ROBOTS_MISSING if missing else row.flags & ~_ROBOTS_MISSING,
+            )
         )
 
     def _tenths(self, host: int) -> int:
@@ -164,18 +175,15 @@ class HostTally:
         Those are counted again when a partition is opened that was not closed, so they need not be
         journaled one by one.
         """
-        offered, changed, partition = self._offered, self._changed, self._partition
-        for host in [*self._answers]:
-            self.row(host)
-        if counts:
-            for host in offered.keys() - changed.keys():
-                row = partition.host(host)
-                if row is not None:
-                    changed[host] = row
-        for host, row in changed.items():
-            count = offered.pop(host, 0)
-            partition.put_host(row.with_urls(min(row.url_count + count, _MOST)) if count else row)
-        changed.clear()
+        answers, self._answers = self._answers, {}
+        for host, each in answers.items():
+            self._write(host, each)
+        for host in [*self._offered] if counts else self._begun:
+            row = self._partition.host(host)
+            count = self._offered.pop(host, 0)
+            if row is not None and count:
+                self._partition.put_host(row.changed(url_count=min(row.url_count + count, _MOST)))
+        self._begun.clear()
 
     def _recount(self) -> None:
         """Count the URLs of every host, and correct the rows that say otherwise."""
@@ -190,13 +198,14 @@ class HostTally:
         for number in np.flatnonzero(wrong).tolist():
             row = self._partition.host(int(rows["host_key"][number]))
             if row is not None:
-                self._changed[row.host] = row.with_urls(min(int(counts[places[number]]), _MOST))
+                count = min(int(counts[places[number]]), _MOST)
+                self._partition.put_host(row.changed(url_count=count))
 
     def _begin(self, host: int, url: str) -> None:
         group = host_group(url)
         reference = self._partition.intern(entry_of(octets(group)))
-        self._changed[host] = HostRow(
-            host, host_ref=reference, registrable_ref=reference, crawl_delay=self._tenths(host)
+        self._partition.put_host(
+            HostRow(host, host_ref=reference, registrable_ref=reference, crawl_delay=self._tenths(host))
         )
 
 

@@ -26,7 +26,7 @@ from amicrawl.frontier.index_notes import NOTES_BACK, ChangedRows, index_note
 from amicrawl.frontier.snapshot import Copies, SnapshotTask, freeze, partition_at, write
 from amicrawl.frontier.state import IDENTITY, INDEX_ROWS, PartitionState
 from amicrawl.frontier.states import Status
-from amicrawl.frontier.store.frames import host_frame, intern_frame, url_frame
+from amicrawl.frontier.store.frames import HOST_CHANGE, URL_CHANGE, frames_of, intern_change
 from amicrawl.frontier.store.generations import Generations
 from amicrawl.frontier.store.journal import Journal
 from amicrawl.frontier.url_row import STATUS_OFFSET, HostRow, UrlRow, offered_row, packed_row
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 _LONG = 64 * 1024**2
 """Octets of journal that are worth a snapshot however few rows there are."""
+_IN_FLIGHT = int(Status.IN_FLIGHT)
 _FRAME = 121
 _FRAMES_AT_ONCE = 4096
 _FRAMES_RESIDENT = 16_384
@@ -118,9 +119,11 @@ class LivePartition:
         undo.callback(lambda: self._journal.close())  # noqa: PLW0108
         self._generations.name_log(self._journal.path)
         self._waiting: list[bytes] = []
-        """Frames that the next `flush` gives to the journal, all at once."""
+        """Changes that the next `flush` gives to the journal as frames, all at once."""
         self._dispatched: dict[int, None] = {}
         """Rows that were set to IN_FLIGHT since the last `flush`, in this order."""
+        self._hosts_changed: dict[int, None] = {}
+        """Hosts whose row was changed since the last `flush`, by number."""
         self._frames = self.opened.frames
         self._drop_at = 0
         """The LSN from which on the tables are taken out of resident memory."""
@@ -182,32 +185,35 @@ class LivePartition:
             state.rows.write(number, packed)
         else:
             state.rows.append(packed)
-        lsn = self._lsn
-        self._append(intern_frame(lsn, texts), url_frame(lsn + 1, packed))
+        # A row follows its string at once: behind damage, rows say where the string before them begins.
+        self._waiting += (intern_change(texts), URL_CHANGE + packed)
+        if len(self._waiting) > _FRAMES_AT_ONCE:
+            # Offers of a whole index come without a flush between: joined, frames take less memory.
+            self._hand_over()
         return reference
 
     def get(self, number: int) -> UrlRow:
         """Return row *number*."""
-        return UrlRow.unpacked(self.state.rows.read(number))
+        return tuple.__new__(UrlRow, self.state.rows.unpacked(number))
 
     def put(self, number: int, row: UrlRow) -> None:
         """Put *row* in the place of row *number*."""
         packed = packed_row(*row)
         self.state.rows.write(number, packed)
         self._dispatched.pop(number, None)
-        self._append(url_frame(self._lsn, packed))
+        self._waiting.append(URL_CHANGE + packed)
 
     def put_in_flight(self, number: int) -> None:
         """Set the status of row *number* to IN_FLIGHT.
 
         Its frame is written by the next `flush`, unless `put` replaces the row before.
         """
-        self.state.rows.write_octet(number, STATUS_OFFSET, Status.IN_FLIGHT)
+        self.state.rows.write_octet(number, STATUS_OFFSET, _IN_FLIGHT)
         self._dispatched[number] = None
 
     def intern(self, entries: bytes) -> int:
         """Add *entries* to the string arena; return the offset of the first."""
-        self._append(intern_frame(self._lsn, entries))
+        self._waiting.append(intern_change(entries))
         return self.state.arena.append(entries)
 
     def texts_at(self, reference: int) -> tuple[bytes, bytes]:
@@ -221,22 +227,23 @@ class LivePartition:
     def host(self, host: int) -> HostRow | None:
         """Return the row of *host*, if it has one."""
         number = self.state.host_numbers.get(host)
-        return None if number is None else HostRow.unpacked(self.state.hosts.read(number))
+        return None if number is None else tuple.__new__(HostRow, self.state.hosts.unpacked(number))
 
     def put_host(self, row: HostRow) -> None:
-        """Have *row* be that of its host."""
+        """Have *row* be that of its host; its frame is written by the next `flush`."""
         state, packed = self.state, row.packed()
         number = state.host_numbers.get(row.host)
         if number is None:
-            state.host_numbers[row.host] = state.hosts.append(packed)
+            number = state.host_numbers[row.host] = state.hosts.append(packed)
         else:
             state.hosts.write(number, packed)
-        self._append(host_frame(self._lsn, packed))
+        self._hosts_changed[number] = None
 
     @property
     def has_changed(self) -> bool:
         """Whether anything has changed since the last snapshot was begun."""
-        return self._frames > 0 or bool(self._dispatched)
+        waiting = self._waiting or self._dispatched or self._hosts_changed
+        return self._frames > 0 or bool(waiting)
 
     def note_index(self, rows: int, *, all_known: bool = False) -> None:
         """Note in the journal that the index of the crawl has *rows*.
@@ -252,18 +259,23 @@ class LivePartition:
 
     def flush(self) -> None:
         """Write all changes to the journal: from here on they outlive the process."""
-        for number in self._dispatched:
-            self._append(url_frame(self._lsn, self.state.rows.read(number)))
+        read = self.state.rows.read
+        self._waiting += [URL_CHANGE + read(number) for number in self._dispatched]
         self._dispatched.clear()
+        read = self.state.hosts.read
+        self._waiting += [HOST_CHANGE + read(number) for number in self._hosts_changed]
+        self._hosts_changed.clear()
         self._hand_over()
         if self._journal.pending:
             self._journal.flush()
 
     def _hand_over(self) -> None:
-        """Give the frames that wait to the journal."""
+        """Give the changes that wait to the journal."""
         if self._waiting:
             waiting, self._waiting = self._waiting, []
-            self._journal.append(b"".join(waiting))
+            self._journal.append(frames_of(waiting, self._lsn))
+            self._lsn += len(waiting)
+            self._frames += len(waiting)
         if self._lsn >= self._drop_at:
             self._drop_at = self._lsn + _FRAMES_RESIDENT
             self.state.drop_pages()
@@ -329,15 +341,6 @@ class LivePartition:
         task, self._snapshot = self._snapshot, None
         if task is not None:
             task.join()
-
-    def _append(self, *frames: bytes) -> None:
-        """Keep *frames*, whose LSNs follow from `_lsn` on, for the next `flush`."""
-        self._waiting += frames
-        if len(self._waiting) > _FRAMES_AT_ONCE:
-            # Offers of a whole index come without a flush between: joined, frames take less memory.
-            self._hand_over()
-        self._lsn += len(frames)
-        self._frames += len(frames)
 
 
 def load(directory: Path) -> Partition:

@@ -48,7 +48,9 @@ _NO_ERRORS = frozenset({Event.REFUSED, Event.REFUSED_BY_ROBOTS, Event.SOFT_404})
 _FIRST_RETURNS = {
     event: RETURNS[event].first for event in (Event.CAPTURED, Event.UNCHANGED, Event.REDIRECTED)
 }
-_NOTHING: Mapping[str, float] = {}
+# Bound here, as a look-up in an enumeration is a call, and these are needed for every page.
+_IN_FLIGHT, _FINAL = Status.IN_FLIGHT, Verdict.FINAL
+_CAPTURED, _BUSY, _FAILED = Event.CAPTURED, Event.BUSY, Event.FAILED
 _MANY_SMALL = 0xFF
 _MANY_ERRORS = 0xFFFF
 LONGEST_WAIT = 7 * 24
@@ -68,54 +70,57 @@ def event_of(outcome: Outcome, *, in_a_row: int) -> Event:
     elif failure in _WITHHELD:
         event = Event.REFUSED
     else:
-        event = Event.FAILED
-    if in_a_row + 1 >= MANY and event in {Event.BUSY, Event.FAILED}:
+        event = _FAILED
+    if in_a_row + 1 >= MANY and (event is _BUSY or event is _FAILED):
         return Event.EXHAUSTED
     return event
 
 
 def _event_of_status(outcome: Outcome) -> Event:
     status = outcome.status
+    if 200 <= status <= 299:
+        unchanged = outcome.found is not None and outcome.found.unchanged
+        return Event.UNCHANGED if unchanged else _CAPTURED
     if status in _NOT_NOW or 500 <= status <= 599:
-        return Event.BUSY
+        return _BUSY
     if status == 410:
         return Event.WITHDRAWN
     if 400 <= status <= 499:
         return Event.MISSING
     if status == 304 or (outcome.found is not None and outcome.found.unchanged):
         return Event.UNCHANGED
-    return Event.REDIRECTED if 300 <= status <= 399 else Event.CAPTURED
+    return Event.REDIRECTED if 300 <= status <= 399 else _CAPTURED
 
 
 def settled(
-    row: UrlRow, event: Event, outcome: Outcome, hour: int, found: Mapping[str, float] = _NOTHING
+    row: UrlRow, event: Event, outcome: Outcome, hour: int, *found: Mapping[str, float]
 ) -> UrlRow:
     """Return what *row*, in flight, says after *event*, which *outcome* was, at *hour*.
 
     Of a capture, *found* are the fields that say what was found, and when it is due again by its rate of
     change, if that is known.
     """
-    status = after(Status.IN_FLIGHT, event)
-    if event in _FIRST_RETURNS:
-        fields: dict[str, float] = {
+    status, failure = after(_IN_FLIGHT, event), outcome.failure
+    first = _FIRST_RETURNS.get(event)
+    if first is not None:
+        fields = {
             "status": status,
             "http_status": outcome.status & 0xFFFF,
-            "next_due": hour + _FIRST_RETURNS[event],
+            "next_due": hour + first,
             "retry_count": 0,
         }
-        fields |= found
-        return row.changed(fields)
+        return row.changed(fields, *found)
     in_a_row = min(row.retry_count + 1, _MANY_SMALL)
     is_error = event not in _NO_ERRORS
-    changed = {
+    fields = {
         "status": status,
-        "http_status": _CAUSES.get(outcome.failure, outcome.status & 0xFFFF),
+        "http_status": _CAUSES.get(failure, outcome.status & 0xFFFF),
         "next_due": _back_at(event, in_a_row, outcome, hour),
         "retry_count": in_a_row,
         "error_count": min(row.error_count + is_error, _MANY_ERRORS),
     }
     # An error page is a capture as well.
-    return row.changed({**found, **changed})
+    return row.changed(*found, fields)
 
 
 def _back_at(event: Event, in_a_row: int, outcome: Outcome, hour: int) -> int:
@@ -140,7 +145,7 @@ def judge(
     if failure is None:
         breaker.answered(host)
         limit.answered()
-        return Verdict.FINAL
+        return _FINAL
     if outcome.answered:
         breaker.answered(host)
     if BLAME[failure] is Blame.SILENCE and breaker.has_spoken(host):

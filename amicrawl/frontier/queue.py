@@ -107,14 +107,21 @@ class Rotation:
     def ready(self, lane: HostQueue) -> None:
         """File *lane*, which has rows, as one that may be asked now."""
         self._number(lane)
-        lane.order = lane.first_order
-        heappush(self._ready, (lane.order, lane.turn, lane))
+        order = lane.order = lane.first_order
+        heappush(self._ready, (order, lane.turn, lane))
 
     def wait(self, lane: HostQueue, moment: float) -> None:
         """File *lane*, which has rows, as one that may be asked from *moment* on."""
         self._number(lane)
         lane.order = None
         heappush(self._waiting, (moment, lane.turn, lane))
+
+    def file(self, lane: HostQueue, opens: float, now: float) -> None:
+        """File *lane*, whose host may be asked from *opens* on; nowhere for infinity."""
+        if opens <= now:
+            self.ready(lane)
+        elif opens < inf:
+            self.wait(lane, opens)
 
     def hurry(self, lane: HostQueue) -> None:
         """Move *lane* up, among those that are ready, if a row of greater priority came in."""
@@ -243,14 +250,21 @@ class Queue:
             _, host, place = heappop(self._postponed)
             self._queue(host, place)
         while (lane := self._take_lane(now)) is not None:
-            skip = self._breaker.is_open(lane.host)
-            if not skip:
-                # The gate may have been shut for longer since the queue was filed.
-                if self._gates.opens_at(lane.host) > now:
-                    self._file(lane)
-                    continue
-                self._gates.start(lane.host, now)
-            return self._take_row(lane, skip=skip)
+            host = lane.host
+            skip = self._breaker.is_open(host)
+            opens = -inf if skip else self._gates.start_if_open(host, now)
+            if opens is None:
+                # The gate was shut for longer after the queue was filed.
+                self._file(lane, now)
+                continue
+            pop = lane.pop_far if self._gates.is_probed(host) else lane.pop
+            place = pop(self._place_of)
+            self._waiting -= 1
+            if lane:
+                self._rotation.file(lane, opens, now)
+            else:
+                del self._lanes[host]
+            return Taken(number_at(place), host, skip)
         return None
 
     def end(self, host: int, now: float) -> None:
@@ -317,25 +331,13 @@ class Queue:
         lane.follow(run, self._place_of)
         return lane
 
-    def _take_row(self, lane: HostQueue, *, skip: bool) -> Taken:
-        if self._gates.is_probed(lane.host):
-            place = lane.pop_far(self._place_of)
-        else:
-            place = lane.pop(self._place_of)
-        if lane:
-            self._file(lane)
-        else:
-            del self._lanes[lane.host]
-        self._waiting -= 1
-        return Taken(number_at(place), lane.host, skip)
-
     def _queue(self, host: int, place: int) -> None:
         lane = self._lanes.get(host)
         if lane is None and (lane := self._lane(host)) is None:
             lane = self._lanes[host] = HostQueue(host)
         lane.push(place)
         if not lane.turn:
-            self._file(lane)
+            self._file(lane, -inf)
         else:
             self._rotation.hurry(lane)
 
@@ -347,19 +349,13 @@ class Queue:
             lane.follow(run, self._place_of)
         return lane
 
-    def _file(self, lane: HostQueue) -> None:
-        """File *lane*, which has rows, by when its host may be asked."""
-        if self._breaker.is_open(lane.host):
-            self._rotation.ready(lane)
-            return
-        opens = self._gates.opens_at(lane.host)
-        if opens == -inf:
-            self._rotation.ready(lane)
-        elif opens < inf:
-            self._rotation.wait(lane, opens)
+    def _file(self, lane: HostQueue, now: float) -> None:
+        """File *lane*, which has rows, by when its host may be asked; *now*, or an earlier moment."""
+        given_up = self._breaker.is_open(lane.host)
+        self._rotation.file(lane, -inf if given_up else self._gates.opens_at(lane.host), now)
 
-    def _request_ended(self, host: int, _now: float) -> None:
+    def _request_ended(self, host: int, now: float) -> None:
         """File the queue of *host* again if only a request in flight kept it out."""
         lane = self._lanes.get(host)
         if lane is not None and not lane.turn:
-            self._file(lane)
+            self._file(lane, now)

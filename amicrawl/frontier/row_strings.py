@@ -68,15 +68,14 @@ def found_entries(found: Found) -> bytes:
     """Return the arena entries of what a response brought: its ETag, and the annex."""
     digest, etag, last_modified, captured_at, original_url, _ = found
     # One string for what nearly all captures have; `_annex` would take four times as long.
-    said = f',"d":{_quoted(digest)}' if digest else ""
-    if last_modified:
-        said += f',"m":{_quoted(last_modified)}'
-    if captured_at:
-        said += f',"t":{captured_at}'
-    if original_url:
-        said += f',"u":{_quoted(original_url)}'
-    entry = entry_of(octets(etag))
-    return entry + entry_of(ANNEX_MARK + b"{%b}" % said[1:].encode()) if said else entry
+    said = (
+        (f',"d":{_quoted(digest)}' if digest else "")
+        + (f',"m":{_quoted(last_modified)}' if last_modified else "")
+        + (f',"t":{captured_at}' if captured_at else "")
+        + (f',"u":{_quoted(original_url)}' if original_url else "")
+    )
+    entry = entry_of(octets(etag)) if etag else b"\0"
+    return entry + entry_of(b"%b{%b}" % (ANNEX_MARK, said[1:].encode())) if said else entry
 
 
 def offered(url: bytes, annex: bytes) -> tuple[Seed, Mapping[str, object] | None]:
@@ -171,8 +170,10 @@ def offer_of(partition: LivePartition, row: UrlRow, revisits: Revisits) -> Offer
         seed = revisits.seed_with(seed, last if last.last_modified else _dated(row, last))
     elif row.last_modified and row.last_crawled and not seed.last_modified:
         seed = revisits.seed_with(seed, _dated(row, Found()))
-    priority = int(row.priority) if row.priority.is_integer() else row.priority
-    return Offer(seed, UrlKey(row.host, row.path), _SOURCES[row.source], priority, row.depth, extra)
+    host, path, _, priority, depth, source, *_ = row
+    if priority.is_integer():
+        priority = int(priority)
+    return Offer(seed, UrlKey(host, path), _SOURCES[source], priority, depth, extra)
 
 
 def _dated(row: UrlRow, last: Found) -> Found:

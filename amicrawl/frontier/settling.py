@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from amicrawl.seed import Seed
 
 _CAPTURES = frozenset({Event.CAPTURED, Event.UNCHANGED, Event.REDIRECTED, Event.SOFT_404})
+_SCHEDULED = Status.SCHEDULED
 
 
 class Settling:
@@ -68,12 +69,13 @@ class Settling:
         event = event_of(outcome, in_a_row=row.retry_count)
         if self._soft404 is not None and self._soft404.is_error_page(row, event, outcome):
             event = Event.SOFT_404
-        found: dict[str, float] = {}
         if event in _CAPTURES:
             host = self._hosts.row(row.host) if row.crawl_count else None
             found = keep_found(self._partition, row, known, outcome)
-            found |= self._revisits.scheduled(row, outcome, host, hour)
-        row = settled(row, event, outcome, hour, found)
+            visited = self._revisits.scheduled(row, outcome, host, hour)
+            row = settled(row, event, outcome, hour, found, visited)
+        else:
+            row = settled(row, event, outcome, hour)
         self._status_counts.put(number, row, was=was)
-        if row.next_due and (row.status == Status.SCHEDULED or self._recrawls):
+        if row.next_due and (self._recrawls or row.status == _SCHEDULED):
             self._wheel.add(number, row.next_due)

@@ -161,9 +161,10 @@ class PartitionState:
             self.arena.append(bytes(lengths.most_common(1)[0][0] - least))
 
     def drop_pages(self) -> None:
-        """Take the tables out of the resident memory of the process; nothing is lost."""
+        """Take tables and strings out of the resident memory of the process; nothing is lost."""
         self.rows.drop_pages()
         self.hosts.drop_pages()
+        self.arena.drop_pages()
 
     def close(self) -> None:
         """Give the working files up."""

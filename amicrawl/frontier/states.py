@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 class Status(IntEnum):
     """Where a row stands; the numbers are those of a frontier file."""
 
+    # Members are looked up in tables for every row; that of `Enum` is a function of Python.
+    __hash__ = int.__hash__
+
     DISCOVERED = 0
     """Known, and not yet scheduled; only in files of other software, and taken for SCHEDULED."""
     SCHEDULED = 1
@@ -73,6 +76,8 @@ RESTING = frozenset({Status.CRAWLED, Status.GONE, Status.EXCLUDED})
 
 class Event(IntEnum):
     """What happens to a row."""
+
+    __hash__ = int.__hash__  # as for `Status`
 
     DISPATCHED = 0
     RELEASED = 1

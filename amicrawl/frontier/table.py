@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import mmap
 from struct import Struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from amicrawl.disk import explained
+from amicrawl.frontier.format.schema import packing_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,6 +39,7 @@ class RowTable:
         """Make a table with room for *rows*, in *directory*; OutputError where that is full."""
         self._record = record
         self._width = record.itemsize
+        self._unpack = packing_of(record).unpack_from
         self._directory = directory
         self._disk = disk
         with explained(directory, "written to"):
@@ -72,6 +74,11 @@ class RowTable:
         at = number * self._width
         assert self._map is not None
         return self._map[at : at + self._width]
+
+    def unpacked(self, number: int) -> tuple[Any, ...]:
+        """Return the fields of row *number*."""
+        assert self._map is not None
+        return self._unpack(self._map, number * self._width)
 
     def key(self, number: int) -> tuple[int, int]:
         """Return the first 16 octets of row *number* as two numbers: the key, in a table of URLs."""

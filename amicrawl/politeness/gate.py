@@ -142,7 +142,21 @@ class Gates:
 
         The gate is not asked: a caller that must go ahead (a redirect of robots.txt) may.
         """
+        self._start(self._gates.get(host), host, now)
+
+    def start_if_open(self, host: int, now: float) -> float | None:
+        """Start a request to *host* at *now*, and return what `opens_at` says from then on.
+
+        None, and nothing happens, where *host* may not be asked yet.
+        """
         gate = self._gates.get(host)
+        allowed = self._limits.get(host, self._per_host) if self._limits else self._per_host
+        if gate is not None and (gate.opens > now or gate.in_flight >= allowed or gate.held):
+            return None
+        gate = self._start(gate, host, now)
+        return gate.opens if gate.in_flight < allowed else inf
+
+    def _start(self, gate: _Gate | None, host: int, now: float) -> _Gate:
         if gate is None:
             if len(self._gates) >= self._sweep_at:
                 self._sweep(now)
@@ -152,8 +166,13 @@ class Gates:
         gate.opened = gate.opens
         gate.started = now
         opens = now + (self._delays.get(host, self._delay) if self._delays else self._delay)
-        gate.further = 0.0 if self._further is None else self._further()
-        gate.opens = max(gate.opens, opens + gate.further)
+        if self._further is None:
+            gate.further = 0.0
+        else:
+            gate.further = self._further()
+            opens += gate.further
+        gate.opens = max(gate.opens, opens)
+        return gate
 
     def withdraw(self, host: int, started: float) -> None:
         """Take back the start at the moment *started*: nothing was asked. Its `end` must still follow.

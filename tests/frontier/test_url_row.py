@@ -13,7 +13,7 @@ HOST_ROW = HostRow._make((*range(1, 5), bytes(range(16)), *range(6, 21)))
 def test_one_field_is_replaced_and_no_other() -> None:
     assert URL_ROW.with_status(200) == URL_ROW._replace(status=200)
     assert URL_ROW.with_reference(200) == URL_ROW._replace(url_ref=200)
-    assert HOST_ROW.with_urls(200) == HOST_ROW._replace(url_count=200)
+    assert HOST_ROW.changed(url_count=200, flags=3) == HOST_ROW._replace(url_count=200, flags=3)
 
 
 @pytest.mark.parametrize("priority", [0.0, -0.5, 3.0, 2.0**100, float("inf")])

@@ -251,6 +251,40 @@ def test_whatever_happens_a_gate_opens_when_its_history_says(
             assert gates.may_start(each, now) == (expected <= now)
 
 
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["start", "end", "hold", "let_go"]), st.integers(0, 9)), max_size=30
+    ),
+    st.sampled_from([0.0, 3.0]),
+    st.integers(1, 3),
+)
+def test_a_start_if_open_is_a_look_a_start_and_another_look(
+    history: list[tuple[str, int]], delay: float, per_host: int
+) -> None:
+    one, other = Gates(delay, per_host), Gates(delay, per_host)
+    now, in_flight = 0.0, 0
+    for what, later in history:
+        now += later
+        if what == "start":
+            wanted = None
+            if one.may_start(1, now):
+                one.start(1, now)
+                wanted, in_flight = one.opens_at(1), in_flight + 1
+            assert other.start_if_open(1, now) == wanted
+        elif what == "end" and in_flight:
+            in_flight -= 1
+            one.end(1, now)
+            other.end(1, now)
+        elif what == "hold":
+            one.hold(1)
+            other.hold(1)
+        elif what == "let_go":
+            one.let_go(1, now)
+            other.let_go(1, now)
+        assert one.opens_at(1) == other.opens_at(1)
+        assert one.started(1) == other.started(1)
+
+
 def test_a_start_that_is_taken_back_counts_for_nothing() -> None:
     gates = Gates(2.0, 1)
     gates.start(HOST, 10.0)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from struct import Struct
 
 import numpy as np
 
@@ -117,3 +118,11 @@ ROW = np.dtype([(column.name, column.kind) for column in URL_COLUMNS])
 """A row of the URL table as 103 octets."""
 HOST_ROW = np.dtype([(column.name, column.kind) for column in HOST_COLUMNS])
 """A row of the host table as 97 octets."""
+
+_PACKED = {"u1": "B", "u2": "H", "u4": "I", "u8": "Q", "f4": "f", "V16": "16s"}
+
+
+def packing_of(record: np.dtype) -> Struct:
+    """Return what packs and unpacks the octets of one row of *record*, little-endian, without gaps."""
+    fields = [record[name] for name in record.names or ()]
+    return Struct("<" + "".join(_PACKED[f"{field.kind}{field.itemsize}"] for field in fields))

@@ -24,7 +24,7 @@ from amicrawl.frontier.format.faults import Fault, Malformed
 from amicrawl.frontier.format.schema import HOST_ROW, ROW
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from mmap import mmap
 
 
@@ -53,27 +53,30 @@ LEAST_FRAME: Final = _HEAD_SIZE + _CRC.size
 # A frame with its own CRC behind it has always this one, so one pass both computes and compares.
 _INTACT: Final = 0x48674BC7
 
-_pack_head, _pack_crc = _HEAD.pack, _CRC.pack
+_pack_lsn, _pack_crc = Struct("<Q").pack, _CRC.pack
+_pack_shape = Struct("<BBI").pack
 _URL_VALUE: Final = ROW.itemsize - 16
 _HOST_VALUE: Final = HOST_ROW.itemsize - 8
+URL_CHANGE: Final = _pack_shape(FrameKind.URL, 16, _URL_VALUE)
+"""What stands before the 103 octets of a URL's new row in a change (see `frames_of`)."""
+HOST_CHANGE: Final = _pack_shape(FrameKind.HOST, 8, _HOST_VALUE)
+"""What stands before the 97 octets of a host's new row in a change."""
 
 
-def url_frame(lsn: int, row: bytes) -> bytes:
-    """Return the frame of a URL's new state; *row* is one `schema.ROW`, 103 octets."""
-    covered = _pack_head(lsn, 0, 16, _URL_VALUE) + row
-    return covered + _pack_crc(crc32c(covered))
+def intern_change(entries: bytes) -> bytes:
+    """Return the change that appends *entries*, length octets included, to the string arena."""
+    return _pack_shape(FrameKind.INTERN, 0, len(entries)) + entries
 
 
-def host_frame(lsn: int, row: bytes) -> bytes:
-    """Return the frame of a host's new state; *row* is one `schema.HOST_ROW`, 97 octets."""
-    covered = _pack_head(lsn, 1, 8, _HOST_VALUE) + row
-    return covered + _pack_crc(crc32c(covered))
+def frames_of(changes: Iterable[bytes], lsn: int) -> bytes:
+    """Return *changes* as frames, the first of which has *lsn*.
 
-
-def intern_frame(lsn: int, entry: bytes) -> bytes:
-    """Return the frame that appends *entry*, length octets included, to the string arena."""
-    covered = _pack_head(lsn, 2, 0, len(entry)) + entry
-    return covered + _pack_crc(crc32c(covered))
+    A change is a frame without its LSN and its checksum, so that those of a batch are computed in one
+    loop: the journal is written to many times a second.
+    """
+    pack_lsn, pack_crc, checksum = _pack_lsn, _pack_crc, crc32c
+    covered = (pack_lsn(number) + change for number, change in enumerate(changes, lsn))
+    return b"".join([each + pack_crc(checksum(each)) for each in covered])
 
 
 @dataclass(frozen=True, slots=True)

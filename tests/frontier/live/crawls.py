@@ -9,7 +9,7 @@ from frontier.live.disks import CountingDisk
 
 from amicrawl.frontier import DurableFrontier, LivePartition, Offer, Source, Status
 from amicrawl.frontier.format.partition import EMPTY_ARENA
-from amicrawl.frontier.store.frames import FrameKind, frame_at
+from amicrawl.frontier.store.frames import FrameKind, frame_at, frames_of
 from amicrawl.frontier.url_row import HostRow, UrlRow
 from amicrawl.politeness import Gates, HostBreaker, InflightLimit
 from amicrawl.seed import Seed
@@ -50,10 +50,10 @@ class TracedPartition(LivePartition):
         """How many frames it has seen since its first day."""
         return self._lsn - 1
 
-    def _append(self, *frames: bytes) -> None:
+    def _hand_over(self) -> None:
         del self.trace[self._lsn - 1 :]
-        self.trace += frames
-        super()._append(*frames)
+        self.trace += [frames_of([change], lsn) for lsn, change in enumerate(self._waiting, self._lsn)]
+        super()._hand_over()
 
 
 class Contents(NamedTuple):

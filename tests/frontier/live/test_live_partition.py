@@ -24,7 +24,7 @@ from frontier.live.crawls import (
     taken,
 )
 from frontier.live.disks import CountingDisk, FailingDisk
-from frontier.store.partitions import names_in, tombstone_frame
+from frontier.store.partitions import host_frame, intern_frame, names_in, tombstone_frame, url_frame
 
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, DamagedFileError, OutputError, UsageError
@@ -33,13 +33,7 @@ from amicrawl.frontier.arena import entry_of
 from amicrawl.frontier.format.reader import FrontierFile
 from amicrawl.frontier.format.verification import read_partition, verify
 from amicrawl.frontier.live import load
-from amicrawl.frontier.store.frames import (
-    frame_at,
-    host_frame,
-    intern_frame,
-    read_frames,
-    url_frame,
-)
+from amicrawl.frontier.store.frames import frame_at, read_frames
 from amicrawl.frontier.url_row import HostRow, UrlRow
 
 if TYPE_CHECKING:

@@ -16,7 +16,14 @@ from faulty_disks import QuickDisk
 from amicrawl.disk import Disk, OutputFile
 from amicrawl.errors import DamagedFileError
 from amicrawl.frontier.format.checksum import crc32c
-from amicrawl.frontier.store.frames import TOMBSTONE, FrameKind, intern_frame, url_frame
+from amicrawl.frontier.store.frames import (
+    HOST_CHANGE,
+    TOMBSTONE,
+    URL_CHANGE,
+    FrameKind,
+    frames_of,
+    intern_change,
+)
 from amicrawl.frontier.store.generations import Generations
 from amicrawl.frontier.store.journal import Journal
 from amicrawl.frontier.store.logs import replay_logs
@@ -25,6 +32,18 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Iterable
     from pathlib import Path
+
+
+def url_frame(lsn: int, packed: bytes) -> bytes:
+    return frames_of([URL_CHANGE + packed], lsn)
+
+
+def host_frame(lsn: int, packed: bytes) -> bytes:
+    return frames_of([HOST_CHANGE + packed], lsn)
+
+
+def intern_frame(lsn: int, entries: bytes) -> bytes:
+    return frames_of([intern_change(entries)], lsn)
 
 
 def frame(lsn: int, kind: int, body: bytes, *, key_length: int) -> bytes:

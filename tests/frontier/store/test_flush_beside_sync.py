@@ -6,8 +6,9 @@ import threading
 from typing import TYPE_CHECKING
 
 from faulty_disks import QuickDisk
+from frontier.store.partitions import intern_frame
 
-from amicrawl.frontier.store.frames import intern_frame, read_frames
+from amicrawl.frontier.store.frames import read_frames
 from amicrawl.frontier.store.journal import Journal
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ from frontier.store.partitions import (
     PowerCutDisk,
     SmallPartition,
     entry,
+    intern_frame,
     names_in,
     numbers_in,
     read_snapshot,
@@ -23,7 +24,7 @@ from frontier.store.partitions import (
 
 from amicrawl.errors import AmicrawlError, DamagedFileError, InputError, OutputError
 from amicrawl.frontier.store.candidates import candidates
-from amicrawl.frontier.store.frames import intern_frame, read_frames
+from amicrawl.frontier.store.frames import read_frames
 from amicrawl.frontier.store.generations import Generations
 from amicrawl.frontier.store.superblock import Slot, decode_superblock, encode_superblock
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 from faulty_disks import FaultyDisk, QuickDisk
-from frontier.store.partitions import names_in
+from frontier.store.partitions import intern_frame, names_in
 
 from amicrawl.errors import OutputError
-from amicrawl.frontier.store.frames import intern_frame, read_frames
+from amicrawl.frontier.store.frames import read_frames
 from amicrawl.frontier.store.journal import Journal
 
 if TYPE_CHECKING:
@@ -191,6 +191,6 @@ def test_an_interrupted_write_ends_the_trust_too(tmp_path: Path) -> None:
     journal.append(intern_frame(1, b"\1a"))
     with pytest.raises(KeyboardInterrupt):
         journal.flush()
-    with pytest.raises(OutputError, match="broken off by KeyboardInterrupt"):
+    with pytest.raises(OutputError, match="interrupted by KeyboardInterrupt"):
         journal.append(b"")
     journal.close()

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from faulty_disks import QuickDisk
+from frontier.store.partitions import host_frame, intern_frame, url_frame
 from urls.vectors import FULL, lines
 
 from amicrawl.frontier.format.partition import EMPTY_ARENA
 from amicrawl.frontier.format.schema import HOST_ROW, ROW
 from amicrawl.frontier.format.verification import read_partition
-from amicrawl.frontier.store.frames import host_frame, intern_frame, read_frames, url_frame
+from amicrawl.frontier.store.frames import read_frames
 from amicrawl.frontier.store.generations import Generations
 from amicrawl.frontier.store.journal import Journal
 from amicrawl.frontier.store.logs import replay_logs
