@@ -345,8 +345,13 @@ class Trust:
 class DirectoryLock:
     """A claim on a directory, so that one process writes there at a time; a killed one gives it up."""
 
-    def __init__(self, directory: Path) -> None:
-        """Take the claim; UsageError while another process, or another crawl of this one, has it."""
+    def __init__(
+        self, directory: Path, *, by: str = "crawl", instead: str = "AMICRAWL_OUT or AMICRAWL_RUN_ID"
+    ) -> None:
+        """Take the claim; UsageError while another process, or another crawl of this one, has it.
+
+        The error says *by* what, and with what another directory is chosen *instead*.
+        """
         with explained(directory, "opened"):
             self._descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -354,8 +359,8 @@ class DirectoryLock:
         except BlockingIOError as error:
             self.release()
             raise UsageError(
-                f"Another crawl is writing to {directory}. Wait until it has ended, or choose another "
-                "directory with AMICRAWL_OUT or AMICRAWL_RUN_ID."
+                f"Another {by} is writing to {directory}. Wait until it has ended, or choose another "
+                f"directory with {instead}."
             ) from error
         except OSError:
             # Some network file systems have no locks. Their users are not kept from crawling.

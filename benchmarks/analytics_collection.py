@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from amicrawl.disk import Disk
-from amicrawl.index.collection.file import FileJob, collect_file
+from amicrawl.index.collection.file import collect_file
 from amicrawl.index.collection.products import PRODUCTS as _KINDS
+from amicrawl.index.collection.products import FileJob
 from amicrawl.index.lines.sorting import external_sort, write_lines
 from amicrawl.index.merging.merge import merge
 from amicrawl.table.builder import make_table

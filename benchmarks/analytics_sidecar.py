@@ -27,11 +27,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from amicrawl.index.sidecar.charset import CharsetDetector
 from amicrawl.index.sidecar.detectors import installed_detectors
 from amicrawl.index.sidecar.findings import Charset
 from amicrawl.index.sidecar.media_type import Signatures
 from amicrawl.index.sidecar.subject import Subject
+from amicrawl.index.sidecar.text import CharsetDetector
 from amicrawl.record.warc import GZIP_WINDOW
 from benchmarks.measure import Cost, run
 from benchmarks.report import machine

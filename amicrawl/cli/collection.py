@@ -29,13 +29,10 @@ from amicrawl.cli.table import (
     Subset,
     table_options,
 )
-from amicrawl.disk import OPEN_SUFFIX, Disk, explained, rename_durably
+from amicrawl.disk import OPEN_SUFFIX, Disk, explained, rename_durably, replace_file
 from amicrawl.errors import AmicrawlError, ExitCode, UsageError
-from amicrawl.index.collection.collecting import FAILED, collect, jobs_for
-from amicrawl.index.collection.file import MARKS
-from amicrawl.index.collection.marks import write_whole
-from amicrawl.index.collection.products import PRODUCTS, ProductOptions
-from amicrawl.index.collection.report import as_object
+from amicrawl.index.collection.collecting import FAILED, as_object, collect
+from amicrawl.index.collection.products import MARKS, PRODUCTS, ProductOptions, jobs_for
 from amicrawl.index.lines.cdxj import Compat, IndexOptions
 from amicrawl.index.location import Location, is_uri, reachable
 from amicrawl.index.sidecar.detectors import installed_detectors
@@ -49,7 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from amicrawl.index.collection.collecting import Collected
-    from amicrawl.index.collection.marks import Outcome
+    from amicrawl.index.collection.file import Outcome
     from amicrawl.table import TableOptions
 
 
@@ -90,8 +87,8 @@ def make_summary_of(files: Sequence[Path], out: Path, _options: TableOptions) ->
     reading = read_counts([str(path) for path in files])
     today = datetime.now(tz=UTC).date()
     text = "".join(f"{line}\n" for line in text_lines(reading.counts, today=today, harmless=harmless))
-    write_whole(out.with_suffix(".txt"), text.encode("utf-8", "replace"), disk=Disk())
-    write_whole(out, counts_to_json(reading.counts).encode("utf-8", "replace") + b"\n", disk=Disk())
+    replace_file(out.with_suffix(".txt"), text.encode("utf-8", "replace"), disk=Disk())
+    replace_file(out, counts_to_json(reading.counts).encode("utf-8", "replace") + b"\n", disk=Disk())
     skipped = reading.counts.skipped
     return {
         "captures": reading.counts.captures,
@@ -175,7 +172,7 @@ def _take(
         raise
     except Exception as error:  # noqa: BLE001  # whatever it is, it costs this step only
         return {FAILED: f"{type(error).__name__}: {error}"}
-    write_whole(_mark(out, name), json.dumps({"state": state, "said": said}).encode(), disk=Disk())
+    replace_file(_mark(out, name), json.dumps({"state": state, "said": said}).encode(), disk=Disk())
     return said
 
 
@@ -316,7 +313,7 @@ def _write_report(collected: Collected, out: Location) -> None:
             with reachable(out):
                 out.below(name).write(data)
         else:
-            write_whole(out.path / name, data, disk=Disk())
+            replace_file(out.path / name, data, disk=Disk())
 
 
 def _show_report(collected: Collected, out: Location) -> None:

@@ -11,8 +11,7 @@ import typer
 from amicrawl.cli.archive_files import ArchiveFiles, archive_files, make_directory
 from amicrawl.cli.file_work import Screen, complain, do_files
 from amicrawl.cli.options import Processes, Quiet
-from amicrawl.index.collection.collecting import jobs_for
-from amicrawl.index.collection.products import ProductOptions
+from amicrawl.index.collection.products import ProductOptions, jobs_for
 from amicrawl.index.derivatives.file import Publisher
 from amicrawl.index.sidecar.detectors import KINDS, installed_detectors
 

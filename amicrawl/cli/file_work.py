@@ -10,8 +10,9 @@ import typer
 from amicrawl.cli.options import as_many, to_be_continued
 from amicrawl.errors import ExitCode
 from amicrawl.index.collection.collecting import Failed, collect, collect_by
-from amicrawl.index.collection.file import FileJob, collect_file
-from amicrawl.index.collection.placed import PlacedJob, collect_placed, do_placed
+from amicrawl.index.collection.file import collect_file
+from amicrawl.index.collection.products import FileJob
+from amicrawl.index.collection.remote import PlacedJob, collect_placed, do_placed
 from amicrawl.index.location import Location
 from amicrawl.index.workers import run_jobs
 from amicrawl.terminal import ProgressBar, counted, harmless, human_size
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from amicrawl.index.collection.collecting import Collected, Event, Job, State
-    from amicrawl.index.collection.marks import Outcome
+    from amicrawl.index.collection.file import Outcome
     from amicrawl.index.location import Facts
 
 
@@ -140,7 +141,7 @@ def do_placed_files(
 
 def _on_spark(jobs: Sequence[PlacedJob], *, master: str) -> Generator[Event]:
     # Both need an extra.
-    from amicrawl.index.collection.spark import collected_on_spark  # noqa: PLC0415
+    from amicrawl.index.collection.remote import collected_on_spark  # noqa: PLC0415
     from amicrawl.table.spark import session  # noqa: PLC0415
 
     if jobs:

@@ -17,9 +17,7 @@ from amicrawl.cli.file_work import Screen, do_files, do_placed_files
 from amicrawl.cli.options import Engine, EngineOption, Master, Processes, Quiet
 from amicrawl.disk import Disk
 from amicrawl.errors import OutputError, UsageError
-from amicrawl.index.collection.file import MARKS, FileJob
-from amicrawl.index.collection.products import ProductOptions
-from amicrawl.index.derivatives.file import named_apart
+from amicrawl.index.collection.products import MARKS, FileJob, ProductOptions, named_apart
 from amicrawl.index.lines.cdx_text import Layout
 from amicrawl.index.lines.cdxj import Compat, IndexOptions
 from amicrawl.index.lines.sorting import merged_files, without_repeats, write_lines

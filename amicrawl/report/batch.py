@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from amicrawl.index.lines.spans import Spans
+    from amicrawl.index.lines.arrow_texts import Spans
     from amicrawl.report.rows import Row
 
     Numbers = npt.NDArray[np.int64]

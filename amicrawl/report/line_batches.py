@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from amicrawl.index.lines.arrow_texts import Octets, Spans
 from amicrawl.index.lines.blocks import Block, Fields
 from amicrawl.index.lines.numerals import whole_numbers
-from amicrawl.index.lines.spans import Octets, Spans
 from amicrawl.report.batch import (
     Lines,
     Ruled,

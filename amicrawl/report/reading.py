@@ -224,12 +224,8 @@ def _parts(
 def _index_of(path: Path, on_read: Callable[[int], None]) -> Iterator[tuple[Path, list[str]]]:
     """Yield the index that `amicrawl index` makes of *path*, and a sentence for each lost part."""
     # An index of captures is counted without what makes one.
-    from amicrawl.index.collection.file import (  # noqa: PLC0415
-        MARKS,
-        FileJob,
-        ReadProgress,
-        collect_file,
-    )
+    from amicrawl.index.collection.file import ReadProgress, collect_file  # noqa: PLC0415
+    from amicrawl.index.collection.products import MARKS, FileJob  # noqa: PLC0415
 
     read = 0
 

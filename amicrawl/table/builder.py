@@ -20,9 +20,8 @@ import orjson
 import pyarrow as pa
 
 from amicrawl import __version__
-from amicrawl.disk import OPEN_SUFFIX, OutputFile, explained, remove_durably, replace_file
+from amicrawl.disk import OPEN_SUFFIX, DirectoryLock, OutputFile, explained, remove_durably, replace_file
 from amicrawl.errors import UsageError
-from amicrawl.index.claim import claimed
 from amicrawl.index.lines.arrow_texts import numbers_of
 from amicrawl.index.lines.line_reader import octet_blocks
 from amicrawl.index.lines.sorting import LineSort
@@ -142,7 +141,7 @@ def make_table(
     """
     with explained(out, "created"):
         out.mkdir(parents=True, exist_ok=True)
-    with claimed(out):
+    with DirectoryLock(out, by="process", instead="-o"):
         return _made_table(_Job(inputs, out, options or TableOptions(), disk, progress))
 
 

@@ -26,6 +26,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from amicrawl.index.lines.arrow_texts import (
+    Octets,
+    Spans,
     missing_in,
     numbers_from,
     numbers_of,
@@ -33,7 +35,6 @@ from amicrawl.index.lines.arrow_texts import (
     texts_from,
 )
 from amicrawl.index.lines.numerals import have_other_than_digits, pairs_of_digits, whole_numbers
-from amicrawl.index.lines.spans import Octets, Spans
 from amicrawl.table.partition import DEFAULT_SUBSET, MONTH_PREFIX, NOWHERE, Place, place_of
 from amicrawl.table.url_columns import columns_of_urls, dictionary
 

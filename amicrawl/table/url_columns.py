@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from amicrawl.index.lines.arrow_texts import (
+    Octets,
     mask_from,
     numbers_from,
     numbers_of,
@@ -24,7 +25,6 @@ from amicrawl.index.lines.arrow_texts import (
     texts_from,
     texts_of,
 )
-from amicrawl.index.lines.spans import Octets
 from amicrawl.table.hosts import EMPTY_HOST, NO_HOST, Authority, authority_columns, host_columns
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from amicrawl.capture import Truncation
 from amicrawl.errors import InputError
 from amicrawl.fetch.response import ResponseReader
 from amicrawl.fetch.spool import Spool
-from amicrawl.index.lookup.row import Row
+from amicrawl.index.lookup.query import Row
 from amicrawl.index.reading.records import records_of
 from amicrawl.jobs.live_settings import live_settings
 from amicrawl.jobs.log_entries import NotAnEntryError, parsed

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
-from amicrawl.index.collection.file import FileJob
-from amicrawl.index.collection.products import LeftOutError, LineMaker, ProductOptions
+from amicrawl.index.collection.products import FileJob, LineMaker, ProductOptions
+from amicrawl.index.derivatives.file import LeftOutError
 from amicrawl.index.lines.cdx_text import Layout, cdx_line
 from amicrawl.index.reading.records import Broken, paired
 

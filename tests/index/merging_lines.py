@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import strategies as st
 
 from amicrawl.index.merging.join import Join, MergeCounts
-from amicrawl.index.merging.sides import sides_of
+from amicrawl.index.merging.sides import Side, side_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 IDS = ("00000000-0000-4000-8000-000000000001", "<urn:uuid:00000000-0000-4000-8000-00000000000A>")
@@ -46,7 +47,7 @@ FOUND = st.fixed_dictionaries(
     optional={
         "Identified-Payload-Type": st.sampled_from(
             [{"fido": "a/b"}, {"python-magic": "c/d", "fido": "a/b"}, {"python-magic": "", "fido": ""},
-             {}, "x", None]
+             {"amicrawl": "e/f"}, {"amicrawl": "e/f", "fido": "a/b"}, {"amicrawl": ""}, {}, "x", None]
         ),
         "Preservation-Identifier": st.sampled_from(["fmt/96", "", None, 5]),
         "Charset-Detected": st.sampled_from(
@@ -85,6 +86,17 @@ def any_line(draw: st.DrawFn, fields: st.SearchStrategy[dict[str, Any]]) -> byte
     return f"{key} {second} {written}{draw(st.sampled_from(['', '', '', ' ']))}".encode()
 
 
+def sides_in_lines(path: Path, *, report: Callable[[str], None]) -> Iterator[Side]:
+    """Yield what the sidecar *path*, CDXJ, says, read line by line; what is no line goes to *report*."""
+    for number, line in enumerate(path.read_bytes().split(b"\n")[:-1], 1):
+        if line and not line.startswith(b"!"):
+            side = side_of(line)
+            if side is None:
+                report(f"{path.name}, line {number}: no line of a sidecar")
+            else:
+                yield side
+
+
 def by_the_rules(index: bytes, side: Path, *, by_key_only: bool) -> tuple[list[bytes], MergeCounts]:
     """Merge line by line."""
     counts = MergeCounts()
@@ -92,7 +104,7 @@ def by_the_rules(index: bytes, side: Path, *, by_key_only: bool) -> tuple[list[b
     def broken(_: str) -> None:
         counts.records_broken += 1
 
-    join = Join(sides_of(side, report=broken), counts, by_key_only=by_key_only)
+    join = Join(sides_in_lines(side, report=broken), counts, by_key_only=by_key_only)
     lines = index.split(b"\n")[:-1]
     merged = list(join.decided(lambda: lines))
     counts.records = len(join.used)

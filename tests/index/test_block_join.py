@@ -11,21 +11,20 @@ import pytest
 from faulty_disks import FullDisk
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from index.merging_lines import FOUND, IDS, INDEX_FIELDS, any_line, by_the_rules
+from index.merging_lines import FOUND, IDS, INDEX_FIELDS, any_line, by_the_rules, sides_in_lines
 
 from amicrawl.disk import Disk
 from amicrawl.errors import OutputError
 from amicrawl.index.lines.blocks import Block
+from amicrawl.index.merging.joining import Undecided
 from amicrawl.index.merging.merge import SIDES_IN_MEMORY, MergeJob, merge_job
-from amicrawl.index.merging.outputs import Undecided
 from amicrawl.index.merging.side_blocks import side_batches
-from amicrawl.index.merging.side_table import rows_as_sides
-from amicrawl.index.merging.sides import sides_of
+from amicrawl.index.merging.sides import rows_as_sides
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from amicrawl.index.lines.spans import Spans
+    from amicrawl.index.lines.arrow_texts import Spans
 
 
 @pytest.mark.parametrize("by_key_only", [False, True])
@@ -86,7 +85,7 @@ def test_a_sidecar_is_read_in_blocks_as_in_lines(
     told: tuple[list[str], list[str]] = ([], [])
     batches = list(side_batches(sidecar, report=told[0].append))
     found = [side for batch in batches for side in rows_as_sides(pa.Table.from_batches([batch]))]
-    assert found == list(sides_of(sidecar, report=told[1].append))
+    assert found == list(sides_in_lines(sidecar, report=told[1].append))
     assert told[0] == told[1]
 
 

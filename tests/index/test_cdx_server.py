@@ -28,9 +28,8 @@ from typer.testing import CliRunner
 
 from amicrawl.cli.cdx import app
 from amicrawl.errors import AmicrawlError, InputError, OutputError, UsageError
-from amicrawl.index.lookup.query import Bounds, TooMuch, answer, count_pages
+from amicrawl.index.lookup.query import FORMATS, Bounds, Row, TooMuch, answer, count_pages
 from amicrawl.index.lookup.request import MatchType, filter_of, key_range, request_of
-from amicrawl.index.lookup.row import FORMATS, Row
 from amicrawl.index.lookup.server import CdxServer
 from amicrawl.index.lookup.source import IndexSource, SortedFile, open_sources
 from amicrawl.urls import surt

@@ -23,13 +23,13 @@ from typer.testing import CliRunner
 
 from amicrawl.cli import app
 from amicrawl.errors import AmicrawlError
-from amicrawl.index.collection.detecting import Merged, Remembering, Sidecar
-from amicrawl.index.collection.file import FileJob
-from amicrawl.index.collection.products import LeftOutError, LineMaker, Seen
-from amicrawl.index.derivatives.file import Maker
+from amicrawl.index.collection.products import FileJob, LineMaker, Seen
+from amicrawl.index.derivatives.file import LeftOutError, Maker
 from amicrawl.index.reading.records import read_records
-from amicrawl.index.sidecar.detectors import Detectors
+from amicrawl.index.sidecar.detectors import Characteriser, Detectors
+from amicrawl.index.sidecar.file import Merged, Sidecar
 from amicrawl.index.sidecar.media_type import Signatures
+from amicrawl.index.sidecar.subject import subject_of
 
 if TYPE_CHECKING:
     from typer.testing import Result
@@ -42,7 +42,8 @@ if TYPE_CHECKING:
 ALONE = """
 import sys
 from pathlib import Path
-from amicrawl.index.collection.collecting import collect, jobs_for
+from amicrawl.index.collection.collecting import collect
+from amicrawl.index.collection.products import jobs_for
 source, out, products = sys.argv[1:]
 sources = sorted(Path(source).iterdir())
 jobs = jobs_for(sources, Path(out), products=products.split(","))
@@ -347,11 +348,13 @@ def test_a_detector_that_fails_is_told_and_what_others_find_is_kept(tmp_path: Pa
     source = tmp_path / "x.warc"
     write_pages(source, pages(0, of=1))
     job = FileJob(source, "x.warc", tmp_path, ("sidecar", "merged"), source.name)
-    detectors = Remembering(Detectors(types=(_Failing(), Signatures())))
-    sidecar = Sidecar(tmp_path / "x.meta.gz", job, Maker(), detectors=detectors)
+    detectors = Characteriser(Detectors(types=(_Failing(), Signatures())))
+    sidecar = Sidecar(tmp_path / "x.meta.gz", job, Maker())
     merged = Merged(tmp_path / "x.cdxj", job, Maker())
     for one in read_records(source, on_broken=unexpected):
         seen = Seen(one, None, LineMaker(job))
+        subject = subject_of(one)
+        seen.findings = None if subject is None else detectors.findings(subject)
         told = "a detector failed at this record: failing" if one.type == "response" else None
         for product in (sidecar, merged):
             assert _loss_at(product, seen) == told

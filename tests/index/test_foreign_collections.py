@@ -25,8 +25,8 @@ from warcio.archiveiterator import ArchiveIterator
 
 from amicrawl.cli import app
 from amicrawl.index.derivatives.file import sha1
+from amicrawl.index.derivatives.page import page_of
 from amicrawl.index.lines.cdxj import CdxjLine, parse_cdxj
-from amicrawl.index.pages.page import page_of
 from amicrawl.index.reading.records import Record, read_records
 from amicrawl.index.sidecar.subject import subject_of
 

@@ -17,10 +17,8 @@ from typer.testing import CliRunner
 
 from amicrawl.cli import app
 from amicrawl.errors import ExitCode
-from amicrawl.index.collection.collecting import jobs_for
-from amicrawl.index.collection.file import MARKS
-from amicrawl.index.collection.placed import PlacedJob, do_placed
-from amicrawl.index.collection.spark import do_placed_alone
+from amicrawl.index.collection.products import MARKS, jobs_for
+from amicrawl.index.collection.remote import PlacedJob, do_placed, do_placed_alone
 from amicrawl.index.location import Facts, Location
 from amicrawl.index.spark import came_of
 

@@ -11,7 +11,7 @@ from faulty_disks import QuickDisk
 
 from amicrawl.disk import DirectoryLock, OutputFile, explained
 from amicrawl.errors import OutputError, UsageError
-from amicrawl.index.merging.outputs import Outputs
+from amicrawl.index.merging.joining import Outputs
 from amicrawl.table.builder import make_table
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 from urls.vectors import CORPORA
 
 from amicrawl.cli import app
-from amicrawl.index.pages.links import MOST_ENTRIES, html_metadata
-from amicrawl.index.pages.tokens import tokens
+from amicrawl.index.derivatives.links import MOST_ENTRIES, html_metadata
+from amicrawl.index.derivatives.page import tokens
 
 if TYPE_CHECKING:
     from pathlib import Path

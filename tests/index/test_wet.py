@@ -11,8 +11,7 @@ from index.page_making import DATE, records, write_pages
 from typer.testing import CliRunner
 
 from amicrawl.cli import app
-from amicrawl.index.pages.page import text_of_page
-from amicrawl.index.pages.tokens import MOST_TOKENS, PAGE_LIMIT, decoded_page, tokens
+from amicrawl.index.derivatives.page import MOST_TOKENS, PAGE_LIMIT, decoded_page, text_of_page, tokens
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,13 +17,13 @@ from amicrawl.index.lines.sorted_lines import SortedLines
 from amicrawl.index.lookup.source import STRETCH, SortedFile, open_sources
 from amicrawl.index.zipnum.cluster import (
     Block,
+    Cluster,
     idx_line,
     json_idx_head,
     json_idx_line,
     pack,
     parse_idx_line,
 )
-from amicrawl.index.zipnum.reader import Cluster
 from amicrawl.index.zipnum.writer import Written, write_zipnum
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from datetime import datetime, timedelta
 import numpy as np
 import pytest
 
-from amicrawl.index.lines.arrow_texts import texts_from
-from amicrawl.index.lines.spans import Spans
+from amicrawl.index.lines.arrow_texts import Spans, texts_from
 from amicrawl.table.convert import moments
 
 

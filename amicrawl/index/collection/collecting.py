@@ -5,7 +5,7 @@
     OUT/report.json, OUT/report.txt                      what was made, and everything that was lost
     what the last steps make of all files together       OUT/table/, OUT/summary.json, ...
 
-Files are worked at in several processes; one that brings its process down costs itself only. A run that
+Files are worked at in several processes; one that brings its process down costs itself only. A run
 that is interrupted, in whatever way, is resumed by the next one: what is marked as done is not done
 again, and nothing that is half made has the name of something whole.
 """
@@ -18,21 +18,24 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from amicrawl.disk import OPEN_SUFFIX, Disk, explained
+from amicrawl.disk import OPEN_SUFFIX, DirectoryLock, Disk, explained
 from amicrawl.errors import InputError, OutputError, UsageError
 from amicrawl.index import workers
-from amicrawl.index.claim import claimed
-from amicrawl.index.collection.file import MARKS, FileJob, ReadProgress, collect_file, wait_for_others
-from amicrawl.index.collection.marks import Outcome, read_mark
-from amicrawl.index.collection.products import PRODUCTS, ProductOptions
-from amicrawl.index.derivatives.file import named_apart
+from amicrawl.index.collection.file import (
+    Outcome,
+    ReadProgress,
+    collect_file,
+    read_mark,
+    wait_for_others,
+)
+from amicrawl.index.collection.products import MARKS, PRODUCTS, FileJob
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
     from datetime import timedelta
     from pathlib import Path
 
-    from amicrawl.index.collection.placed import PlacedJob
+    from amicrawl.index.collection.remote import PlacedJob
     from amicrawl.index.location import Location
 
     Job: TypeAlias = FileJob | PlacedJob
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
 
 FAILED = "failed"
 """What a step says, and why, that could not be taken."""
+_REPORT_VERSION = 1
 _INDEXES = frozenset({"cdxj", "merged"})
 _LOST_IN_STEPS = (FAILED, "rejects", "skipped", "damaged")
 
@@ -116,7 +120,7 @@ def collect(
         return Collected()
     out = jobs[0].out
     _make_directories(out, jobs)
-    with claimed(out):
+    with DirectoryLock(out, by="process", instead="-o"):
         if not wait_for_others(out / MARKS):
             raise UsageError(f"Another process is writing to {out}. Wait until it has ended.")
 
@@ -327,27 +331,50 @@ def _make_directories(out: Path, jobs: Sequence[FileJob]) -> None:
             (out / name).mkdir(parents=True, exist_ok=True)
 
 
-def jobs_for(
-    sources: Sequence[Path],
-    out: Path,
-    *,
-    products: Sequence[str],
-    options: ProductOptions | None = None,
-    root: Path | None = None,
-    in_directories: bool = True,
-) -> list[FileJob]:
-    """Return the jobs that make *products* of *sources*, each named so that no two share a file.
+def as_object(collected: Collected) -> dict[str, Any]:
+    """Return what `report.json` holds: what failed or was lost, where, why, and what was kept."""
+    outcomes = list(collected.outcomes.values())
+    return {
+        "version": _REPORT_VERSION,
+        "files": len(outcomes) + len(collected.failed),
+        "made": len(outcomes) - len(collected.before),
+        "made_before": len(collected.before),
+        "failed": len(collected.failed),
+        "damaged": sum(bool(outcome.lost) for outcome in outcomes),
+        "records": sum(outcome.records for outcome in outcomes),
+        "bytes": sum(outcome.size for outcome in outcomes),
+        "products": _products(outcomes),
+        "steps": collected.steps,
+        "same_names": collected.same_names,
+        "not_named": collected.not_named,
+        "failures": [
+            {
+                "file": str(failed.source),
+                "offset": failed.offset,
+                "reason": failed.reason,
+                "kept": "nothing",
+            }
+            for failed in collected.failed
+        ],
+        "losses": [
+            {
+                "file": outcome.source,
+                "count": outcome.lost,
+                "kept": f"{outcome.records} records",
+                "listed": [{"offset": loss.offset, "reason": loss.reason} for loss in outcome.losses],
+            }
+            for outcome in outcomes
+            if outcome.lost
+        ],
+    }
 
-    The index names a file by its path below *root*; without one, or elsewhere, by its name alone.
-    """
-    options = options or ProductOptions()
-    return [
-        FileJob(source, stem, out, tuple(products), _filename(source, root), options, in_directories)
-        for source, stem in named_apart(sources).items()
-    ]
 
-
-def _filename(source: Path, root: Path | None) -> str:
-    if root is not None and source.absolute().is_relative_to(root.absolute()):
-        return source.absolute().relative_to(root.absolute()).as_posix()
-    return source.name
+def _products(outcomes: list[Outcome]) -> dict[str, dict[str, int]]:
+    products: dict[str, dict[str, int]] = {}
+    for outcome in outcomes:
+        for name, made in outcome.products.items():
+            total = products.setdefault(name, {"files": 0, "entries": 0, "bytes": 0})
+            total["files"] += 1
+            total["entries"] += made.entries
+            total["bytes"] += made.size
+    return dict(sorted(products.items()))

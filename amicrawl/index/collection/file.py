@@ -2,98 +2,48 @@
 
 A record is given to every product in turn. What goes wrong with one record costs the record, in all
 products alike or in one, and is reported with its offset: it does not cost the file. Products get their
-names when the whole file has been read, and the mark that they are done comes last.
+names when the whole file has been read, and the mark that they are done comes last:
+
+    done/STEM.json   the source's name, size and time of change; the settings; what came of it
+
+A product is done if the mark names the size and time that the source has now and the settings of now,
+and the product is there, as large as it was. Anything else is made again. A mark is read as a file that
+anyone may have changed: one that cannot be read counts as none.
 """
 
 from __future__ import annotations
 
 import fcntl
 import gc
+import json
 import os
 import time
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from amicrawl.disk import explained
+from amicrawl.disk import Disk, explained, replace_file
 from amicrawl.errors import AmicrawlError, InputError
-from amicrawl.index.collection.marks import (
-    MOST_LOSSES,
-    Loss,
-    Made,
-    Outcome,
-    with_earlier,
-    write_mark,
-)
-from amicrawl.index.collection.products import (
-    PRODUCTS,
-    LeftOutError,
-    LineMaker,
-    ProductOptions,
-    Seen,
-    begun,
-)
-from amicrawl.index.derivatives.file import Maker
+from amicrawl.index.collection.products import MARKS, PRODUCTS, FileJob, LineMaker, Seen, begun
+from amicrawl.index.derivatives.file import LeftOutError, Maker
 from amicrawl.index.reading.records import paired, read_records
 from amicrawl.index.steady_memory import collector_at_rest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
+    from typing import Any
 
     from amicrawl.index.collection.products import Product
     from amicrawl.index.reading.records import Broken, Record
 
-MARKS = "done"
-"""The directory of the marks."""
+_MARK_VERSION = 1
+MOST_LOSSES = 1000
+"""Losses of one file that are listed; the others are counted."""
 _COLLECTED_EVERY = 1000
 """Records after which memory that is held in cycles is looked for."""
 _TOLD_EVERY = 0.25
 """Seconds between two words on how far it is."""
-
-
-@dataclass(frozen=True)
-class FileJob:
-    """A source file, and what is to be made of it."""
-
-    source: Path
-    stem: str
-    """What its products are called after."""
-    out: Path
-    """The collection's directory."""
-    products: tuple[str, ...]
-    filename: str
-    """What the index calls the file."""
-    options: ProductOptions = field(default_factory=ProductOptions)
-    in_directories: bool = True
-    """Whether each product has a directory of its own below `out`, as in a collection."""
-    before: Outcome | None = None
-    """What came of it before under the same settings, where products of that are there already."""
-
-    @property
-    def source_bytes(self) -> int:
-        """How large its source is; 0 where that cannot be seen."""
-        try:
-            return self.source.stat().st_size
-        except OSError:
-            return 0
-
-    @property
-    def mark(self) -> Path:
-        """Where it is written that the file is done."""
-        # Where products share a directory, so do their marks.
-        name = self.stem if self.in_directories else self.path.name
-        return self.out / MARKS / f"{name}.json"
-
-    @property
-    def path(self) -> Path:
-        """Where the first of its products lies."""
-        return PRODUCTS[self.products[0]].path(self)
-
-    @property
-    def settings(self) -> dict[str, str]:
-        """What the products depend on besides the source, as the mark has it."""
-        return {**self.options.settings(), "filename": self.filename}
 
 
 class ReadProgress(NamedTuple):
@@ -261,3 +211,121 @@ def _lock(descriptor: int, how: int) -> bool:
     except OSError:
         pass  # some network file systems have no locks
     return True
+
+
+@dataclass(frozen=True)
+class Made:
+    """A product of one file."""
+
+    file: str
+    """Its path within the collection."""
+    size: int
+    """In bytes."""
+    entries: int
+    """Lines or records in it."""
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Something of a file that is not in its products, or that a strict reader would refuse."""
+
+    offset: int
+    """Byte of the source."""
+    reason: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one source file."""
+
+    source: str
+    """Its path, as it was given."""
+    size: int
+    changed: int
+    """When it was last changed, in nanoseconds since 1970."""
+    records: int
+    """Records that were read."""
+    lost: int
+    """Losses, those that are not listed too."""
+    losses: list[Loss] = field(default_factory=list)
+    products: dict[str, Made] = field(default_factory=dict)
+
+
+def write_mark(path: Path, outcome: Outcome, *, settings: Mapping[str, str], disk: Disk) -> None:
+    """Write that *outcome* is what came of a source under *settings*."""
+    mark = {"version": _MARK_VERSION, "settings": dict(settings), **asdict(outcome)}
+    replace_file(path, json.dumps(mark, indent=1).encode() + b"\n", disk=disk)
+
+
+def read_mark(path: Path, *, source: Path, settings: Mapping[str, str], out: Path) -> Outcome | None:
+    """Return what came of *source*, as it is now, under *settings*; None if that is not known.
+
+    Of the products, those are named that are still there, below *out*.
+    """
+    try:
+        now = source.stat()
+        outcome = mark_of(path.read_bytes(), now.st_size, now.st_mtime_ns, settings=settings)
+    except OSError:
+        return None
+    if outcome is None:
+        return None
+    there = {
+        name: made for name, made in outcome.products.items() if _is_there(out / made.file, made.size)
+    }
+    # The file may have been moved since; reports name it by its path now.
+    return replace(outcome, source=str(source), products=there)
+
+
+def mark_of(data: bytes, size: int, changed: int, *, settings: Mapping[str, str]) -> Outcome | None:
+    """Return what the mark *data* says came of a source of *size* that was *changed* then; else None."""
+    try:
+        mark = json.loads(data)
+        outcome = outcome_of(mark)
+        is_current = (
+            mark["version"] == _MARK_VERSION
+            and mark["settings"] == settings
+            and (outcome.size, outcome.changed) == (size, changed)
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+    return outcome if is_current else None
+
+
+def with_earlier(outcome: Outcome, earlier: Outcome) -> Outcome:
+    """Return *outcome* with products, and losses, of an *earlier* reading of the same source.
+
+    What was lost then of a product that is still there is not found again by making others.
+    """
+    known = {*outcome.losses}
+    added = [loss for loss in earlier.losses if loss not in known]
+    return replace(
+        outcome,
+        lost=max(outcome.lost + len(added), earlier.lost),
+        losses=[*outcome.losses, *added][:MOST_LOSSES],
+        products={**earlier.products, **outcome.products},
+    )
+
+
+def _is_there(path: Path, size: int) -> bool:
+    try:
+        return path.stat().st_size == size
+    except (OSError, ValueError):
+        return False
+
+
+def outcome_of(mark: dict[str, Any]) -> Outcome:
+    """Return what *mark*, its fields by name, says; one of several errors where it says nothing."""
+    losses = [Loss(int(loss["offset"]), str(loss["reason"])) for loss in mark["losses"]]
+    products = {
+        str(name): Made(str(made["file"]), int(made["size"]), int(made["entries"]))
+        for name, made in mark["products"].items()
+    }
+    return Outcome(
+        source=str(mark["source"]),
+        size=int(mark["size"]),
+        changed=int(mark["changed"]),
+        records=int(mark["records"]),
+        lost=int(mark["lost"]),
+        losses=losses,
+        products=products,
+    )

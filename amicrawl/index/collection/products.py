@@ -8,13 +8,14 @@ needs it: an index is made in less time than that takes.
 from __future__ import annotations
 
 import json
-from abc import ABC, abstractmethod
-from dataclasses import asdict, dataclass
+from collections import Counter
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from amicrawl.index.derivatives.file import NOT_NAMED, Publisher
+from amicrawl.errors import UsageError
+from amicrawl.index.derivatives.file import NOT_NAMED, LeftOutError, Publisher
 from amicrawl.index.lines.cdx_text import Layout, cdx_line
 from amicrawl.index.lines.cdxj import (
     DEFAULT_OPTIONS,
@@ -24,17 +25,22 @@ from amicrawl.index.lines.cdxj import (
     wanted_by,
 )
 from amicrawl.index.lines.sorting import LineFile
-from amicrawl.index.reading.container import Container
+from amicrawl.index.reading.unpacking import Container
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from amicrawl.index.collection.file import FileJob
+    from amicrawl.index.collection.file import Outcome
     from amicrawl.index.derivatives.file import Maker
+    from amicrawl.index.derivatives.page import Page
     from amicrawl.index.lines.cdxj import CdxjLine
-    from amicrawl.index.pages.page import Page
     from amicrawl.index.reading.records import Record
     from amicrawl.index.sidecar.findings import Findings
+
+
+MARKS = "done"
+"""The directory of the marks."""
 
 
 @dataclass(frozen=True)
@@ -74,8 +80,48 @@ class ProductOptions:
         }
 
 
-class LeftOutError(Exception):
-    """A record, or something of it, that should be in a product and cannot be; its text says why."""
+@dataclass(frozen=True)
+class FileJob:
+    """A source file, and what is to be made of it."""
+
+    source: Path
+    stem: str
+    """What its products are called after."""
+    out: Path
+    """The collection's directory."""
+    products: tuple[str, ...]
+    filename: str
+    """What the index calls the file."""
+    options: ProductOptions = field(default_factory=ProductOptions)
+    in_directories: bool = True
+    """Whether each product has a directory of its own below `out`, as in a collection."""
+    before: Outcome | None = None
+    """What came of it before under the same settings, where products of that are there already."""
+
+    @property
+    def source_bytes(self) -> int:
+        """How large its source is; 0 where that cannot be seen."""
+        try:
+            return self.source.stat().st_size
+        except OSError:
+            return 0
+
+    @property
+    def mark(self) -> Path:
+        """Where it is written that the file is done."""
+        # Where products share a directory, so do their marks.
+        name = self.stem if self.in_directories else self.path.name
+        return self.out / MARKS / f"{name}.json"
+
+    @property
+    def path(self) -> Path:
+        """Where the first of its products lies."""
+        return PRODUCTS[self.products[0]].path(self)
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """What the products depend on besides the source, as the mark has it."""
+        return {**self.options.settings(), "filename": self.filename}
 
 
 class LineMaker:
@@ -127,77 +173,44 @@ class Seen:
     @cached_property
     def findings(self) -> Findings | None:
         """What the detectors find in its payload; None where they do not look."""
-        from amicrawl.index.collection.detecting import findings_of  # noqa: PLC0415  # see above
+        from amicrawl.index.sidecar.file import findings_of  # noqa: PLC0415  # see above
 
         return findings_of(self.record, self._line_maker.options.without)
 
     @cached_property
     def page(self) -> Page | None:
         """The page in it; None where there is none."""
-        from amicrawl.index.pages.page import page_of  # noqa: PLC0415  # see above
+        from amicrawl.index.derivatives.page import page_of  # noqa: PLC0415  # see above
 
         return page_of(self.record)
 
 
-class _File(Protocol):
-    """What a product writes to."""
-
-    def seal(self) -> tuple[int, int]:
-        """Give it its name; return its lines or records, and its size in bytes."""
-
-    def close(self) -> None:
-        """Leave it as it is."""
-
-
-class Product(ABC):
+class Product(Protocol):
     """A file that is made of the records of one source."""
 
-    def __init__(self, file: _File) -> None:
-        self._sealed = file
-
-    @abstractmethod
     def add(self, seen: Seen) -> None:
         """Take in a record."""
 
     def seal(self) -> tuple[int, int]:
         """Give the file its name; return its lines or records, and its size in bytes."""
-        return self._sealed.seal()
 
     def close(self) -> None:
         """Leave the file as it is; without `seal`, its name says that it is not whole."""
-        self._sealed.close()
 
 
-class Cdxj(Product):
+class Cdxj:
     """The index: a line a capture, in byte order."""
 
     def __init__(self, path: Path, job: FileJob, maker: Maker) -> None:
         layout = job.options.layout
         self._layout = layout if layout.letters else None
         file = LineFile(path, disk=maker.disk, legend=layout.legend, packed=job.options.packed)
-        self._add = file.add
-        super().__init__(file)
+        self._add, self.seal, self.close = file.add, file.seal, file.close
 
     def add(self, seen: Seen) -> None:
         """Add the line of a record."""
         if (line := seen.line) is not None:
             self._add(line.encoded() if self._layout is None else cdx_line(line, self._layout))
-
-
-class _DerivativeFile(_File, Protocol):
-    def add(self, record: Record, page: Page | None) -> None: ...
-
-
-class Derivative(Product):
-    """WAT or WET, made of records and the pages in them."""
-
-    def __init__(self, file: _DerivativeFile) -> None:
-        self._add = file.add
-        super().__init__(file)
-
-    def add(self, seen: Seen) -> None:
-        """Add what the file says of a record and the page in it."""
-        self._add(seen.record, seen.page)
 
 
 class _ProductKind(NamedTuple):
@@ -218,16 +231,14 @@ class _ProductKind(NamedTuple):
     def begin(self, job: FileJob, maker: Maker) -> Product:
         """Begin the product of *job*."""
         make = getattr(import_module(f"amicrawl.index.{self.module}"), self.name)
-        if self.module.startswith("derivatives."):
-            return Derivative(make(self.path(job), source=job.source, maker=maker))
         product: Product = make(self.path(job), job, maker)
         return product
 
 
 PRODUCTS = {
     "cdxj": _ProductKind("cdxj", "", "collection.products", "Cdxj"),
-    "sidecar": _ProductKind("meta", ".meta.gz", "collection.detecting", "Sidecar"),
-    "merged": _ProductKind("merged", ".cdxj", "collection.detecting", "Merged"),
+    "sidecar": _ProductKind("meta", ".meta.gz", "sidecar.file", "Sidecar"),
+    "merged": _ProductKind("merged", ".cdxj", "sidecar.file", "Merged"),
     "wat": _ProductKind("wat", ".wat.gz", "derivatives.wat", "WatFile"),
     "wet": _ProductKind("wet", ".wet.gz", "derivatives.wet", "WetFile"),
 }
@@ -246,3 +257,65 @@ def begun(job: FileJob, maker: Maker) -> dict[str, Product]:
             product.close()
         raise
     return products
+
+
+def jobs_for(
+    sources: Sequence[Path],
+    out: Path,
+    *,
+    products: Sequence[str],
+    options: ProductOptions | None = None,
+    root: Path | None = None,
+    in_directories: bool = True,
+) -> list[FileJob]:
+    """Return the jobs that make *products* of *sources*, each named so that no two share a file.
+
+    The index names a file by its path below *root*; without one, or elsewhere, by its name alone.
+    """
+    options = options or ProductOptions()
+    return [
+        FileJob(source, stem, out, tuple(products), _filename(source, root), options, in_directories)
+        for source, stem in named_apart(sources).items()
+    ]
+
+
+def _filename(source: Path, root: Path | None) -> str:
+    if root is not None and source.absolute().is_relative_to(root.absolute()):
+        return source.absolute().relative_to(root.absolute()).as_posix()
+    return source.name
+
+
+def stem_of(path: Path) -> str:
+    """Return the name of an archive file without the ending of its compression: `X.warc`, `X.arc`."""
+    name = path.name
+    for ending in (".gz", ".zst"):
+        name = name.removesuffix(ending)
+    return name
+
+
+def named_apart(sources: Iterable[Path]) -> dict[Path, str]:
+    """Return a stem for each of *sources* that no other has.
+
+    It is `stem_of` the source where that is its alone, then its name, then its path. UsageError where
+    even those are the same.
+    """
+    found: dict[Path, str] = {}
+    given = list(dict.fromkeys(sources))
+    ways = [
+        [way(source) for source in given] for way in (stem_of, lambda path: path.name, _path_as_name)
+    ]
+    counts = [Counter(names) for names in ways]
+    for place, source in enumerate(given):
+        free = (
+            names[place] for names, count in zip(ways, counts, strict=True) if count[names[place]] == 1
+        )
+        found[source] = next(free, "")
+    if len(set(found.values())) < len(given) or "" in found.values():
+        raise UsageError(
+            "Some of the files have names that cannot be distinguished. Give them in two runs."
+        )
+    return found
+
+
+def _path_as_name(path: Path) -> str:
+    return "~".join(part.replace("~", "~~") for part in path.absolute().parts[1:])[-200:]

@@ -12,7 +12,6 @@ import base64
 import hashlib
 import os
 import re
-from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import format_datetime
@@ -22,7 +21,6 @@ from isal import igzip_lib
 
 from amicrawl import __version__
 from amicrawl.disk import Disk, OutputFile
-from amicrawl.errors import UsageError
 from amicrawl.record.warc import LEVEL, RecordIds, target_uri, warc_date
 
 if TYPE_CHECKING:
@@ -121,6 +119,10 @@ def _line(value: str) -> str:
     return "".join(c if c.isprintable() else " " for c in value).strip()
 
 
+class LeftOutError(Exception):
+    """A record, or something of it, that should be in a product and cannot be; its text says why."""
+
+
 def uri_of(record: Record) -> str:
     """Return the target URI of *record* as a field may hold it; empty where there is none."""
     return target_uri(record.uri)[:30_000]
@@ -144,39 +146,3 @@ def date_of(record: Record) -> str | None:
 def sha1(block: bytes) -> str:
     """Return the labelled digest of *block* as WARC files commonly hold it."""
     return "sha1:" + base64.b32encode(hashlib.sha1(block, usedforsecurity=False).digest()).decode()
-
-
-def stem_of(path: Path) -> str:
-    """Return the name of an archive file without the ending of its compression: `X.warc`, `X.arc`."""
-    name = path.name
-    for ending in (".gz", ".zst"):
-        name = name.removesuffix(ending)
-    return name
-
-
-def named_apart(sources: Iterable[Path]) -> dict[Path, str]:
-    """Return a stem for each of *sources* that no other has.
-
-    It is `stem_of` the source where that is its alone, then its name, then its path. UsageError where
-    even those are the same.
-    """
-    found: dict[Path, str] = {}
-    given = list(dict.fromkeys(sources))
-    ways = [
-        [way(source) for source in given] for way in (stem_of, lambda path: path.name, _path_as_name)
-    ]
-    counts = [Counter(names) for names in ways]
-    for place, source in enumerate(given):
-        free = (
-            names[place] for names, count in zip(ways, counts, strict=True) if count[names[place]] == 1
-        )
-        found[source] = next(free, "")
-    if len(set(found.values())) < len(given) or "" in found.values():
-        raise UsageError(
-            "Some of the files have names that cannot be distinguished. Give them in two runs."
-        )
-    return found
-
-
-def _path_as_name(path: Path) -> str:
-    return "~".join(part.replace("~", "~~") for part in path.absolute().parts[1:])[-200:]

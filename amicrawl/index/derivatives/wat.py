@@ -1,6 +1,6 @@
 """WAT: what every record of a file says of itself, and every page of its head and links, as JSON.
 
-One `metadata` record for each source record, of any type, to which it refers; `pages/links.py` has what
+One `metadata` record for each source record, of any type, to which it refers; `links.py` has what
 is extracted of a page. All numbers are strings, as in every WAT file. A header that occurs more than
 once has a list of values. A digest is left out where only a part of the block was kept.
 """
@@ -20,15 +20,16 @@ from amicrawl.index.derivatives.file import (
     sha1,
     uri_of,
 )
-from amicrawl.index.pages.links import html_metadata
-from amicrawl.index.reading.container import Container
+from amicrawl.index.derivatives.links import html_metadata
+from amicrawl.index.reading.unpacking import Container
 from amicrawl.record.warc import target_uri, warc_date
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from amicrawl.index.pages.page import Page
+    from amicrawl.index.collection.products import FileJob, Seen
+    from amicrawl.index.derivatives.page import Page
     from amicrawl.index.reading.records import Record
 
 
@@ -43,17 +44,18 @@ _ARC_FIELDS = {
 class WatFile:
     """The WAT file of one source, being written."""
 
-    def __init__(self, path: Path, *, source: Path, maker: Maker) -> None:
-        """Begin *path*; InputError where *source* cannot be read."""
-        self._container = Container(source)
+    def __init__(self, path: Path, job: FileJob, maker: Maker) -> None:
+        """Begin *path*; InputError where the source of *job* cannot be read."""
+        self._container = Container(job.source)
         try:
             self._file = DerivativeFile(path, maker=maker, about=())
         except BaseException:
             self._container.close()
             raise
 
-    def add(self, record: Record, page: Page | None) -> None:
-        """Take in *record*, in which `page_of` found *page*."""
+    def add(self, seen: Seen) -> None:
+        """Add what a record, and the page in it, say."""
+        record, page = seen.record, seen.page
         is_arc = record.version.startswith("ARC")
         uri = uri_of(record)
         if not uri and record.type == "warcinfo":

@@ -1,6 +1,6 @@
 """WET: the text of every page, as `conversion` records that refer to the responses.
 
-HTML and plain text are converted (`pages/page.py`); a page without text gives no record. The
+HTML and plain text are converted (`page.py`); a page without text gives no record. The
 warcinfo of the source, where it is the first record, says who crawled: that is carried over.
 """
 
@@ -21,7 +21,7 @@ from amicrawl.record.warc import warc_date
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from amicrawl.index.pages.page import Page
+    from amicrawl.index.collection.products import FileJob, Seen
     from amicrawl.index.reading.records import Record
 
 _CARRIED_OVER = ("robots", "isPartOf", "operator", "description", "publisher")
@@ -30,15 +30,15 @@ _CARRIED_OVER = ("robots", "isPartOf", "operator", "description", "publisher")
 class WetFile:
     """The WET file of one source, being written."""
 
-    def __init__(self, path: Path, *, source: Path, maker: Maker) -> None:
+    def __init__(self, path: Path, _: FileJob, maker: Maker) -> None:
         """Name the file *path*; it is begun with the first record, whose warcinfo it quotes."""
-        del source  # what is read of it comes with its records
         self._path = path
         self._maker = maker
         self._file: DerivativeFile | None = None
 
-    def add(self, record: Record, page: Page | None) -> None:
-        """Take in *record*, in which `page_of` found *page*."""
+    def add(self, seen: Seen) -> None:
+        """Add the text of the page in a record, if there is one."""
+        record, page = seen.record, seen.page
         file = self._begun(record)
         if page is None or not page.text:
             return

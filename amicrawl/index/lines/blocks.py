@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from amicrawl.index.lines.arrow_texts import octets_of
+from amicrawl.index.lines.arrow_texts import Octets, Spans, octets_of
 from amicrawl.index.lines.numerals import have_other_than_digits
 from amicrawl.index.lines.shapes import Marks, fitting, scalar_spans, shape_of
-from amicrawl.index.lines.spans import Octets, Spans
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -13,7 +13,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from amicrawl.index.lines.spans import Spans
+    from amicrawl.index.lines.arrow_texts import Spans
 
 _MOST = 16
 """Octets of what is looked at here."""

@@ -19,16 +19,15 @@ import numpy as np
 import orjson
 import pyarrow.compute as pc
 
-from amicrawl.index.lines.arrow_texts import truths
+from amicrawl.index.lines.arrow_texts import Spans, truths
 from amicrawl.index.lines.numerals import are_plain
-from amicrawl.index.lines.spans import Spans
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
-    from amicrawl.index.lines.spans import Octets
+    from amicrawl.index.lines.arrow_texts import Octets
 
 
 _LONGEST = 2048

@@ -30,13 +30,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from amicrawl.errors import UsageError
-from amicrawl.index.lookup.row import FORMATS, field_name
+from amicrawl.index.lookup.query import FORMATS, field_name
 from amicrawl.urls import octets, surt
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from amicrawl.index.lookup.row import Row
+    from amicrawl.index.lookup.query import Row
 
 
 PAGE_SIZE = 10

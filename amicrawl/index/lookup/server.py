@@ -24,9 +24,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import parse_qs, urlsplit
 
 from amicrawl.errors import AmicrawlError, OutputError, UsageError
-from amicrawl.index.lookup.query import Bounds, answer, count_pages
+from amicrawl.index.lookup.query import FORMATS, Bounds, answer, count_pages
 from amicrawl.index.lookup.request import request_of
-from amicrawl.index.lookup.row import FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from amicrawl.errors import InputError
 from amicrawl.index.lines.line_reader import refuse_archive
 from amicrawl.index.lines.sorted_lines import SortedLines
-from amicrawl.index.zipnum.reader import Cluster
+from amicrawl.index.zipnum.cluster import Cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

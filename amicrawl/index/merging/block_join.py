@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from amicrawl.index.lines.blocks import Block
     from amicrawl.index.lines.shapes import Shape
     from amicrawl.index.merging.join import MergeCounts
-    from amicrawl.index.merging.side_table import SideTable
+    from amicrawl.index.merging.sides import SideTable
 
 _USED = ("recordid", "filename", "offset", "digest")
 _NOTHING: Any = texts_from([""]).cast(pa.binary())[0]

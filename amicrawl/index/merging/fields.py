@@ -1,6 +1,6 @@
 """What a sidecar found, as fields of a CDXJ line. Pure.
 
-    mime-detected       what libmagic says, else what the signatures of PRONOM say
+    mime-detected       what libmagic says, else what amicrawl's signatures or PRONOM's say
     puid                PRONOM's identifier
     charset             the name, without its confidence
     languages           up to three ISO 639-3 codes, `eng,zho`, those of most text first
@@ -57,7 +57,7 @@ def added_fields(found: Mapping[str, Any]) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     types = found.get(TYPES)
     if isinstance(types, dict) and isinstance(
-        kind := types.get("python-magic") or types.get("fido"), str
+        kind := types.get("python-magic") or types.get("amicrawl") or types.get("fido"), str
     ):
         fields["mime-detected"] = kind
     if isinstance(puid := found.get(PUID), str):

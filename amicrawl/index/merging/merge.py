@@ -20,11 +20,10 @@ from amicrawl.disk import Disk, explained
 from amicrawl.errors import DamagedFileError, OutputError, UsageError
 from amicrawl.index.lines.line_reader import octet_blocks
 from amicrawl.index.merging.join import MergeCounts
-from amicrawl.index.merging.joining import Joining
-from amicrawl.index.merging.outputs import Outputs
+from amicrawl.index.merging.joining import Joining, Outputs
 from amicrawl.index.merging.parts import Parts
 from amicrawl.index.merging.side_blocks import side_batches
-from amicrawl.index.merging.side_table import SideTable
+from amicrawl.index.merging.sides import SideTable
 from amicrawl.index.steady_memory import collector_at_rest, steady_memory
 from amicrawl.index.workers import Done, Lost, run_jobs
 
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from amicrawl.index.merging.outputs import Sink
+    from amicrawl.index.merging.joining import Sink
 
 SIDES_IN_MEMORY = 250_000
 """Records of sidecars that are held at a time, at some 800 bytes each."""

@@ -14,10 +14,18 @@ import numpy as np
 import pyarrow as pa
 
 from amicrawl.disk import discard, explained, pieces
-from amicrawl.index.lines.arrow_texts import Texts, numbers_from, octets_of, taken, texts_of
-from amicrawl.index.lines.spans import WORD, Octets, Spans
+from amicrawl.index.lines.arrow_texts import (
+    WORD,
+    Octets,
+    Spans,
+    Texts,
+    numbers_from,
+    octets_of,
+    taken,
+    texts_of,
+)
 from amicrawl.index.merging.joining import Joining
-from amicrawl.index.merging.side_table import SECOND, SIDES, SideTable
+from amicrawl.index.merging.sides import SECOND, SIDES, SideTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +36,7 @@ if TYPE_CHECKING:
 
     from amicrawl.disk import Disk
     from amicrawl.index.merging.join import MergeCounts
-    from amicrawl.index.merging.outputs import Sink
+    from amicrawl.index.merging.joining import Sink
 
 Dealt = TypeVar("Dealt")
 PARTS = 64

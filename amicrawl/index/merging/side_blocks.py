@@ -27,8 +27,7 @@ from amicrawl.index.lines.line_reader import octet_blocks
 from amicrawl.index.lines.numerals import are_as_python_writes, are_zero
 from amicrawl.index.merging.block_join import bare_ids, base_names_of
 from amicrawl.index.merging.fields import MOST_LANGUAGES, languages_of, written
-from amicrawl.index.merging.side_table import SIDES, ending_of, sides_as_rows
-from amicrawl.index.merging.sides import CDXJ, side_of, sides_of
+from amicrawl.index.merging.sides import CDXJ, SIDES, ending_of, side_of, sides_as_rows, sides_of
 from amicrawl.index.sidecar.findings import CHARSET, LANGUAGES, PUID, SOFT_404, TYPES
 
 if TYPE_CHECKING:
@@ -37,9 +36,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from amicrawl.index.lines.arrow_texts import Spans
     from amicrawl.index.lines.blocks import Alike
     from amicrawl.index.lines.shapes import Scalar, Shape
-    from amicrawl.index.lines.spans import Spans
     from amicrawl.index.merging.sides import Side
 
 _BATCH = 4096
@@ -79,6 +78,7 @@ class _Places(NamedTuple):
     offset: int | None
     digest: int | None
     magic: int | None
+    own: int | None
     fido: int | None
     puid: int | None
     charset: int | None
@@ -139,6 +139,7 @@ def _places_in(shape: Shape) -> _Places | None:
             shape.text("offset"),
             shape.text("digest"),
             shape.text(TYPES, "python-magic"),
+            shape.text(TYPES, "amicrawl"),
             shape.text(TYPES, "fido"),
             shape.text(PUID),
             shape.text(CHARSET, "encoding"),
@@ -188,7 +189,7 @@ def _endings(
     places: _Places, texts: Callable[[int | None], Texts], probabilities: Spans | None
 ) -> Texts:
     """Return what lines get that the records belong to."""
-    names = [places.magic, places.fido, places.puid, places.charset, *places.codes]
+    names = [places.magic, places.own, places.fido, places.puid, places.charset, *places.codes]
     together: Any = pc.binary_join_element_wise(*[texts(place) for place in names], _TAB)
     spelled = together.dictionary_encode()
     endings = [
@@ -210,10 +211,10 @@ def _endings(
 
 
 def _addition(places: _Places, said: list[str]) -> str:
-    magic, fido, puid, charset, *codes = said
+    magic, own, fido, puid, charset, *codes = said
     fields = {}
-    if magic or places.fido is not None:
-        fields["mime-detected"] = magic or fido
+    if magic or own or places.fido is not None:
+        fields["mime-detected"] = magic or own or fido
     if places.puid is not None:
         fields["puid"] = puid
     if places.charset is not None:

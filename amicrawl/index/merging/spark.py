@@ -41,7 +41,7 @@ from amicrawl.index.merging.parts import (
     pieces_of_lines,
     pieces_of_records,
 )
-from amicrawl.index.merging.side_table import SIDES
+from amicrawl.index.merging.sides import SIDES
 from amicrawl.index.spark import done_on_spark, explained, spark_schema
 from amicrawl.index.workers import Lost
 

@@ -19,13 +19,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from amicrawl.errors import UsageError
-from amicrawl.index.sidecar.charset import Chardetng, CharsetDetector
 from amicrawl.index.sidecar.findings import Findings
-from amicrawl.index.sidecar.language import Cld2
-from amicrawl.index.sidecar.media_type import Libmagic, Signatures
+from amicrawl.index.sidecar.media_type import Libmagic, Signatures, begins_as
 from amicrawl.index.sidecar.pronom import FidoSignatures
 from amicrawl.index.sidecar.soft404 import Soft404Model
 from amicrawl.index.sidecar.subject import is_code, is_markup, is_text, says_little
+from amicrawl.index.sidecar.text import Chardetng, CharsetDetector, Cld2
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -34,6 +33,8 @@ if TYPE_CHECKING:
     from amicrawl.index.sidecar.subject import Subject
 
 
+_VOTE = "vote 2"
+"""How types are decided on; it changes with `_vote`, so that sidecars are made again."""
 Detector = TypeVar("Detector")
 
 
@@ -93,7 +94,11 @@ class Detectors:
         """Return what each of them is, and its version: as long as none changes, no finding does."""
         types = [f"{each.name} {each.version}" for each in self.types]
         others = (self.charset, self.languages, self.soft_404)
-        return types + [each.version for each in others if each is not None]
+        return [
+            *types,
+            *([_VOTE] if types else []),
+            *(each.version for each in others if each is not None),
+        ]
 
 
 KINDS = ("fido", "libmagic", "charset", "languages", "soft-404")
@@ -174,7 +179,7 @@ class Characteriser:
             if identity.media_type:
                 found.types[detector.name] = identity.media_type
             found.puid = found.puid or identity.puid
-        _drop_outvoted(found, subject)
+        _vote(found, subject)
         kind = leading_type(found)
         if not is_text(kind):
             return found
@@ -205,17 +210,25 @@ class Characteriser:
             return None
 
 
-def _drop_outvoted(found: Findings, subject: Subject) -> None:
-    """Leave out a type that PRONOM's signatures and the server outvote: both say that it is HTML.
+def _vote(found: Findings, subject: Subject) -> None:
+    """Replace what a general detector says of a text where two other witnesses agree.
 
     libmagic tells texts by words in their first lines: of pages that begin with a script it says that
-    they are one.
+    they are one, and of most style sheets that they are plain text. So its answer is left out where
+    PRONOM's signatures and the server both say HTML; and where the server says that it is CSS or SVG
+    and it begins as these have to, that counts.
     """
     kinds = list(found.types.items())
-    if len(kinds) == 2 and is_markup(subject.declared_type) and is_markup(kinds[0][1]):
-        name, kind = kinds[1]
+    if not kinds:
+        return
+    name, kind = kinds[-1]
+    declared = subject.declared_type
+    if len(kinds) == 2 and is_markup(declared) and is_markup(kinds[0][1]):
         if not is_markup(kind):
             del found.types[name]
+    elif kind.startswith("text/") and not is_markup(kind) and begins_as(declared, subject.content):
+        del found.types[name]
+        found.types[Signatures.name] = declared
 
 
 def leading_type(found: Findings) -> str:

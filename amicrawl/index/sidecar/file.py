@@ -1,4 +1,6 @@
-"""The sidecar of one archive file: a warcinfo record, then a metadata record for each payload looked at.
+"""What detectors find in one archive file: its sidecar, and its index with the findings in the lines.
+
+A sidecar is a warcinfo record, then a metadata record for each payload looked at:
 
     X.warc.gz -> X.warc.meta.gz, X.arc.gz -> X.arc.meta.gz        WARC/1.0, a gzip member a record
 
@@ -9,14 +11,18 @@ ties a record to its source by `WARC-Concurrent-ID`, which is not in the standar
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from isal import igzip_lib
 
 from amicrawl.disk import OutputFile
 from amicrawl.errors import AmicrawlError
-from amicrawl.index.derivatives.file import NOT_NAMED, SOFTWARE, date_of, sha1, uri_of
-from amicrawl.index.sidecar.findings import encode_block
+from amicrawl.index.derivatives.file import NOT_NAMED, SOFTWARE, LeftOutError, date_of, sha1, uri_of
+from amicrawl.index.lines.sorting import LineFile
+from amicrawl.index.merging.fields import added_fields, with_fields, written
+from amicrawl.index.sidecar.detectors import Characteriser, installed_detectors
+from amicrawl.index.sidecar.findings import SOURCE_FILE, SOURCE_OFFSET, encode_block, parse_block
 from amicrawl.index.sidecar.subject import subject_of
 from amicrawl.record.warc import LEVEL, RecordIds, warc_date
 
@@ -24,12 +30,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+    from amicrawl.index.collection.products import FileJob, Seen
     from amicrawl.index.derivatives.file import Maker, Publisher
     from amicrawl.index.reading.records import Record
-    from amicrawl.index.sidecar.detectors import Characteriser
-
-SOURCE_FILE = "WARC-Source-Filename"
-SOURCE_OFFSET = "WARC-Source-Offset"
+    from amicrawl.index.sidecar.detectors import Detectors
+    from amicrawl.index.sidecar.findings import Findings
 
 _CONFORMS_TO = "http://bibnum.bnf.fr/WARC/WARC_ISO_28500_version1_latestdraft.pdf"
 
@@ -43,25 +48,21 @@ class SidecarFile:
         *,
         source: Path,
         maker: Maker,
-        characteriser: Characteriser,
+        detectors: Detectors,
         publisher: Publisher = NOT_NAMED,
     ) -> None:
-        """Begin *path*, the sidecar of *source*."""
+        """Begin *path*, the sidecar of *source*, of what *detectors* find."""
         self.records = 0
         """Metadata records in it."""
         self._source = source
         self._maker = maker
         self._publisher = publisher
-        self._characteriser = characteriser
+        self._detectors = detectors
         self._ids = RecordIds(maker.random, batch=64)
         self._file = OutputFile.replacing(path, disk=maker.disk)
 
-    def add(self, record: Record) -> None:
-        """Look at *record*, if it is of a kind that is looked at, and write down what is found."""
-        subject = subject_of(record)
-        if subject is None:
-            return
-        found = self._characteriser.findings(subject)
+    def add(self, record: Record, found: Findings) -> None:
+        """Write down what was *found* in the payload of *record*, if that is anything."""
         if found.is_empty():
             return
         if not self.records:
@@ -91,7 +92,7 @@ class SidecarFile:
             ("description", f"WARC metadata sidecar for {self._source.name}{addition}"),
             ("publisher", self._publisher.publisher),
             ("operator", self._publisher.operator),
-            ("detectors", "; ".join(self._characteriser.detectors.versions())),
+            ("detectors", "; ".join(self._detectors.versions())),
         ]
         block = "".join(f"{name}: {_on_one_line(value)}\r\n" for name, value in said if value).encode()
         fields = [
@@ -141,3 +142,60 @@ def _on_one_line(value: str) -> str:
     """Return *value* without what is not printable, which could forge a field or a record."""
     value = value[:4096]
     return value if value.isprintable() else "".join(c for c in value if c.isprintable())
+
+
+@lru_cache(maxsize=1)
+def characteriser(without: tuple[str, ...]) -> Characteriser:
+    """Return the detectors of this process but for the kinds *without*: they take a while to load."""
+    return Characteriser(installed_detectors(without))
+
+
+def findings_of(record: Record, without: tuple[str, ...]) -> Findings | None:
+    """Return what the detectors find in the payload of *record*; None where they do not look."""
+    subject = subject_of(record)
+    return None if subject is None else characteriser(without).findings(subject)
+
+
+class Sidecar:
+    """The sidecar as a product of a file."""
+
+    def __init__(self, path: Path, job: FileJob, maker: Maker) -> None:
+        self._file = SidecarFile(
+            path,
+            source=job.source,
+            maker=maker,
+            detectors=characteriser(job.options.without).detectors,
+            publisher=job.options.publisher,
+        )
+        self.seal, self.close = self._file.seal, self._file.close
+
+    def add(self, seen: Seen) -> None:
+        """Add what is found in a record."""
+        if seen.findings is not None:
+            self._file.add(seen.record, seen.findings)
+            _report_failures(seen.findings)
+
+
+class Merged:
+    """The index with what the detectors find in its lines, as a product of a file."""
+
+    def __init__(self, path: Path, _: FileJob, maker: Maker) -> None:
+        file = LineFile(path, disk=maker.disk)
+        self._add, self.seal, self.close = file.add, file.seal, file.close
+
+    def add(self, seen: Seen) -> None:
+        """Add the line of a record, with what is found of it."""
+        if (line := seen.line) is None:
+            return
+        # By way of the sidecar's own block, so that it is to the byte what merging the two files gives.
+        found = parse_block(encode_block(seen.findings)) if seen.findings is not None else {}
+        addition = written(added_fields(found))
+        self._add(with_fields(line.encoded().rstrip(b"\n"), line.fields, addition) + b"\n")
+        if seen.findings is not None:
+            _report_failures(seen.findings)
+
+
+def _report_failures(found: Findings) -> None:
+    """Raise LeftOutError where a detector failed: what the others found is written down by then."""
+    if found.errors:
+        raise LeftOutError(f"a detector failed at this record: {', '.join(found.errors)}")

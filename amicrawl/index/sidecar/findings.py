@@ -25,6 +25,9 @@ CHARSET = "Charset-Detected"
 LANGUAGES = "Languages-cld2"
 SOFT_404 = "Soft-404-Detected"
 ERROR = "Detection-Error"
+SOURCE_FILE = "WARC-Source-Filename"
+SOURCE_OFFSET = "WARC-Source-Offset"
+"""Fields of a record that tie it to its source where that has no identifiers."""
 NAMES = (TYPES, PUID, CHARSET, LANGUAGES, SOFT_404, ERROR)
 """The names of a block's lines, in their order."""
 

@@ -79,12 +79,35 @@ _HTML = re.compile(
     re.DOTALL,
 )
 _XML = re.compile(rb"\s*<\?xml[\s]")
+_BEGINNINGS = {
+    # Comments and white space, then an at-rule, or a selector and the first of its declarations.
+    "text/css": re.compile(
+        rb"(?>\xef\xbb\xbf|\s++|/\*.*?\*/|<!--|-->)*+"
+        rb"(?:@(?:charset|import|namespace|media|supports|font-face|page|layer|container|property"
+        rb"|(?:-[a-z]++-)?(?:keyframes|document|viewport))\b"
+        rb"|[^{}<;]{1,4096}+\{(?>\s++|/\*.*?\*/)*+(?:[-_a-zA-Z*][-\w]{0,60}+\s*+:|\}))",
+        re.DOTALL,
+    ),
+    # The XML declaration, comments and the document type, then the root.
+    "image/svg+xml": re.compile(
+        rb"(?>\xef\xbb\xbf|\s++|<\?.*?\?>|<!--.*?-->|(?i:<!doctype)\s[^\[>]{0,1024}+(?>\[.*?\]\s*+)?+>)*+"
+        rb"<(?:[a-zA-Z]\w{0,20}+:)?svg[\s/>]",
+        re.DOTALL,
+    ),
+}
+"""How texts have to begin that libmagic takes for plain text."""
 _JSON = re.compile(rb"\s*(?:\{\s*(?:\"|\})|\[\s*[\[{\"\]0-9-])")
 _BINARY = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _DOCTYPE = re.compile(rb"(?i)<!doctype html[ \t\r\n>]")
 _OF_TEXTS = bytes([*range(7, 11), 12, 13, 27, *range(32, 127), *range(128, 256)])
 """The octets that libmagic allows in a text."""
+
+
+def begins_as(media_type: str, content: bytes) -> bool:
+    """Return whether *content* begins as a text of *media_type*, CSS or SVG, has to."""
+    beginning = _BEGINNINGS.get(media_type)
+    return beginning is not None and beginning.match(content[:LOOKED_AT]) is not None
 
 
 class Libmagic:
@@ -123,7 +146,7 @@ class Signatures:
     """The formats of the web, by a table."""
 
     name = "amicrawl"
-    version = "signatures 1"
+    version = "signatures 2"
 
     def identify(self, content: bytes, *, is_whole: bool) -> Identity:
         """Return the media type of *content*."""
@@ -140,7 +163,7 @@ class Signatures:
             return Identity(next((kind for tag, kind in _XML_DIALECTS if tag in lower), "text/xml"))
         if _HTML.match(head):
             return Identity("text/html")
-        if head.lstrip()[:4].lower() == b"<svg":
+        if begins_as("image/svg+xml", content):
             return Identity("image/svg+xml")
         if _BINARY.search(head):
             return Identity("application/octet-stream")

@@ -21,7 +21,7 @@ from math import exp, fsum
 from operator import add
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from amicrawl.index.sidecar.charset import read
+from amicrawl.index.sidecar.text import read
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

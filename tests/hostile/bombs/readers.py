@@ -26,11 +26,11 @@ READERS: dict[str, tuple[str, ...]] = {
     "sitemap": ("seed/sitemap.py",),
     "Parquet": ("parquet.py", "record/captures.py"),
     "WARC": (
-        *("index/reading/unpacking.py", "index/lines/post_key.py", "index/sidecar/charset.py"),
+        *("index/reading/unpacking.py", "index/lines/post_key.py", "index/sidecar/text.py"),
         *("index/sidecar/findings.py", "crawl/reconstruct.py"),
     ),
     "CDXJ": (
-        *("index/lines/cdxj.py", "index/lines/shapes.py", "index/lookup/row.py"),
+        *("index/lines/cdxj.py", "index/lines/shapes.py", "index/lookup/query.py"),
         *("index/merging/fields.py", "index/merging/join.py", "index/merging/sides.py"),
         *("report/inputs.py", "report/rows.py", "report/years.py"),
         "table/convert.py",
@@ -71,7 +71,7 @@ READERS: dict[str, tuple[str, ...]] = {
 
 OUR_OWN = frozenset({
     # What the same user's program has written on this machine, beside what is checked above.
-    *("cli/collection.py", "index/collection/marks.py", "jobs/job_copy.py", "jobs/place.py"),
+    *("cli/collection.py", "index/collection/file.py", "jobs/job_copy.py", "jobs/place.py"),
     *("jobs/sharing/outbox.py", "jobs/sharing/worker.py", "crawl/requests.py", "crawl/opening.py"),
     *("crawl/guest/scheduler.py", "crawl/job/leased.py", "dashboard/users.py"),
     # What one process of a command tells another.

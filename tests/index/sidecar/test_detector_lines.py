@@ -9,7 +9,7 @@ import pytest
 from amicrawl.cli.derivatives import show_detectors
 from amicrawl.index.sidecar.detectors import installed_detectors
 
-BARE = ["signatures signatures 1", "declared", "soft404 1"]
+BARE = ["amicrawl signatures 2", "declared", "soft404 1"]
 
 
 Shown = Callable[..., list[str]]

@@ -13,8 +13,9 @@ from urls.vectors import CORPORA
 
 from amicrawl.cli import app
 from amicrawl.errors import InputError, UsageError
-from amicrawl.index.collection.collecting import collect, jobs_for
+from amicrawl.index.collection.collecting import collect
 from amicrawl.index.collection.file import collect_file
+from amicrawl.index.collection.products import jobs_for
 from amicrawl.index.merging.sides import sidecar_fields
 from amicrawl.index.reading.records import read_records
 

@@ -27,6 +27,7 @@ from amicrawl.index.merging.sides import is_sidecar_record, sidecar_fields, side
 from amicrawl.index.reading.records import read_records
 from amicrawl.index.sidecar.detectors import Characteriser, installed_detectors
 from amicrawl.index.sidecar.file import SidecarFile
+from amicrawl.index.sidecar.subject import subject_of
 from amicrawl.urls import surt
 
 if TYPE_CHECKING:
@@ -49,10 +50,11 @@ def made(source: Path, characteriser: Characteriser, *, publisher: Publisher = N
     path = source.with_name("out.meta.gz")
     maker = Maker(disk=Disk(), clock=lambda: NOON, random=bytes, hostname="host")
     file = SidecarFile(
-        path, source=source, maker=maker, characteriser=characteriser, publisher=publisher
+        path, source=source, maker=maker, detectors=characteriser.detectors, publisher=publisher
     )
     for record in read_records(source, on_broken=lambda broken: pytest.fail(str(broken))):
-        file.add(record)
+        if (subject := subject_of(record)) is not None:
+            file.add(record, characteriser.findings(subject))
     file.seal()
     return path.read_bytes()
 

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 import pytest
 from sidecar_material import ENGLISH, RUSSIAN, arc, html, http, read_back, record_id, warc, write_packed
 
-from amicrawl.index.collection.collecting import jobs_for
 from amicrawl.index.collection.file import collect_file
+from amicrawl.index.collection.products import jobs_for
+from amicrawl.index.merging.fields import added_fields
 from amicrawl.index.merging.sides import is_sidecar_record, sidecar_tie
 from amicrawl.index.reading.records import read_records
 from amicrawl.index.sidecar.detectors import Characteriser, Detectors, installed_detectors
-from amicrawl.index.sidecar.findings import Findings, Identity, encode_block
+from amicrawl.index.sidecar.findings import Findings, Identity, encode_block, parse_block
 from amicrawl.index.sidecar.media_type import Signatures
 from amicrawl.index.sidecar.soft404 import Soft404Model
 from amicrawl.index.sidecar.subject import Subject, is_text
@@ -23,7 +24,7 @@ from amicrawl.index.sidecar.subject import Subject, is_text
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from amicrawl.index.collection.marks import Outcome
+    from amicrawl.index.collection.file import Outcome
     from amicrawl.index.reading.records import Record
 
 NOT_THERE = html("Sorry, the page you requested could not be found.", title="404 Not Found").encode()
@@ -101,6 +102,63 @@ def test_libmagic_is_outvoted_where_signatures_and_server_say_html(
     detectors = Detectors(types=(_Says("fido", pronom), _Says("python-magic", libmagic)))
     found = Characteriser(detectors).findings(Subject(b"x", content_type=declared))
     assert found.types == {"fido": pronom} | ({"python-magic": libmagic} if kept else {})
+
+
+_STYLES = [
+    b"body { margin: 0 }\n.a:hover { color: #fff }\n",
+    b"/*! normalize.css v8 | MIT */\nhtml{line-height:1.15}",
+    b'\xef\xbb\xbf@charset "utf-8";\nhtml{font-size:16px}',
+    b'@import url("more.css");\n',
+    b"@media (max-width: 40em) {\n  a { display: none }\n}\n",
+    b":root{--main:#06c}",
+]
+_DRAWINGS = [
+    b'<!-- drawn by hand --><svg xmlns="http://www.w3.org/2000/svg"></svg>',
+    b'\n\n  <svg xmlns="http://www.w3.org/2000/svg"><path d="M0 0"/></svg>',
+    b'<!-- a --><!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN" "svg11.dtd"><svg></svg>',
+]
+
+
+@pytest.mark.parametrize("content", _STYLES)
+def test_a_style_sheet_is_one_and_not_plain_text(content: bytes, characteriser: Characteriser) -> None:
+    found = characteriser.findings(Subject(content, content_type="text/css; charset=utf-8"))
+    assert set(found.types.values()) == {"text/css"}
+    assert found.languages is None
+    block = encode_block(found)
+    assert added_fields(parse_block(block))["mime-detected"] == "text/css"
+
+
+@pytest.mark.parametrize("content", _DRAWINGS)
+def test_a_drawing_with_comments_before_its_root_is_one(
+    content: bytes, characteriser: Characteriser
+) -> None:
+    found = characteriser.findings(Subject(content, content_type="image/svg+xml"))
+    assert set(found.types.values()) == {"image/svg+xml"}
+
+
+@pytest.mark.parametrize(
+    ("content", "declared"),
+    [
+        (b"There is nothing here, sorry.", "text/css"),
+        (b"/* " + b"a" * 100_000, "text/css"),
+        (b"/" + b"**/" * 30_000, "text/css"),
+        (b"There is nothing here: see <svg>.", "image/svg+xml"),
+        (_STYLES[0], "text/plain"),
+        (_STYLES[0], ""),
+    ],
+)
+def test_what_the_server_alone_or_the_bytes_alone_say_does_not_outvote_libmagic(
+    content: bytes, declared: str
+) -> None:
+    detectors = Detectors(types=(_Says("python-magic", "text/plain"),))
+    found = Characteriser(detectors).findings(Subject(content, content_type=declared))
+    assert found.types == {"python-magic": "text/plain"}
+
+
+def test_bytes_and_server_do_not_outvote_a_detector_that_names_a_format() -> None:
+    detectors = Detectors(types=(_Says("python-magic", "application/zip"),))
+    found = Characteriser(detectors).findings(Subject(_STYLES[0], content_type="text/css"))
+    assert found.types == {"python-magic": "application/zip"}
 
 
 def test_a_page_that_begins_with_a_script_has_languages(characteriser: Characteriser) -> None:

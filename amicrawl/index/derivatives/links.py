@@ -14,12 +14,13 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from amicrawl.discovery import css
-from amicrawl.index.pages.tokens import END, START, TEXT, attributes_of, characters
+from amicrawl.index.derivatives.page import END, START, TEXT, attributes_of, characters
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from amicrawl.index.pages.tokens import Token
+    from amicrawl.index.derivatives.page import Token
+
 
 MOST_ENTRIES = 20_000
 """Links, metas and scripts that are taken from one page."""

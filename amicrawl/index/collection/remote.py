@@ -1,9 +1,10 @@
-"""Files of a collection that lie, or whose products are to lie, where this process does not see them.
+"""Files of a collection that lie, or whose products are to lie, in a store; and over a Spark cluster.
 
 A file is copied to where it is read, its products are made there, in a directory that this attempt has
 for itself, and put where they belong, the mark last. So an attempt that is killed leaves nothing that
 has the name of something whole, and of two attempts at one file neither takes anything from the other.
-What an error of the system stopped may be tried again.
+What an error of the system stopped may be tried again. Over Spark each file is a task. What is done is
+not done again, whichever engine did it.
 """
 
 from __future__ import annotations
@@ -14,17 +15,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from amicrawl.disk import Disk
+from amicrawl.errors import InputError, OutputError
 from amicrawl.index.collection.collecting import Collected, do_waiting, in_order, same_names
-from amicrawl.index.collection.file import MARKS, collect_file
-from amicrawl.index.collection.marks import Outcome, mark_of, with_earlier, write_mark
-from amicrawl.index.collection.products import PRODUCTS
+from amicrawl.index.collection.file import Outcome, collect_file, mark_of, with_earlier, write_mark
+from amicrawl.index.collection.products import MARKS, PRODUCTS
 from amicrawl.index.location import Location, reachable
+from amicrawl.index.spark import TransientError, done_on_spark
+from amicrawl.index.workers import Done, Lost, run_jobs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Generator, Sequence
 
-    from amicrawl.index.collection.collecting import Failed, Run, State
-    from amicrawl.index.collection.file import FileJob, ReadProgress
+    from pyspark.sql import SparkSession
+
+    from amicrawl.index.collection.collecting import Event, Failed, Run, State
+    from amicrawl.index.collection.file import Outcome, ReadProgress
+    from amicrawl.index.collection.products import FileJob
     from amicrawl.index.location import Facts
 
 
@@ -130,3 +136,43 @@ def _known(placed: PlacedJob, there: dict[str, Facts] | None = None) -> Outcome 
 
     products = {name: made for name, made in outcome.products.items() if size_of(made.file) == made.size}
     return replace(outcome, products=products)
+
+
+_DETECTING = frozenset({"sidecar", "merged"})
+_PASSING = (OSError.__name__, OutputError.__name__)
+
+
+def collected_on_spark(spark: SparkSession, jobs: Sequence[PlacedJob]) -> Generator[Event]:
+    """Do *jobs* and yield what came of each; InputError where Spark itself fails."""
+    for event in done_on_spark(spark, jobs, do_placed_alone):
+        yield _checked(event) if isinstance(event, Done) else event
+
+
+def _checked(event: Done[PlacedJob, Outcome]) -> Event:
+    for product in event.answer.products.values():
+        made = event.job.out.below(product.file).path
+        if made is not None and not made.exists():
+            reason = f"a worker made {made}, but it is not here. Give a directory that all share."
+            return Lost(event.job, reason, None)
+    return event
+
+
+def do_placed_alone(job: PlacedJob) -> Outcome:
+    """Do *job*; what detectors bring down is a process of their own, as on one machine."""
+    if _DETECTING.isdisjoint(job.products):
+        return do_placed(job, _unheard)
+    for event in run_jobs([job], do_placed, processes=1):
+        if isinstance(event, Done):
+            outcome: Outcome = event.answer
+            return outcome
+        if isinstance(event, Lost):
+            if event.error in _PASSING:
+                raise OSError(event.reason)
+            if event.error == InputError.__name__:
+                raise InputError(event.reason)
+            raise TransientError(event.sentence)
+    raise AssertionError("a job has an end")
+
+
+def _unheard(_: ReadProgress) -> None:
+    """Hear how far a file is: Spark says of a task only that it is done."""

@@ -1,1 +1,0 @@
-"""Pages among the records: what they are, say and point to. Pure."""
