@@ -170,9 +170,10 @@ class Connection(asyncio.Protocol):
             self.receiver.received(data)
             return
         try:
+            ended = False
             for layer in self._layers:
                 data = layer.decrypt(data)
-            ended = any(layer.ended for layer in self._layers)
+                ended = ended or layer.ended
         except TlsError as error:
             self._fault = str(error), error.failure
             self._end(str(error))

@@ -71,6 +71,8 @@ def sentence_of(error: OSError) -> str:
 
 def one_line(text: str) -> str:
     """Return the untrusted *text* as one printable line of at most 300 characters."""
-    printable = "".join(char if char.isprintable() else " " for char in text[: 4 * _DETAIL_LIMIT])
-    line = " ".join(printable.split())
+    text = text[: 4 * _DETAIL_LIMIT]
+    if not text.isprintable():
+        text = "".join(char if char.isprintable() else " " for char in text)
+    line = " ".join(text.split())
     return line if len(line) <= _DETAIL_LIMIT else line[: _DETAIL_LIMIT - 1] + "\u2026"

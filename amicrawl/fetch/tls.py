@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 _RECORD = 16 * 1024
 """Bytes of data in one TLS record, at most (RFC 8446, section 5.1)."""
+_RECORD_HEADER = 5
+"""Bytes before each record: its type, its version and, in the last two, its length."""
 _SESSIONS = 10_000
 _LEGACY_SERVER_CONNECT = 0x4  # OpenSSL's name: also talk to servers without RFC 5746, as Scrapy does
 _VERSIONS = {
@@ -126,6 +128,8 @@ class TlsLayer:
         """What the first certificate that is not trusted lacks."""
         self.checked = False
         """Whether a certificate was presented: it is not where a session was resumed."""
+        self._missing: int | None = 0
+        """Bytes to come of the record that was received last; None where its header was cut."""
         self._host = host
         self._known = known
         self._keep: Callable[[SSL.Session, Tls], None] | None = keep
@@ -157,11 +161,12 @@ class TlsLayer:
             return b""
         # A memory BIO takes everything.
         self._ssl.bio_write(data)
+        records = self._records(data)
         if not self.established:
             self._shake_hands()
             if not self.established:
                 return b""
-        pieces = self._read()
+        pieces = self._read(records)
         if pieces and self._keep is not None:
             session = self._ssl.get_session()
             if session is not None:
@@ -180,10 +185,25 @@ class TlsLayer:
                 self._flush()
         self._send = None
 
-    def _read(self) -> list[bytes]:
-        pieces = []
+    def _records(self, data: bytes) -> int | None:
+        """Count the records that *data* completes; None where it ends within one, or may do so."""
+        if self._missing is None:
+            return None
+        at, count = self._missing, 1 if self._missing else 0
+        while at + _RECORD_HEADER <= len(data):
+            at += _RECORD_HEADER + int.from_bytes(data[at + 3 : at + _RECORD_HEADER])
+            count += 1
+        self._missing = at - len(data) if at >= len(data) else None
+        return None if self._missing else count
+
+    def _read(self, records: int | None) -> list[bytes]:
+        """Return what the records that came hold: at most *records* pieces, where all of them are whole.
+
+        To ask once more costs as much as a record: OpenSSL finds nothing, and raises.
+        """
+        pieces: list[bytes] = []
         try:
-            while True:
+            while len(pieces) != records:
                 pieces.append(self._ssl.recv(_RECORD))
         except SSL.WantReadError:
             pass

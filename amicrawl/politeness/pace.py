@@ -201,8 +201,12 @@ class HostPace:
         seconds from there to the first byte, 0 where unknown; *retry_after* the seconds that the answer
         asks for, believed with an error only.
         """
-        rules = self._rules_of.get(host, self.rules)
-        state = self._states.get(host, _USUAL)
+        rules = self._rules_of.get(host, self.rules) if self._rules_of else self.rules
+        known = self._states.get(host)
+        if known is None and rules.latency_factor * latency <= rules.delay and not is_busy(status):
+            # Most answers: nothing is remembered of the host, and there is nothing to remember.
+            return Pace(rules.delay, -inf)
+        state = known or _USUAL
         lengthens = is_busy(status) and started > state.stepped
         state = rules.after(state, status, latency=latency, lengthens=lengthens)
         if lengthens:
