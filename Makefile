@@ -125,12 +125,9 @@ mutants: environment-dev ## Count the changes of code that no test notices [ROOM
 
 .PHONY: fuzz
 # The tests of properties, too: `make test` tries the same examples of each every time.
-fuzz: environment-dev ## Feed hostile input to every reader, by atheris where that is installed [SECONDS=60]
+fuzz: environment-dev ## Feed hostile input to every reader, by atheris or else hypothesis [SECONDS=60]
 	$(BIN)/python -m pytest -q -m hypothesis -n $(WORKERS) --hypothesis-profile search
 	$(BIN)/python tests/fuzz/fuzz_readers.py all -max_total_time=$(or $(SECONDS),60)
-	@if $(BIN)/python -c 'import atheris' 2>/dev/null; \
-	then $(BIN)/python tests/fuzz/fuzz_frontier_file.py -max_total_time=$(or $(SECONDS),60); \
-	else echo "The reader of frontier files is fuzzed with atheris only; it is not installed."; fi
 
 .PHONY: clean
 clean: ## Remove what the other targets made, except what was archived

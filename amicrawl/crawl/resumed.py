@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -101,16 +102,17 @@ def resumed(frontier: DurableFrontier, repaired: Resumed, *, recrawls: bool) -> 
 def _standing(frontier: DurableFrontier) -> dict[str, int]:
     """Return how many rows are where, in the words of the end of a crawl."""
     counts = frontier.counts
-    rows = frontier.partition.state.rows.view()
-    causes = rows["http_status"][rows["status"] == Status.WITHHELD]
+    causes: Counter[int] = Counter()
+    for rows in frontier.partition.state.rows.pages():
+        causes.update(rows["http_status"][rows["status"] == Status.WITHHELD].tolist())
     found = {
         CAPTURED: counts[Status.CRAWLED],
         "gone": counts[Status.GONE],
         "to be retried": sum(counts[status] for status in WAITING),
         DENIED: counts[Status.EXCLUDED],
-        WITHHELD_ADDRESS: int((causes == Cause.ADDRESS).sum()),
-        "withheld by a rule": int((causes == Cause.RULE).sum()),
-        "not fetchable": int((causes == Cause.UNFETCHABLE).sum()),
+        WITHHELD_ADDRESS: causes[Cause.ADDRESS],
+        "withheld by a rule": causes[Cause.RULE],
+        "not fetchable": causes[Cause.UNFETCHABLE],
         "taken for traps": counts[Status.TRAPPED],
     }
     return {words: number for words, number in found.items() if number}
@@ -118,7 +120,9 @@ def _standing(frontier: DurableFrontier) -> dict[str, int]:
 
 def _first_due(frontier: DurableFrontier, statuses: Collection[Status]) -> int:
     """Return the earliest hour at which a row in one of *statuses* is due; 0 where there is none."""
-    rows = frontier.partition.state.rows.view()
-    dues = rows["next_due"][np.isin(rows["status"], [int(status) for status in statuses])]
-    dues = dues[dues > 0]
-    return int(dues.min()) if len(dues) else 0
+    wanted, first = [int(status) for status in statuses], 0
+    for rows in frontier.partition.state.rows.pages():
+        dues = rows["next_due"][np.isin(rows["status"], wanted) & (rows["next_due"] > 0)]
+        if len(dues):
+            first = min(first or int(dues.min()), int(dues.min()))
+    return first

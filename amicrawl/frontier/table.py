@@ -21,6 +21,7 @@ from amicrawl.disk import explained
 from amicrawl.frontier.format.schema import packing_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from amicrawl.disk import Disk
@@ -110,6 +111,16 @@ class RowTable:
         assert rows <= self._capacity
         self._rows = rows
         return np.frombuffer(self._map, self._record, rows)
+
+    def pages(self) -> Iterator[np.ndarray]:
+        """Yield the rows, read-only, some at a time; on any thread, with little of the table mapped.
+
+        What was yielded is to be let go of before the next is asked for.
+        """
+        view, mapped = self._mapped()
+        for at in range(0, len(view), _PAGE):
+            yield view[at : at + _PAGE]
+            drop_pages_of(mapped)
 
     def view(self) -> np.ndarray:
         """Return the rows as they are and will be, read-only, in a mapping of their own."""

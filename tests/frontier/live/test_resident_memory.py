@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from frontier.live.crawls import HOUR, META
+from frontier.live.crawls import HOUR, META, frontier_on, opened
 from frontier.live.disks import CountingDisk, resident
 
-from amicrawl.frontier import LivePartition, Status
+from amicrawl.crawl.resumed import Resumed, resumed
+from amicrawl.frontier import Cause, LivePartition, Status
 from amicrawl.frontier.arena import entry_of
 from amicrawl.frontier.format.reader import FrontierFile
 from amicrawl.frontier.format.schema import ROW
@@ -18,7 +19,10 @@ from amicrawl.frontier.snapshot import Copies, freeze, partition_at, write
 from amicrawl.frontier.state import PartitionState
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
+
+    from amicrawl.frontier.table import RowTable
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="pages are counted in /proc")
 
@@ -65,6 +69,68 @@ def test_writing_a_snapshot_maps_a_page_of_rows_at_a_time(tmp_path: Path) -> Non
         hosts, paths = (file.url_column(name)[numbers].tolist() for name in ("host_key", "path_key"))
         assert [opened.find(*key) for key in zip(hosts, paths, strict=True)] == [*numbers]
     opened.close()
+
+
+def test_rows_are_looked_through_a_page_at_a_time(tmp_path: Path) -> None:
+    state = state_of_rows(tmp_path)
+    state.drop_pages()
+    most, paths = 0, np.zeros(0, np.uint64)
+    for rows in state.rows.pages():
+        paths = np.append(paths, rows["path_key"])
+        most = max(most, resident(state.rows._file))
+    assert sorted(paths.tolist()) == [*range(ROWS)]
+    assert 0 < most < WHOLE // 4
+    state.close()
+
+
+def test_what_a_resumed_crawl_found_is_counted_a_page_of_rows_at_a_time(tmp_path: Path) -> None:
+    partition = opened(tmp_path / "frontier")
+    for path, (status, cause) in enumerate(
+        [(Status.WITHHELD, Cause.RULE)] * 40_000 + [(Status.WITHHELD, Cause.ADDRESS)] * 2
+    ):
+        number = partition.claim(1, path)
+        assert number is not None
+        partition.fill(
+            number, (1, path, status, 0.0, 0, 0), entry_of(b"http://a.test/"), first_seen=HOUR
+        )
+        partition.put(number, partition.get(number)._replace(http_status=cause))
+    for path, due in ((50_000, HOUR + 9), (50_001, HOUR + 7), (50_002, 0)):
+        number = partition.claim(1, path)
+        assert number is not None
+        row = (1, path, Status.CRAWLED, 0.0, 0, 0)
+        partition.fill(number, row, entry_of(b"http://a.test/"), first_seen=HOUR)
+        partition.put(number, partition.get(number)._replace(next_due=due))
+    partition.close(HOUR)
+    partition = opened(tmp_path / "frontier")
+    watched = partition.state.rows = WatchedTable(partition.state.rows)  # type: ignore[assignment]
+    found = resumed(frontier_on(partition), Resumed(), recrawls=True)
+    assert found.standing == {"captured": 3, "withheld for the address": 2, "withheld by a rule": 40_000}
+    assert found.next_due == HOUR + 7
+    assert watched.most < 20_000
+    partition.abandon()
+
+
+class WatchedTable:
+    """A table that notes how many rows it has shown at once; apart from that, it is *table*."""
+
+    def __init__(self, table: RowTable) -> None:
+        self._table = table
+        self.most = 0
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._table, name)
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def pages(self) -> Iterator[np.ndarray]:
+        for page in self._table.pages():
+            self.most = max(self.most, len(page))
+            yield page
+
+    def view(self) -> np.ndarray:
+        self.most = len(self)
+        return self._table.view()
 
 
 def test_rows_that_are_offered_and_settled_do_not_stay_in_resident_memory(tmp_path: Path) -> None:
