@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from amicrawl.crawl.state import Tally
-from amicrawl.crawl.watching.busy_hosts import BusyHost
+from amicrawl.crawl.watching.progress import BusyHost
 from amicrawl.crawl.watching.screen import (
     Moment,
     classes,

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import sys
-import time
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from amicrawl.config import LogFormat
-from amicrawl.crawl.watching.screen import Moment, live_lines, report, status_line, summary
-from amicrawl.terminal import LiveLines
+from amicrawl.crawl.watching.progress import Reports
+from amicrawl.crawl.watching.screen import Moment, summary
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,66 +20,53 @@ class Screen:
 
     def __init__(self, order: Order) -> None:
         self._order = order
-        self._stream = sys.stderr
-        self._lines = LiveLines(self._stream)
-        self._as_json = order.log_format is LogFormat.JSON
-        self._on_terminal = self._lines.is_watched and not self._as_json
-        self.every = order.progress_every or (1.0 if self._on_terminal else 10.0)
-        self._started = time.monotonic()
-        self._last = (self._started, 0, 0)
+        self._reports = Reports(sys.stderr, log_format=order.log_format, every=order.progress_every)
+        self.every = self._reports.every
 
     @property
     def elapsed(self) -> float:
         """Seconds since the start."""
-        return time.monotonic() - self._started
+        return self._reports.elapsed
 
     def begin(self) -> None:
         """Print what is crawled, how politely, into what; a report in JSON has no such line."""
-        if self._order.start and not self._as_json:
-            self.pass_on(self._order.start)
+        if self._order.start and not self._reports.as_json:
+            self._reports.say(self._order.start)
 
     def say(self, sentence: str) -> None:
         """Print *sentence*, one of the parent's own."""
-        self.pass_on(json.dumps({"event": "note", "message": sentence}) if self._as_json else sentence)
+        self._reports.say({"event": "note", "message": sentence} if self._reports.as_json else sentence)
 
     def pass_on(self, line: str) -> None:
         """Print *line*, of a log, above the progress."""
-        self._lines.clear()
-        self._write(f"{line}\n")
+        self._reports.say(line)
 
     def show(self, tally: Tally, facts: Sequence[dict[str, Any]], reason: str) -> None:
         """Show how things stand."""
         known = [each for each in facts if each]
         if not known:
             return
-        now, (then, rows, size) = time.monotonic(), self._last
-        self._last = (now, tally.rows, tally.bytes_received)
-        span = max(now - then, 0.001)
         waiting = sum(each["waiting"] for each in known)
+        pages_per_second, bytes_per_second = self._reports.rates(tally)
         moment = Moment(
-            elapsed=now - self._started,
+            elapsed=self.elapsed,
             total=tally.rows + waiting if tally.seeds_ended else tally.seeds_announced,
             in_flight=sum(each["in_flight"] for each in known),
             inflight_limit=sum(each["inflight_limit"] for each in known),
-            pages_per_second=(tally.rows - rows) / span,
-            bytes_per_second=(tally.bytes_received - size) / span,
+            pages_per_second=pages_per_second,
+            bytes_per_second=bytes_per_second,
             paused_by=tuple(sorted({name for each in known for name in each["paused"]})),
             is_stopping=bool(reason) and reason != "finished",
         )
-        if self._as_json:
-            self._write(json.dumps(report(tally, moment) | {"processes": len(facts)}) + "\n")
-        elif self._on_terminal:
-            self._lines.show(*live_lines(tally, moment, ascii_only=self._lines.is_ascii))
-        else:
-            self._write(status_line(tally, moment) + "\n")
+        self._reports.show(tally, moment, processes=len(facts))
 
     def end(self, tally: Tally, reason: str) -> None:
         """Print the summary."""
         where = self._order.directory
         notes = [] if reason == "finished" else ["to resume, run the same command again"]
-        if not self._as_json:
+        if not self._reports.as_json:
             what = summary(tally, self.elapsed, reason=reason)
-            self.pass_on("\n".join([what, *notes, f"output in {where}"]))
+            self._reports.say("\n".join([what, *notes, f"output in {where}"]))
             return
         ended = {
             "event": "finished",
@@ -93,9 +76,4 @@ class Screen:
             "notes": notes,
             **tally.as_dict(),
         }
-        self._write(json.dumps(ended) + "\n")
-
-    def _write(self, text: str) -> None:
-        with suppress(OSError):
-            self._stream.write(text)
-            self._stream.flush()
+        self._reports.say(ended)

@@ -1,6 +1,9 @@
 """Reports on a crawl that runs: rewritten lines on a terminal, else prose or JSON lines; then a summary.
 
 `AMICRAWL_LOG_FORMAT` decides for the log and for the reports, so that standard error has one format.
+
+The hosts that a terminal shows, and the figures of a job, are those that a crawl is busy with: those in
+flight, then those with the longest queues.
 """
 
 from __future__ import annotations
@@ -9,9 +12,11 @@ import asyncio
 import json
 import logging
 import sys
+import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Self, TextIO
+from typing import TYPE_CHECKING, NamedTuple, Self, TextIO
 
 from scrapy import signals
 from scrapy.exceptions import NotConfigured
@@ -19,7 +24,6 @@ from scrapy.exceptions import NotConfigured
 from amicrawl.config import LogFormat
 from amicrawl.crawl.extensions import before_shutdown
 from amicrawl.crawl.run import Run, run_of
-from amicrawl.crawl.watching.busy_hosts import BusyHosts
 from amicrawl.crawl.watching.screen import (
     Moment,
     dropped,
@@ -35,16 +39,140 @@ from amicrawl.crawl.watching.screen import (
 from amicrawl.terminal import LiveLines, counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     from scrapy.crawler import Crawler
 
+    from amicrawl.crawl.run import Run
+    from amicrawl.crawl.state import Tally
     from amicrawl.record import CaptureItem
+
+_QUEUES_EVERY = 10.0
+_LONGEST_QUEUES = 20
+
+
+class BusyHost(NamedTuple):
+    """One host, as it is now."""
+
+    name: str
+    """As it came from the web."""
+    in_flight: int
+    waiting: int | None
+    """URLs that are due; None where they were not counted."""
+    pages: int
+    """Responses so far, those of earlier runs included."""
+    delay: float
+    """Seconds from one request to the next."""
+    reason: str = ""
+    """Why it may not be asked now: `delay`, `Crawl-delay`, `latency`, `back-off`, `Retry-After`,
+    `address`, `bandwidth`; empty where it may be, or as many requests as are allowed are in flight."""
+    opens_in: float | None = None
+    """Seconds until then; None where that is not known."""
+
+
+class BusyHosts:
+    """The busy hosts of one crawl; costs little however many hosts there are."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._queues: Sequence[tuple[int, int]] = ()
+        self._count_at = 0.0
+
+    def found(self, *, most: int, recount: bool = False) -> list[BusyHost]:
+        """Return at most *most* hosts; queues are counted every ten seconds, or with *recount*."""
+        run = self._run
+        if not run.has_frontier:
+            return []
+        frontier, now = run.frontier, run.clock()
+        if recount or now >= self._count_at:
+            began = time.perf_counter()
+            self._queues = frontier.longest_queues(_LONGEST_QUEUES)
+            # It looks at every host: the more there are, the less often.
+            self._count_at = now + max(_QUEUES_EVERY, 200 * (time.perf_counter() - began))
+        flying, waiting = frontier.hosts_in_flight(), dict(self._queues)
+        keys = dict.fromkeys([key for key, _ in flying.most_common(most)]) | waiting
+        return [self._host(key, flying.get(key, 0), waiting.get(key), now) for key in list(keys)[:most]]
+
+    def longest_waiting(self, *, most: int) -> list[BusyHost]:
+        """Return *most* hosts: first those held back for longer than usual, then by queue."""
+        found = self.found(most=5 * _LONGEST_QUEUES)
+        found.sort(
+            key=lambda host: ((host.opens_in or 0.0) > 2 * host.delay, host.waiting or 0), reverse=True
+        )
+        return found[:most]
+
+    def _host(self, key: int, in_flight: int, waiting: int | None, now: float) -> BusyHost:
+        name, pages = self._run.frontier.known_host(key)
+        reason, opens_in = self._run.pacing.held_back(key, now)
+        delay = max(self._run.gates.delay_of(key), self._run.pace.interval(key))
+        return BusyHost(name, in_flight, waiting, pages, delay, reason, opens_in)
+
 
 _HOSTS = 4
 """Hosts that a terminal shows."""
 _LONG = 2.0
 """Seconds of waiting for hosts from which on a report has them."""
+
+
+class Reports:
+    """Writes to *stream* how a crawl goes: lines that are rewritten, else prose or JSON lines."""
+
+    def __init__(
+        self,
+        stream: TextIO,
+        *,
+        log_format: LogFormat,
+        every: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """*every*: seconds between two reports; 0 for what suits *stream*."""
+        self._stream = stream
+        self._lines = LiveLines(stream)
+        self._clock = clock
+        self.as_json = log_format is LogFormat.JSON
+        self.on_terminal = self._lines.is_watched and not self.as_json
+        self.every = every or (1.0 if self.on_terminal else 10.0)
+        self.begin()
+
+    def begin(self) -> None:
+        """Count time from now on."""
+        self._started = self._clock()
+        self._last = (self._started, 0, 0)
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the beginning."""
+        return self._clock() - self._started
+
+    def rates(self, tally: Tally) -> tuple[float, float]:
+        """Return pages and bytes per second since the last call."""
+        now, (then, rows, size) = self._clock(), self._last
+        self._last = (now, tally.rows, tally.bytes_received)
+        span = max(now - then, 0.001)
+        return (tally.rows - rows) / span, (tally.bytes_received - size) / span
+
+    def show(
+        self, tally: Tally, moment: Moment, hosts: Sequence[BusyHost] = (), **further: object
+    ) -> None:
+        """Show how things stand; *further* is for JSON."""
+        if self.as_json:
+            self.say(report(tally, moment) | further)
+        elif self.on_terminal:
+            self._lines.show(*live_lines(tally, moment, hosts, ascii_only=self._lines.is_ascii))
+        else:
+            self.say(status_line(tally, moment))
+
+    def say(self, what: str | Mapping[str, object]) -> None:
+        """Print *what*, lines or a JSON object, above the lines that are rewritten."""
+        self.make_room()
+        # A terminal that went away does not stop a crawl.
+        with suppress(OSError):
+            self._stream.write((what if isinstance(what, str) else json.dumps(what)) + "\n")
+            self._stream.flush()
+
+    def make_room(self) -> None:
+        """Take away the lines that are rewritten."""
+        self._lines.clear()
 
 
 class Progress:
@@ -61,16 +189,13 @@ class Progress:
         """*at_shutdown* registers what runs before the process ends, also where no spider closes."""
         self._crawler = crawler
         self._run = run
-        self._stream = stream
         self._at_shutdown = at_shutdown
-        self._lines = LiveLines(stream)
         self._busy = BusyHosts(run)
-        self._as_json = run.config.log_format is LogFormat.JSON
-        self._on_terminal = self._lines.is_watched and not self._as_json
-        self._every = run.config.progress_every or (1.0 if self._on_terminal else 10.0)
+        config = run.config
+        self._reports = Reports(
+            stream, log_format=config.log_format, every=config.progress_every, clock=run.clock
+        )
         self._timer: asyncio.TimerHandle | None = None
-        self._started = run.clock()
-        self._last = (self._started, 0, 0)
         self._failures: Counter[str] = Counter()
         run.on_count.append(self._counted)
         crawler.signals.connect(self._opened, signals.spider_opened)
@@ -84,28 +209,24 @@ class Progress:
         return cls(crawler, run_of(crawler), stream=sys.stderr)
 
     def _opened(self) -> None:
-        self._started = self._run.clock()
-        self._last = (self._started, 0, 0)
-        self._timer = asyncio.get_running_loop().call_later(self._every, self._tick)
+        run, reports = self._run, self._reports
+        reports.begin()
+        self._timer = asyncio.get_running_loop().call_later(reports.every, self._tick)
         # A second signal closes no spider.
         self._at_shutdown(lambda: self._closed("shutdown"))
-        run = self._run
-        if self._on_terminal:
+        if reports.on_terminal:
             for handler in logging.getLogger().handlers:
                 handler.addFilter(self._make_room)
-        resumed = run.resumed
-        if self._as_json:
-            if resumed.found:
-                self._write(json.dumps({"event": "resumed", **asdict(resumed)}) + "\n")
-            return
-        config = run.config
-        self._write(start_line(config, asked=run.spec.asked, directory=config.directory) + "\n")
+        resumed, config = run.resumed, run.config
+        if not reports.as_json:
+            reports.say(start_line(config, asked=run.spec.asked, directory=config.directory))
         if resumed.found:
-            self._write(resumed.sentence() + "\n")
+            in_json = {"event": "resumed", **asdict(resumed)}
+            reports.say(in_json if reports.as_json else resumed.sentence())
 
     def _make_room(self, _: logging.LogRecord) -> bool:
         """Take our lines away before a log line is written; all of these are."""
-        self._lines.clear()
+        self._reports.make_room()
         return True
 
     def _counted(self, item: CaptureItem) -> None:
@@ -113,16 +234,10 @@ class Progress:
             self._failures[item.capture.failure.value] += 1
 
     def _tick(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(self._every, self._tick)
-        moment = self._moment()
-        if self._as_json:
-            self._write(json.dumps(report(self._run.tally, moment)) + "\n")
-        elif self._on_terminal:
-            hosts = self._busy.longest_waiting(most=_HOSTS)
-            ascii_only = self._lines.is_ascii
-            self._lines.show(*live_lines(self._run.tally, moment, hosts, ascii_only=ascii_only))
-        else:
-            self._write(status_line(self._run.tally, moment) + "\n")
+        reports = self._reports
+        self._timer = asyncio.get_running_loop().call_later(reports.every, self._tick)
+        hosts = self._busy.longest_waiting(most=_HOSTS) if reports.on_terminal else ()
+        reports.show(self._run.tally, self._moment(), hosts)
 
     def _closed(self, reason: str) -> None:
         if self._timer is None:
@@ -130,15 +245,13 @@ class Progress:
             return
         self._timer.cancel()
         self._timer = None
-        elapsed = self._run.clock() - self._started
+        reports, tally, elapsed = self._reports, self._run.tally, self._reports.elapsed
         for handler in logging.getLogger().handlers:
             handler.removeFilter(self._make_room)
-        self._lines.clear()
         notes = self._notes(reason)
         where = self._run.config.directory
-        if not self._as_json:
-            what = summary(self._run.tally, elapsed, reason=reason)
-            self._write(f"{what}\n{notes}output in {where}\n")
+        if not reports.as_json:
+            reports.say(f"{summary(tally, elapsed, reason=reason)}\n{notes}output in {where}")
             return
         ended = {
             "event": "finished",
@@ -148,13 +261,13 @@ class Progress:
             "directory": str(where),
             "notes": notes.splitlines(),
         }
-        tally, seconds = self._run.tally, max(elapsed, 0.001)
+        seconds = max(elapsed, 0.001)
         whole = replace(
             self._moment(),
             pages_per_second=tally.rows / seconds,
             bytes_per_second=tally.bytes_received / seconds,
         )
-        self._write(json.dumps(report(tally, whole) | ended) + "\n")
+        reports.say(report(tally, whole) | ended)
 
     def _notes(self, reason: str) -> str:
         """Return, in a line each, why fetches brought no response, what is left to do, and how."""
@@ -208,19 +321,17 @@ class Progress:
         return max(0, put - int(self._crawler.stats.get_value("scheduler/dequeued", 0)))
 
     def _moment(self) -> Moment:
-        run, tally, now = self._run, self._run.tally, self._run.clock()
-        then, rows, size = self._last
-        self._last = (now, tally.rows, tally.bytes_received)
-        span = max(now - then, 0.001)
+        run, tally = self._run, self._run.tally
+        pages_per_second, bytes_per_second = self._reports.rates(tally)
         return Moment(
-            elapsed=now - self._started,
+            elapsed=self._reports.elapsed,
             total=tally.rows + run.waiting if tally.seeds_ended else tally.seeds_announced,
             in_flight=len(self._crawler.engine.downloader.active),
             inflight_limit=run.limit.limit,
-            pages_per_second=(tally.rows - rows) / span,
-            bytes_per_second=(tally.bytes_received - size) / span,
+            pages_per_second=pages_per_second,
+            bytes_per_second=bytes_per_second,
             paused_by=tuple(sorted(run.paused)),
-            next_in=self._next_in(now),
+            next_in=self._next_in(run.clock()),
             is_stopping=run.stopping,
         )
 
@@ -231,11 +342,3 @@ class Progress:
             return None
         moment = run.frontier.next_moment(now)
         return moment - now if moment is not None and moment - now >= _LONG else None
-
-    def _write(self, text: str) -> None:
-        try:
-            self._stream.write(text)
-            self._stream.flush()
-        except OSError:
-            # A terminal that went away does not stop a crawl.
-            return
