@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from amicrawl.config import Identity
 from amicrawl.crawl.index_rows import index_rows, rows_from, rows_of_ami
-from amicrawl.crawl.resuming import UNREAD_LINKS, Look, offer_targets
+from amicrawl.crawl.resuming import UNREAD_LINKS, Look
 from amicrawl.disk import explained, rename_durably
 from amicrawl.errors import DamagedFileError, InputError
 from amicrawl.frontier import DurableFrontier, LivePartition, Offer, Source, Status
@@ -178,7 +178,7 @@ def _fill(
     earlier = earlier_indexes(directory)
     look.at(rows_of_ami(earlier), total=0)
     look.at(rows_from(directory, 0) if rows or earlier else _rows_of_records(directory), total=rows)
-    offer_targets(frontier, range(len(partition.state.rows)), key_of, ours, counts_hops=True)
+    look.offer_targets(range(len(partition.state.rows)))
     for seed in seeds:
         key = key_of(seed.url)
         if not isinstance(key, Refused) and ours(key.host):

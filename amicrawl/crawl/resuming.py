@@ -101,9 +101,9 @@ def reconcile(
         asked_again=asked_again,
     )
     look.at(rows_from(directory, known), total=total - known)
-    lost = _bring_back_lost(frontier, touched, look.captured, lost_urls, key_of)
+    lost = look.bring_back_lost(touched, lost_urls)
     if not reads:
-        offer_targets(frontier, touched, key_of, ours, counts_hops=following is None)
+        look.offer_targets(touched)
     partition.note_index(total, all_known=True)
     frontier.flush()
     return Resumed(in_flight=frontier.lapsed, settled_by_index=look.settled, lost=lost, index_rows=total)
@@ -184,13 +184,60 @@ class Look:
         if row["fetched_at"] < self._asked_again and not 200 <= row["status"] < 400:
             return
         frontier, outcome = self._frontier, _outcome(row)
-        if not _settle(frontier, key, Seed(row["url"], meta_json=row["meta_json"] or ""), outcome, hour):
+        if frontier.partition.find(*key) is None:
+            seed = Seed(row["url"], meta_json=row["meta_json"] or "")
+            frontier.offer(Offer(seed, key, Source.MANUAL))
+        if not frontier.settle_found(key, outcome, hour):
             return
         self.settled += 1
         if self._following is not None:
-            _follow_stored(frontier, key, self._following, self._directory, row, ours=self._ours)
+            self._follow_stored(key, self._following, row)
         elif outcome.redirect:
-            _offer_target(frontier, outcome.redirect, 1, self._key_of, self._ours)
+            self._offer_target(outcome.redirect, 1)
+
+    def _follow_stored(self, key: UrlKey, following: Following, row: dict[str, Any]) -> None:
+        """Offer what the page at *key* leads to, by its record, or have it fetched again without one."""
+        number = self._partition.find(*key)
+        assert number is not None
+        if row["status"] and not _offer_links(
+            self._frontier, number, following, self._directory, row, ours=self._ours
+        ):
+            self._frontier.due_again(key, is_lost=True)
+
+    def bring_back_lost(self, touched: Iterable[int], lost_urls: Iterable[str]) -> int:
+        """Have every URL fetched again whose capture is not there; return how many.
+
+        Those are in the rows *touched* of the frontier, or among *lost_urls*.
+        """
+        frontier, lost = self._frontier, 0
+        for number in touched:
+            row = self._partition.get(number)
+            key = UrlKey(row.host, row.path)
+            if row.status in _SETTLED and key not in self.captured:
+                lost += frontier.due_again(key, is_lost=True)
+        for url in lost_urls:
+            wanted = self._key_of(url)
+            if isinstance(wanted, Refused) or wanted in self.captured:
+                continue
+            lost += frontier.due_again(wanted, is_lost=True) or frontier.offer(
+                Offer(Seed(url), wanted, Source.MANUAL)
+            )
+        return lost
+
+    def offer_targets(self, touched: Iterable[int]) -> None:
+        """Offer the target of every redirect that was noted in the rows *touched*, unless known."""
+        for number in touched:
+            row = self._partition.get(number)
+            if row.redirect_ref:
+                target = text_of(self._partition.texts_at(row.redirect_ref)[0])
+                # Where links are followed, a redirect does not count as one.
+                self._offer_target(target, row.depth + (self._following is None))
+
+    def _offer_target(self, target: str, hops: int) -> None:
+        key = self._key_of(target)
+        if not isinstance(key, Refused) and self._ours(key.host):
+            extra = {"redirect_times": max(hops, 1)}
+            self._frontier.offer(Offer(Seed(target), key, Source.REDIRECT, 0, hops, extra))
 
 
 def read_again(frontier: DurableFrontier, directory: Path, following: Following, *, ours: Ours) -> int:
@@ -213,56 +260,6 @@ def read_again(frontier: DurableFrontier, directory: Path, following: Following,
     return pages
 
 
-def _settle(frontier: DurableFrontier, key: UrlKey, seed: Seed, outcome: Outcome, hour: int) -> bool:
-    """Have the row at *key* settled by *outcome*; False where the frontier knows of it already."""
-    if frontier.partition.find(*key) is None:
-        frontier.offer(Offer(seed, key, Source.MANUAL))
-    return frontier.settle_found(key, outcome, hour)
-
-
-def _bring_back_lost(
-    frontier: DurableFrontier,
-    touched: Iterable[int],
-    captured: set[UrlKey],
-    lost_urls: list[str],
-    key_of: KeyOf,
-) -> int:
-    """Have every URL fetched again whose capture is not there; return how many."""
-    partition = frontier.partition
-    lost = 0
-    for number in touched:
-        row = partition.get(number)
-        key = UrlKey(row.host, row.path)
-        if row.status in _SETTLED and key not in captured:
-            lost += frontier.due_again(key, is_lost=True)
-    for url in lost_urls:
-        wanted = key_of(url)
-        if isinstance(wanted, Refused) or wanted in captured:
-            continue
-        lost += frontier.due_again(wanted, is_lost=True) or frontier.offer(
-            Offer(Seed(url), wanted, Source.MANUAL)
-        )
-    return lost
-
-
-def _follow_stored(
-    frontier: DurableFrontier,
-    key: UrlKey,
-    following: Following,
-    directory: Path,
-    row: dict[str, Any],
-    *,
-    ours: Ours,
-) -> None:
-    """Offer what the page at *key* leads to, by its record, or have it fetched again without one."""
-    if not row["status"]:
-        return
-    number = frontier.partition.find(*key)
-    assert number is not None
-    if not _offer_links(frontier, number, following, directory, row, ours=ours):
-        frontier.due_again(key, is_lost=True)
-
-
 def _offer_links(
     frontier: DurableFrontier,
     number: int,
@@ -281,29 +278,6 @@ def _offer_links(
     offer = offer_of(frontier.partition, frontier.partition.get(number), Revisits())
     following.hand_over(frontier, following.read_now(item, offer), ours=ours)
     return True
-
-
-def offer_targets(
-    frontier: DurableFrontier, touched: Iterable[int], key_of: KeyOf, ours: Ours, *, counts_hops: bool
-) -> None:
-    """Offer the target of every redirect that was noted in the rows *touched*, unless it is known.
-
-    *counts_hops*: whether a redirect counts as one.
-    """
-    partition = frontier.partition
-    for number in touched:
-        row = partition.get(number)
-        if not row.redirect_ref:
-            continue
-        target = text_of(partition.texts_at(row.redirect_ref)[0])
-        _offer_target(frontier, target, row.depth + counts_hops, key_of, ours)
-
-
-def _offer_target(frontier: DurableFrontier, target: str, hops: int, key_of: KeyOf, ours: Ours) -> None:
-    key = key_of(target)
-    if not isinstance(key, Refused) and ours(key.host):
-        extra = {"redirect_times": max(hops, 1)}
-        frontier.offer(Offer(Seed(target), key, Source.REDIRECT, 0, hops, extra))
 
 
 def _outcome(row: dict[str, Any]) -> Outcome:
