@@ -15,7 +15,7 @@ import typer
 from amicrawl.cli.archive_files import check_output_file
 from amicrawl.cli.options import Engine, EngineOption, Master, Quiet, check_installed
 from amicrawl.disk import Disk, OutputFile
-from amicrawl.errors import ExitCode, OutputError, UsageError
+from amicrawl.errors import ExitCode, InputError, OutputError, UsageError
 from amicrawl.report.counts import CDX_SUMMARY, CORRECTED
 from amicrawl.report.counts_json import counts_to_json, report_to_json, summary_to_json
 from amicrawl.report.inputs import STDIN, files_of
@@ -141,6 +141,9 @@ def summary(
             paths, overlap or (), bar, rules=rules, kind=source,
             master=master if engine is Engine.SPARK else None,
         )  # fmt: skip
+    for one in (reading, other):
+        if one is not None and one.damage and not one.counts.captures and one.counts.skipped:
+            raise InputError(one.damage[-1])
     shared = None
     if other:
         reading.damage += other.damage

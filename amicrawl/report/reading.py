@@ -57,7 +57,7 @@ class Reading:
 
     counts: Counts
     damage: list[str] = field(default_factory=list)
-    """A sentence for each input that is truncated, and for each lost part of an archive file."""
+    """A sentence for each input that is cut or has no valid line, and each lost part of an archive."""
 
 
 def read_counts(
@@ -102,6 +102,7 @@ def count_files(
 
     with ThreadPoolExecutor(threads) as pool:
         for location, _ in files:
+            captures, skipped = reading.counts.captures, reading.counts.skipped.total()
             with _local_copy(location) as path:
                 try:
                     for part in _parts(path, pool, rules=rules, kind=kind, on_read=reading_on):
@@ -110,6 +111,12 @@ def count_files(
                         progress(read, total, reading.counts)
                 except DamagedFileError as error:
                     reading.damage.append(_renamed(str(error), path, location))
+            skipped = reading.counts.skipped.total() - skipped
+            if skipped and reading.counts.captures == captures:
+                reading.damage.append(
+                    f"{location}: no line of it is a capture ({skipped:,} skipped). Name a CDX or CDXJ "
+                    "file, or say with --from what it is."
+                )
     return reading
 
 

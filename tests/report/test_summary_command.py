@@ -169,3 +169,34 @@ def test_a_file_that_breaks_off_ends_with_damaged_after_the_figures(
     assert done.returncode == ExitCode.DAMAGED
     assert "CDX Overview" in done.stdout
     assert "broken.cdx.gz, byte" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "garbage", [b"no line\nnor this\n", b"\x00\x01\xff" * 5000 + b"\n", b"<html>\n"]
+)
+@pytest.mark.parametrize("options", [(), ("--json",), ("--from", "cdx11"), ("--compat", "cdx-summary")])
+def test_a_file_without_one_capture_is_refused_and_named(
+    summary: Command, tmp_path: Path, garbage: bytes, options: tuple[str, ...]
+) -> None:
+    (tmp_path / "garbage.txt").write_bytes(garbage)
+
+    done = summary(*options, "garbage.txt")
+
+    assert done.returncode == ExitCode.INPUT
+    assert "garbage.txt: no line of it is a capture" in done.stderr
+    assert done.stdout == ""
+
+
+def test_garbage_beside_an_index_costs_the_code_and_not_the_figures(
+    summary: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "garbage.txt").write_bytes(b"no line\n")
+    (tmp_path / "empty.cdx").touch()
+
+    done = summary("lines.cdx", "garbage.txt", "empty.cdx")
+
+    assert done.returncode == ExitCode.DAMAGED
+    assert "garbage.txt: no line of it is a capture (1 skipped)" in done.stderr
+    assert "lines.cdx:" not in done.stderr
+    assert "empty.cdx:" not in done.stderr
+    assert summary("empty.cdx").returncode == ExitCode.DONE
