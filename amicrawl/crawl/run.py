@@ -180,7 +180,7 @@ class Run(CrawlState):
             clock=self.clock,
             rules=rules,
             request_of=request_of,
-            refusal_of=self.refusal_of,
+            refusal_of=None if self.following is None else self.refusal_of,
             links=links,
         )
 

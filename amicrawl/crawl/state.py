@@ -86,7 +86,10 @@ class Tally:
         """Put *item* into its class."""
         capture = item.capture
         self.bytes_received += len(capture.head) + len(capture.body)
-        self.add(capture.status, capture.failure, unchanged=item.unchanged)
+        if 200 <= capture.status < 300 and not item.unchanged and capture.failure is None:
+            self.ok += 1
+        else:
+            self.add(capture.status, capture.failure, unchanged=item.unchanged)
 
     def add(self, status: int, failure: Failure | None, *, unchanged: bool, rows: int = 1) -> None:
         """Count *rows* rows of the index that say this."""

@@ -98,8 +98,8 @@ class Exchange:
         "_answer_within", "_deadline", "_handed", "_lateness", "_limits", "_message",
         "_quiet_by", "_unasked", "_unsent",
         "_watcher", "_window_bytes", "_window_start", "began", "body", "connection", "detail", "ended",
-        "failure", "first_byte", "last_byte", "reader", "reusable", "sent_at", "started", "truncated",
-        "wake_at",
+        "failure", "first_byte", "last_byte", "reader", "reusable", "sent", "sent_at", "started",
+        "truncated", "wake_at",
     )  # fmt: skip
 
     def __init__(
@@ -118,6 +118,8 @@ class Exchange:
         """The Unix time at which the first byte of the message was sent."""
         self.began = 0.0
         """The same moment on the clock of the limits."""
+        self.sent = 0
+        """Bytes of the message that the system took, as far as that is known; set by `release`."""
         self.sent_at: float | None = None
         """When the last byte of the message was taken for sending."""
         self.first_byte: float | None = None
@@ -165,10 +167,10 @@ class Exchange:
         if early:
             self.received(early)
 
-    @property
-    def sent(self) -> int:
-        """Bytes of the message that the system took, as far as that is known."""
-        return max(0, self._handed - self.connection.backlog)
+    def _count_sent(self) -> int:
+        """Return how many bytes of the message the system took, as far as that is known."""
+        backlog = self.connection.backlog
+        return max(0, self._handed - backlog) if backlog else self._handed
 
     def abandon(self, detail: str) -> None:
         """End it from outside, unless it is over; what came is kept."""
@@ -182,7 +184,7 @@ class Exchange:
 
     def release(self) -> None:
         """Let go of the connection; after this nothing of the exchange happens any more."""
-        self._handed = self.sent
+        self.sent = self._count_sent()
         self._unsent = memoryview(b"")
 
     def writable(self) -> None:
@@ -301,7 +303,7 @@ class Exchange:
 
     def _is_slow(self, now: float) -> bool:
         """Judge the window that has passed, and begin the next one."""
-        total = self.sent + self.reader.received
+        total = self._count_sent() + self.reader.received
         rate = (total - self._window_bytes) / (now - self._window_start)
         self._window_start, self._window_bytes = now, total
         return rate < self._limits.min_rate

@@ -128,12 +128,12 @@ def _framing(
     for field in fields:
         name = field[0].lower()
         if name == b"content-length":
-            lengths += [value.strip() for value in field[1].split(b",")]
+            lengths += map(bytes.strip, field[1].split(b","))
         elif name == b"transfer-encoding":
             codings.append(field)
         elif name == b"connection":
             connection += b"," + field[1].lower()
-    reusable = regular and _persists(version, connection)
+    reusable = regular and (_persists(version, connection) if connection else version == "1.1")
     if method == "HEAD" or status == 304:
         return Framing(Ends.AT_ONCE, reusable=reusable)
     if status == 204:
@@ -181,9 +181,9 @@ class More(Enum):
 class ResponseReader:
     """Reads one response to a request by *method* into `head` and the spool *body*."""
 
-    __slots__ = ("_body", "_chunks", "_cut", "_digest", "_line", "_max_body", "_max_header", "_method",
-                 "_payload_length", "_pending", "_searched", "_start", "_taken", "head", "received",
-                 "section")  # fmt: skip
+    __slots__ = ("_body", "_body_length", "_chunks", "_cut", "_digest", "_line", "_max_body",
+                 "_max_header", "_method", "_payload_length", "_pending", "_searched", "_start",
+                 "_taken", "head", "received", "section")  # fmt: skip
 
     def __init__(
         self, method: str, body: Spool, *, max_header: int, max_body: int, pieces: bool = False
@@ -195,6 +195,7 @@ class ResponseReader:
         self._cut = False
         self._chunks: ChunkReader | None = None
         self._digest: hashlib._Hash | None = None
+        self._body_length = 0
         self._payload_length = 0
         self._taken: list[bytes] | None = [] if pieces else None
         self._pending: bytes | bytearray = b""
@@ -240,7 +241,7 @@ class ResponseReader:
         ends, length, _ = self.section.framing
         if self._chunks is not None:
             return self._more_chunks(self._chunks)
-        got = len(self._body)
+        got = self._body_length
         if ends is Ends.UNSURE:
             return More.SURPLUS if 0 < length <= got else More.MAY
         if ends is not Ends.BY_CLOSE and got >= length:
@@ -341,18 +342,20 @@ class ResponseReader:
             self._chunks = ChunkReader(max_trailers=self._max_header)
             self._digest = hashlib.sha1(usedforsecurity=False)
         self._pending = b""
-        self.head = bytes(pending[:end])
+        # Nearly every head is that one section.
+        self.head = section.section if len(section.section) == end else bytes(pending[:end])
         if len(pending) > end:
             self._take_body(bytes(pending[end:]))
 
     def _take_body(self, data: bytes) -> None:
         if self._cut:
             return
-        room = self._max_body - len(self._body)
+        room = self._max_body - self._body_length
         if len(data) > room:
             data = data[:room]
             self._cut = True
         self._body.write(data)
+        self._body_length += len(data)
         if self._chunks is not None:
             self._take_chunks(self._chunks, data)
         elif self._taken is not None:
