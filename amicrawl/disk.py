@@ -115,7 +115,7 @@ def pieces(octets: bytes | memoryview) -> Iterator[memoryview]:
 
 
 def is_special(path: Path) -> bool:
-    """Tell whether *path*, links followed, is a device or a FIFO, which is written to and not replaced.
+    """Return whether *path*, links followed, is a device or a FIFO, which is written to in place.
 
     OSError where that cannot be found out, or where it is neither that nor a place for a regular file.
     """

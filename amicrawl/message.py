@@ -70,7 +70,7 @@ def final_head(head: bytes) -> bytes:
 
 
 def is_interim(status: int) -> bool:
-    """Tell whether another response follows one with *status* (RFC 9110, section 15.2)."""
+    """Return whether another response follows one with *status* (RFC 9110, section 15.2)."""
     return 100 <= status < 200 and status != 101
 
 
@@ -133,7 +133,7 @@ def _unfolded(name: bytes, value: bytes, folded: list[bytes]) -> tuple[bytes, by
 
 
 def is_chunked(fields: Iterable[tuple[bytes, bytes]]) -> bool:
-    """Tell whether the last transfer coding that *fields* name is chunked."""
+    """Return whether the last transfer coding that *fields* name is chunked."""
     codings = [value for name, value in fields if name.lower() == b"transfer-encoding"]
     return b",".join(codings).rpartition(b",")[2].strip().lower() == b"chunked"
 

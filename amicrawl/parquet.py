@@ -184,7 +184,7 @@ class ParquetTable:
                 yield batch
 
     def nested_fits(self, column: str) -> bool:
-        """Tell whether *column*, of lists or records, is small enough to be read with `nested`."""
+        """Return whether *column*, of lists or records, is small enough to be read with `nested`."""
         leaves = self._leaves([column], nested=True)
         return all(
             sum(self._chunk(group, leaf).of_batch(rows) for leaf in leaves) <= _NESTED_BYTES

@@ -166,7 +166,7 @@ def memory(scratch: Path, many_records: Sequence[int]) -> dict[int, int]:
 
 def _ours(files: Sequence[Path], out: Path, *, processes: int = 1) -> list[str]:
     jobs = ["--jobs", str(processes), "--merge", str(out)]
-    return [sys.executable, "-m", "amicrawl.cli", "index", *jobs, *map(str, files)]
+    return [sys.executable, "-m", "amicrawl", "index", *jobs, *map(str, files)]
 
 
 def _theirs(files: Sequence[Path], out: Path) -> list[str]:

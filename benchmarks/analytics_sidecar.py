@@ -163,7 +163,7 @@ def _files(scratch: Path, count: int) -> list[Path]:
 
 
 def _ours(files: Sequence[Path], out: Path) -> list[str]:
-    return [sys.executable, "-m", "amicrawl.cli", "sidecar", *map(str, files), "-o", str(out), "-j", "2"]
+    return [sys.executable, "-m", "amicrawl", "sidecar", *map(str, files), "-o", str(out), "-j", "2"]
 
 
 def _theirs(python: str) -> Callable[[Sequence[Path]], list[str]]:

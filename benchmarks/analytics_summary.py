@@ -123,7 +123,7 @@ def _written(
 
 
 def _measured(scratch: Path, paths: dict[str, Path], options: argparse.Namespace) -> dict[str, Any]:
-    ours = [sys.executable, "-m", "amicrawl.cli", "summary", "--json"]
+    ours = [sys.executable, "-m", "amicrawl", "summary", "--json"]
     same = ["--compat", "cdx-summary"]
     nothing = {kind: path.with_stem("empty") for kind, path in paths.items()}
     nothing["cdx"].touch()

@@ -214,7 +214,7 @@ class Watched:
 @contextmanager
 def dashboard(url: str) -> Iterator[tuple[str, psutil.Process]]:
     """Run the dashboard as users do."""
-    command = [sys.executable, "-m", "amicrawl.cli", "dashboard", "--port", "0", "--redis", url]
+    command = [sys.executable, "-m", "amicrawl", "dashboard", "--port", "0", "--redis", url]
     with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         found = None

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 PROJECT = Path(__file__).parents[1]
-MODULES = frozenset({"scrapy", "amicrawl", "amicrawl.cli"})
+MODULES = frozenset({"scrapy", "amicrawl"})
 SCRIPT = str(Path(sys.executable).with_name("amicrawl"))
 _BY_PACKAGE = {
     "amicrawl": "cli cli.crawl fetch.name_servers fetch.tls record.table seed.parquet",

@@ -88,7 +88,9 @@ def main() -> None:
     except SystemExit as end:
         # Ctrl-C, of which typer makes a code of its own.
         if isinstance(getattr(end.__context__, "__cause__", None), KeyboardInterrupt):
-            sys.stderr.write("\namicrawl: Stopped. Nothing half made looks whole; start it again.\n")
+            sys.stderr.write(
+                "\namicrawl: Stopped. No partial file has its final name; run the command again.\n"
+            )
             sys.exit(ExitCode.STOPPED)
         # The reader behind a pipe has had enough, of which typer makes an error.
         if not isinstance(end.__context__, BrokenPipeError):

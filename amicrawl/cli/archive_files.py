@@ -38,12 +38,12 @@ def archive_files(named: Sequence[Path]) -> list[Path]:
         elif path.exists():
             files[path] = None
         else:
-            raise InputError(f"{path} is not there. Check the path.")
+            raise InputError(f"{path} does not exist. Check the path.")
     if not files:
         *endings, last = ARCHIVE_ENDINGS
         raise InputError(
             f"{', '.join(map(str, named))}: no file that ends in {', '.join(endings)} or {last} is "
-            "there. Name files, or a directory that holds some."
+            "there. Give files, or a directory that has some."
         )
     return list(files)
 

@@ -62,7 +62,10 @@ Filters = Annotated[
 ]
 Collapse = Annotated[
     list[str] | None,
-    typer.Option(help="Only the first of neighbours equal in FIELD[:N] (may be repeated).", metavar="F"),
+    typer.Option(
+        help="Show the first of consecutive captures with equal FIELD[:N] (may be repeated).",
+        metavar="F",
+    ),
 ]
 Sort = Annotated[str, typer.Option(help="reverse or closest.")]
 Closest = Annotated[str, typer.Option(help="Order by distance to TIME.", metavar="TIME")]
@@ -96,7 +99,7 @@ def query(
     page_size: PageSize = 0,
     show_num_pages: ShowNumPages = False,
 ) -> None:
-    """Show the captures of a URL that the indexes PATH... know.
+    """Show the captures of a URL in the indexes PATH...
 
     Example: amicrawl cdx query index/ --url '*.example.com' --filter '=status:200'
     """
@@ -171,7 +174,7 @@ def zipnum(
     master: Master = "",
     partitions: Partitions = 0,
 ) -> None:
-    """Make a ZipNum cluster of index files, sorted or not.
+    """Build a ZipNum cluster from index files, sorted or not.
 
     Exit code 5 if lines were left out because they are not index lines.
     Example: amicrawl cdx zipnum cdxj/ -o index/
@@ -231,7 +234,7 @@ Public = Annotated[bool, typer.Option("--public", help="Allow addresses that oth
 
 @app.command()
 def serve(paths: Paths, *, host: Host = "127.0.0.1", port: Port = 8095, public: Public = False) -> None:
-    """Answer the queries of a CDX server from the indexes PATH..., until interrupted.
+    """Serve the indexes PATH... as a CDX server, until interrupted.
 
     Example: amicrawl cdx serve index/
     """

@@ -43,7 +43,7 @@ def check(
 ) -> None:
     """Check crawl FILES, and report every fault with its line.
 
-    A file that another one of FILES extends need not be enough for a crawl. What is only missing here
+    A file that another one of FILES extends need not describe a whole crawl. What is missing only here
     (a seed list, a secret) is a note. Example: amicrawl check crawls/*.toml
     """
     if schema:

@@ -201,7 +201,9 @@ Post = Annotated[bool, typer.Option("--post", help="Make the body of a POST part
 DirRoot = Annotated[str | None, typer.Option(help="Record file names relative to this directory.")]
 Patience = Annotated[
     int,
-    typer.Option(min=1, help="End a process that is silent for so many seconds.", metavar="S"),
+    typer.Option(
+        min=1, help="Stop a worker process that reports nothing for so many seconds.", metavar="S"
+    ),
 ]
 
 
@@ -226,7 +228,7 @@ def collection(
 ) -> None:
     """Build all derivatives of FILES, each read once; the same command resumes an interrupted run.
 
-    A file that is damaged, or that brings a process down, does not stop the rest: report.txt and
+    A file that is damaged, or crashes a worker process, does not stop the rest: report.txt and
     report.json name it, and the exit code is 5.
 
     Example: amicrawl collection crawls/*.warc.gz -o collection/
@@ -337,7 +339,7 @@ _REASONS = {
     "rejects_by_reason": f" in table{REJECTS_SUFFIX}",
     "skipped_by_reason": " not in the summary",
 }
-"""What tells why a step left lines out, and where those are."""
+"""Why a step left lines out, and where those are."""
 
 
 def report_lines(collected: Collected) -> Iterator[str]:

@@ -69,7 +69,7 @@ Processes = Annotated[
 ]
 Partitions = Annotated[
     int,
-    typer.Option(min=0, metavar="N", help="With Spark: parts of the hosts; 0: three for each core."),
+    typer.Option(min=0, metavar="N", help="With Spark: number of groups of hosts; 0: three per core."),
 ]
 Delay = Annotated[
     float | None,
@@ -85,7 +85,7 @@ Operator = Annotated[
     str | None,
     typer.Option(metavar="CONTACT", help="Who crawls: a URL or e-mail address, sent to servers."),
 ]
-MaxPages = Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop after so many responses.")]
+MaxPages = Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop after N responses.")]
 MaxTime = Annotated[
     float | None, typer.Option(min=0, metavar="SECONDS", help="Stop after so many seconds.")
 ]

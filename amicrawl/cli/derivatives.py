@@ -39,8 +39,8 @@ def sidecar(  # noqa: PLR0917  # typer makes options of them
 ) -> None:
     """Write type, PRONOM id, charset, language and soft-404 score of payloads as X.warc.meta.gz.
 
-    A file that is done is not done again. Exit code 5 where something of a file is lost; the rest of it
-    is written. Example: amicrawl sidecar crawls/*.warc.gz -o meta/
+    Files that are done are skipped. The exit code is 5 if a part of a file is damaged; the rest is
+    written. Example: amicrawl sidecar crawls/*.warc.gz -o meta/
     """
     left_out = tuple(sorted(set(without or ())))
     options = ProductOptions(
@@ -57,8 +57,8 @@ def sidecar(  # noqa: PLR0917  # typer makes options of them
 def wat(files: ArchiveFiles, out: Out = Path(), jobs: Processes = 0, quiet: Quiet = False) -> None:
     """Write the metadata of every record in FILES, with the links of pages, as X.warc.wat.gz.
 
-    A file that is done is not done again. Exit code 5 where something of a file is lost; the rest of it
-    is written. Example: amicrawl wat *.warc.gz -o wat/
+    Files that are done are skipped. The exit code is 5 if a part of a file is damaged; the rest is
+    written. Example: amicrawl wat *.warc.gz -o wat/
     """
     options = ProductOptions(hostname=socket.gethostname())
     _make("wat", archive_files(files), out, options, noun="entry", processes=jobs, quiet=quiet)
@@ -67,8 +67,8 @@ def wat(files: ArchiveFiles, out: Out = Path(), jobs: Processes = 0, quiet: Quie
 def wet(files: ArchiveFiles, out: Out = Path(), jobs: Processes = 0, quiet: Quiet = False) -> None:
     """Write the text of every page in FILES as X.warc.wet.gz.
 
-    A file that is done is not done again. Exit code 5 where something of a file is lost; the rest of it
-    is written. Example: amicrawl wet *.warc.gz -o wet/
+    Files that are done are skipped. The exit code is 5 if a part of a file is damaged; the rest is
+    written. Example: amicrawl wet *.warc.gz -o wet/
     """
     options = ProductOptions(hostname=socket.gethostname())
     _make("wet", archive_files(files), out, options, noun="entry", processes=jobs, quiet=quiet)

@@ -120,9 +120,9 @@ def explain(
 def _happened(rules: Rules, row: dict[str, Any] | None) -> str:
     """Return what became of the URL whose row in the frontier is *row*, and when."""
     if rules.directory is None:
-        return "nothing: these are rules, and no crawl"
+        return "unknown: no crawl is given"
     if row is None:
-        return "it was never linked to, or every link to it was kept out; it was not fetched"
+        return "not fetched: no link to it was found, or every one was kept out"
     found = f"found {row['first_seen_at'] or 'at an unknown time'}"
     if row["crawl_count"]:
         times = f", {row['crawl_count']:,} times in all" if row["crawl_count"] > 1 else ""
@@ -220,14 +220,14 @@ def _of_selection(
         says = f"{ignored.source or 'pattern'}: {ignored.expression}"
     yield Answer("ignores", keeps_out=ignored is not None, says=says)
     wrong = selection.wrong_shape(url)
-    yield Answer("shape", keeps_out=wrong is not None, says=wrong or "nothing is wrong with it")
+    yield Answer("shape", keeps_out=wrong is not None, says=wrong or "regular")
 
 
 def _of_traps(url: str) -> Answer:
     form = canonical_form(url)
     text = form.url if isinstance(form, Canonical) else url
     trap = classify(text, int(time.time() // 3600))
-    says = "it is like none"
+    says = "matches none"
     if trap is not Trap.NONE:
         kind = str(trap.name).lower()
         says = f"it is like a {kind} trap; that counts once its host has shown 16 of them"

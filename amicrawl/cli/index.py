@@ -40,7 +40,7 @@ Files = Annotated[
 ]
 Out = Annotated[
     str | None,
-    typer.Option("-o", "--out", help="Directory or URI for one index a file; - for standard output."),
+    typer.Option("-o", "--out", help="Directory or URI for one index per file; - for standard output."),
 ]
 Merge = Annotated[
     Path | None,
@@ -116,8 +116,8 @@ def index(
 ) -> None:
     """Write a sorted CDXJ file for each of FILES.
 
-    What is done and whose file has not changed is not done again. Exit code 5 where something of a file
-    is lost; the rest of it is indexed. Example: amicrawl index crawl/*.warc.gz -o cdxj/
+    Files that are indexed already and have not changed are skipped. The exit code is 5 if a part of a
+    file is damaged; the rest is indexed. Example: amicrawl index crawl/*.warc.gz -o cdxj/
     """
     if out == "-":
         out, merge = None, merge or STANDARD

@@ -49,7 +49,7 @@ AtATime = Annotated[
 Partitions = Annotated[
     int,
     typer.Option(
-        min=0, help=f"Parts of a merge of all with all over Spark; 0: {PARTITIONS}.", metavar="N"
+        min=0, help=f"Number of partitions of the join over Spark; 0: {PARTITIONS}.", metavar="N"
     ),
 ]
 

@@ -70,7 +70,7 @@ def to_be_continued(end_screen: Callable[[], None]) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         end_screen()
-        typer.echo("Stopped. Start it again to go on: what is done is not done again.", err=True)
+        typer.echo("Stopped. Run the same command again to resume.", err=True)
         raise typer.Exit(ExitCode.STOPPED) from None
 
 

@@ -122,7 +122,7 @@ def pipeline(
     """Run jobs from Redis, each crawl in a child process.
 
     The first SIGTERM or Ctrl-C has the crawls stop and gives their jobs back, to be resumed; the second
-    one does so at once. A file STOP in the data directory lets running jobs come to their end instead.
+    one does so at once. A file STOP in the data directory lets running jobs finish instead.
     Example: amicrawl pipeline --slots 4 --data /srv/jobs
     """
     if context.invoked_subcommand is not None:

@@ -61,7 +61,7 @@ PerFile = Annotated[
     int, typer.Option(min=0, metavar="N", help="Records per file of --warc; 0: all in one.")
 ]
 Unrestricted = Annotated[
-    bool, typer.Option("--unrestricted", help="Let --sql read and write any file you can.")
+    bool, typer.Option("--unrestricted", help="Allow --sql to read and write any file.")
 ]
 
 

@@ -104,7 +104,7 @@ def create(
 ) -> None:
     """Create the shared crawl NAME and add its seeds.
 
-    The seeds wait in Redis until workers take them: a long list is given as fast as they do. Example:
+    The seeds wait in Redis until workers take them: a long list is added as fast as they do. Example:
     amicrawl share create gov --seeds starts.txt --partitions 24 --config crawls/gov.toml
     """
     spider = "seeds" if as_list else "site"
@@ -356,7 +356,7 @@ def resume(store: JobStore, name: Name) -> None:
 def retry(store: JobStore, name: Name, *, resend: Resend = False) -> None:
     """Resume NAME after `stop`, and retry partitions that were given up."""
     again = Share.open(store, checked_name(name)).retry(resend=resend)
-    typer.echo(f"{name}: {again} partitions are tried again.")
+    typer.echo(f"{name}: {again} partitions are retried.")
 
 
 @with_store

@@ -40,7 +40,7 @@ Out = Annotated[
     ),
 ]
 Partitions = Annotated[
-    int, typer.Option(min=0, help="Ranges that Spark cuts keys into, a file each; 0 for its choice.")
+    int, typer.Option(min=0, help="Number of key ranges with Spark, one file each; 0: Spark decides.")
 ]
 SchemaOption = Annotated[
     SchemaName, typer.Option(help="The 31 columns of the End of Term table, or Common Crawl's.")
@@ -72,8 +72,8 @@ def table(
 ) -> None:
     """Convert CDXJ files to a Parquet table with one row per capture.
 
-    A line that gives no row goes to `DIRECTORY.rejects.txt`, behind the reason; the exit code is then
-    5. Example: amicrawl table merged/ -o table/
+    A line that cannot be converted is written to `DIRECTORY.rejects.txt`, behind the reason; the exit
+    code is then 5. Example: amicrawl table merged/ -o table/
     """
     options = table_options(schema, flat=flat, crawl=crawl, segment=segment, subset=subset)
     if engine is Engine.SPARK:

@@ -31,7 +31,7 @@ def upload(
 ) -> None:
     """Upload the files of DIRECTORY to a bucket, and verify each there by size and SHA-256.
 
-    What is there already is not sent again. Example: amicrawl upload ami-out --to s3://archive/2026-11
+    Files that are there already are skipped. Example: amicrawl upload ami-out --to s3://archive/2026-11
     """
     check_is_there(directory)
     disk = Disk()

@@ -41,8 +41,11 @@ _LABELS = {
 }
 
 
-Urls = Annotated[list[str] | None, typer.Argument(metavar="URL", help="URLs; - reads them, one a line.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")]
+Urls = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="URL", help="URLs; - reads them from standard input, one per line."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]
 Base = Annotated[str | None, typer.Option(help="The page on which the URLs are links.")]
 FullHost = Annotated[bool, typer.Option("--full-host", help="Group by host, not by registrable domain.")]
 

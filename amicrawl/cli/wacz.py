@@ -34,7 +34,7 @@ Pages = Annotated[
     Path | None,
     typer.Option(help="captures.parquet of the crawl: list the pages that it has whole."),
 ]
-Date = Annotated[str, typer.Option(help="Moment of creation, as 2026-01-31T12:00:00Z; now without it.")]
+Date = Annotated[str, typer.Option(help="Creation time, as 2026-01-31T12:00:00Z; now by default.")]
 
 
 def wacz(

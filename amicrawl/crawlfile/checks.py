@@ -90,7 +90,7 @@ def notes_on(sheet: Sheet) -> Iterator[Fault]:
     for key, entry in sheet.entries.items():
         if key == ("seeds", "file") and "://" not in entry.value and entry.value != "-":
             if not os.access(entry.value, os.R_OK):
-                yield entry.fault(f"the seed list {entry.value} is not there, or may not be read.")
+                yield entry.fault(f"the seed list {entry.value} does not exist, or cannot be read.")
         else:
             values = entry.value if isinstance(entry.value, list) else [entry.value]
             for value in values:
@@ -134,12 +134,11 @@ def _schedule(sheet: Sheet) -> Iterator[Fault]:
     if recrawl is None or not recrawl.value:
         return
     if ("schedule", "every") not in sheet.entries | dict.fromkeys(sheet.refused):
-        yield recrawl.fault('recrawl needs to know when. Write every = "7d" beside it.')
+        yield recrawl.fault('recrawl needs an interval. Write every = "7d" beside it.')
     run_id = sheet.entries.get(("output", "run_id"))
     if run_id is not None and "%" in run_id.value:
         yield recrawl.fault(
-            "recrawl goes on in one directory, and run_id names a new one each time. Take one of them "
-            "out."
+            "recrawl continues in one directory, and run_id names a new one each time. Take one out."
         )
 
 
@@ -218,12 +217,12 @@ def _run_id(value: str) -> str:
     try:
         CrawlConfig(run_id=run_id_at(value, SAMPLE))
     except ValidationError:
-        return "a code in it is none of strftime's, or gives what no directory may be called."
+        return "a code in it is not one of strftime, or gives an invalid directory name."
     return ""
 
 
 def _plain_line(value: str) -> str:
-    return "" if value.isprintable() else "a character in it cannot stand in a header field."
+    return "" if value.isprintable() else "it has a character that a header field cannot have."
 
 
 def _header_fields(fields: dict[str, str]) -> str:
@@ -247,7 +246,7 @@ def _absent(reference: str) -> str:
         return "" if name in os.environ else f"the environment variable {name} is not set."
     path = Path(reference.removeprefix(FILE))
     if not os.access(path, os.R_OK):
-        return f"{path} is not there, or may not be read."
+        return f"{path} does not exist, or cannot be read."
     return exposure(path)
 
 

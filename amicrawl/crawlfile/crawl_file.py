@@ -96,7 +96,7 @@ def spider_of(sheet: Sheet) -> str:
 
 
 def _is_unread(sheet: Sheet) -> bool:
-    """Tell whether the text could not be read at all; what is missing in it then is not known."""
+    """Return whether the text could not be read at all; what is missing in it then is not known."""
     return not sheet.entries and not sheet.refused and bool(sheet.faults)
 
 

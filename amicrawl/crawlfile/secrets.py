@@ -26,7 +26,7 @@ _OTHERS = stat.S_IROTH | stat.S_IWOTH
 
 
 def is_reference(written: str) -> bool:
-    """Tell whether *written* says where a secret is, and not what it is."""
+    """Return whether *written* says where a secret is, and not what it is."""
     return written.startswith((ENV, FILE)) and bool(written.partition(":")[2].strip())
 
 

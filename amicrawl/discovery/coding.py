@@ -92,7 +92,7 @@ class _Inflate:
 
 
 def _is_zlib(piece: bytes) -> bool:
-    """Tell whether *piece* begins with a header of RFC 1950."""
+    """Return whether *piece* begins with a header of RFC 1950."""
     return piece[0] & 0x0F == 8 and (piece[0] << 8 | piece[1]) % 31 == 0
 
 

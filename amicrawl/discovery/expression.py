@@ -59,7 +59,7 @@ class Expression:
         self._timeouts = 0
 
     def found_in(self, url: str) -> bool:
-        """Tell whether it is found in *url*, which is `searchable`."""
+        """Return whether it is found in *url*, which is `searchable`."""
         if self.engine == "re2":
             return self._search(url) is not None
         if self._timeouts >= TIMEOUTS_BORNE:

@@ -159,7 +159,7 @@ class IgnoreSet:
             self.add(entry.expression, source=name)
 
     def remove(self, expression: str) -> bool:
-        """Remove *expression* and its count; tell whether it was there."""
+        """Remove *expression* and its count; return whether it was there."""
         if self._sources.pop(expression, None) is None:
             return False
         del self._hits[expression]

@@ -79,7 +79,7 @@ _RELATION = re.compile(r"""(?i);\s*+rel\s*+=\s*+(?:"([^"]*+)|([^\s;,]++))""")
 
 
 def is_read(url: str, content_type: str) -> bool:
-    """Tell whether `extract` looks into the payload of the page at *url* with that Content-Type."""
+    """Return whether `extract` looks into the payload of the page at *url* with that Content-Type."""
     media_type = content_type.partition(";")[0].strip().lower()
     return (
         media_type in _UNNAMED

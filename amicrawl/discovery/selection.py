@@ -42,7 +42,7 @@ class Selection:
     """Whether what a page needs to be shown is taken at all."""
 
     def is_on_site(self, url: str, *, hops: int) -> bool:
-        """Tell whether *url*, so many links from a seed, is in the scope by itself."""
+        """Return whether *url*, so many links from a seed, is in the scope by itself."""
         return self.scope.decide(url, kind=Kind.LINK, hops=hops, parent_in_scope=False).on_site
 
     def wrong_shape(self, url: str) -> str | None:
@@ -73,7 +73,7 @@ class Selection:
 
 
 def has_scope(config: CrawlConfig) -> bool:
-    """Tell whether *config* itself says what is on site; if not, the start URLs do."""
+    """Return whether *config* itself says what is on site; if not, the start URLs do."""
     return bool(config.surts or config.hosts or config.domains or config.include)
 
 

@@ -83,7 +83,7 @@ def _of_path(path: str, limits: ShapeLimits) -> Shape | None:
 
 
 def _has_run(segments: list[str], limits: ShapeLimits) -> bool:
-    """Tell whether a run of segments follows upon itself too often; linear in the segments."""
+    """Return whether a run of segments follows upon itself too often; linear in the segments."""
     for length in range(1, limits.longest_run + 1):
         equal = 0
         for place in range(length, len(segments)):

@@ -112,7 +112,7 @@ def conditionals(fields: Mapping[str, object], flaw: Flaw) -> Conditionals:
         checked = _digest_hex(value) if name == "digest" else _header_value(value)
         if checked is None:
             wanted = "SHA-1 digest (40 hex digits)" if name == "digest" else "header value"
-            flaw(f"{name} {excerpt(value)} is no {wanted}; it is left out")
+            flaw(f"{name} {excerpt(value)} is not a {wanted}; it is left out")
         else:
             found[name] = checked
     return Conditionals(**found) if found else _NOTHING_KNOWN

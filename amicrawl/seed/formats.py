@@ -38,7 +38,7 @@ _SITEMAP_ROOT = re.compile(rb"<(?:[\w.-]+:)?(?:urlset|sitemapindex|rss|feed|RDF)
 
 
 def is_web(source: str) -> bool:
-    """Tell whether *source* is an http or https URL rather than a file."""
+    """Return whether *source* is an http or https URL rather than a file."""
     return source[:8].lower().startswith(("http://", "https://"))
 
 
@@ -75,7 +75,7 @@ def format_of(source: str, head: bytes) -> SeedFormat:
 
 
 def is_called_a_table(source: str) -> bool:
-    """Tell whether the name of *source* says that a line has columns, as CSV has."""
+    """Return whether the name of *source* says that a line has columns, as CSV has."""
     name = source.lower()
     for packed in _PACKED:
         name = name.removesuffix(packed)

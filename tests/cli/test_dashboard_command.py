@@ -88,7 +88,7 @@ def test_it_serves_until_a_signal_and_ends_well() -> None:
     command = [
         sys.executable,
         "-m",
-        "amicrawl.cli",
+        "amicrawl",
         "dashboard",
         "--port",
         "0",

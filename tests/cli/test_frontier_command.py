@@ -172,6 +172,16 @@ def test_schedule_of_a_file_shows_every_row_with_a_time(file: Path) -> None:
     assert "(cold, next_due column scan)" in run("schedule", plain, "--before", NOW)
 
 
+def test_a_time_is_a_date_a_moment_or_hours_since_1970(file: Path) -> None:
+    by_hour = run("schedule", file, "--before", NOW)
+    assert run("schedule", file, "--before", "2024-10-04") == by_hour
+    assert run("schedule", file, "--before", "2024-10-04T02:30+02:00") == by_hour
+    assert run("schedule", file, "--before", "2024-10-03T23:59Z") != by_hour
+    for wrong in ("tomorrow", "-1", "9999999999", "٣"):
+        result = CliRunner().invoke(app, ["frontier", "schedule", str(file), f"--before={wrong}"])
+        assert result.exit_code == 2, wrong
+
+
 def test_schedule_of_a_directory_shows_what_a_crawl_would_take(directory: Path) -> None:
     lines = run("schedule", directory, "--before", NOW).splitlines()
     assert lines[0] == f"schedule {directory} (live) due at or before hour {NOW}: 2 shown"

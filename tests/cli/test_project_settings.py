@@ -109,7 +109,7 @@ def test_a_crawl_in_a_project_ends_as_the_manual_says_unless_it_has_a_command_of
         "    def run(self, args, opts):\n        print('our own', *args)\n"
     )
     (tmp_path / "list.txt").write_text("http://127.0.0.1:9/\n")
-    line = ["-m", "amicrawl.cli", "crawl", str(tmp_path / "list.txt"), "-s", "AMICRAWL_DELYA=1"]
+    line = ["-m", "amicrawl", "crawl", str(tmp_path / "list.txt"), "-s", "AMICRAWL_DELYA=1"]
     ended = [
         subprocess.run(
             [sys.executable, *line],

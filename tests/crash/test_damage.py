@@ -52,7 +52,7 @@ def lose_a_journal(out: Path, dice: random.Random) -> str:
     if not logs:
         return "nothing to lose"
     dice.choice(logs).unlink()
-    line = [sys.executable, "-m", "amicrawl.cli", "frontier", "rebuild", str(out)]
+    line = [sys.executable, "-m", "amicrawl", "frontier", "rebuild", str(out)]
     done = warm_processes.run(line, cwd=PROJECT, capture_output=True, text=True, check=False)
     assert done.returncode == ExitCode.DONE, done.stderr
     return "a journal lost"

@@ -96,7 +96,7 @@ def ami_has_crawled(directory: Path, base: str, *, bodies: bool, version: str) -
 
 def amicrawl(*arguments: object) -> subprocess.CompletedProcess[str]:
     return warm_processes.run(
-        [sys.executable, "-m", "amicrawl.cli", *map(str, arguments)],
+        [sys.executable, "-m", "amicrawl", *map(str, arguments)],
         cwd=PROJECT,
         env=environment(),
         capture_output=True,

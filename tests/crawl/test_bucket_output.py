@@ -120,7 +120,7 @@ def test_a_bucket_that_fails_during_the_crawl_loses_nothing_and_the_command_does
     away.rename(bucket)
     said = re.search(r"To upload them: (amicrawl [^\"\n]*)", stderr)
     assert said is not None
-    line = [sys.executable, "-m", "amicrawl.cli", *shlex.split(said[1])[1:]]
+    line = [sys.executable, "-m", "amicrawl", *shlex.split(said[1])[1:]]
     warm_processes.run(line, env=environment(), check=True, timeout=60)
     assert captured(out, bucket) == {f"/{number}" for number in range(30)}
     assert not list(out.glob("*.warc.gz"))

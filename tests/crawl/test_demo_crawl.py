@@ -178,7 +178,7 @@ def test_indexes_of_several_runs_union_by_a_glob(
 
 
 def test_inspect_shows_the_rows_and_the_files(out: Path, index: list[dict[str, Any]]) -> None:
-    line = [sys.executable, "-m", "amicrawl.cli", "inspect", str(out), "-n", "5"]
+    line = [sys.executable, "-m", "amicrawl", "inspect", str(out), "-n", "5"]
     done = warm_processes.run(line, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(f"{len(index)} rows")

@@ -119,7 +119,7 @@ def test_a_line_that_repeats_a_url_is_no_capture_of_it(tmp_path: Path) -> None:
             [
                 sys.executable,
                 "-m",
-                "amicrawl.cli",
+                "amicrawl",
                 "frontier",
                 "rebuild",
                 str(out),

@@ -32,7 +32,7 @@ SETTINGS = {
 
 
 def amicrawl(*words: str) -> subprocess.CompletedProcess[str]:
-    line = [sys.executable, "-m", "amicrawl.cli", *words]
+    line = [sys.executable, "-m", "amicrawl", *words]
     return warm_processes.run(line, capture_output=True, text=True, cwd=PROJECT, check=False)
 
 

@@ -99,7 +99,7 @@ def wait_until(condition: Callable[[], bool]) -> None:
 def frontier(*arguments: object) -> subprocess.CompletedProcess[str]:
     """Run `amicrawl frontier`."""
     return warm_processes.run(
-        [sys.executable, "-m", "amicrawl.cli", "frontier", *map(str, arguments)],
+        [sys.executable, "-m", "amicrawl", "frontier", *map(str, arguments)],
         cwd=PROJECT,
         env=environment(),
         capture_output=True,

@@ -125,7 +125,7 @@ def web() -> Iterator[Web]:
 
 def spark_command(seeds: Path, out: str, *further: str) -> list[str]:
     settings = [part for name, value in {**QUICK, **SLOW}.items() for part in ("-s", f"{name}={value}")]
-    line = [sys.executable, "-m", "amicrawl.cli", "crawl", str(seeds), "-o", out, "--engine", "spark"]
+    line = [sys.executable, "-m", "amicrawl", "crawl", str(seeds), "-o", out, "--engine", "spark"]
     return [*line, *settings, *further]
 
 
@@ -401,7 +401,7 @@ def test_what_spark_deals_is_what_the_reader_reads_each_to_the_partition_of_its_
 def test_what_spark_cannot_follow_is_refused_before_it_is_started(
     further: list[str], says: str, tmp_path: Path
 ) -> None:
-    line = [sys.executable, "-m", "amicrawl.cli", "crawl", "seeds.txt", "-o", str(tmp_path / "out")]
+    line = [sys.executable, "-m", "amicrawl", "crawl", "seeds.txt", "-o", str(tmp_path / "out")]
     done = subprocess.run(
         [*line, "--engine", "spark", *further], cwd=tmp_path, env={**os.environ, "COLUMNS": "200"},
         capture_output=True, text=True, check=False,

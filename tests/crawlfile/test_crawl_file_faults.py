@@ -185,16 +185,16 @@ WRONG = [
         3,
         'every is "1 week", and must be a span of time such as "30m", "12h", "7d" or "4w".',
     ),
-    ("[schedule]\nrecrawl = true", 3, 'recrawl needs to know when. Write every = "7d" beside it.'),
+    ("[schedule]\nrecrawl = true", 3, 'recrawl needs an interval. Write every = "7d" beside it.'),
     (
         "[schedule]\nevery = '1d'\nrecrawl = true\n[output]\nrun_id = '%Y'",
         4,
-        "recrawl goes on in one directory, and run_id names a new one each time. Take one of them out.",
+        "recrawl continues in one directory, and run_id names a new one each time. Take one out.",
     ),
     (
         "[output]\nrun_id = '%x'",
         3,
-        "run_id: a code in it is none of strftime's, or gives what no directory may be called.",
+        "run_id: a code in it is not one of strftime, or gives an invalid directory name.",
     ),
     (
         "[politeness]\ninflight_max = 3\ninflight_min = 5",
@@ -315,7 +315,7 @@ def test_what_is_only_missing_here_is_a_note(tmp_path: Path) -> None:
     examined = examine(tmp_path / "gov.toml")
     assert examined.faults == ()
     assert [(note.line, note.sentence.replace(f"{tmp_path}/", "")) for note in examined.notes] == [
-        (3, "the seed list none.txt is not there, or may not be read."),
+        (3, "the seed list none.txt does not exist, or cannot be read."),
         (5, "cookies: open holds a secret, and others may read or change it. Run: chmod o-rw open"),
         (6, "proxy: the environment variable AMICRAWL_TEST_UNSET is not set."),
     ]

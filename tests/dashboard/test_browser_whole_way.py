@@ -37,7 +37,7 @@ def site(head: bytes) -> bytes:
 @contextlib.contextmanager
 def process(arguments: Sequence[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Run `amicrawl` with *arguments*; it and what it started are gone at the end."""
-    line = [sys.executable, "-m", "amicrawl.cli", *arguments]
+    line = [sys.executable, "-m", "amicrawl", *arguments]
     with log.open("ab") as output:
         child = warm_processes.Popen(line, cwd=PROJECT, env=environment(), stdout=output, stderr=output)
         try:

@@ -618,7 +618,7 @@ def test_a_terminal_is_shown_no_character_that_it_would_obey(tmp_path: Path) -> 
     odd = odd.replace(b"\\u001b", b"\x1b").replace(b"\\u202e", "\u202e".encode())
     (tmp_path / "odd.cdxj").write_bytes(odd + b"\n")
     asked_for = ["cdx", "query", "--url", "example.com/odd", str(tmp_path)]
-    command = [sys.executable, "-m", "amicrawl.cli", *asked_for]
+    command = [sys.executable, "-m", "amicrawl", *asked_for]
     ours, theirs = pty.openpty()
     warm_processes.run(command, stdout=theirs, env=environment(), check=True)
     os.close(theirs)
@@ -657,7 +657,7 @@ def test_an_address_that_others_can_reach_has_to_be_meant(tmp_path: Path) -> Non
 
 def test_the_served_index_is_the_one_named_until_interrupted(tmp_path: Path) -> None:
     path = plain(LINES, tmp_path / "x.cdxj")
-    command = [sys.executable, "-m", "amicrawl.cli", "cdx", "serve", str(path), "--port", "0"]
+    command = [sys.executable, "-m", "amicrawl", "cdx", "serve", str(path), "--port", "0"]
     with warm_processes.Popen(command, env=environment(), stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:

@@ -171,7 +171,7 @@ def test_files_are_indexed_in_several_processes(two: list[Path], tmp_path: Path)
     command = [
         sys.executable,
         "-m",
-        "amicrawl.cli",
+        "amicrawl",
         "index",
         *map(str, two),
         "-o",

@@ -85,7 +85,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             "gone is not a file. Name the captures.parquet of",
         ),
         # What is not there.
-        ("wacz gone -o x.wacz", 3, "gone is not there. Check the path."),
+        ("wacz gone -o x.wacz", 3, "gone does not exist. Check the path."),
         ("wat empty", 3, "empty: no file that ends in .warc, .warc.gz, .warc.zst, .arc or"),
     ],
 )
@@ -134,7 +134,7 @@ def test_what_of_a_directory_cannot_go_into_a_package_is_named(work: Path) -> No
 
 def test_a_line_that_says_how_far_it_is_leaves_nothing_on_the_terminal(work: Path) -> None:
     ours, theirs = os.openpty()
-    command = [sys.executable, "-m", "amicrawl.cli", "merge", "cdxj", "side.cdxj", "-o", "out"]
+    command = [sys.executable, "-m", "amicrawl", "merge", "cdxj", "side.cdxj", "-o", "out"]
     done = warm_processes.run(
         command, cwd=work, stderr=theirs, stdout=subprocess.PIPE, timeout=90, check=True
     )

@@ -321,7 +321,7 @@ def test_redis_is_found_by_project_and_environment_and_its_absence_has_a_code(
     env = {**environment(), "REDIS_URL": "redis://127.0.0.1:1/0", "AMICRAWL_REDIS_PREFIX": "mine:"}
     (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = of_a_team\n")
     (tmp_path / "of_a_team.py").write_text(f'REDIS_URL = "{redis_server.url}"\n')
-    line = [sys.executable, "-m", "amicrawl.cli", "jobs", "submit", URL]
+    line = [sys.executable, "-m", "amicrawl", "jobs", "submit", URL]
 
     def run(*further: str) -> subprocess.CompletedProcess[str]:
         return warm_processes.run(

@@ -108,7 +108,7 @@ def everything() -> set[tuple[str, str]]:
 
 def amicrawl(redis_server: RedisServer, *arguments: str) -> subprocess.CompletedProcess[str]:
     done = warm_processes.run(
-        [sys.executable, "-m", "amicrawl.cli", *arguments],
+        [sys.executable, "-m", "amicrawl", *arguments],
         cwd=PROJECT,
         env=environment() | {"REDIS_URL": redis_server.url},
         capture_output=True,
@@ -129,7 +129,7 @@ def work(
     further = [part for pair in settings.items() for part in ("-s", "=".join(pair))]
     return warm_processes.Popen(
         [
-            *(sys.executable, "-m", "amicrawl.cli", "share", "work", "web", "--data", str(data)),
+            *(sys.executable, "-m", "amicrawl", "share", "work", "web", "--data", str(data)),
             *("--lease", str(lease), *further),
         ],
         cwd=PROJECT,

@@ -106,7 +106,7 @@ def answer(head: bytes) -> bytes:
 
 
 def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "amicrawl.cli", "share", *arguments]
+    return [sys.executable, "-m", "amicrawl", "share", *arguments]
 
 
 @contextlib.contextmanager

@@ -40,7 +40,7 @@ def answer(head: bytes) -> bytes:
 
 
 def command(server: RedisServer, log: Path, *arguments: str) -> subprocess.Popen[bytes]:
-    line = [sys.executable, "-m", "amicrawl.cli", "share", *arguments]
+    line = [sys.executable, "-m", "amicrawl", "share", *arguments]
     with log.open("ab") as output:
         return warm_processes.Popen(
             line,

@@ -87,7 +87,7 @@ def pipeline(
     server: RedisServer, data: Path, name: str, log: Path, *options: str
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A real pipeline with what it starts, all of it gone at the end."""
-    line = [sys.executable, "-m", "amicrawl.cli", "pipeline", "--slots", "2", "--name", name]
+    line = [sys.executable, "-m", "amicrawl", "pipeline", "--slots", "2", "--name", name]
     line += ["--data", str(data), "--redis", server.url, "--lease", "8", "--min-free", "0", *options]
     for setting, value in SETTINGS.items():
         line += ["-s", f"{setting}={value}"]

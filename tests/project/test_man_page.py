@@ -36,4 +36,4 @@ def test_roff_lays_the_man_page_out_without_a_warning(page: Path) -> None:
     line = ["groff", "-man", "-ww", "-Tutf8", str(page)]
     done = subprocess.run(line, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "Stop after so many responses." in done.stdout
+    assert "Stop after N responses." in done.stdout

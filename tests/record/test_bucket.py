@@ -456,7 +456,7 @@ def store() -> Iterator[ObjectStore]:
 
 def command(out: Path, url: str, *options: str) -> subprocess.CompletedProcess[str]:
     return warm_processes.run(
-        [sys.executable, "-m", "amicrawl.cli", "upload", str(out), "--to", url, *options],
+        [sys.executable, "-m", "amicrawl", "upload", str(out), "--to", url, *options],
         env={**environment(), **CREDENTIALS},
         capture_output=True,
         text=True,

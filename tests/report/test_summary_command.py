@@ -54,7 +54,7 @@ LINES = f"{cdx11()}\n{cdx11(key='org,example)/b', size='-')}\nno line\n"
 
 
 def test_standard_input_becomes_text_that_says_what_was_skipped() -> None:
-    command = [sys.executable, "-m", "amicrawl.cli", "summary", "-"]
+    command = [sys.executable, "-m", "amicrawl", "summary", "-"]
     done = warm_processes.run(
         command, capture_output=True, text=True, input=LINES, timeout=90, check=False
     )
@@ -65,7 +65,7 @@ def test_standard_input_becomes_text_that_says_what_was_skipped() -> None:
 
 
 def test_ctrl_c_ends_it_with_the_code_of_what_was_stopped() -> None:
-    command = [sys.executable, "-m", "amicrawl.cli", "summary", "-"]
+    command = [sys.executable, "-m", "amicrawl", "summary", "-"]
     with warm_processes.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as running:
         assert running.stdin is not None
         # More than a pipe holds: when all of it has gone in, the command is reading.

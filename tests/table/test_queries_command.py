@@ -234,14 +234,14 @@ def test_records_that_could_not_be_exported_are_told(folder: Path, tmp_path: Pat
 
 
 def test_the_command_ends_with_the_code_of_the_mistake(folder: Path) -> None:
-    line = [sys.executable, "-m", "amicrawl.cli", "query", str(folder), "nothing"]
+    line = [sys.executable, "-m", "amicrawl", "query", str(folder), "nothing"]
     done = warm_processes.run(line, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("amicrawl: There is no query nothing")
 
 
 def test_a_reader_that_has_had_enough_is_no_mistake(folder: Path) -> None:
-    line = [sys.executable, "-m", "amicrawl.cli", "query", str(folder), "--sql", MANY, "--format", "csv"]
+    line = [sys.executable, "-m", "amicrawl", "query", str(folder), "--sql", MANY, "--format", "csv"]
     with warm_processes.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as command:
         assert command.stdout is not None
         assert command.stderr is not None
@@ -277,7 +277,7 @@ def test_ctrl_c_ends_a_question_that_takes_long(folder: Path, sql: str) -> None:
     command = [
         sys.executable,
         "-m",
-        "amicrawl.cli",
+        "amicrawl",
         "query",
         str(folder),
         "--unrestricted",

@@ -136,7 +136,8 @@ Out = Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="The fron
 CodecName = Annotated[Literal["none", "zstd"], typer.Option(help="How the pages are compressed.")]
 Schedule = Annotated[bool, typer.Option("--schedule", help="List the rows by when they are due.")]
 PageRows = Annotated[
-    int, typer.Option(min=0, metavar="N", help="Most rows of a page; 0: one page a column.")
+    int,
+    typer.Option(min=0, metavar="N", help="Maximum number of rows per page; 0: one page per column."),
 ]
 
 

@@ -16,6 +16,7 @@ from amicrawl.cli.frontier.output import (
     Limit,
     as_text_field,
     host_key_in,
+    hour_in,
     hour_now,
     hour_text,
     key_text,
@@ -199,7 +200,12 @@ _BATCH = 4096
 
 Before = Annotated[
     int,
-    typer.Option(min=0, metavar="HOUR", help="Due at this hour since 1970 at the latest; 0: now."),
+    typer.Option(
+        parser=hour_in,
+        metavar="TIME",
+        show_default="now",
+        help="Due by then: 2027-01-31, 2027-01-31T18:00Z, or hours since 1970.",
+    ),
 ]
 State = Annotated[
     str | None, typer.Option(metavar="NAME", help="Only rows in this state, by name or number.")
@@ -216,7 +222,7 @@ def schedule(
 ) -> None:
     """Show which rows of PATH are due: of a file all with a time, of a directory what a crawl takes.
 
-    Example: amicrawl frontier schedule ami-out --before 500000
+    Example: amicrawl frontier schedule ami-out --before 2027-01-31
     """
     hour = before or hour_now()
     with opened(path) as source:

@@ -17,7 +17,36 @@ from amicrawl.frontier.states import Cause
 AnyPath = Annotated[
     Path, typer.Argument(help="A frontier file, a frontier's directory, or a crawl's output directory.")
 ]
-AtHour = Annotated[int, typer.Option(min=0, metavar="HOUR", help="As of this hour since 1970; 0: now.")]
+
+
+def hour_in(given: str | int) -> int:
+    """Return the hour since 1970 that is *given*: its number, or a date or time; 0 means now."""
+    # typer passes the default, too.
+    written = str(given)
+    if written.isascii() and written.isdigit():
+        hour = int(written)
+    else:
+        try:
+            moment = datetime.fromisoformat(written)
+        except ValueError:
+            raise typer.BadParameter(
+                f"{written!r} is not a time. Write 2027-01-31, 2027-01-31T18:00Z, or hours since 1970."
+            ) from None
+        hour = int(moment.replace(tzinfo=moment.tzinfo or UTC).timestamp() // HOUR)
+    if not 0 <= hour <= _LATEST // HOUR:
+        raise typer.BadParameter(f"{written!r} is not between 1970 and 9999.")
+    return hour
+
+
+AtHour = Annotated[
+    int,
+    typer.Option(
+        parser=hour_in,
+        metavar="TIME",
+        show_default="now",
+        help="As of this time: 2027-01-31, 2027-01-31T18:00Z, or hours since 1970.",
+    ),
+]
 Limit = Annotated[int, typer.Option(min=0, metavar="N", help="Rows to show; 0: all.")]
 HostKey = Annotated[
     str | None, typer.Option("--host", metavar="KEY", help="Only this host key, 0x... or decimal.")

@@ -49,7 +49,7 @@ Host = Annotated[
 
 
 def retry(directory: CrawlDirectory, *, status: Statuses = None, host: Host = None) -> None:
-    """Make URLs that brought no page due at once for the next crawl into DIRECTORY.
+    """Queue URLs that returned no page again, for the next crawl into DIRECTORY.
 
     Those are all that failed, are gone, are forbidden by robots.txt or were withheld. No crawl may be
     running in DIRECTORY. Example: amicrawl frontier retry ami-out --status 503

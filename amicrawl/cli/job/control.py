@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from amicrawl.cli.job.arguments import JobArgument, ident_in
+from amicrawl.cli.job.listing import JobArgument, ident_in
 from amicrawl.cli.redis_options import with_store
 from amicrawl.errors import UsageError
 from amicrawl.jobs import queues, verbs

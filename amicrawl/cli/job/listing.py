@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from amicrawl.cli.job.arguments import EVERY, JobArgument, ident_in, moment
 from amicrawl.cli.options import AsJson
 from amicrawl.cli.redis_options import with_store
 from amicrawl.jobs import dead_letters, logs, lookup, queues, verbs
 from amicrawl.jobs.connection import RedisUnavailable
+from amicrawl.jobs.ident import checked_ident, ident_of, normalised
 from amicrawl.jobs.log_entries import Download, Ignore
 from amicrawl.jobs.record import ENDED, RESPONSES
 from amicrawl.terminal import aligned, counted, harmless, human_size
@@ -23,6 +23,29 @@ if TYPE_CHECKING:
 
     from amicrawl.jobs.connection import JobStore
     from amicrawl.jobs.record import JobRecord
+
+
+EVERY = 0.5
+"""Seconds between two looks at a job."""
+
+
+def ident_in(job: str) -> str:
+    """Return the ident that *job* is, or that the URL *job* has; raises UsageError for neither."""
+    return ident_of(normalised(job)) if "://" in job else checked_ident(job)
+
+
+JobArgument = Annotated[
+    str,
+    typer.Argument(metavar="JOB", help="Its ident, or its URL.", show_default=False, callback=ident_in),
+]
+"""A job; the command is given its ident."""
+
+
+def moment(seconds: float | None) -> str:
+    """Return Unix *seconds* as people read a time, in UTC; a dash where there is none."""
+    if seconds is None or not 0 <= seconds < 4e9:
+        return "-"
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S}"
 
 
 _URL_SHOWN = 60

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import typer
 
-from amicrawl.cli.job.arguments import EVERY, moment
+from amicrawl.cli.job.listing import EVERY, moment
 from amicrawl.cli.options import AsJson
 from amicrawl.cli.redis_options import with_store
 from amicrawl.errors import ExitCode, InputError, UsageError

@@ -107,7 +107,7 @@ def files_in(places: Sequence[Path], *, suffixes: tuple[str, ...] = _SUFFIXES) -
         elif place.exists():
             found.append(place)
         else:
-            raise InputError(f"{place} is not there. Check the path.")
+            raise InputError(f"{place} does not exist. Check the path.")
     return list(dict.fromkeys(found))
 
 

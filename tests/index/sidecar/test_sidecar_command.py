@@ -30,7 +30,7 @@ PAGE = html(ENGLISH).encode()
 
 
 def run(*words: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "amicrawl.cli", "sidecar", *map(str, words)]
+    command = [sys.executable, "-m", "amicrawl", "sidecar", *map(str, words)]
     return warm_processes.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
