@@ -24,8 +24,7 @@ from scrapy.utils.reactor import is_asyncio_reactor_installed, is_reactor_instal
 
 from amicrawl import __version__
 from amicrawl.config import PREFIX, CrawlConfig, Identity, LogFormat, Robots, refuse_near_names
-from amicrawl.crawl.arguments import JOB_ARGUMENT
-from amicrawl.crawl.crawl_spec import CrawlSpec, reads_responses
+from amicrawl.crawl.arguments import JOB_ARGUMENT, CrawlSpec, reads_responses
 from amicrawl.crawl.credentials import read_credentials
 from amicrawl.crawl.extensions import Closing, FrontierWriter
 from amicrawl.crawl.internals import ScrapyEngine

@@ -14,7 +14,7 @@ from scrapy import Request, signals
 from scrapy.utils.misc import load_object
 
 from amicrawl.config import Direct
-from amicrawl.crawl.crawl_spec import reads_responses
+from amicrawl.crawl.arguments import reads_responses
 from amicrawl.crawl.decision import DONE, NO_TURN, Disposition
 from amicrawl.crawl.downloader import ArchiveDownloader
 from amicrawl.crawl.handler import WireHandler

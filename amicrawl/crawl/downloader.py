@@ -19,7 +19,7 @@ from scrapy.utils.httpobj import urlparse_cached
 from scrapy.utils.misc import build_from_crawler
 
 from amicrawl.capture import Failure
-from amicrawl.crawl.crawl_spec import reads_responses
+from amicrawl.crawl.arguments import reads_responses
 from amicrawl.crawl.internals import Signaller
 from amicrawl.crawl.reconstruct import ForeignResponses
 from amicrawl.crawl.run import run_of

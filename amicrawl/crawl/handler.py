@@ -12,8 +12,8 @@ from scrapy.core.downloader.handlers.base import BaseDownloadHandler
 from scrapy.exceptions import IgnoreRequest
 
 from amicrawl.capture import Failure
+from amicrawl.crawl.arguments import reads_responses
 from amicrawl.crawl.carried import META_JSON
-from amicrawl.crawl.crawl_spec import reads_responses
 from amicrawl.crawl.decision import Disposition, Ticket
 from amicrawl.crawl.requests import Fields, default_fields, wire_request
 from amicrawl.crawl.responses import bare_response, failure_of, response_of

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from amicrawl.config import CrawlConfig
-    from amicrawl.crawl.crawl_spec import CrawlSpec
+    from amicrawl.crawl.arguments import CrawlSpec
     from amicrawl.crawl.following import Following
     from amicrawl.crawl.pacing import Pacing
     from amicrawl.crawl.policy import Policy

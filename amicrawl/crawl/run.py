@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from amicrawl.capture import Capture, Failure
 from amicrawl.config import Identity
-from amicrawl.crawl.crawl_spec import CrawlSpec
+from amicrawl.crawl.arguments import CrawlSpec
 from amicrawl.crawl.credentials import Credentials
 from amicrawl.crawl.feeding import LeftOut
 from amicrawl.crawl.in_force import InForce

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from amicrawl.config import CrawlConfig, Identity
-from amicrawl.crawl.crawl_spec import CrawlSpec
+from amicrawl.crawl.arguments import CrawlSpec
 from amicrawl.crawl.following import Following
 from amicrawl.crawl.in_force import Source
 from amicrawl.crawl.internals import ScrapyEngine

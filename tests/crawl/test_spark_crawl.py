@@ -27,7 +27,7 @@ from loopback import PROJECT, QUICK, crawl, environment
 from object_store import CREDENTIALS, ObjectStore
 from spark_engine import needs_spark
 
-from amicrawl.crawl.processes.allowance import allow
+from amicrawl.crawl.processes.specification import allow
 from amicrawl.crawl.spark.bucket_objects import batches_name, packed, read_json, unpacked, write_json
 from amicrawl.crawl.spark.leases import Address, LeaseServer, PartitionLease
 from amicrawl.crawl.spark.seed_partitions import PARTITIONED, partitioned
@@ -334,7 +334,7 @@ def test_batches_pass_through_the_bucket_whatever_octets_they_have(tmp_path: Pat
 
 _ALLOWED = """
 import sys, time
-from amicrawl.crawl.processes.allowance import Allowance
+from amicrawl.crawl.processes.specification import Allowance
 from amicrawl.jobs.lease_time import steady_clock
 Allowance(int(sys.argv[1]), steady_clock() - 1)
 print("begun", flush=True)

@@ -29,8 +29,7 @@ from scrapy.exceptions import DontCloseSpider
 
 from amicrawl.config import PREFIX, CrawlConfig
 from amicrawl.crawl.extensions import CrawlExtension
-from amicrawl.crawl.processes.allowance import Allowance
-from amicrawl.crawl.processes.specification import LARGEST_MESSAGE, specification
+from amicrawl.crawl.processes.specification import LARGEST_MESSAGE, Allowance, specification
 from amicrawl.crawl.sharing.links import Outgoing, take_links
 from amicrawl.errors import AmicrawlError
 from amicrawl.jobs.sharing.batch import links_in

@@ -1,14 +1,25 @@
-"""What a crawl in several processes is: the order that the parent follows, the part that a child has."""
+"""What a crawl in several processes is: the order of the parent, and what each child is given.
+
+Where another process may be begun in the place of a child, on another machine, this one must not outlive
+its parent or what that has said, whatever it is doing: opening a large frontier, closing one, waiting
+for a bucket. So it has an `Allowance`: a thread that listens to a pipe, and ends the process as a kill
+from outside would.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import select
+import signal
+import struct
+import threading
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from amicrawl.config import LogFormat
 from amicrawl.errors import AmicrawlError
+from amicrawl.jobs.lease_time import steady_clock
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -93,3 +104,40 @@ def specification() -> Specification:
         return Specification(**json.loads(os.environ.get(SPECIFICATION, "")))
     except (ValueError, TypeError) as error:
         raise AmicrawlError(f"{SPECIFICATION} cannot be read. It is for amicrawl's own use.") from error
+
+
+_MOMENT = struct.Struct("d")
+_LOOK_AGAIN = 0.5
+
+
+class Allowance:
+    """Listens to the descriptor *pipe*, and ends this process once it may not go on."""
+
+    def __init__(self, pipe: int, until: float) -> None:
+        """*until* is the moment, by `steady_clock`, until which it may without a further word."""
+        self._pipe = pipe
+        self._until = until
+        threading.Thread(target=self._listen, name="amicrawl-allowance", daemon=True).start()
+
+    def is_good(self) -> bool:
+        """Tell whether this process may crawl now."""
+        return steady_clock() < self._until
+
+    def _listen(self) -> None:
+        while True:
+            # Not for as long as it is good: what waits does not count the sleep of the machine. And what
+            # was said while this process began is heard before it is judged.
+            if not select.select([self._pipe], [], [], _LOOK_AGAIN if self.is_good() else 0)[0]:
+                if self.is_good():
+                    continue
+                break
+            said = os.read(self._pipe, 64 * _MOMENT.size)
+            if not said:
+                break
+            (self._until,) = _MOMENT.unpack(said[-_MOMENT.size :])
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def allow(pipe: int, until: float) -> None:
+    """Say over *pipe* that its reader may crawl until that moment. Raises OSError where it is gone."""
+    os.write(pipe, _MOMENT.pack(until))

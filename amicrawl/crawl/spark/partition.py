@@ -27,8 +27,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from amicrawl.crawl.processes.allowance import allow
-from amicrawl.crawl.processes.specification import SPECIFICATION, Specification
+from amicrawl.crawl.processes.specification import SPECIFICATION, Specification, allow
 from amicrawl.crawl.spark.bucket_objects import (
     ANSWER,
     CAPTURES,
