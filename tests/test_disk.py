@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     [
         (errno.EMFILE, r"Permit more open files \(ulimit -n 4096\)"),
         (errno.ENFILE, "Permit more open files"),
-        (errno.ENOSPC, "Make room"),
+        (errno.ENOSPC, "Free disk space"),
         (errno.EROFS, "Permit writing there"),
         (errno.ENOENT, r"Put .* back where it was"),
     ],

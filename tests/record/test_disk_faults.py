@@ -123,7 +123,7 @@ def test_a_crawl_whose_disk_fails_at_any_call_keeps_what_it_acknowledged(
     assert bool(told) == (not killed)
     for message in told:
         assert message.startswith(str(directory))
-        assert "No space left on device. Make room" in message
+        assert "No space left on device. Free disk space" in message
 
 
 def left_behind(directory: Path) -> Path:
