@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import os
 import random
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow.parquet as pq
 from fastwarc.cli import _verify_digests
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from amicrawl.record import SealedFile
+
+Read = TypeVar("Read")
 
 BEGAN = datetime(2026, 1, 1, 12, 0, 0, 123000, tzinfo=UTC)
 HEAD = b'HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nETag: "v1"\r\n\r\n'
@@ -133,6 +137,21 @@ def member_at(directory: Path, row: dict[str, Any]) -> bytes:
         return gzip.decompress(file.read(row["warc_length"]))
 
 
+def _once(read: Callable[[Path], Read]) -> Callable[[Path], Read]:
+    """Return *read*, whose answers are kept: a file that is the same to the byte is not read again."""
+    answers: dict[bytes, Read] = {}
+
+    @wraps(read)
+    def answer(path: Path) -> Read:
+        content = hashlib.sha256(path.read_bytes()).digest()
+        if content not in answers:
+            answers[content] = read(path)
+        return answers[content]
+
+    return answer
+
+
+@_once
 def foreign_verdicts(path: Path) -> tuple[list[str], list[Any], list[Any]]:
     """Return the types of the records of *path*, warcio's verdicts on their digests, and fastwarc's.
 
@@ -152,19 +171,27 @@ def foreign_verdicts(path: Path) -> tuple[list[str], list[Any], list[Any]]:
     return types, by_warcio, by_fastwarc
 
 
+@_once
+def _responses_of(path: Path) -> dict[int, tuple[str, str, str]]:
+    """Return type, id and URL of every response and revisit in *path*, by offset."""
+    found = {}
+    with path.open("rb") as file:
+        iterator = ArchiveIterator(file, no_record_parse=True)
+        for entry in iterator:
+            if entry.rec_type in {"response", "revisit"}:
+                names = ("WARC-Record-ID", "WARC-Target-URI")
+                entry_id, url = (entry.rec_headers.get_header(name) for name in names)
+                found[iterator.get_record_offset()] = (entry.rec_type, entry_id, url)
+    return found
+
+
 def stored_records(directory: Path) -> dict[tuple[str, int], tuple[str, str, str]]:
     """Return type, id and URL of every response and revisit in the sealed files, by file and offset."""
-    found = {}
-    for path in sorted(directory.glob("*.warc.gz")):
-        with path.open("rb") as file:
-            iterator = ArchiveIterator(file, no_record_parse=True)
-            for entry in iterator:
-                headers = entry.rec_headers
-                if entry.rec_type in {"response", "revisit"}:
-                    names = ("WARC-Record-ID", "WARC-Target-URI")
-                    entry_id, url = (headers.get_header(name) for name in names)
-                    found[path.name, iterator.get_record_offset()] = (entry.rec_type, entry_id, url)
-    return found
+    return {
+        (path.name, offset): response
+        for path in sorted(directory.glob("*.warc.gz"))
+        for offset, response in _responses_of(path).items()
+    }
 
 
 def check_agreement(directory: Path) -> None:
