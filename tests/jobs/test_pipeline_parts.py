@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
+import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,14 @@ import pytest
 
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, InputError, OutputError, UsageError
-from amicrawl.jobs.checkpoint import LIST_NAME, path_of, restore_checkpoint, save
+from amicrawl.jobs.checkpoint import (
+    LIST_NAME,
+    Checkpoints,
+    checkpoint_url,
+    path_of,
+    restore_checkpoint,
+    save,
+)
 from amicrawl.jobs.connection import JobStore, connect
 from amicrawl.jobs.ending import Verdict, sentence, verdict
 from amicrawl.jobs.job_bucket import fetch
@@ -346,6 +354,35 @@ def test_no_name_leads_out_of_a_bucket_that_is_a_directory(name: str, tmp_path: 
         next(bucket.blocks(name))
     with pytest.raises(OSError, match="leads out"):
         bucket.size(name)
+
+
+def test_checkpoints_take_the_slots_in_turn_and_one_that_failed_takes_its_own_again(
+    tmp_path: Path,
+) -> None:
+    crawl, bucket = crawl_directory(tmp_path / "here"), tmp_path / "bucket"
+    for slot in (0, 1):
+        (bucket / f"here.checkpoint-{slot}").mkdir(parents=True)
+    checkpoints = Checkpoints(bucket.as_uri(), every=10.0, now=100.0, slot=1)
+    assert not checkpoints.is_due(109.9)
+    made = []
+    for moment, fails in ((110.0, False), (200.0, True), (300.0, False), (400.0, False)):
+        assert checkpoints.is_due(moment)
+        missing = crawl / "frontier"
+        if fails:
+            missing.rename(crawl / "elsewhere")
+        checkpoints.begin(crawl, moment, disk=Disk())
+        while not checkpoints.is_due(moment + 1e6):
+            time.sleep(0.01)
+        if fails:
+            (crawl / "elsewhere").rename(missing)
+        made.append(checkpoints.made())
+        assert checkpoints.made() is None, "each is reported once"
+    assert made == [1, None, 0, 1]
+    for slot in (0, 1):
+        restored = tmp_path / f"restored-{slot}"
+        restored.mkdir()
+        restore_checkpoint(restored, checkpoint_url(bucket.as_uri(), "here", slot), disk=Disk())
+        assert (restored / "frontier" / "super").is_file()
 
 
 def test_each_job_has_a_path_of_its_own_below_the_bucket() -> None:
