@@ -25,6 +25,7 @@ from amicrawl.errors import UsageError
 from amicrawl.jobs.attempt import Workshop
 from amicrawl.jobs.checkpoint import path_of
 from amicrawl.jobs.connection import connect
+from amicrawl.jobs.data_directory import opened_store
 from amicrawl.jobs.pipeline import Pipeline, PipelineOptions
 from amicrawl.jobs.pipeline_record import (
     PipelineIdentity,
@@ -33,7 +34,6 @@ from amicrawl.jobs.pipeline_record import (
     redis_now,
     tell_to_drain,
 )
-from amicrawl.jobs.place import opened_store
 from amicrawl.jobs.queues import queue_order
 from amicrawl.jobs.reaper import GRACE
 from amicrawl.jobs.supervisor import Mode

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from amicrawl.dashboard.problems import Problem
 from amicrawl.dashboard.texts import text_of
 from amicrawl.dashboard.views import reported
-from amicrawl.jobs.place import is_base
+from amicrawl.jobs.data_directory import is_base
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from amicrawl.disk import DirectoryLock
 from amicrawl.errors import ExitCode, OutputError
 from amicrawl.jobs.checkpoint import SLOTS, Checkpoints, Copying, checkpoint_url, path_of
+from amicrawl.jobs.data_directory import is_base, new_base, raise_fence
 from amicrawl.jobs.job_bucket import fetch, ship
 from amicrawl.jobs.lease_time import LEASE_VARIABLE, TOKEN_VARIABLE, UNIT_VARIABLE
-from amicrawl.jobs.place import is_base, new_base, raise_fence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

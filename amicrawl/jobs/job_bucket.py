@@ -1,4 +1,4 @@
-"""Shelf: a job's crawl kept in a bucket, so that a machine that shares no disk can go on with it.
+"""A job's crawl kept in a bucket, so that a machine that shares no disk can resume it.
 
 Each job has a path of its own below the bucket's, called after its directory. The crawl itself copies
 its WARC files there as they are sealed, and its index at its end (`crawl/uploading.py`). When it was

@@ -32,12 +32,12 @@ from amicrawl.jobs.attempt import (
 from amicrawl.jobs.checkpoint import Checkpoints
 from amicrawl.jobs.child import Child
 from amicrawl.jobs.connection import RedisUnavailable
+from amicrawl.jobs.data_directory import CONSOLE, STOP_FILE
 from amicrawl.jobs.ending import Ending, Verdict
 from amicrawl.jobs.lease import Claim, Claims, Refusal
 from amicrawl.jobs.lease_time import Pulse
 from amicrawl.jobs.log_entries import Inbox
 from amicrawl.jobs.pipeline_record import RUNNING, STOPPING, PipelineRecord, figures
-from amicrawl.jobs.place import CONSOLE, STOP_FILE
 from amicrawl.jobs.reaper import GRACE, Reaper
 from amicrawl.jobs.supervisor import Mode, Supervisor
 

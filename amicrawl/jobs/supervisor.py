@@ -20,7 +20,7 @@ import redis
 
 from amicrawl.errors import AmicrawlError
 from amicrawl.jobs.attempt import Attempt
-from amicrawl.jobs.place import show_life
+from amicrawl.jobs.data_directory import show_life
 
 if TYPE_CHECKING:
     from collections.abc import Callable

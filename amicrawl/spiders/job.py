@@ -26,7 +26,7 @@ class JobSpider(SiteSpider):
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
         """Read and claim the job. Raises UsageError, InputError, RedisUnavailable or LeaseLost."""
         # Scrapy loads every spider for any crawl, and the way to Redis takes a third of a second.
-        from amicrawl.crawl.job.asking import JobArguments, opened  # noqa: PLC0415
+        from amicrawl.crawl.job.specification import JobArguments, opened  # noqa: PLC0415
 
         job, site, starts = opened(crawler, JobArguments.parse(kwargs))
         # The class above would read its own arguments out of a crawl file.

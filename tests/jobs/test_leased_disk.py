@@ -10,8 +10,8 @@ import pytest
 from amicrawl.crawl.job.leased import Fence, LeasedDisk, LeaseLost
 from amicrawl.disk import Disk, OutputFile
 from amicrawl.errors import OutputError
+from amicrawl.jobs.data_directory import FENCE, raise_fence
 from amicrawl.jobs.lease_time import HeldLease
-from amicrawl.jobs.place import FENCE, raise_fence
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -24,6 +24,15 @@ from amicrawl.jobs.checkpoint import (
     save,
 )
 from amicrawl.jobs.connection import JobStore, connect
+from amicrawl.jobs.data_directory import (
+    FENCE,
+    STORE_MARK,
+    fenced,
+    is_base,
+    new_base,
+    opened_store,
+    raise_fence,
+)
 from amicrawl.jobs.ending import Verdict, sentence, verdict
 from amicrawl.jobs.job_bucket import fetch
 from amicrawl.jobs.lease import Claim, Claims
@@ -35,7 +44,6 @@ from amicrawl.jobs.pipeline_record import (
     pipelines,
     tell_to_drain,
 )
-from amicrawl.jobs.place import FENCE, STORE_MARK, fenced, is_base, new_base, opened_store, raise_fence
 from amicrawl.jobs.reaper import Reaper
 from amicrawl.jobs.record import encoded_info, info_of
 from amicrawl.record.bucket import open_bucket

@@ -23,7 +23,7 @@ from loopback import PROJECT, QUICK, RawServer, environment, page
 
 from amicrawl.disk import Disk
 from amicrawl.jobs.connection import RedisSettings, connect
-from amicrawl.jobs.place import opened_store, raise_fence
+from amicrawl.jobs.data_directory import opened_store, raise_fence
 from amicrawl.jobs.sharing.share import Ended, Share, Taken
 
 if TYPE_CHECKING:

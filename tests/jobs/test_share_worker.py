@@ -15,7 +15,7 @@ from amicrawl.errors import ExitCode, InputError, UsageError
 from amicrawl.frontier import shard_of
 from amicrawl.jobs.child import CONSOLE_SIZE
 from amicrawl.jobs.connection import RedisSettings, connect
-from amicrawl.jobs.place import fenced
+from amicrawl.jobs.data_directory import fenced
 from amicrawl.jobs.sharing.batch import links_in
 from amicrawl.jobs.sharing.creation import SeedGiver, begin, keep_starts, seeds_given, starts_of
 from amicrawl.jobs.sharing.share import ATTEMPTS, NEXT, Share, Taken

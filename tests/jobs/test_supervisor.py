@@ -20,12 +20,12 @@ from amicrawl.disk import DirectoryLock, Disk
 from amicrawl.jobs.attempt import Workshop
 from amicrawl.jobs.checkpoint import path_of
 from amicrawl.jobs.connection import JobStore, RedisSettings, connect
+from amicrawl.jobs.data_directory import fenced, opened_store
 from amicrawl.jobs.dead_letters import letters
 from amicrawl.jobs.job_bucket import ship
 from amicrawl.jobs.lease import Claims
 from amicrawl.jobs.pipeline import Pipeline, PipelineOptions
 from amicrawl.jobs.pipeline_record import PipelineIdentity, pipelines, tell_to_drain
-from amicrawl.jobs.place import fenced, opened_store
 from amicrawl.jobs.queues import queue_order
 from amicrawl.jobs.supervisor import Mode
 

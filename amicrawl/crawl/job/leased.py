@@ -18,7 +18,7 @@ import orjson
 
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, ExitCode
-from amicrawl.jobs.place import FENCE, raise_fence
+from amicrawl.jobs.data_directory import FENCE, raise_fence
 
 if TYPE_CHECKING:
     from pathlib import Path

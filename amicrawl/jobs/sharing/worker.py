@@ -31,9 +31,9 @@ from amicrawl.jobs.attempt import Attempt, crawl_environment, take_directory
 from amicrawl.jobs.checkpoint import Copying, frontier_files, path_of, restore_checkpoint, save
 from amicrawl.jobs.child import Child
 from amicrawl.jobs.connection import RedisUnavailable
+from amicrawl.jobs.data_directory import opened_store
 from amicrawl.jobs.lease import LEASE, Claim, Claims
 from amicrawl.jobs.lease_time import Pulse
-from amicrawl.jobs.place import opened_store
 from amicrawl.jobs.reaper import GRACE
 from amicrawl.jobs.sharing.outbox import FILE_NAME, MARK_NAME
 from amicrawl.jobs.sharing.share import Ended, Nothing

@@ -44,7 +44,7 @@ READERS: dict[str, tuple[str, ...]] = {
     ),
     "crawl file": (
         *("crawlfile/lines.py", "crawlfile/reading.py", "cli/crawl.py"),
-        *("cli/share.py", "crawl/job/asking.py"),
+        *("cli/share.py", "crawl/job/specification.py"),
     ),
     "a directory of a crawl": (
         *("cli/explain.py", "crawl/policy.py", "crawl/robots.py"),
@@ -71,7 +71,7 @@ READERS: dict[str, tuple[str, ...]] = {
 
 OUR_OWN = frozenset({
     # What the same user's program has written on this machine, beside what is checked above.
-    *("cli/collection.py", "index/collection/file.py", "jobs/job_copy.py", "jobs/place.py"),
+    *("cli/collection.py", "index/collection/file.py", "jobs/job_copy.py", "jobs/data_directory.py"),
     *("jobs/sharing/outbox.py", "jobs/sharing/worker.py", "crawl/requests.py", "crawl/opening.py"),
     *("crawl/guest/scheduler.py", "crawl/job/leased.py", "dashboard/users.py"),
     # What one process of a command tells another.

@@ -11,8 +11,8 @@ from loopback import RawServer, page
 from scrapy.settings import Settings
 
 from amicrawl.config import CrawlConfig
-from amicrawl.crawl.job.asking import JobArguments, fetched, take_settings
 from amicrawl.crawl.job.opening import Job
+from amicrawl.crawl.job.specification import JobArguments, fetched, take_settings
 from amicrawl.errors import AmicrawlError, InputError, UsageError
 from amicrawl.jobs.connection import connect
 from amicrawl.jobs.job_copy import JobCopy

@@ -1,13 +1,13 @@
-"""Asking: what a job record asks of a crawl, as settings and as arguments of the spider `site`.
+"""What the record of a job specifies: settings, and arguments of the spider `site`.
 
     fetch_depth             inf: the site; shallow: the page and what it needs to be shown
     url_file                the start URLs are the lines of that list, which is fetched first
     user_agent              in place of ours
     no_offsite_links        without it, pages that the site links to elsewhere are fetched, too
-    crawl file              its settings, but for those that are the machine's own business
+    crawl file              its settings, except those that only this machine may decide
 
-Everything may have been written by anybody who reaches the database. So a crawl file out of Redis names
-no file of this machine, no secret, no place or name for the output, no proxy, and no private network.
+Any client of the database may have written this. So a crawl file from Redis names no file of this
+machine, no secret, no place or name for the output, no proxy, and no private network.
 """
 
 from __future__ import annotations
