@@ -11,7 +11,7 @@ from record.exchanges import BEGAN, HEAD, NOT_MODIFIED, capture, failed, item
 
 from amicrawl.capture import Failure, Tls, Truncation
 from amicrawl.record import CAPTURES, CaptureItem, RecordLocation
-from amicrawl.record.captures import ERROR_LIMIT, header_text, host_of, row_of
+from amicrawl.record.captures import ERROR_LIMIT, VALIDATOR_LIMIT, header_text, host_of, row_of
 from amicrawl.record.warc import unix_ms
 from amicrawl.seed import Seed
 
@@ -197,3 +197,53 @@ def test_the_row_says_what_the_certificate_of_this_crawl_lacked(
     tls = Tls("tls/1.3", "", verified=verified, fault="" if verified else "self signed")
     made = item(capture(tls=tls), Seed("http://example.org/", meta_json=before))
     assert row_of(made)["meta_json"] == after
+
+
+MODIFIED = "Wed, 21 Oct 2015 07:28:00 GMT"
+
+
+def test_the_row_has_the_validators_that_the_response_names() -> None:
+    head = f'HTTP/1.1 200 OK\r\nLast-Modified: {MODIFIED}\r\nETag: W/"2"\r\n\r\n'.encode()
+    row = row_of(stored(head=head))
+    assert (row["content_type"], row["etag"], row["last_modified"]) == ("", 'W/"2"', MODIFIED)
+
+
+@pytest.mark.parametrize(("name", "column"), [("ETag", "etag"), ("Last-Modified", "last_modified")])
+def test_a_validator_longer_than_any_honest_one_is_left_out(name: str, column: str) -> None:
+    for length, kept in ((VALIDATOR_LIMIT, True), (VALIDATOR_LIMIT + 1, False)):
+        row = row_of(stored(head=f"HTTP/1.1 200 OK\r\n{name}: {'x' * length}\r\n\r\n".encode()))
+        assert row[column] == ("x" * length if kept else "")
+
+
+def test_a_content_type_may_have_any_length() -> None:
+    value = "a/" + "b" * VALIDATOR_LIMIT
+    row = row_of(stored(head=f"HTTP/1.1 200 OK\r\nContent-Type: {value}\r\n\r\n".encode()))
+    assert row["content_type"] == value
+
+
+def test_an_address_and_a_protocol_that_are_not_known_are_empty() -> None:
+    row = row_of(stored(ip_address=None, protocol=None))
+    assert (row["ip_address"], row["protocol"]) == ("", "")
+
+
+def test_a_time_beyond_the_column_is_the_largest_that_it_holds() -> None:
+    row = row_of(stored(ttfb_ms=2**31, duration_ms=2**40))
+    assert (row["ttfb_ms"], row["duration_ms"]) == (2**31 - 1, 2**31 - 1)
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("http://example.org/ü", "http://example.org/ü"),
+        ("http://example.org/\x1b[2Jü", "http://example.org/%1B[2J%C3%BC"),
+    ],
+)
+def test_a_redirect_that_a_terminal_might_obey_is_encoded(target: str, said: str) -> None:
+    made = stored(status=301)
+    made.final_url = target
+    assert row_of(made)["final_url"] == said
+
+
+def test_a_certificate_that_was_not_trusted_for_no_known_reason_is_said_to_be() -> None:
+    made = item(capture(tls=Tls("tls/1.3", "", verified=False)))
+    assert row_of(made)["meta_json"] == '{"tls_fault":"not verified"}'
