@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import hashlib
+import os
+import re
 import subprocess
 import sys
 import tracemalloc
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
+import pytest
 from fastwarc.warc import ArchiveIterator
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -25,6 +29,8 @@ from record.exchanges import (
     open_writer,
 )
 
+from amicrawl.errors import OutputError
+from amicrawl.record import Disk
 from amicrawl.record.stage import WarcStage
 from amicrawl.record.warc import URI_LIMIT, RecordIds
 from amicrawl.record.writer import STREAM_ABOVE, next_number
@@ -32,8 +38,6 @@ from amicrawl.seed import Seed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    import pytest
 
     from amicrawl.capture import Capture
     from amicrawl.record import CaptureItem
@@ -106,6 +110,64 @@ def test_a_sealed_file_is_described_as_it_is(tmp_path: Path) -> None:
     assert file.size == len(content)
     assert file.sha256 == hashlib.sha256(content).hexdigest()
     assert file.records == 5
+
+
+def test_the_records_of_all_commits_are_counted(tmp_path: Path) -> None:
+    writer = open_writer(tmp_path)
+    stage = stage_on(writer)
+    for _ in range(3):
+        stage.add(item())
+        stage.commit(sync=False)
+    writer.seal()
+    [file] = writer.sealed
+    assert file.records == 7
+    with (tmp_path / file.name).open("rb") as stream:
+        assert sum(1 for _ in ArchiveIterator(stream, parse_http=False)) == 7
+
+
+def test_a_file_that_has_exactly_its_size_is_full(tmp_path: Path) -> None:
+    (tmp_path / "first").mkdir()
+    (tmp_path / "second").mkdir()
+    [alone] = store(tmp_path / "first", item()).sealed
+    first, second = store(tmp_path / "second", item(), item(), max_size=alone.size).sealed
+    assert first.size == alone.size
+    assert second.name == "ami-00001.warc.gz"
+
+
+def test_what_comes_after_a_file_was_sealed_goes_into_the_next(tmp_path: Path) -> None:
+    writer = open_writer(tmp_path)
+    stage = stage_on(writer)
+    for _ in range(2):
+        stage.add(item())
+        writer.seal()
+    assert [file.name for file in writer.sealed] == ["ami-00000.warc.gz", "ami-00001.warc.gz"]
+    assert names_in(tmp_path) == ["ami-00000.warc.gz", "ami-00001.warc.gz"]
+
+
+def test_the_record_that_opens_a_file_has_an_id_of_its_own(tmp_path: Path) -> None:
+    store(tmp_path, item())
+    with (tmp_path / "ami-00000.warc.gz").open("rb") as file:
+        ids = [str(record.record_id) for record in ArchiveIterator(file, parse_http=False)]
+    assert len(set(ids)) == 3
+    assert all(re.fullmatch("<urn:uuid:[0-9a-f-]{36}>", each) for each in ids)
+
+
+class DiskWithoutRoom(Disk):
+    """A disk that has no room for temporary files, and notes where they were to be."""
+
+    asked: Path | None = None
+
+    def temporary(self, directory: Path) -> IO[bytes]:
+        self.asked = directory
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_long_body_waits_on_the_disk_of_the_crawl_and_a_full_one_is_named(tmp_path: Path) -> None:
+    disk = DiskWithoutRoom()
+    stage = stage_on(open_writer(tmp_path, disk=disk))
+    with pytest.raises(OutputError, match=re.escape(f"{tmp_path} cannot be used for a temporary file")):
+        stage.add(item(capture("http://h/long", body=LongBody(64))))
+    assert disk.asked == tmp_path
 
 
 def test_a_writer_that_got_nothing_leaves_nothing(tmp_path: Path) -> None:
