@@ -58,7 +58,9 @@ def human_size(size: int) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """Return *number* with its *noun* in the plural or not: `1 file`, `2,000 files`, `3 fetches`."""
+    """Return *number* with its *noun*, plural or not: `1 file`, `3 fetches`, `2 entries`."""
+    if noun.endswith("y") and noun[-2:-1] not in "aeiou":
+        return f"{number:,} {noun if number == 1 else f'{noun[:-1]}ies'}"
     plural = "es" if noun.endswith("ch") else "s"
     return f"{number:,} {noun}{'' if number == 1 else plural}"
 

@@ -110,3 +110,8 @@ def test_a_bar_shows_the_share_that_is_done(done: int, total: int, text: str) ->
 def test_things_are_counted_in_the_singular_or_plural() -> None:
     counts = (counted(1, "URL"), counted(2000, "URL"), counted(0, "fetch"))
     assert counts == ("1 URL", "2,000 URLs", "0 fetches")
+    assert (counted(2, "entry"), counted(1, "entry"), counted(2, "key")) == (
+        "2 entries",
+        "1 entry",
+        "2 keys",
+    )

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from amicrawl.errors import InputError
-from amicrawl.index.lines.line_reader import ARCHIVE_BEGINS, refuse_collection
+from amicrawl.index.lines.line_reader import ARCHIVE_BEGINS, PARQUET_BEGINS, refuse_collection
 from amicrawl.index.location import Location, is_uri, reachable
 from amicrawl.index.reading.unpacking import GZIP_MAGIC, ZSTD_MAGIC
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 STDIN = "-"
-_PARQUET = b"PAR1"
 _GZIP_WINDOW = 31
 _ZSTD_DICTIONARY = b"\x5d\x2a\x4d\x18"
 _CLUSTER_INDEX = (".idx", ".summary")
@@ -104,7 +103,7 @@ def _shards(location: Location, below: Mapping[str, int]) -> list[str]:
 
 def is_parquet(path: Path) -> bool:
     """Return whether *path* begins like a Parquet file; InputError where it cannot be read."""
-    return _begin_of(path).startswith(_PARQUET)
+    return _begin_of(path).startswith(PARQUET_BEGINS)
 
 
 def is_archive(path: Path) -> bool:

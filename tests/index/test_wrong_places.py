@@ -31,6 +31,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "x.warc.gz").write_bytes(packed([warc("response", block=http())]))
     (tmp_path / "x.arc").write_bytes(ARC_HEADER)
     (tmp_path / "x.zip").write_bytes(b"PK\x03\x04 and more")
+    (tmp_path / "rows.dat").write_bytes(b"PAR1" + b"\x28\xb5\x2f\xfd and more")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -51,6 +52,9 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("table x.warc.gz -o out", 3, "x.warc.gz is a WARC or ARC file"),
         ("merge x.warc.gz side.cdxj -o out", 3, "x.warc.gz is a WARC or ARC file"),
         ("cdx zipnum x.warc.gz -o out", 3, "x.warc.gz is a WARC or ARC file"),
+        # A table in place of what it is made of.
+        ("table rows.dat -o out", 3, "rows.dat is a Parquet file, and what is wanted is an index"),
+        ("cdx query rows.dat --url x", 3, "rows.dat is a Parquet file"),
         # A directory in which each capture is twice.
         ("table . -o out", 2, "cdxj and merged hold the same captures. Name one of the two."),
         ("summary .", 2, "cdxj and merged hold the same captures."),
@@ -155,3 +159,10 @@ def test_a_place_that_cannot_be_written_to_is_a_fault_of_the_output(command: str
     assert isinstance(done.exception, AmicrawlError), done.output
     assert done.exception.exit_code == ExitCode.OUTPUT
     assert "cannot be created" in str(done.exception)
+
+
+@pytest.mark.usefixtures("work")
+def test_a_parquet_file_is_no_archive_that_is_packed() -> None:
+    done = CliRunner().invoke(app, ["index", "rows.dat"])
+    assert done.exit_code == 5
+    assert "rows.dat, byte 0: no record begins here" in done.output

@@ -30,6 +30,9 @@ LONGEST_LINE = 64 << 20
 ARCHIVE_BEGINS = (b"WARC/", b"filedesc:")
 """How WARC and ARC files begin."""
 
+PARQUET_BEGINS = b"PAR1"
+"""How Parquet files begin."""
+
 _PIECE = 1 << 16
 # The stubs take IsalError for a value.
 _BROKEN = cast("tuple[type[Exception], ...]", (EOFError, OSError, isal_zlib.IsalError))
@@ -112,7 +115,14 @@ def files_in(places: Sequence[Path], *, suffixes: tuple[str, ...] = _SUFFIXES) -
 
 
 def refuse_archive(path: Path, begin: bytes) -> None:
-    """Raise InputError where *begin*, the first bytes of the file *path*, are those of a WARC or ARC."""
+    """Raise InputError where *begin*, the first bytes of the file *path*, are not those of lines.
+
+    WARC, ARC and Parquet files are refused.
+    """
+    if begin.startswith(PARQUET_BEGINS):
+        raise InputError(
+            f"{path} is a Parquet file, and what is wanted is an index in lines: CDXJ or CDX."
+        )
     if begin.startswith(ARCHIVE_BEGINS):
         raise InputError(
             f"{path} is a WARC or ARC file, and what is wanted is an index of one. Make it first: "

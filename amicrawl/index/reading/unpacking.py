@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+_PARQUET = b"PAR1"
+"""How Parquet begins, whose pages may be zstd frames."""
 _LZ4_MAGIC = b"\x04\x22\x4d\x18"
 _IS_LZ4 = "the file is compressed with LZ4, which is not supported; decompress it with lz4 -d"
 PIECE = 1 << 20
@@ -97,6 +99,8 @@ def _packing_of(begin: bytes) -> _Gzip | _Zstd | None:
     if begin.startswith(ZSTD_MAGIC) or _ZSTD_SKIPPABLE.match(begin):
         return _Zstd()
     if _RECORD_BEGIN.match(begin) or next_warc(begin) >= 0:
+        return None
+    if begin.startswith(_PARQUET):
         return None
     # It begins with nothing known. If just that is damaged, what follows tells how it is packed.
     return next((packing for packing in (_Gzip(), _Zstd()) if packing.begin.search(begin)), None)
