@@ -73,7 +73,7 @@ def _listing(pages: Path | None) -> dict[str, Any]:
     if pages is None:
         return {}
     # Arrow is loaded for a table only.
-    from amicrawl.index.wacz.pages import pages_in_table  # noqa: PLC0415
+    from amicrawl.index.wacz.table import pages_in_table  # noqa: PLC0415
 
     return {"is_page": pages_in_table(pages)}
 
