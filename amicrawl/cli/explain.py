@@ -151,8 +151,8 @@ def _lines(answers: Iterable[Answer], known: Iterable[str]) -> Iterator[str]:
 def _rules(directory: Path | None, config: Path | None, starts: tuple[str, ...], depth: str) -> Rules:
     if sum((directory is not None, config is not None, bool(starts))) != 1:
         raise UsageError(
-            "No rules are given: name the output of a crawl (--dir), a crawl file (--config), or start "
-            "URLs (--start), and one of them only."
+            "Name the output of a crawl (--dir), a crawl file (--config), or start URLs (--start): "
+            "one of the three."
         )
     if directory is not None:
         return _rules_of_directory(directory)

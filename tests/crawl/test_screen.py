@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 
+from amicrawl.config import CrawlConfig
 from amicrawl.crawl.state import Tally
 from amicrawl.crawl.watching.progress import BusyHost
 from amicrawl.crawl.watching.screen import (
@@ -17,9 +19,13 @@ from amicrawl.crawl.watching.screen import (
     reasons,
     remaining,
     report,
+    start_line,
     status_line,
     summary,
 )
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def moment(*, elapsed: float = 10.0, total: int | None = 400) -> Moment:
@@ -76,6 +82,16 @@ def test_the_summary_names_every_class_that_has_rows() -> None:
 def test_the_summary_of_a_stopped_crawl_does_not_say_done() -> None:
     line = summary(Tally(ok=3), 12.0, reason="limit-pages")
     assert line.startswith("stopped (limit-pages) after 12s | 3 ok | ")
+
+
+def test_the_first_line_says_the_delay_that_is_in_force(tmp_path: Path) -> None:
+    def first(**settings: float) -> str:
+        return start_line(CrawlConfig(**settings), asked={"file": "s.txt"}, directory=tmp_path)
+
+    assert "a request every 0.2 s to a host, " in first(delay=0.2)
+    assert "a request every 0.05 s to a host (AMICRAWL_ADDRESS_DELAY), " in first(delay=0.01)
+    assert "a request every 0.01 s to a host, " in first(delay=0.01, address_delay=0)
+    assert ": no delay, " in first(delay=0)
 
 
 def test_a_host_that_is_waited_for_less_than_a_second_is_not_said_to_wait_a_second() -> None:

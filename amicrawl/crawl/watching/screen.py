@@ -68,6 +68,9 @@ def start_line(
         Robots.IGNORE: "robots.txt is ignored",
     }[config.robots]
     pace = f"a request every {config.delay:g} s to a host" if config.delay else "no delay"
+    if 0 < config.delay < config.address_delay:
+        # Each request to a host is one to its address.
+        pace = f"a request every {config.address_delay:g} s to a host (AMICRAWL_ADDRESS_DELAY)"
     if config.per_host > 1:
         pace += f", {config.per_host} at once"
     hops = "" if config.max_hops is None else f" to depth {config.max_hops}"
