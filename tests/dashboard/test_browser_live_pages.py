@@ -35,7 +35,7 @@ def test_the_figures_of_a_job_move_while_it_runs(
         expect(page.locator("#link")).to_have_text("live")
         job.end()
         row.wait_for(state="detached")
-        page.get_by_text("Nothing is running").wait_for()
+        page.get_by_text("No job is running or queued").wait_for()
 
 
 def test_markup_from_the_web_stays_text_on_every_page(

@@ -106,7 +106,7 @@ def test_a_crawl_that_crashes_again_and_again_is_given_up(store: JobStore, tmp_p
     assert code is ExitCode.OUR_ERROR
     assert told.count("Partition 0 is ready.") == ATTEMPTS - 1
     assert told[-2:] == [
-        "Partition 0 is failed.",
+        "Partition 0 has failed.",
         "Partition 0 was given up: see `amicrawl share status`.",
     ]
 
@@ -114,7 +114,7 @@ def test_a_crawl_that_crashes_again_and_again_is_given_up(store: JobStore, tmp_p
 def test_a_crawl_at_its_limit_is_not_begun_again(store: JobStore, tmp_path: Path) -> None:
     code, told = worked(shared(store), tmp_path, f"exit {int(ExitCode.LIMIT)}")
     assert code is ExitCode.OUR_ERROR
-    assert "Partition 0 is limit." in told
+    assert "Partition 0 has reached a limit." in told
 
 
 def test_a_child_is_told_what_it_holds(store: JobStore, tmp_path: Path) -> None:

@@ -52,6 +52,7 @@ LOG_NAME = "worker.log"
 _DIRECTORY_PATIENCE = 20.0
 """Seconds for which a partition waits for a directory that another process has."""
 _END_PATIENCE = 60.0
+_PHRASES = {"failed": "has failed", "limit": "has reached a limit", "lost": "has another owner"}
 _AGREED = {ExitCode.DONE, ExitCode.STOPPED, ExitCode.SEEDS_BAD, ExitCode.UNREACHED}
 
 
@@ -272,7 +273,7 @@ class Worker(Supervisor[PartitionAttempt]):
             self._report(
                 f"The crawl of partition {number} ended with code {attempt.exit_code}, see {log}."
             )
-        self._report(f"Partition {number} is {standing}.")
+        self._report(f"Partition {number} {_PHRASES.get(standing, f'is {standing}')}.")
 
     def _could_not(self, error: Exception, now: float) -> None:
         if isinstance(error, UsageError):
