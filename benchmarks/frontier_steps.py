@@ -20,11 +20,10 @@ from amicrawl.disk import Disk
 from amicrawl.frontier import DurableFrontier, Found, LivePartition, Offer, Outcome, Source, Status
 from amicrawl.frontier.arena import entry_of
 from amicrawl.frontier.format.footer import RegionId
-from amicrawl.frontier.format.inspection import inspect
 from amicrawl.frontier.format.partition import Partition, columns_of
 from amicrawl.frontier.format.reader import FrontierFile
 from amicrawl.frontier.format.schema import HOST_ROW, ROW, Codec
-from amicrawl.frontier.format.verification import read_partition
+from amicrawl.frontier.format.verification import inspect, read_partition
 from amicrawl.frontier.format.writer import WriteOptions, write_partition
 from amicrawl.frontier.seen.bloom import merged_blob
 from amicrawl.politeness import Gates, HostBreaker, InflightLimit

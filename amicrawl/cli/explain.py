@@ -22,8 +22,8 @@ from amicrawl.crawlfile import read_crawl_file
 from amicrawl.discovery import Kind, Selection
 from amicrawl.discovery.selection import make_selection
 from amicrawl.errors import InputError, UsageError
+from amicrawl.frontier.admission import Trap, classify
 from amicrawl.frontier.states import Status
-from amicrawl.frontier.traps import Trap, classify
 from amicrawl.jsontext import parsed_file
 from amicrawl.politeness.robots_policy import RobotsCache, robots_url
 from amicrawl.record.crawl_json import FILE_NAME, read_crawl_json

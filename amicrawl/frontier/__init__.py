@@ -5,8 +5,8 @@
 
 The crawl offers the URLs that it finds, takes the next row whose host may be asked now, and settles it
 with the outcome of the fetch; `DurableFrontier` says what is promised. Rules that only compute have
-modules of their own: `states` and `outcomes` (transitions), `freshness` and `revisits` (when a page is
-due again), `admission` and `traps` (what is kept out). Nothing here reads a clock or sends a request:
+modules of their own: `states` and `outcomes` (transitions), `revisits` (when a page is due again),
+`admission` (what is kept out). Nothing here reads a clock or sends a request:
 moments are parameters, and all changes to the disk go through the `Disk` that is passed in.
 """
 

@@ -17,16 +17,14 @@ from amicrawl.errors import AmicrawlError
 from amicrawl.frontier.flights import Flight, Flights, StatusCounts
 from amicrawl.frontier.hosts import HostTally, gates_shut, interval_of, recall_pace
 from amicrawl.frontier.inventory import due_now, is_settled_since, take_inventory
-from amicrawl.frontier.outcomes import judge
-from amicrawl.frontier.places import order_of, place, place_of
+from amicrawl.frontier.outcomes import Settling, judge
 from amicrawl.frontier.queue import Queue
 from amicrawl.frontier.requeue import Requeue
 from amicrawl.frontier.revisits import Revisits
 from amicrawl.frontier.row import Settled
 from amicrawl.frontier.row_strings import offer_of, offered, offered_entries
-from amicrawl.frontier.settling import Settling
 from amicrawl.frontier.states import RESTING, WAITING, Event, Status, after
-from amicrawl.frontier.url_row import priority_and_reference
+from amicrawl.frontier.url_row import order_of, place, place_of, priority_and_reference
 from amicrawl.frontier.wheel import DueWheel
 from amicrawl.politeness import Verdict, backoff
 from amicrawl.urls import UrlKey, text_of

@@ -22,13 +22,18 @@ from amicrawl.config import Identity
 from amicrawl.disk import DirectoryLock, Disk, explained
 from amicrawl.errors import UsageError
 from amicrawl.frontier.adoption import adopted
-from amicrawl.frontier.index_notes import NOTES_BACK, ChangedRows, index_note
 from amicrawl.frontier.snapshot import Copies, SnapshotTask, freeze, partition_at, write
-from amicrawl.frontier.state import IDENTITY, INDEX_ROWS, PartitionState
+from amicrawl.frontier.state import (
+    IDENTITY,
+    INDEX_ROWS,
+    NOTES_BACK,
+    ChangedRows,
+    PartitionState,
+    index_note,
+)
 from amicrawl.frontier.states import Status
-from amicrawl.frontier.store.frames import HOST_CHANGE, URL_CHANGE, frames_of, intern_change
 from amicrawl.frontier.store.generations import Generations
-from amicrawl.frontier.store.journal import Journal
+from amicrawl.frontier.store.journal import HOST_CHANGE, URL_CHANGE, Journal, frames_of, intern_change
 from amicrawl.frontier.url_row import STATUS_OFFSET, HostRow, UrlRow, offered_row, packed_row
 
 if TYPE_CHECKING:

@@ -13,19 +13,19 @@ from itertools import chain
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
-from amicrawl.frontier.places import number_at, order_at
+from amicrawl.frontier.url_row import number_at, order_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from amicrawl.frontier.backlog import Backlog, Run
+    from amicrawl.frontier.inventory import Backlog, Run
     from amicrawl.politeness import Gates, HostBreaker
 
 _STALE_FROM = 64
 
 
 class HostQueue:
-    """The waiting rows of one host, as places (see `places`): those of a run, and a heap of others."""
+    """The waiting rows of one host, as places (see `url_row`): those of a run, and a heap of others."""
 
     __slots__ = ("_head", "_places", "_run", "host", "order", "turn")
 

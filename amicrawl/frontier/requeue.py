@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from amicrawl.frontier.places import place_of
 from amicrawl.frontier.row_strings import offered, offered_entries
 from amicrawl.frontier.states import WAITING, Cause, Status
+from amicrawl.frontier.url_row import place_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection

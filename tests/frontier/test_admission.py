@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from amicrawl.frontier import Offer, Source
-from amicrawl.frontier.admission import BY_NAME, TRAP_SUSPECT, Admission, Verdict
-from amicrawl.frontier.traps import Refusal, TrapDetector
+from amicrawl.frontier.admission import BY_NAME, TRAP_SUSPECT, Admission, Refusal, TrapDetector, Verdict
 from amicrawl.frontier.url_row import HostRow
 from amicrawl.seed import Seed
 from amicrawl.urls import UrlKey

@@ -11,19 +11,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from amicrawl.errors import UsageError
-from amicrawl.frontier.freshness import (
+from amicrawl.frontier.revisits import (
     DEFAULTS,
     LAST_HOUR,
     FreshnessParams,
+    History,
+    Visit,
     estimate_rate,
     g,
     gain,
     host_share,
+    is_changed,
     next_due,
+    observe,
+    recrawl,
     target_interval,
     value_density,
 )
-from amicrawl.frontier.revisits import History, Visit, is_changed, observe, recrawl
 
 if TYPE_CHECKING:
     from pathlib import Path

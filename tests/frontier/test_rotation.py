@@ -6,9 +6,9 @@ from itertools import count
 
 import numpy as np
 
-from amicrawl.frontier.backlog import Run
-from amicrawl.frontier.places import number_at, order_of, place
+from amicrawl.frontier.inventory import Run
 from amicrawl.frontier.queue import HostQueue, Rotation
+from amicrawl.frontier.url_row import number_at, order_of, place
 
 NUMBERS = count(1)
 

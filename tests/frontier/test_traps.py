@@ -10,8 +10,7 @@ from frontier.signal_vectors import DIRECTORIES, lines
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amicrawl.frontier.states import Status
-from amicrawl.frontier.traps import (
+from amicrawl.frontier.admission import (
     Refusal,
     Trap,
     TrapDetector,
@@ -20,6 +19,7 @@ from amicrawl.frontier.traps import (
     classify,
     months_at,
 )
+from amicrawl.frontier.states import Status
 from amicrawl.urls.key import path_key
 
 if TYPE_CHECKING:

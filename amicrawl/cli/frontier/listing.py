@@ -27,10 +27,10 @@ from amicrawl.cli.frontier.source import LiveSource, due_in_crawl, frontier_dire
 from amicrawl.cli.options import AsJson, json_text, print_lines
 from amicrawl.errors import UsageError
 from amicrawl.frontier.format.footer import RegionId
-from amicrawl.frontier.format.inspection import inspect as inspected
-from amicrawl.frontier.format.inspection import inspection_text
 from amicrawl.frontier.format.reader import FrontierFile
 from amicrawl.frontier.format.strings import string_at
+from amicrawl.frontier.format.verification import inspect as inspected
+from amicrawl.frontier.format.verification import inspection_text
 from amicrawl.frontier.states import WAITING, Status
 from amicrawl.frontier.store.listing import list_directory
 from amicrawl.terminal import harmless, human_size

@@ -19,9 +19,8 @@ from amicrawl.frontier.format.verification import check_rows
 from amicrawl.frontier.format.verification import verify as verify_file
 from amicrawl.frontier.live import load
 from amicrawl.frontier.store.generations import Generations
-from amicrawl.frontier.store.listing import list_directory
+from amicrawl.frontier.store.listing import SUPERBLOCK_SIZE, decode_superblock, list_directory
 from amicrawl.frontier.store.logs import replay_logs
-from amicrawl.frontier.store.superblock import SUPERBLOCK_SIZE, decode_superblock
 from amicrawl.terminal import harmless
 
 if TYPE_CHECKING:

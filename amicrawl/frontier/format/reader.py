@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from amicrawl.frontier.format import layout
-from amicrawl.frontier.format.block_reader import BlockReader
 from amicrawl.frontier.format.checksum import crc32c
 from amicrawl.frontier.format.codec import decompressed
 from amicrawl.frontier.format.faults import Fault, Malformed
@@ -27,7 +26,7 @@ from amicrawl.frontier.format.page import HEADER_SIZE as PAGE_HEADER_SIZE
 from amicrawl.frontier.format.page import PageHeader, PageKind, check_header, read_payload
 from amicrawl.frontier.format.schedule import decode_schedule, most_schedule_bytes
 from amicrawl.frontier.format.schema import HOST_COLUMNS, URL_COLUMNS
-from amicrawl.frontier.format.table_reader import TableReader
+from amicrawl.frontier.format.table_reader import BlockReader, TableReader
 from amicrawl.frontier.format.writer import WriteOptions
 
 if TYPE_CHECKING:

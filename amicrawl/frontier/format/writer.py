@@ -34,9 +34,9 @@ from amicrawl.frontier.format.footer import (
 )
 from amicrawl.frontier.format.header import HEADER_SIZE, Flag, Header, pack_trailer
 from amicrawl.frontier.format.layout import FLAG_OF_REGION, most_blob, most_rows
-from amicrawl.frontier.format.order import KeyOrder
 from amicrawl.frontier.format.page import HEADER_SIZE as PAGE_HEADER_SIZE
 from amicrawl.frontier.format.page import MOST_BYTES, PageHeader, PageKind, Zone, encode_page, pieces
+from amicrawl.frontier.format.partition import KeyOrder
 from amicrawl.frontier.format.schedule import plan_schedule
 from amicrawl.frontier.format.schema import HOST_COLUMNS, URL_COLUMNS, Codec, Column
 

@@ -13,17 +13,22 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from amicrawl.errors import DamagedFileError, InputError
-from amicrawl.frontier.store.frames import FIRST_LSN
-from amicrawl.frontier.store.listing import SUPERBLOCK_NAME, list_directory, log_name, snapshot_name
+from amicrawl.frontier.store.journal import FIRST_LSN
+from amicrawl.frontier.store.listing import (
+    SUPERBLOCK_NAME,
+    SUPERBLOCK_SIZE,
+    decode_superblock,
+    list_directory,
+    log_name,
+    snapshot_name,
+)
 from amicrawl.frontier.store.logs import replay_logs
-from amicrawl.frontier.store.superblock import SUPERBLOCK_SIZE, decode_superblock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from amicrawl.frontier.store.listing import Listing
-    from amicrawl.frontier.store.superblock import Slot
+    from amicrawl.frontier.store.listing import Listing, Slot
 
 
 @dataclass(frozen=True, slots=True)

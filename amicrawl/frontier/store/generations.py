@@ -26,16 +26,14 @@ from amicrawl.errors import AmicrawlError, DamagedFileError, InputError
 from amicrawl.frontier.store.candidates import candidates
 from amicrawl.frontier.store.listing import (
     SUPERBLOCK_NAME,
-    TAIL_SUFFIX,
-    list_directory,
-    log_name,
-    snapshot_name,
-)
-from amicrawl.frontier.store.superblock import (
     SUPERBLOCK_SIZE,
+    TAIL_SUFFIX,
     Slot,
     decode_superblock,
     encode_superblock,
+    list_directory,
+    log_name,
+    snapshot_name,
 )
 
 if TYPE_CHECKING:

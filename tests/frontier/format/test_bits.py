@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amicrawl.frontier.format.bits import container_of, pack_bits, packed_size, unpack_narrow
 from amicrawl.frontier.format.faults import Malformed
+from amicrawl.frontier.format.varints import container_of, pack_bits, packed_size, unpack_narrow
 
 WIDTHS = range(65)
 

@@ -13,9 +13,8 @@ import pytest
 from frontier.format.frontier_files import DAMAGED, SELECTION, same_partition
 
 from amicrawl.frontier.format.faults import Fault, FrontierFileError
-from amicrawl.frontier.format.inspection import inspect
 from amicrawl.frontier.format.reader import FrontierFile
-from amicrawl.frontier.format.verification import partition_in, read_partition, verify
+from amicrawl.frontier.format.verification import inspect, partition_in, read_partition, verify
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -26,12 +26,17 @@ from urls.vectors import FULL
 
 from amicrawl.errors import InputError
 from amicrawl.frontier.format.checksum import crc32c
-from amicrawl.frontier.format.inspection import inspect, inspection_text
 from amicrawl.frontier.format.page import HEADER_SIZE, PageHeader
 from amicrawl.frontier.format.partition import Partition, columns_of
 from amicrawl.frontier.format.reader import FrontierFile
 from amicrawl.frontier.format.schema import HOST_COLUMNS, HOST_ROW, ROW, URL_COLUMNS, Codec, Column
-from amicrawl.frontier.format.verification import partition_in, read_partition, verify
+from amicrawl.frontier.format.verification import (
+    inspect,
+    inspection_text,
+    partition_in,
+    read_partition,
+    verify,
+)
 from amicrawl.frontier.format.writer import WriteOptions
 
 if TYPE_CHECKING:

@@ -11,9 +11,8 @@ from frontier.format.frontier_files import encode_partition, made_up
 
 from amicrawl.errors import InputError
 from amicrawl.frontier.format.faults import FrontierFileError
-from amicrawl.frontier.format.inspection import inspect
 from amicrawl.frontier.format.reader import FrontierFile
-from amicrawl.frontier.format.verification import check_rows, verify
+from amicrawl.frontier.format.verification import check_rows, inspect, verify
 from amicrawl.frontier.format.writer import WriteOptions
 
 if TYPE_CHECKING:

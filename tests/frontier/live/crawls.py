@@ -9,7 +9,7 @@ from frontier.live.disks import CountingDisk
 
 from amicrawl.frontier import DurableFrontier, LivePartition, Offer, Source, Status
 from amicrawl.frontier.format.partition import EMPTY_ARENA
-from amicrawl.frontier.store.frames import FrameKind, frame_at, frames_of
+from amicrawl.frontier.store.journal import FrameKind, frame_at, frames_of
 from amicrawl.frontier.url_row import HostRow, UrlRow
 from amicrawl.politeness import Gates, HostBreaker, InflightLimit
 from amicrawl.seed import Seed

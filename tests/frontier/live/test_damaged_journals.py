@@ -12,8 +12,8 @@ from frontier.store.partitions import frame
 
 from amicrawl.config import Identity
 from amicrawl.frontier import Found, Offer, Outcome, Source, Status
-from amicrawl.frontier.store.frames import read_frames
-from amicrawl.frontier.store.salvage import gap_at
+from amicrawl.frontier.store.journal import read_frames
+from amicrawl.frontier.store.logs import gap_at
 from amicrawl.seed import Seed
 from amicrawl.urls import text_of, url_key
 

@@ -16,16 +16,16 @@ from faulty_disks import QuickDisk
 from amicrawl.disk import Disk, OutputFile
 from amicrawl.errors import DamagedFileError
 from amicrawl.frontier.format.checksum import crc32c
-from amicrawl.frontier.store.frames import (
+from amicrawl.frontier.store.generations import Generations
+from amicrawl.frontier.store.journal import (
     HOST_CHANGE,
     TOMBSTONE,
     URL_CHANGE,
     FrameKind,
+    Journal,
     frames_of,
     intern_change,
 )
-from amicrawl.frontier.store.generations import Generations
-from amicrawl.frontier.store.journal import Journal
 from amicrawl.frontier.store.logs import replay_logs
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from faulty_disks import QuickDisk
 from frontier.store.partitions import intern_frame
 
-from amicrawl.frontier.store.frames import read_frames
-from amicrawl.frontier.store.journal import Journal
+from amicrawl.frontier.store.journal import Journal, read_frames
 
 if TYPE_CHECKING:
     from pathlib import Path

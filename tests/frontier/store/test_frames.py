@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from amicrawl.frontier.format.faults import Malformed
 from amicrawl.frontier.format.schema import HOST_ROW, ROW
-from amicrawl.frontier.store.frames import TOMBSTONE, FrameKind, Replayed, frame_at, read_frames, replay
+from amicrawl.frontier.store.journal import TOMBSTONE, FrameKind, Replayed, frame_at, read_frames, replay
 
 GO_DEV = bytes.fromhex("95a3ae4cfb1ae2c4")
 URL = GO_DEV + bytes.fromhex("f5cc37a0b8ae0ca5") + b"\1\0\0\0\x3f".ljust(87, b"\0")

@@ -10,8 +10,7 @@ from faulty_disks import FaultyDisk, QuickDisk
 from frontier.store.partitions import intern_frame, names_in
 
 from amicrawl.errors import OutputError
-from amicrawl.frontier.store.frames import read_frames
-from amicrawl.frontier.store.journal import Journal
+from amicrawl.frontier.store.journal import Journal, read_frames
 
 if TYPE_CHECKING:
     from pathlib import Path

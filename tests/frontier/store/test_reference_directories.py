@@ -19,11 +19,10 @@ from urls.vectors import FULL, lines
 from amicrawl.frontier.format.partition import EMPTY_ARENA
 from amicrawl.frontier.format.schema import HOST_ROW, ROW
 from amicrawl.frontier.format.verification import read_partition
-from amicrawl.frontier.store.frames import read_frames
 from amicrawl.frontier.store.generations import Generations
-from amicrawl.frontier.store.journal import Journal
+from amicrawl.frontier.store.journal import Journal, read_frames
+from amicrawl.frontier.store.listing import decode_superblock, encode_slot
 from amicrawl.frontier.store.logs import replay_logs
-from amicrawl.frontier.store.superblock import decode_superblock, encode_slot
 
 if TYPE_CHECKING:
     from amicrawl.frontier.format.partition import Columns
