@@ -48,6 +48,11 @@ def test_the_request_comes_first_and_both_name_each_other() -> None:
     assert request.record_id != response.record_id
 
 
+def test_both_records_hold_messages_of_http() -> None:
+    for record, kind in zip(records_of(capture()), ("request", "response"), strict=True):
+        assert values(record, "Content-Type") == [f"application/http;msgtype={kind}"]
+
+
 def test_blocks_are_the_bytes_of_the_wire() -> None:
     request, response = records_of(capture(head=b"hTtP/1.1 200\nX:  y\n\n", body=b"\0\r\n"))
     assert request.lead == REQUEST
@@ -154,6 +159,22 @@ def test_an_original_with_an_overlong_url_is_named_by_date_and_digest() -> None:
     _, revisit = records_of(capture(), decision)
     assert values(revisit, "WARC-Refers-To-Target-URI") == []
     assert values(revisit, "WARC-Refers-To-Date") == ["1970-01-01T00:00:00.001Z"]
+
+
+def test_an_original_with_the_longest_url_is_named_by_it() -> None:
+    url = "http://o/" + "x" * (URI_LIMIT - 9)
+    decision = Decision("", unchanged=False, profile=Profile.IDENTICAL, original=Original(url))
+    _, revisit = records_of(capture(), decision)
+    assert values(revisit, "WARC-Refers-To-Target-URI") == [url]
+
+
+def test_warcinfo_has_the_fields_that_a_record_must_have() -> None:
+    record = warcinfo_record("ami-00000.warc.gz", {}, date=BEGAN, record_id="<urn:uuid:1>")
+    assert encode_record(record).startswith(
+        b"WARC/1.1\r\nWARC-Type: warcinfo\r\nWARC-Record-ID: <urn:uuid:1>\r\n"
+        + f"WARC-Date: {warc_date(BEGAN)}\r\n".encode()
+    )
+    assert values(record, "WARC-Block-Digest") == [block_digest(b"")]
 
 
 def test_warcinfo_names_the_file_and_keeps_each_value_on_its_line() -> None:

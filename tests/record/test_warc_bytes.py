@@ -125,6 +125,7 @@ def test_an_encoded_url_stands_as_it_is(url: str) -> None:
 
 def test_a_url_is_encoded_as_utf8() -> None:
     assert target_uri("http://h/ü ?") == "http://h/%C3%BC%20?"
+    assert target_uri("http://h/a b") == "http://h/a%20b"
 
 
 def test_dates_have_milliseconds_and_are_utc() -> None:
@@ -139,6 +140,11 @@ def test_dates_have_milliseconds_and_are_utc() -> None:
 def test_milliseconds_survive_the_way_to_a_moment_and_back(milliseconds: int) -> None:
     assert unix_ms(from_unix_ms(milliseconds)) == milliseconds
     assert from_unix_ms(milliseconds).tzinfo is UTC
+
+
+def test_milliseconds_are_whole_and_what_is_below_them_is_cut_off() -> None:
+    milliseconds = unix_ms(BEGAN + timedelta(microseconds=999))
+    assert (milliseconds, type(milliseconds)) == (unix_ms(BEGAN), int)
 
 
 def test_record_ids_are_version_4_uuids_and_differ_over_batches() -> None:
