@@ -320,11 +320,20 @@ def test_a_directory_that_cannot_be_written_to_is_an_output_error(tmp_path: Path
 
 
 WRITER = """
-import sys
+import os, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 from record.exchanges import open_archive, pages
-first = int(sys.argv[3])
+for line in sys.stdin:
+    child = os.fork()
+    if not child:
+        break
+    os.waitpid(child, 0)
+    print("gone", flush=True)
+else:
+    sys.exit()
+print(os.getpid(), flush=True)
+first = int(line)
 archive = open_archive(Path(sys.argv[1]), warc_size=30_000, durability="normal")
 while True:
     archive.store(pages(7, first=first))
@@ -336,27 +345,27 @@ while True:
 def test_a_crawl_killed_at_any_moment_leaves_what_a_repair_makes_whole(tmp_path: Path) -> None:
     dice = random.Random(20261120)
     acknowledged = 0
-    for _ in range(10):
-        line = [
-            sys.executable,
-            "-c",
-            WRITER,
-            str(tmp_path),
-            str(Path(__file__).parents[1]),
-            str(acknowledged),
-        ]
-        with subprocess.Popen(line, stdout=subprocess.PIPE, text=True) as child:
-            assert child.stdout is not None
+    line = [sys.executable, "-c", WRITER, str(tmp_path), str(Path(__file__).parents[1])]
+    # One process has imported everything; each crawl is a fork of it.
+    with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as forking:
+        assert forking.stdin is not None
+        assert forking.stdout is not None
+        for _ in range(10):
+            forking.stdin.write(f"{acknowledged}\n")
+            forking.stdin.flush()
+            child = int(forking.stdout.readline())
             for _ in range(dice.randint(1, 40)):
-                acknowledged = int(child.stdout.readline())
-            child.send_signal(signal.SIGKILL)
+                acknowledged = int(forking.stdout.readline())
+            os.kill(child, signal.SIGKILL)
             # What it still said before it was gone counts too.
-            acknowledged = max([acknowledged, *map(int, child.stdout.read().split())])
-        check_sealed(tmp_path)
-        repair(tmp_path, disk=QuickDisk())
-        check_agreement(tmp_path)
-        urls = {row["url"] for row in table_rows(tmp_path)}
-        assert urls >= set(urls_of(pages(acknowledged)))
+            while (said := forking.stdout.readline()) != "gone\n":
+                acknowledged = int(said)
+            check_sealed(tmp_path)
+            repair(tmp_path, disk=QuickDisk())
+            check_agreement(tmp_path)
+            urls = {row["url"] for row in table_rows(tmp_path)}
+            assert urls >= set(urls_of(pages(acknowledged)))
+        forking.stdin.close()
     assert acknowledged > 70
     assert len(list(tmp_path.glob("*.warc.gz"))) > 10
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY
