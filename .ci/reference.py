@@ -12,8 +12,15 @@ import sys
 from pathlib import Path
 
 from amicrawl.config import PREFIX, CrawlConfig
-from amicrawl.crawlfile.keys import HOST_KEYS, KEYS, Key, description_of, setting_description
-from amicrawl.crawlfile.schema import FILE_NAME, schema_text
+from amicrawl.crawlfile.keys import (
+    FILE_NAME,
+    HOST_KEYS,
+    KEYS,
+    Key,
+    description_of,
+    schema_text,
+    setting_description,
+)
 
 ROOT = Path(__file__).resolve().parent.parent
 SETTINGS, CRAWL_FILES = ROOT / "docs" / "settings.md", ROOT / "docs" / "crawl-files.md"

@@ -12,8 +12,8 @@ from amicrawl.cli.options import AsOneObject
 from amicrawl.config import PREFIX, CrawlConfig
 from amicrawl.crawlfile import examine
 from amicrawl.crawlfile.effective import effective
+from amicrawl.crawlfile.keys import shipped_schema
 from amicrawl.crawlfile.reading import read_sheet
-from amicrawl.crawlfile.schema import shipped_schema
 from amicrawl.errors import ExitCode, InputError, UsageError
 from amicrawl.terminal import harmless
 

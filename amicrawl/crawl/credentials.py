@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from amicrawl.crawlfile import is_reference, resolve
-from amicrawl.crawlfile.cookies import cookie_field, read_cookies
+from amicrawl.crawlfile.secrets import cookie_field, read_cookies
 from amicrawl.errors import InputError, UsageError
 from amicrawl.fetch.proxy import proxy_of
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from amicrawl.config import CrawlConfig
-    from amicrawl.crawlfile.cookies import Cookie
+    from amicrawl.crawlfile.secrets import Cookie
     from amicrawl.urls import Fetchable
 
 _PORTS = {"http": 80, "https": 443}

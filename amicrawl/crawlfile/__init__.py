@@ -3,10 +3,10 @@
     file = read_crawl_file(Path("crawls/gov.toml"))
     file.spider, file.arguments, file.settings, file.schedule
 
-* `keys.py`: every key, its table and the kind of its value; `schema.py` makes JSON Schema of it.
+* `keys.py`: every key, its table and the kind of its value, and the JSON Schema made of them.
 * `reading.py`: TOML with the lines of its keys (`lines.py`), and the files that a file extends.
 * `checks.py`: what is wrong with values; `faults.py` says it.
-* `secrets.py`, `cookies.py`: what a file points at and never holds.
+* `secrets.py`: what a file points at and never holds, cookies among it.
 * `schedule.py`: when a crawl is due again, and in which directory.
 
 To read on, begin with `crawl_file.py`. How a crawl takes all this is the business of `crawl`.

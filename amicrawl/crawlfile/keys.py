@@ -1,16 +1,20 @@
-"""The keys of a crawl file: their tables, values and settings. Pure.
+"""The keys of a crawl file: their tables, values and settings, and their JSON Schema. Pure.
 
 Every key bears the name of the setting or the spider argument that it stands for; tables only group
 them. Kinds follow from the fields of `CrawlConfig`, so that a file and a setting cannot disagree.
+`crawl-file.schema.json` beside this module is what `crawl_file_schema` returns, for editors that
+complete and check; `amicrawl check` also looks at what values mean.
 """
 
 from __future__ import annotations
 
 import ast
 import inspect
+import json
 import types
 from enum import StrEnum
 from functools import cache
+from importlib import resources
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
@@ -22,11 +26,12 @@ from amicrawl.config import PREFIX, WARC_PREFIX, CrawlConfig, Robots
 from amicrawl.crawlfile import kinds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from pydantic.fields import FieldInfo
 
     from amicrawl.crawlfile.kinds import Kind
+
 
 SEEDS, SITE = "seeds", "site"
 HOST = "host"
@@ -245,3 +250,50 @@ def _field_docstrings() -> dict[str, str]:
             assert isinstance(field.target, ast.Name)
             docstrings[field.target.id] = " ".join(ast.literal_eval(below.value).split())
     return docstrings
+
+
+FILE_NAME = "crawl-file.schema.json"
+
+
+def crawl_file_schema() -> dict[str, Any]:
+    """Return the schema (2020-12) of what TOML readers make of a crawl file."""
+    tables = {
+        table: _table(key for key in KEYS.values() if key.table == table)
+        for table in TABLES
+        if table != HOST
+    }
+    hosts = {
+        "type": "object",
+        "description": "Settings of single hosts, by host name in quotes.",
+        "additionalProperties": _table(HOST_KEYS.values()),
+    }
+    top = {key.name: _property(key) for key in KEYS.values() if not key.table}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "amicrawl crawl file",
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {**top, **tables, HOST: hosts},
+    }
+
+
+def schema_text() -> str:
+    """Return the schema as the file that is shipped holds it."""
+    return json.dumps(crawl_file_schema(), indent=2) + "\n"
+
+
+def shipped_schema() -> str:
+    """Return the content of the file that is shipped."""
+    return resources.files(__package__).joinpath(FILE_NAME).read_text(encoding="utf-8")
+
+
+def _table(keys: Iterable[Key]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {key.name: _property(key) for key in keys},
+    }
+
+
+def _property(key: Key) -> dict[str, Any]:
+    return {**key.kind.schema, "description": description_of(key)}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from typer.testing import CliRunner
 
 from amicrawl.cli import app
-from amicrawl.crawlfile.schema import crawl_file_schema
+from amicrawl.crawlfile.keys import crawl_file_schema
 from amicrawl.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amicrawl.crawlfile.cookies import cookie_field, read_cookies
+from amicrawl.crawlfile.secrets import cookie_field, read_cookies
 from amicrawl.errors import InputError
 
 NOW = 1_800_000_000

@@ -14,8 +14,16 @@ from hypothesis import strategies as st
 from amicrawl.config import PREFIX, CrawlConfig
 from amicrawl.crawl.arguments import SeedArguments, SiteArguments
 from amicrawl.crawlfile import examine
-from amicrawl.crawlfile.keys import CONFIG_TABLES, HOST, HOST_KEYS, KEYS, Key
-from amicrawl.crawlfile.schema import crawl_file_schema, schema_text, shipped_schema
+from amicrawl.crawlfile.keys import (
+    CONFIG_TABLES,
+    HOST,
+    HOST_KEYS,
+    KEYS,
+    Key,
+    crawl_file_schema,
+    schema_text,
+    shipped_schema,
+)
 
 PROJECT = Path(__file__).parents[2]
 EXAMPLES = sorted((PROJECT / "examples" / "crawls").glob("*.toml"))

@@ -80,7 +80,7 @@ OUR_OWN = frozenset({
     *("crawl/spark/driver.py", "crawl/spark/leases.py", "crawl/spark/partition.py"),
     *("index/merging/spark.py", "index/zipnum/spark.py", "table/spark.py", "table/read_only_sql.py"),
     # Settings, and files of the package.
-    *("jobs/connection.py", "crawlfile/keys.py", "crawlfile/schema.py"),
+    *("jobs/connection.py", "crawlfile/keys.py"),
     *("discovery/ignores.py", "index/sidecar/soft404.py"),
     *("report/page.py", "table/named_queries.py"),
 })  # fmt: skip
