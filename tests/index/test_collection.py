@@ -299,7 +299,7 @@ def test_ctrl_c_stops_and_says_how_to_go_on(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     _, told = process.communicate()
     assert process.returncode == 6, told
-    assert "Start it again to go on" in told
+    assert "Run the same command again" in told
     assert not (tmp_path / "out/wat/x.warc.wat.gz").exists()
 
 
