@@ -35,14 +35,20 @@ class Format(NamedTuple):
 
 def packed(block: bytes, count: int) -> bytes:
     """Return *block* *count* times, as one gzip member."""
-    packer = isal_zlib.compressobj(3, isal_zlib.DEFLATED, -15)
-    # A full flush ends at a byte and refers to nothing before: it can be repeated.
-    once = packer.compress(block) + packer.flush(isal_zlib.Z_FULL_FLUSH)
+    # What ends with a full flush refers to nothing before it, and can be repeated; a MiB is packed as
+    # tightly as the whole would be.
+    together = max(1, min(count, MIB // len(block)))
+    body = _flushed(block * together) * (count // together) + _flushed(block * (count % together))
     check = 0
     for _ in range(count):
         check = isal_zlib.crc32(block, check)
     head, last = b"\x1f\x8b\x08\0\0\0\0\0\0\xff", b"\x03\0"
-    return head + once * count + last + struct.pack("<II", check, len(block) * count % 2**32)
+    return head + body + last + struct.pack("<II", check, len(block) * count % 2**32)
+
+
+def _flushed(data: bytes) -> bytes:
+    packer = isal_zlib.compressobj(3, isal_zlib.DEFLATED, -15)
+    return packer.compress(data) + packer.flush(isal_zlib.Z_FULL_FLUSH)
 
 
 def frame(block: bytes, count: int) -> bytes:
