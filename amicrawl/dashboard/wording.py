@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 UNKNOWN = "–"
-_UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _CLASSES = {"r1xx": "1", "r2xx": "2", "r3xx": "3", "r4xx": "4", "r5xx": "5", "runk": "k"}
 _LAST_MOMENT = 253_402_300_799  # the end of the year 9999, where datetime ends
 
@@ -44,14 +44,14 @@ def short(value: int) -> str:
 
 
 def size(value: float | None) -> str:
-    """Return that many bytes in the unit that leaves at most three digits before the point."""
+    """Return that many bytes as the command line does, in the unit that leaves at most three digits."""
     if value is None:
         return UNKNOWN
     left = float(value)
     for unit in _UNITS[:-1]:
         if abs(left) < 999.5:
             return f"{left:.0f} {unit}" if unit == "B" or left >= 99.95 else f"{left:.1f} {unit}"
-        left /= 1000
+        left /= 1024
     return f"{left:,.1f} {_UNITS[-1]}"
 
 

@@ -1,6 +1,6 @@
 // Format numbers, sizes, rates and times as amicrawl/dashboard/wording.py does.
 export const UNKNOWN = "–";
-const UNITS = ["B", "kB", "MB", "GB", "TB"];
+const UNITS = ["B", "KiB", "MiB", "GiB", "TiB"];
 const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 const known = (value) => typeof value === "number" && Number.isFinite(value);
 
@@ -19,9 +19,9 @@ export function size(value) {
   let left = value;
   for (const unit of UNITS) {
     if (Math.abs(left) < 999.5) return unit === "B" || left >= 99.95 ? `${left.toFixed(0)} ${unit}` : `${left.toFixed(1)} ${unit}`;
-    left /= 1000;
+    left /= 1024;
   }
-  return `${left.toFixed(1)} PB`;
+  return `${left.toFixed(1)} PiB`;
 }
 
 export const rate = (value) => (known(value) ? (value < 99.95 ? value.toFixed(1) : whole.format(value)) : UNKNOWN);
