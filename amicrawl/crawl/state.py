@@ -6,7 +6,8 @@ zero. What was in flight when a limit was reached is still drained and kept.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from amicrawl.crawl.recorder import Recorder
@@ -65,6 +66,8 @@ class Tally:
     """Whether the seed list was read to its end, so that the total is known."""
     seeds_announced: int | None = None
     """How many entries the seed list has, counted ahead of the reading; None where not known yet."""
+    failures: Counter[str] = field(default_factory=Counter)
+    """Rows without a response, by the first word of the index's `error` column."""
 
     @property
     def responses(self) -> int:
@@ -95,6 +98,7 @@ class Tally:
         """Count *rows* rows of the index that say this."""
         if failure is not None:
             name = "skipped" if failure.never_asked else "failed"
+            self.failures[failure.value] += rows
         elif unchanged:
             name = "unchanged"
         elif status >= 500:
@@ -105,9 +109,7 @@ class Tally:
 
     def as_dict(self) -> dict[str, int]:
         """Return the counts by name, `rows` included."""
-        counts = asdict(self)
-        del counts["seeds_ended"], counts["seeds_announced"]
-        return {**counts, "rows": self.rows}
+        return {name: getattr(self, name) for name in STATS}
 
     def as_stats(self) -> dict[str, int]:
         """Return the counts by Scrapy's stats key, for tools that look there when a crawl has ended."""

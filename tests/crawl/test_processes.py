@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 import warm_processes
 from fastwarc.warc import ArchiveIterator, WarcRecordType
-from loopback import PROJECT, RawServer, crawl, environment, page, site_command, write_lines
+from loopback import PROJECT, RawServer, crawl, environment, free_port, page, site_command, write_lines
 
 from amicrawl.errors import ExitCode
 from amicrawl.frontier.live import load
@@ -168,6 +168,20 @@ def test_a_list_is_crawled_by_two_processes_into_one_directory(web: Web, tmp_pat
     again = crawl(seeds_of(web, tmp_path), out)
     assert again.returncode == ExitCode.DONE, again.stderr
     assert web.asked() == asked, "what is done is not asked for again, by another number of processes"
+
+
+def test_the_end_says_why_there_was_no_response_as_that_of_one_process_does(tmp_path: Path) -> None:
+    port = free_port()
+    seeds = write_lines(tmp_path / "seeds.txt", [f"http://127.0.0.{n}:{port}/" for n in range(1, 9)])
+    ended = {}
+    for processes in (1, 2):
+        done = crawl(seeds, tmp_path / f"out{processes}", arguments=[f"processes={processes}"])
+        assert done.returncode == ExitCode.UNREACHED, done.stderr
+        ended[processes] = json.loads(done.stderr.splitlines()[-1])
+    assert ended[2]["failures"] == ended[1]["failures"] == {"connection-refused": 8}
+    assert ended[1].keys() == ended[2].keys()
+    assert ended[2]["notes"] == ended[1]["notes"][: len(ended[2]["notes"])]
+    assert "8 connection-refused" in ended[2]["notes"][0]
 
 
 def test_a_site_is_the_same_by_one_process_and_by_two(web: Web, tmp_path: Path) -> None:

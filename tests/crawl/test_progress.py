@@ -46,7 +46,6 @@ class Screen:
                 "paused": frozenset(),
                 "stopping": False,
                 "frontier": SimpleNamespace(next_moment=lambda now: now + 60),
-                "on_count": [],
                 "following": None,
                 **run,
             }
@@ -62,8 +61,7 @@ class Screen:
         Progress(crawler, as_run, stream=self.stream, at_shutdown=self._at_shutdown.append)
 
     def fail(self, why: Failure) -> None:
-        for heard in self.run.on_count:
-            heard(SimpleNamespace(capture=SimpleNamespace(failure=why)))
+        self.run.tally.add(0, why, unchanged=False)
 
     def close(self, reason: str, *, was_opened: bool = True) -> list[str]:
         """Return the lines that stand there once the crawl has closed, or, without *reason*, cannot."""
@@ -112,7 +110,8 @@ def test_the_rates_of_the_last_report_are_those_of_the_whole_crawl() -> None:
     clock = itertools.count(0, 10)
     screen = Screen(log_format=LogFormat.JSON, tally=Tally(ok=30), clock=lambda: next(clock))
     (line,) = screen.close("finished")
-    assert json.loads(line)["pages_per_second"] == 3.0
+    said = json.loads(line)
+    assert said["pages_per_second"] == 30 / said["elapsed"]
 
 
 def test_a_resumed_crawl_says_so_in_the_format_of_the_log() -> None:
@@ -164,7 +163,7 @@ def test_a_stopped_crawl_that_resumes_says_how_after_what_it_did() -> None:
 
 
 def test_what_was_done_comes_first_then_why_then_what_to_do() -> None:
-    screen = Screen(later=2, tally=Tally(failed=4, seeds_ended=True))
+    screen = Screen(later=2)
     for _ in range(4):
         screen.fail(Failure.CONNECTION_REFUSED)
     said = screen.close("finished")[1:]

@@ -213,6 +213,7 @@ class Process(CrawlExtension):
             **run.tally.as_dict(),
             "seeds_ended": run.tally.seeds_ended,
             "seeds_announced": run.tally.seeds_announced,
+            "failures": dict(run.tally.failures),
             "waiting": run.waiting if run.has_frontier else 0,
             "in_flight": run.frontier.in_flight if run.has_frontier else 0,
             "inflight_limit": run.limit.limit,

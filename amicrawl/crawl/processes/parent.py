@@ -64,6 +64,7 @@ class Child:
         self.facts: dict[str, Any] = {}
         self.before: Counter[str] = Counter()
         """What earlier attempts of this run had counted."""
+        self.failures_before: Counter[str] = Counter()
         self.crashes = 0
         self.code: int | None = None
         """The exit code, once it has ended for good."""
@@ -165,6 +166,7 @@ class Parent:
                 f"Process {child.number} ended unexpectedly ({_how(child.code)}): it is started again."
             )
             child.before.update({name: child.facts.get(name, 0) for name in _SUMMED})
+            child.failures_before.update(child.facts.get("failures", {}))
             child.idle, child.quiet, child.facts = False, False, {}
         # One that failed, or was stopped by itself: the others would wait for it.
         self._end_now(self._reason or ("shutdown" if child.code in _GOOD else "failed"))
@@ -298,6 +300,9 @@ class Parent:
         tally = Tally()
         for name, count in counts.items():
             setattr(tally, name, count)
+        for child in self._children:
+            tally.failures.update(child.failures_before)
+            tally.failures.update(child.facts.get("failures", {}))
         facts = [child.facts for child in self._children if child.facts]
         # Every process reads the whole list.
         tally.seeds_read = max((each["seeds_read"] for each in facts), default=0)
@@ -323,7 +328,7 @@ class Parent:
             self._screen.say(f"Links between processes wait in {names}; the same command continues.")
         else:
             self._dealing.gather(reason=self._reason, finished=datetime.now(UTC))
-        self._screen.end(self.tally(), self._reason)
+        self._screen.end(self.tally(), [child.facts for child in self._children], self._reason)
         if self._reason == "finished":
             if ExitCode.SEEDS_BAD in codes:
                 return ExitCode.SEEDS_BAD

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from amicrawl.crawl.watching.progress import Reports
-from amicrawl.crawl.watching.screen import Moment, summary
+from amicrawl.crawl.watching.screen import Moment, unreached
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,12 +43,14 @@ class Screen:
 
     def show(self, tally: Tally, facts: Sequence[dict[str, Any]], reason: str) -> None:
         """Show how things stand."""
+        if any(facts):
+            self._reports.show(tally, self._moment(tally, facts, reason), processes=len(facts))
+
+    def _moment(self, tally: Tally, facts: Sequence[dict[str, Any]], reason: str) -> Moment:
         known = [each for each in facts if each]
-        if not known:
-            return
         waiting = sum(each["waiting"] for each in known)
         pages_per_second, bytes_per_second = self._reports.rates(tally)
-        moment = Moment(
+        return Moment(
             elapsed=self.elapsed,
             total=tally.rows + waiting if tally.seeds_ended else tally.seeds_announced,
             in_flight=sum(each["in_flight"] for each in known),
@@ -58,22 +60,12 @@ class Screen:
             paused_by=tuple(sorted({name for each in known for name in each["paused"]})),
             is_stopping=bool(reason) and reason != "finished",
         )
-        self._reports.show(tally, moment, processes=len(facts))
 
-    def end(self, tally: Tally, reason: str) -> None:
+    def end(self, tally: Tally, facts: Sequence[dict[str, Any]], reason: str) -> None:
         """Print the summary."""
-        where = self._order.directory
-        notes = [] if reason == "finished" else ["to resume, run the same command again"]
-        if not self._reports.as_json:
-            what = summary(tally, self.elapsed, reason=reason)
-            self._reports.say("\n".join([what, *notes, f"output in {where}"]))
-            return
-        ended = {
-            "event": "finished",
-            "elapsed": round(self.elapsed, 1),
-            "reason": reason,
-            "directory": str(where),
-            "notes": notes,
-            **tally.as_dict(),
-        }
-        self._reports.say(ended)
+        notes = "" if reason == "finished" else "to resume, run the same command again\n"
+        if not notes and tally.reached_nothing:
+            notes = unreached(tally)
+        moment = self._moment(tally, facts, reason)
+        where = str(self._order.directory)
+        self._reports.end(tally, moment, reason=reason, notes=notes, directory=where)

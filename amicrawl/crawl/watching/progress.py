@@ -13,7 +13,6 @@ import json
 import logging
 import sys
 import time
-from collections import Counter
 from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, NamedTuple, Self, TextIO
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
 
     from amicrawl.crawl.run import Run
     from amicrawl.crawl.state import Tally
-    from amicrawl.record import CaptureItem
 
 _QUEUES_EVERY = 10.0
 _LONGEST_QUEUES = 20
@@ -174,6 +172,28 @@ class Reports:
         """Take away the lines that are rewritten."""
         self._lines.clear()
 
+    def end(self, tally: Tally, moment: Moment, *, reason: str, notes: str, directory: str) -> None:
+        """Print what was done until *moment*, which ended for *reason*, then *notes* and where it is."""
+        notes = reasons(tally.failures) + notes
+        if not self.as_json:
+            self.say(f"{summary(tally, moment.elapsed, reason=reason)}\n{notes}output in {directory}")
+            return
+        seconds = max(moment.elapsed, 0.001)
+        whole = replace(
+            moment,
+            pages_per_second=tally.rows / seconds,
+            bytes_per_second=tally.bytes_received / seconds,
+            is_stopping=False,
+        )
+        ended = {
+            "event": "finished",
+            "reason": reason,
+            "failures": dict(tally.failures.most_common()),
+            "directory": directory,
+            "notes": notes.splitlines(),
+        }
+        self.say(report(tally, whole) | ended)
+
 
 class Progress:
     """Writes to *stream* how the crawl goes."""
@@ -196,8 +216,6 @@ class Progress:
             stream, log_format=config.log_format, every=config.progress_every, clock=run.clock
         )
         self._timer: asyncio.TimerHandle | None = None
-        self._failures: Counter[str] = Counter()
-        run.on_count.append(self._counted)
         crawler.signals.connect(self._opened, signals.spider_opened)
         crawler.signals.connect(self._closed, signals.spider_closed)
 
@@ -229,10 +247,6 @@ class Progress:
         self._reports.make_room()
         return True
 
-    def _counted(self, item: CaptureItem) -> None:
-        if item.capture.failure is not None:
-            self._failures[item.capture.failure.value] += 1
-
     def _tick(self) -> None:
         reports = self._reports
         self._timer = asyncio.get_running_loop().call_later(reports.every, self._tick)
@@ -245,36 +259,20 @@ class Progress:
             return
         self._timer.cancel()
         self._timer = None
-        reports, tally, elapsed = self._reports, self._run.tally, self._reports.elapsed
         for handler in logging.getLogger().handlers:
             handler.removeFilter(self._make_room)
-        notes = self._notes(reason)
-        where = self._run.config.directory
-        if not reports.as_json:
-            reports.say(f"{summary(tally, elapsed, reason=reason)}\n{notes}output in {where}")
-            return
-        ended = {
-            "event": "finished",
-            "stopping": False,
-            "reason": reason,
-            "failures": dict(self._failures.most_common()),
-            "directory": str(where),
-            "notes": notes.splitlines(),
-        }
-        seconds = max(elapsed, 0.001)
-        whole = replace(
+        self._reports.end(
+            self._run.tally,
             self._moment(),
-            pages_per_second=tally.rows / seconds,
-            bytes_per_second=tally.bytes_received / seconds,
+            reason=reason,
+            notes=self._notes(reason),
+            directory=str(self._run.config.directory),
         )
-        reports.say(report(tally, whole) | ended)
 
     def _notes(self, reason: str) -> str:
-        """Return, in a line each, why fetches brought no response, what is left to do, and how."""
+        """Return, in a line each, what is left to do, and how."""
         run, where = self._run, str(self._run.config.directory)
-        note = reasons(self._failures)
-        if reason == "finished" and run.tally.reached_nothing:
-            note += unreached(run.tally)
+        note = unreached(run.tally) if reason == "finished" and run.tally.reached_nothing else ""
         if run.following is not None:
             note += dropped(run.following.ignored_by_sets)
         if reason == "finished" and not run.tally.rows:
