@@ -142,8 +142,10 @@ def summary(
             master=master if engine is Engine.SPARK else None,
         )  # fmt: skip
     for one in (reading, other):
-        if one is not None and one.damage and not one.counts.captures and one.counts.skipped:
-            raise InputError(one.damage[-1])
+        if one is not None:
+            if one.without_captures and not one.counts.captures:
+                raise InputError(one.without_captures[-1])
+            one.damage += one.without_captures
     shared = None
     if other:
         reading.damage += other.damage

@@ -57,7 +57,9 @@ class Reading:
 
     counts: Counts
     damage: list[str] = field(default_factory=list)
-    """A sentence for each input that is cut or has no valid line, and each lost part of an archive."""
+    """A sentence for each input that is truncated, and for each lost part of an archive file."""
+    without_captures: list[str] = field(default_factory=list)
+    """A sentence for each file that has lines, none of which is a capture."""
 
 
 def read_counts(
@@ -113,7 +115,7 @@ def count_files(
                     reading.damage.append(_renamed(str(error), path, location))
             skipped = reading.counts.skipped.total() - skipped
             if skipped and reading.counts.captures == captures:
-                reading.damage.append(
+                reading.without_captures.append(
                     f"{location}: no line of it is a capture ({skipped:,} skipped). Name a CDX or CDXJ "
                     "file, or say with --from what it is."
                 )
@@ -146,6 +148,7 @@ def count_on_spark(
     for job in jobs:
         whole.counts.absorb(parts[job].counts)
         whole.damage += parts[job].damage
+        whole.without_captures += parts[job].without_captures
     return whole
 
 

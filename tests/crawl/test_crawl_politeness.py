@@ -137,7 +137,7 @@ def test_a_crawl_without_room_on_the_disk_asks_for_nothing_and_can_be_stopped(tm
         )
         assert child.stderr is not None
         said = next(line for line in child.stderr if "AMICRAWL_PAUSE_FREE" in line)
-        assert "nothing new is fetched until there is room again" in said
+        assert "no new request is started until" in said
         time.sleep(0.3)
         child.send_signal(signal.SIGINT)
         child.communicate(timeout=100)

@@ -187,5 +187,4 @@ def test_explain_tells_what_the_rules_say_from_what_happened_and_when(tmp_path: 
     assert "now: a link to it is kept out by robots" in denied
     assert "not captured; robots.txt forbade it when its turn came; due 2" in denied
     unknown = explained("explain", f"{web.url}/unknown", "--dir", str(out))
-    assert "it was never linked to" in unknown
-    assert "it was not fetched" in unknown
+    assert "not fetched: no link to it was found" in unknown

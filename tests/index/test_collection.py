@@ -414,7 +414,7 @@ def test_files_of_one_name_do_not_share_products(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
-        (["nowhere.warc.gz", "-o", "out"], 3, "nowhere.warc.gz is not there."),
+        (["nowhere.warc.gz", "-o", "out"], 3, "nowhere.warc.gz does not exist."),
         (["empty", "-o", "out"], 3, "empty: no file that ends in .warc, .warc.gz, "),
         (
             ["a.warc", "-o", "out", "--products", "cdxj,toast"],

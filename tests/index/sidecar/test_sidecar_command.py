@@ -73,12 +73,12 @@ def test_files_are_done_once_and_damage_is_named_each_time(tmp_path: Path) -> No
 def test_wrong_usage_and_missing_files_have_codes_of_their_own(tmp_path: Path) -> None:
     missing = asked(tmp_path / "none.warc.gz", "-o", tmp_path / "meta").exception
     assert isinstance(missing, InputError)
-    assert "is not there" in str(missing)
+    assert "does not exist" in str(missing)
     source = write_packed(tmp_path / "x.warc.gz", [warc(http(PAGE))])
     wrong = asked(source, "-o", tmp_path / "meta", "--without", "nothing").exception
     assert isinstance(wrong, UsageError)
     assert "There is no detector nothing to leave out" in str(wrong)
-    assert list((tmp_path / "meta").iterdir()) == []
+    assert not (tmp_path / "meta").exists()
 
 
 def asked(*words: str | Path) -> Result:
