@@ -1,6 +1,6 @@
 """Draw the samples of a long crawl: memory, open files and tasks over time.
 
-python -m benchmarks.samples_chart OUT/twenty-minutes/pauses.json docs/screenshots/twenty-minutes.svg
+python -m benchmarks.samples_chart OUT/twenty-minutes/pauses.json docs/screenshots/long-crawl.svg
 """
 
 from __future__ import annotations
