@@ -54,8 +54,8 @@ tests-ready: environment-dev
 	@$(BIN)/python -m pytest --collect-only -q -q >/dev/null || $(BIN)/python -m pytest --collect-only -q -q
 
 .PHONY: quick
-quick: environment-dev ## Run the tests that start no process and take no time, without the style check [WORKERS=2]
-	$(BIN)/python -m pytest -q -m "not slow" -n 2 --dist worksteal
+quick: environment-dev ## Run the tests that start no process and take no time, without the style check [WORKERS=3]
+	$(BIN)/python -m pytest -q -m "not slow" -n $(WORKERS) --dist worksteal
 
 .PHONY: test-scrapy
 test-scrapy: environment-dev ## Run Scrapy's own tests with the add-on, and hold what differs against a list
