@@ -17,7 +17,7 @@ import typer
 from amicrawl.cli.frontier.output import CAUSES
 from amicrawl.cli.options import AsOneObject, Reach, json_text
 from amicrawl.config import PREFIX, CrawlConfig, Robots
-from amicrawl.crawl.carried import REQUISITE
+from amicrawl.crawl.links import REQUISITE
 from amicrawl.crawlfile import read_crawl_file
 from amicrawl.discovery import Kind, Selection
 from amicrawl.discovery.selection import make_selection

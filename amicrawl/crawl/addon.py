@@ -14,9 +14,6 @@ import sys
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Self
 
-from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
-from scrapy.downloadermiddlewares.redirect import RedirectMiddleware
-from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.exceptions import NotConfigured
 from scrapy.settings import SETTINGS_PRIORITIES, default_settings
 from scrapy.utils.misc import load_object
@@ -32,7 +29,7 @@ from amicrawl.crawl.middlewares import AsFoundRedirectMiddleware, PolitenessMidd
 from amicrawl.crawl.pipelines import CapturesPipeline, WarcPipeline
 from amicrawl.crawl.processes.specification import is_child
 from amicrawl.crawl.run import Run, RunHolder
-from amicrawl.crawl.trim import trim_to_archiving
+from amicrawl.crawl.trim import leave_out_replaced, leave_out_switched, trim_to_archiving
 from amicrawl.crawl.watching.control import Control
 from amicrawl.crawl.watching.logs import drop_early_lines, format_handlers
 from amicrawl.crawl.watching.progress import Progress
@@ -63,15 +60,6 @@ _DEFAULTS: dict[str, object] = {
     "REMOTE_CONTROL_ENABLED": False,
     "AUTOTHROTTLE_ENABLED": False,
 }
-_SWITCHES = {
-    "TELNETCONSOLE_ENABLED": ("EXTENSIONS_BASE", "scrapy.extensions.telnet.TelnetConsole"),
-    "REMOTE_CONTROL_ENABLED": ("EXTENSIONS_BASE", "scrapy.extensions.remote_control.RemoteControl"),
-    "COOKIES_ENABLED": (
-        "DOWNLOADER_MIDDLEWARES_BASE",
-        "scrapy.downloadermiddlewares.cookies.CookiesMiddleware",
-    ),
-}
-"""The setting that switches a component of Scrapy, and the list that has it."""
 
 
 class ArchiveAddon(RunHolder):
@@ -114,7 +102,7 @@ class ArchiveAddon(RunHolder):
             for name in ("TELNETCONSOLE_ENABLED", "REMOTE_CONTROL_ENABLED"):
                 settings.set(name, _DEFAULTS[name], "addon")
             settings.set("USER_AGENT", _user_agent(config), "addon")
-            _leave_out_switched(settings)
+            leave_out_switched(settings)
             raise NotConfigured
         if is_guest:
             from amicrawl.crawl.guest.settings import set_for_guest  # noqa: PLC0415  # see `_place`
@@ -132,7 +120,7 @@ class ArchiveAddon(RunHolder):
         if settings.getbool("COMPRESSION_ENABLED"):
             path = "amicrawl.crawl.middlewares.TolerantDecodingMiddleware"
             _place(settings, "DOWNLOADER_MIDDLEWARES", path, 590)
-        _leave_out_switched(settings)
+        leave_out_switched(settings)
         self.run = self._make_run(config, settings)
         obeys = config.robots is not Robots.IGNORE or self.run.pacing.overrides.obey_somewhere
         settings.set("ROBOTSTXT_OBEY", obeys, "addon")
@@ -287,18 +275,6 @@ def _set_handlers(settings: BaseSettings) -> None:
     settings.set("DOWNLOAD_HANDLERS", handlers, settings.getpriority("DOWNLOAD_HANDLERS") or 0)
 
 
-def _leave_out_switched(settings: BaseSettings) -> None:
-    """Take what is switched off out of Scrapy's own lists.
-
-    Scrapy imports a component before it asks whether it is wanted, and these bring a web server, a
-    terminal and the list of public suffixes with them: an eighth of what it takes to start.
-    """
-    for switch, (components, path) in _SWITCHES.items():
-        if not settings.getbool(switch):
-            left = {key: place for key, place in settings.getdict(components).items() if key != path}
-            settings.set(components, left, "addon")
-
-
 def _place(settings: BaseSettings, components: str, path: str, number: int) -> None:
     """Put the component *path* among *components*, unless the project has done so.
 
@@ -309,11 +285,9 @@ def _place(settings: BaseSettings, components: str, path: str, number: int) -> N
 
 
 def _set_components(settings: BaseSettings, spider: Any, config: CrawlConfig) -> None:
+    leave_out_replaced(settings)
     place = settings.setdefault_in_component_priority_dict
-    place("DOWNLOADER_MIDDLEWARES", RobotsTxtMiddleware, None)
     place("DOWNLOADER_MIDDLEWARES", PolitenessMiddleware, 950)
-    place("DOWNLOADER_MIDDLEWARES", HttpCompressionMiddleware, None)
-    place("DOWNLOADER_MIDDLEWARES", RedirectMiddleware, None)
     place("DOWNLOADER_MIDDLEWARES", AsFoundRedirectMiddleware, 600)
     place("ITEM_PIPELINES", WarcPipeline, 900)
     place("ITEM_PIPELINES", CapturesPipeline, 910)

@@ -1,6 +1,8 @@
 """Spider arguments, and what a crawl is asked to do by them.
 
-Arguments are always strings, from a command line, scrapyd or a script; they are checked here, once.
+Arguments are always strings, from a command line, scrapyd or a script; they are checked here, once. What
+a crawl file says stands where a spider's `custom_settings` stand: above the project's settings, below
+those of the command line. Arguments of the command line win over the file's.
 """
 
 from __future__ import annotations
@@ -8,28 +10,35 @@ from __future__ import annotations
 import difflib
 import os
 import re
+import sys
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Self
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
-from amicrawl.errors import UsageError
+from amicrawl.crawl.trim import default_headers
+from amicrawl.errors import AmicrawlError, UsageError
 from amicrawl.frontier import belongs
 from amicrawl.urls import without_userinfo
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
 
+_P = ParamSpec("_P")
+_S = TypeVar("_S")
+
+_FIELDS = "DEFAULT_REQUEST_HEADERS"
+_SILENT_COMMANDS = frozenset({"fetch", "parse", "shell", "view"})
+"""Commands of Scrapy that drop what a spider raises while it is made, or print a traceback of it."""
 _TRUE = frozenset({"1", "true", "yes", "on"})
 _FALSE = frozenset({"0", "false", "no", "off", ""})
 _LAST_HOUR = 0xFFFF_FFFF
 _MOST_PROCESSES = 128
-_LARGEST_BATCH = 5_000
-DEFAULT_KEY = "%(name)s:start_urls"
-"""scrapy-redis's key of a queue; the name of the spider is filled in."""
 _NUMBER = re.compile(r"[0-9]{1,7}")
-_CONSUMER = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 JOB_ARGUMENT = "_job"
 """The argument in which scrapyd names the job; a spider that has it gets a directory for it."""
 # Given by scrapyd to every job; named so that it is not taken for a slip of the pen.
@@ -79,7 +88,7 @@ class SeedArguments(CrawlArguments):
     @classmethod
     def parse(cls, given: Mapping[str, object]) -> Self:
         """Check *given*. Raises UsageError, naming the nearest known argument for an unknown one."""
-        values = _known(given, cls.__dataclass_fields__, spider="seeds")
+        values = known_arguments(given, cls.__dataclass_fields__, spider="seeds")
         _refuse_userinfo(values)
         if not values.get("file") and not values.get("share"):
             raise UsageError(
@@ -103,7 +112,7 @@ class SiteArguments(CrawlArguments):
     @classmethod
     def parse(cls, given: Mapping[str, object]) -> Self:
         """Check *given*. Raises UsageError, naming the nearest known argument for an unknown one."""
-        values = _known(given, cls.__dataclass_fields__, spider="site")
+        values = known_arguments(given, cls.__dataclass_fields__, spider="site")
         _refuse_userinfo(values)
         url, file = tuple(values.get("url", "").split()), values.get("file") or None
         if not url and not file and not values.get("share"):
@@ -134,7 +143,7 @@ class RecrawlArguments:
     @classmethod
     def parse(cls, given: Mapping[str, object]) -> Self:
         """Check *given*. Raises UsageError, naming the nearest known argument for an unknown one."""
-        values = _known(given, cls.__dataclass_fields__, spider="recrawl")
+        values = known_arguments(given, cls.__dataclass_fields__, spider="recrawl")
         if not values.get("dir"):
             raise UsageError(
                 "The spider `recrawl` needs the directory of an earlier crawl: give it, -a dir=ami-out."
@@ -142,51 +151,6 @@ class RecrawlArguments:
         return cls(
             dir=values["dir"],
             before=_hour(values.get("before", "")),
-            config=values.get("config") or None,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class QueueArguments:
-    """The arguments of the spider `queue`."""
-
-    redis_key: str
-    """The list, set, sorted set or stream that holds the seeds."""
-    idle: float | None = None
-    """Seconds without anything to do after which the crawl ends; None: it stays."""
-    batch: int = 1000
-    """Seeds that are taken and not fetched, at most; 5000 are possible."""
-    consumer: str = ""
-    """By which name seeds are taken; empty for that of the directory."""
-    takeover: int = 300
-    """Seconds of silence after which another crawl's seeds are taken over."""
-    out: str | None = None
-    """Directory for the output."""
-    run_id: str | None = None
-    """Sub-directory of `out` for this run."""
-    config: str | None = None
-    """The crawl file that settings were taken from, where they were."""
-
-    @classmethod
-    def parse(cls, given: Mapping[str, object], *, name: str, default_key: str = "") -> Self:
-        """Check *given* for the spider *name*. Raises UsageError, naming what cannot be followed."""
-        values = _known(given, cls.__dataclass_fields__, spider=name)
-        key = (values.get("redis_key") or default_key or DEFAULT_KEY).replace("%(name)s", name)
-        if not key.isprintable() or len(key) > 500:
-            raise UsageError(f"Argument redis_key={key[:60]!r} is not the name of a key in Redis.")
-        consumer = values.get("consumer", "")
-        if consumer and not _CONSUMER.fullmatch(consumer):
-            raise UsageError(
-                f"Argument consumer={consumer!r} has others than letters, digits, `.`, `_`, `-`."
-            )
-        return cls(
-            redis_key=key,
-            idle=float(_number(values, "idle", 0)) if values.get("idle") else None,
-            batch=min(max(_number(values, "batch", 1000), 1), _LARGEST_BATCH),
-            consumer=consumer,
-            takeover=max(_number(values, "takeover", 300), 1),
-            out=values.get("out") or None,
-            run_id=values.get("run_id") or None,
             config=values.get("config") or None,
         )
 
@@ -212,7 +176,9 @@ def _hour(text: str) -> int:
     return hour
 
 
-def _known(given: Mapping[str, object], fields: Iterable[str], *, spider: str) -> dict[str, str]:
+def known_arguments(
+    given: Mapping[str, object], fields: Iterable[str], *, spider: str
+) -> dict[str, str]:
     """Return *given* without what scrapyd adds; raises UsageError for what is not among *fields*."""
     values = {name: str(value) for name, value in given.items() if name not in _FROM_SCRAPYD}
     known = sorted(fields, key=CrawlArguments.__dataclass_fields__.__contains__)  # its own first
@@ -249,7 +215,7 @@ def _refuse_userinfo(values: Mapping[str, str]) -> None:
 
 
 def _shard(values: Mapping[str, str]) -> tuple[int, int]:
-    shard, shards = _number(values, "shard", 0), _number(values, "shards", 1)
+    shard, shards = whole_number(values, "shard", 0), whole_number(values, "shards", 1)
     if not 0 <= shard < shards:
         raise UsageError(
             f"Argument shard={shard} does not go with shards={shards}: shards count from 0, "
@@ -277,7 +243,8 @@ def _processes(values: Mapping[str, str], *, shards: int) -> str:
     return text
 
 
-def _number(values: Mapping[str, str], name: str, default: int) -> int:
+def whole_number(values: Mapping[str, str], name: str, default: int) -> int:
+    """Return the argument *name* of *values*, or *default*; UsageError for what is not a number."""
     text = values.get(name, str(default))
     if not _NUMBER.fullmatch(text):
         raise UsageError(f"Argument {name}={text[:60]!r} is not a whole number: give 0 or more.")
@@ -289,6 +256,55 @@ def _switch(values: Mapping[str, str], name: str) -> bool:
     if text not in _TRUE | _FALSE:
         raise UsageError(f"Argument {name}={text!r} is neither yes nor no: give 1 or 0.")
     return text in _TRUE
+
+
+def explained(make: Callable[_P, _S]) -> Callable[_P, _S]:
+    """Return *make*, a `from_crawler`, with which an error of ours ends those commands in a sentence."""
+
+    @wraps(make)
+    def made(*args: _P.args, **kwargs: _P.kwargs) -> _S:
+        try:
+            return make(*args, **kwargs)
+        except AmicrawlError as error:
+            # Not `sys.argv`: Scrapy takes the name of the command out of it.
+            if {*sys.orig_argv[2:4]}.isdisjoint(_SILENT_COMMANDS):
+                raise
+            sys.stderr.write(f"amicrawl: {error}\n")
+            sys.exit(error.exit_code)
+
+    return made
+
+
+def configured(crawler: Crawler, given: Mapping[str, Any], *, spider: str = "") -> dict[str, Any]:
+    """Return the arguments *given*, with those of the crawl file that `config` among them names.
+
+    Its settings are set in *crawler*. Without a *spider*, its arguments are not looked at. Raises
+    CrawlFileError or InputError, and UsageError for a file that is for another spider.
+    """
+    if not given.get("config"):
+        return dict(given)
+    # Loaded for a crawl that has one: most have not.
+    from amicrawl.crawlfile import read_crawl_file  # noqa: PLC0415
+
+    path = Path(str(given["config"]))
+    file = read_crawl_file(path)
+    if spider and file.spider != spider:
+        raise UsageError(
+            f"{path} is for the spider `{file.spider}`: scrapy crawl {file.spider} -a config={path}"
+        )
+    for name, value in file.settings.items():
+        crawler.settings.set(name, value, "spider")
+    if _FIELDS in file.settings:
+        _keep_usual_fields(crawler.settings, file.settings[_FIELDS])
+    return {**(file.arguments if spider else {}), **given}
+
+
+def _keep_usual_fields(settings: BaseSettings, fields: Mapping[str, str]) -> None:
+    """Put the *fields* of a crawl file in front of those that its requests would have without them."""
+    named = {name.lower() for name in fields}
+    usual = default_headers(str(settings.get("AMICRAWL_HEADERS", "fast")))
+    rest = {name: value for name, value in usual.items() if name.lower() not in named}
+    settings.set(_FIELDS, {**fields, **rest}, "spider")
 
 
 @dataclass(frozen=True, slots=True)

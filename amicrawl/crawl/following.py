@@ -15,10 +15,10 @@ import logging
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from amicrawl.crawl.carried import CHAIN, GROWTH, PRIMARY, REQUISITE, SITEMAP
 from amicrawl.crawl.decision import REDIRECTS
-from amicrawl.crawl.page_links import links_of, names_links
+from amicrawl.crawl.links import CHAIN, GROWTH, PRIMARY, REQUISITE, SITEMAP
 from amicrawl.discovery import Kind, set_names
+from amicrawl.discovery.links import links_of, names_links
 from amicrawl.discovery.selection import has_scope, make_selection
 from amicrawl.frontier import Offer, Source
 from amicrawl.frontier.revisits import fingerprint_of

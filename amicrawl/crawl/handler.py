@@ -13,12 +13,11 @@ from scrapy.exceptions import IgnoreRequest
 
 from amicrawl.capture import Failure
 from amicrawl.crawl.arguments import reads_responses
-from amicrawl.crawl.carried import META_JSON
 from amicrawl.crawl.decision import Disposition, Ticket
-from amicrawl.crawl.requests import Fields, default_fields, wire_request
-from amicrawl.crawl.responses import bare_response, failure_of, response_of
+from amicrawl.crawl.links import META_JSON
+from amicrawl.crawl.requests import Fields, default_fields, ticket_of, wire_request
+from amicrawl.crawl.responses import bare_response, exception_of, failure_of, response_of
 from amicrawl.crawl.run import run_of
-from amicrawl.crawl.ticket import exception_of, ticket_of
 from amicrawl.seed import Seed
 
 if TYPE_CHECKING:

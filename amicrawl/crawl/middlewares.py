@@ -28,10 +28,11 @@ from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddlewa
 from scrapy.downloadermiddlewares.redirect import RedirectMiddleware
 from scrapy.exceptions import IgnoreRequest
 
-from amicrawl.crawl.carried import META_JSON
 from amicrawl.crawl.decision import NO_TURN, REDIRECTS, Ticket
+from amicrawl.crawl.links import META_JSON
+from amicrawl.crawl.requests import TICKET, ticket_of
+from amicrawl.crawl.responses import exception_of
 from amicrawl.crawl.run import Run, run_of
-from amicrawl.crawl.ticket import TICKET, exception_of, ticket_of
 from amicrawl.fetch.resolver import Unresolved
 from amicrawl.urls import Refused, fetchable
 

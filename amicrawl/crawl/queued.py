@@ -12,28 +12,30 @@ import asyncio
 import hashlib
 import logging
 import os
+import re
 import socket
 from collections import deque
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
 
 from scrapy import signals
 
 from amicrawl.config import Durability
+from amicrawl.crawl.arguments import known_arguments, whole_number
 from amicrawl.crawl.feeding import offer_seed, on_a_thread
 from amicrawl.crawl.job.opening import redis_of
 from amicrawl.crawl.run import Run, run_of
-from amicrawl.errors import AmicrawlError
+from amicrawl.errors import AmicrawlError, UsageError
 from amicrawl.frontier.states import WAITING, Status
 from amicrawl.jobs.connection import RedisUnavailable, connect_from_scrapy
 from amicrawl.jobs.seedqueue import MOST_TAKEN, SeedQueue
 from amicrawl.urls import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from scrapy.crawler import Crawler
 
-    from amicrawl.crawl.arguments import QueueArguments
     from amicrawl.jobs.seedqueue import Taken
     from amicrawl.record import CaptureItem
     from amicrawl.urls import UrlKey
@@ -47,6 +49,57 @@ _LONGEST_WAIT = 10.0
 # A group of rows is forced to disk at most a second after it was written.
 _FORCED_AFTER = {Durability.NONE: 0.0, Durability.NORMAL: 2.0, Durability.FULL: 0.0}
 _STILL_TO_FETCH = frozenset({*WAITING, Status.IN_FLIGHT})
+
+
+DEFAULT_KEY = "%(name)s:start_urls"
+"""scrapy-redis's key of a queue; the name of the spider is filled in."""
+_LARGEST_BATCH = 5_000
+_CONSUMER = re.compile(r"[A-Za-z0-9_.-]{1,100}")
+
+
+@dataclass(frozen=True, slots=True)
+class QueueArguments:
+    """The arguments of the spider `queue`."""
+
+    redis_key: str
+    """The list, set, sorted set or stream that holds the seeds."""
+    idle: float | None = None
+    """Seconds without anything to do after which the crawl ends; None: it stays."""
+    batch: int = 1000
+    """Seeds that are taken and not fetched, at most; 5000 are possible."""
+    consumer: str = ""
+    """By which name seeds are taken; empty for that of the directory."""
+    takeover: int = 300
+    """Seconds of silence after which another crawl's seeds are taken over."""
+    out: str | None = None
+    """Directory for the output."""
+    run_id: str | None = None
+    """Sub-directory of `out` for this run."""
+    config: str | None = None
+    """The crawl file that settings were taken from, where they were."""
+
+    @classmethod
+    def parse(cls, given: Mapping[str, object], *, name: str, default_key: str = "") -> Self:
+        """Check *given* for the spider *name*. Raises UsageError, naming what cannot be followed."""
+        values = known_arguments(given, cls.__dataclass_fields__, spider=name)
+        key = (values.get("redis_key") or default_key or DEFAULT_KEY).replace("%(name)s", name)
+        if not key.isprintable() or len(key) > 500:
+            raise UsageError(f"Argument redis_key={key[:60]!r} is not the name of a key in Redis.")
+        consumer = values.get("consumer", "")
+        if consumer and not _CONSUMER.fullmatch(consumer):
+            raise UsageError(
+                f"Argument consumer={consumer!r} has others than letters, digits, `.`, `_`, `-`."
+            )
+        return cls(
+            redis_key=key,
+            idle=float(whole_number(values, "idle", 0)) if values.get("idle") else None,
+            batch=min(max(whole_number(values, "batch", 1000), 1), _LARGEST_BATCH),
+            consumer=consumer,
+            takeover=max(whole_number(values, "takeover", 300), 1),
+            out=values.get("out") or None,
+            run_id=values.get("run_id") or None,
+            config=values.get("config") or None,
+        )
 
 
 class QueueFeed:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import zlib
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
 
 import brotli
@@ -17,8 +17,8 @@ from scrapy.utils.misc import load_object
 
 from amicrawl.capture import BytesBody, Capture
 from amicrawl.crawl.handler import WireHandler
+from amicrawl.crawl.requests import ticket_of
 from amicrawl.crawl.run import Run, run_of
-from amicrawl.crawl.ticket import ticket_of
 from amicrawl.frontier import Outcome
 from amicrawl.record import CaptureItem
 from amicrawl.seed import Seed
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.http import Headers, Response
+    from scrapy.settings import BaseSettings
 
 # These describe the body on the wire; the length of the body at hand is known, and mostly it is decoded.
 _OF_THE_WIRE = frozenset({b"transfer-encoding", b"content-encoding", b"content-length"})
@@ -49,13 +50,7 @@ class ForeignResponses:
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         """Build it for *crawler*, whose settings say which handlers are ours."""
-        configured = crawler.settings.getwithbase("DOWNLOAD_HANDLERS")
-        handlers = {
-            scheme: handler if isinstance(handler, str) else _dotted(handler)
-            for scheme in ("http", "https")
-            if (handler := configured.get(scheme)) and load_object(handler) is not WireHandler
-        }
-        return cls(run_of(crawler), handlers)
+        return cls(run_of(crawler), foreign_handlers(crawler.settings, ours=WireHandler))
 
     @property
     def expected(self) -> bool:
@@ -81,6 +76,16 @@ class ForeignResponses:
         await self._run.record(item)
         if ticket is not None:
             ticket.outcome = Outcome(status=response.status)
+
+
+def foreign_handlers(settings: BaseSettings, *, ours: type) -> dict[str, str]:
+    """Return the dotted names of the http(s) handlers in *settings* other than *ours*, by scheme."""
+    configured = settings.getwithbase("DOWNLOAD_HANDLERS")
+    return {
+        scheme: handler if isinstance(handler, str) else f"{handler.__module__}.{handler.__qualname__}"
+        for scheme in ("http", "https")
+        if (handler := configured.get(scheme)) and load_object(handler) is not ours
+    }
 
 
 def reconstruct(
@@ -172,7 +177,3 @@ def _phrase(status: int) -> str:
 
 def _ascii(text: str) -> bytes:
     return text.encode("ascii", "backslashreplace")
-
-
-def _dotted(handler: Any) -> str:
-    return f"{handler.__module__}.{handler.__qualname__}"

@@ -3,6 +3,10 @@
 A row keeps a GET that is no more than its URL: what reads the answer is the spider's `parse`, if
 anything does, and what `meta` says is of redirects and depth. A request that brings more (another
 callback, fields, cookies, objects in `meta`) is none for the frontier.
+
+Scrapy does not report the end of a request to a scheduler. Every request that leaves ours therefore has
+a ticket in its `meta`; the visit notes the outcome of the fetch on it, and the downloader hands it in
+when the request has left.
 """
 
 from __future__ import annotations
@@ -12,22 +16,58 @@ from typing import TYPE_CHECKING
 
 from scrapy import Request
 
-from amicrawl.crawl.carried import CARRIED_NUMBERS, MAX_BODY, META_JSON, PRIMARY
-from amicrawl.crawl.ticket import TICKET
+from amicrawl.crawl.decision import Ticket
+from amicrawl.crawl.links import CARRIED_NUMBERS, MAX_BODY, META_JSON, PRIMARY
 from amicrawl.fetch import WireRequest
 from amicrawl.urls import Refused, fetchable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Container, Sequence
 
     from scrapy import Spider
     from scrapy.settings import BaseSettings
 
     from amicrawl.crawl.credentials import Credentials
-    from amicrawl.crawl.decision import Ticket
     from amicrawl.frontier import Dispatch
     from amicrawl.seed import Seed
     from amicrawl.urls import Fetchable
+
+TICKET = "amicrawl_ticket"
+"""The `Request.meta` key that holds the ticket."""
+
+NOTHING_MORE = Request("about:blank")
+"""In the place of a response that no callback reads; the scheduler takes it and does nothing."""
+
+
+def ticket_of(request: Request) -> Ticket | None:
+    """Return the ticket that *request* carries, if it was given one."""
+    ticket = request.meta.get(TICKET)
+    return ticket if isinstance(ticket, Ticket) else None
+
+
+class Reading:
+    """Rows whose responses callbacks are reading; *settle* is called once that is over.
+
+    A response opens the gate of its host at once, but its row stays in flight until what the callback
+    asked for is in the frontier: a crawl that dies in between has the page read again, as the links that
+    the callback had not yielded yet would be lost with a settled row.
+    """
+
+    def __init__(self, settle: Callable[[Ticket], object]) -> None:
+        self._settle = settle
+        self._unread: dict[Request, Ticket] = {}
+
+    def begin(self, request: Request, ticket: Ticket) -> None:
+        """Note that the response to *request* is being read."""
+        self._unread[request] = ticket
+
+    def end(self, unfinished: Container[Request] = ()) -> None:
+        """Settle the rows of all that were read: those whose requests are not *unfinished*."""
+        if not self._unread:
+            return
+        for request in [each for each in self._unread if each not in unfinished]:
+            self._settle(self._unread.pop(request))
+
 
 _WORDS = CARRIED_NUMBERS | {
     PRIMARY, "depth", "is_start_request", "redirect_reasons", "redirect_ttl", "redirect_urls",

@@ -1,4 +1,4 @@
-"""From a capture to what Scrapy gets: a response, or one of its exceptions."""
+"""From a capture or a decision to what Scrapy gets: a response, or an exception."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from scrapy.http import Headers, Response
 from scrapy.responsetypes import responsetypes
 
 from amicrawl.capture import Failure, Truncation
+from amicrawl.crawl.decision import OUTPUT_FAILED, STOPPED, Decision, Disposition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -40,6 +41,37 @@ def failure_of(capture: Capture) -> Exception:
     """Return Scrapy's exception for a *capture* without a response."""
     kind = EXCEPTIONS.get(capture.failure or Failure.OTHER, DownloadFailedError)
     return kind(f"{capture.failure}: {capture.failure_detail}")
+
+
+class TryAgainLater(IgnoreRequest):
+    """The fetch failed, and the frontier will hand the URL out again: nothing else need retry it."""
+
+
+class NotYet(IgnoreRequest):
+    """It is too early for this row: it goes back to the frontier, and the attempt does not count."""
+
+
+class RefusedByRobots(IgnoreRequest):
+    """robots.txt says no, or cannot be had."""
+
+
+class Stopped(IgnoreRequest):
+    """The crawl ended before the fetch did: the URL is as good as not asked for."""
+
+
+def exception_of(decision: Decision) -> IgnoreRequest:
+    """Return the exception by which Scrapy learns of a *decision* against a request."""
+    if decision.failure is Failure.ROBOTS_DENIED:
+        return RefusedByRobots(decision.reason)
+    if decision is STOPPED or decision is OUTPUT_FAILED:
+        return Stopped(decision.reason)
+    if decision.disposition is Disposition.AGAIN_LATER:
+        return TryAgainLater(decision.reason)
+    return (
+        NotYet(decision.reason)
+        if decision.disposition is Disposition.AGAIN_NOW
+        else IgnoreRequest(decision.reason)
+    )
 
 
 def bare_response(request: Request, capture: Capture) -> Response:

@@ -19,12 +19,11 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from amicrawl.capture import Failure
 from amicrawl.crawl.decision import REDIRECTS
 from amicrawl.crawl.index_rows import index_rows, of_captures, rows_from
-from amicrawl.crawl.resumed import Resumed
 from amicrawl.frontier import DurableFrontier, Found, Offer, Outcome, Source, Status
 from amicrawl.frontier.inventory import is_settled_since
 from amicrawl.frontier.revisits import Revisits
@@ -58,6 +57,19 @@ _SAY_EVERY = 5.0
 _SETTLED = frozenset({Status.CRAWLED, Status.GONE})
 
 
+class Reconciled(NamedTuple):
+    """What had to be done for the frontier and the index to agree."""
+
+    in_flight: int = 0
+    """URLs that had been handed out when the crawl before died; they are pending now."""
+    settled: int = 0
+    """URLs whose captures the frontier did not know."""
+    lost: int = 0
+    """URLs whose captures never arrived; they are pending again."""
+    index_rows: int = 0
+    """Rows of the index."""
+
+
 def reconcile(
     partition: LivePartition,
     directory: Path,
@@ -68,7 +80,7 @@ def reconcile(
     following: Following | None = None,
     reads: bool = False,
     asked_again: int = 0,
-) -> Resumed:
+) -> Reconciled:
     """Make *partition* agree with the index in *directory*, before a frontier is built on it.
 
     *lost_urls* are those whose rows were dropped from the index when it was repaired. *key_of* gives the
@@ -83,11 +95,11 @@ def reconcile(
     total = index_rows(directory)
     if opened.is_new:
         _say_what_is_unknown(directory, total)
-        return Resumed(index_rows=total)
+        return Reconciled(index_rows=total)
     known, touched = opened.touched.since(total + len(lost_urls), opened.index_rows)
     known = max(0, known - len(lost_urls))
     if known >= total and not touched:
-        return Resumed(index_rows=total)
+        return Reconciled(index_rows=total)
     frontier = DurableFrontier(
         partition, Gates(0, 1), HostBreaker(1, max_retries=0), InflightLimit(1, 1, 1), wall=time.time
     )
@@ -106,7 +118,7 @@ def reconcile(
         look.offer_targets(touched)
     partition.note_index(total, all_known=True)
     frontier.flush()
-    return Resumed(in_flight=frontier.lapsed, settled_by_index=look.settled, lost=lost, index_rows=total)
+    return Reconciled(frontier.lapsed, look.settled, lost, total)
 
 
 def _say_what_is_unknown(directory: Path, rows: int) -> None:

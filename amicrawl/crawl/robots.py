@@ -38,12 +38,13 @@ from scrapy.settings import SETTINGS_PRIORITIES
 
 from amicrawl.capture import Failure
 from amicrawl.config import Robots
-from amicrawl.crawl.carried import MAX_BODY, REQUISITE
 from amicrawl.crawl.decision import Decision, Disposition, Ticket
+from amicrawl.crawl.links import MAX_BODY, REQUISITE
 from amicrawl.crawl.middlewares import TAKES_TURN
 from amicrawl.crawl.output import frontier_directory
+from amicrawl.crawl.requests import ticket_of
+from amicrawl.crawl.responses import NotYet, Stopped, exception_of
 from amicrawl.crawl.run import Run, run_of
-from amicrawl.crawl.ticket import NotYet, Stopped, exception_of, ticket_of
 from amicrawl.disk import replace_file
 from amicrawl.errors import AmicrawlError
 from amicrawl.jsontext import parsed, parsed_file

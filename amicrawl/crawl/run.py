@@ -19,12 +19,11 @@ from amicrawl.crawl.feeding import LeftOut
 from amicrawl.crawl.in_force import InForce
 from amicrawl.crawl.internals import NoEngine
 from amicrawl.crawl.links import SiteLinks
-from amicrawl.crawl.opening import Opening, check_directory, opened_partition
+from amicrawl.crawl.opening import Opening, Resumed, check_directory, opened_partition
 from amicrawl.crawl.output import HeldArchive, Output
 from amicrawl.crawl.pacing import Pacing
-from amicrawl.crawl.resumed import Resumed
+from amicrawl.crawl.requests import Reading
 from amicrawl.crawl.state import CrawlState
-from amicrawl.crawl.ticket import Reading
 from amicrawl.crawl.visit import Exchanges, Visit
 from amicrawl.crawl.wiring import make_resolver, make_wire
 from amicrawl.disk import Disk

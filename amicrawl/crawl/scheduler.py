@@ -17,13 +17,12 @@ from scrapy.core.scheduler import BaseScheduler, Scheduler
 from scrapy.utils.misc import build_from_crawler
 
 from amicrawl.crawl import internals
-from amicrawl.crawl.carried import META_JSON
 from amicrawl.crawl.decision import Ticket
 from amicrawl.crawl.direct import Announcements, direct_visit, obstacle
 from amicrawl.crawl.dispatcher import Dispatcher
-from amicrawl.crawl.requests import request_of, words_of
+from amicrawl.crawl.links import META_JSON
+from amicrawl.crawl.requests import NOTHING_MORE, TICKET, request_of, ticket_of, words_of
 from amicrawl.crawl.run import Run, run_of
-from amicrawl.crawl.ticket import NOTHING_MORE, TICKET, ticket_of
 from amicrawl.frontier import Offer, Source
 from amicrawl.seed import Seed
 from amicrawl.urls import Refused

@@ -1,7 +1,8 @@
-"""Leaves out of Scrapy what a crawl that reads no responses has no use for.
+"""Leaves out of Scrapy what a crawl has no use for, before it is imported.
 
-Each component costs 20 to 100 microseconds a page, together more than the fetch itself. All of it is
-set at the add-on's priority: a project that switches something on keeps it.
+Each component costs 20 to 100 microseconds a page, together more than the fetch itself, and some bring
+a web server, a terminal or the list of public suffixes with them. They are taken out of Scrapy's own
+lists, by their paths: a project that names one in its settings keeps it.
 """
 
 from __future__ import annotations
@@ -9,22 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.request import getproxies
 
-from scrapy.downloadermiddlewares.defaultheaders import DefaultHeadersMiddleware
-from scrapy.downloadermiddlewares.downloadtimeout import DownloadTimeoutMiddleware
-from scrapy.downloadermiddlewares.httpauth import HttpAuthMiddleware
-from scrapy.downloadermiddlewares.offsite import OffsiteMiddleware
-from scrapy.downloadermiddlewares.useragent import UserAgentMiddleware
-from scrapy.extensions.corestats import CoreStats
-from scrapy.spidermiddlewares.depth import DepthMiddleware
-from scrapy.spidermiddlewares.httperror import HttpErrorMiddleware
-from scrapy.spidermiddlewares.metacopy import MetaCopyDetectionMiddleware
-from scrapy.spidermiddlewares.referer import RefererMiddleware
-from scrapy.spidermiddlewares.start import StartSpiderMiddleware
-from scrapy.spidermiddlewares.urllength import UrlLengthMiddleware
-
 from amicrawl.config import Headers
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from scrapy.settings import BaseSettings
 
 _SETTINGS: dict[str, object] = {
@@ -36,25 +26,45 @@ _SETTINGS: dict[str, object] = {
     "COMPRESSION_ENABLED": False,
 }
 
-# The handler of such a spider sends the default fields by itself.
-_DOWNLOADER_MIDDLEWARES = (
-    DefaultHeadersMiddleware,
-    DownloadTimeoutMiddleware,
-    HttpAuthMiddleware,
-    OffsiteMiddleware,
-    UserAgentMiddleware,
-)
+_OF_CALLBACKS = {
+    # The handler of a spider without callbacks sends the default fields by itself.
+    "DOWNLOADER_MIDDLEWARES_BASE": {
+        "scrapy.downloadermiddlewares.defaultheaders.DefaultHeadersMiddleware",
+        "scrapy.downloadermiddlewares.downloadtimeout.DownloadTimeoutMiddleware",
+        "scrapy.downloadermiddlewares.httpauth.HttpAuthMiddleware",
+        "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware",
+        "scrapy.downloadermiddlewares.useragent.UserAgentMiddleware",
+    },
+    # All of these look at what a callback yields, or at statuses on the way to one.
+    "SPIDER_MIDDLEWARES_BASE": {
+        "scrapy.spidermiddlewares.depth.DepthMiddleware",
+        "scrapy.spidermiddlewares.httperror.HttpErrorMiddleware",
+        "scrapy.spidermiddlewares.metacopy.MetaCopyDetectionMiddleware",
+        "scrapy.spidermiddlewares.referer.RefererMiddleware",
+        "scrapy.spidermiddlewares.start.StartSpiderMiddleware",
+        "scrapy.spidermiddlewares.urllength.UrlLengthMiddleware",
+    },
+    "EXTENSIONS_BASE": {"scrapy.extensions.corestats.CoreStats"},
+}
 
-# All of these look at what a callback yields, or at statuses on the way to one.
-_SPIDER_MIDDLEWARES = (
-    DepthMiddleware,
-    HttpErrorMiddleware,
-    MetaCopyDetectionMiddleware,
-    RefererMiddleware,
-    StartSpiderMiddleware,
-    UrlLengthMiddleware,
-)
+_REPLACED = {
+    "DOWNLOADER_MIDDLEWARES_BASE": {
+        "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware",
+        "scrapy.downloadermiddlewares.redirect.RedirectMiddleware",
+        "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware",
+    }
+}
+"""In their place are components of ours."""
 
+_SWITCHES = {
+    "TELNETCONSOLE_ENABLED": ("EXTENSIONS_BASE", "scrapy.extensions.telnet.TelnetConsole"),
+    "REMOTE_CONTROL_ENABLED": ("EXTENSIONS_BASE", "scrapy.extensions.remote_control.RemoteControl"),
+    "COOKIES_ENABLED": (
+        "DOWNLOADER_MIDDLEWARES_BASE",
+        "scrapy.downloadermiddlewares.cookies.CookiesMiddleware",
+    ),
+}
+"""The setting that switches a component of Scrapy, and the list that has it."""
 
 _FIELDS = {
     Headers.FAST: {"Accept": "*/*"},
@@ -66,7 +76,7 @@ _FIELDS = {
 
 
 def default_headers(headers: str) -> dict[str, str]:
-    """Return the fields that a value of `AMICRAWL_HEADERS` stands for; none where there is none such."""
+    """Return the fields that a value of `AMICRAWL_HEADERS` stands for; none for any other value."""
     return next((dict(fields) for word, fields in _FIELDS.items() if word.value == headers), {})
 
 
@@ -77,8 +87,23 @@ def trim_to_archiving(settings: BaseSettings, headers: Headers) -> None:
         settings.set(name, value, "addon")
     if not getproxies():
         settings.set("HTTPPROXY_ENABLED", value=False, priority="addon")
-    for middleware in _DOWNLOADER_MIDDLEWARES:
-        settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", middleware, None)
-    for spider_middleware in _SPIDER_MIDDLEWARES:
-        settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", spider_middleware, None)
-    settings.setdefault_in_component_priority_dict("EXTENSIONS", CoreStats, None)
+    for components, paths in _OF_CALLBACKS.items():
+        _leave_out(settings, components, paths)
+
+
+def leave_out_replaced(settings: BaseSettings) -> None:
+    """Take out of *settings* the components of Scrapy in whose place are ours."""
+    for components, paths in _REPLACED.items():
+        _leave_out(settings, components, paths)
+
+
+def leave_out_switched(settings: BaseSettings) -> None:
+    """Take out of *settings* what is switched off: Scrapy would import it to find that out."""
+    for switch, (components, path) in _SWITCHES.items():
+        if not settings.getbool(switch):
+            _leave_out(settings, components, {path})
+
+
+def _leave_out(settings: BaseSettings, components: str, paths: Collection[str]) -> None:
+    left = {key: place for key, place in settings.getdict(components).items() if key not in paths}
+    settings.set(components, left, "addon")

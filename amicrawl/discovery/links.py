@@ -20,7 +20,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 from urllib.parse import quote_from_bytes
 
-from amicrawl.discovery import css, markup
+from amicrawl.discovery import coding, css, markup
 from amicrawl.discovery.charset import UTF_8, charset_of, decoded, transcoded
 from amicrawl.discovery.kinds import Found, Kind, Link, kind_of_relation
 from amicrawl.seed.fault import NotASeedError
@@ -31,6 +31,8 @@ from amicrawl.urls.octets import WHITE_SPACE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from amicrawl.capture import Capture
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,9 @@ class Limits:
 
 
 DEFAULTS = Limits()
+_SITEMAP = Limits(payload=50 << 20, links=50_000, characters=64 << 20)
+"""What the sitemap protocol allows for one file."""
+_GZIP = frozenset({"application/gzip", "application/x-gzip"})
 
 _LONGEST_FIELD = 65_536
 """Bytes of one header field that are looked at."""
@@ -76,6 +81,35 @@ _PLAIN = re.compile(r"(?:[hH][tT][tT][pP][sS]?://|[/?.])[!-\"$-\[\]-~]*+\Z")
 """A reference that is already as browsers read it; most are."""
 _LINK_VALUE = re.compile(r"""<([^<>]*+)>((?:[^,"<]|"(?:[^"\\]|\\.)*+"?)*+)""", re.DOTALL)
 _RELATION = re.compile(r"""(?i);\s*+rel\s*+=\s*+(?:"([^"]*+)|([^\s;,]++))""")
+
+
+def names_links(url: str, content_type: str) -> bool:
+    """Tell whether links are looked for in a page at *url* with that Content-Type."""
+    return is_read(url, content_type) or _is_packed_sitemap(url, content_type)
+
+
+def links_of(capture: Capture, url: str, *, is_sitemap: bool) -> list[Link]:
+    """Return the links of the page at *url* that *capture* brought, its codings undone."""
+    content_type = text_of(capture.header(b"content-type") or b"")
+    limits = _SITEMAP if is_sitemap else DEFAULTS
+    if is_sitemap or _is_packed_sitemap(url, content_type):
+        content_type = "application/xml"
+    payload = _payload(capture, limits.payload) if is_read(url, content_type) else b""
+    return extract(payload, url=url, content_type=content_type, fields=capture.fields, limits=limits)
+
+
+def _payload(capture: Capture, limit: int) -> bytes:
+    codings = b",".join(value for name, value in capture.fields if name.lower() == b"content-encoding")
+    payload = coding.decoded(capture.payload(), codings, limit=limit)
+    if payload.startswith(b"\x1f\x8b"):
+        # A sitemap in a file of its own packing, or a page that was packed without a word of it.
+        payload = coding.decoded([payload], b"gzip", limit=limit)
+    return payload
+
+
+def _is_packed_sitemap(url: str, content_type: str) -> bool:
+    media_type = content_type.partition(";")[0].strip().lower()
+    return media_type in _GZIP and url.partition("?")[0].endswith(".xml.gz")
 
 
 def is_read(url: str, content_type: str) -> bool:

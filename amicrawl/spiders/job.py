@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from amicrawl.crawl.configured import explained
+from amicrawl.crawl.arguments import explained
 from amicrawl.spiders.site import SiteSpider
 
 if TYPE_CHECKING:

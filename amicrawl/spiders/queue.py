@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from scrapy import Spider
 
-from amicrawl.crawl.arguments import QueueArguments
-from amicrawl.crawl.configured import configured, explained
+from amicrawl.crawl.arguments import configured, explained
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -17,11 +16,11 @@ if TYPE_CHECKING:
     from scrapy.http import Response
     from scrapy.settings import BaseSettings
 
-    from amicrawl.crawl.queued import QueueFeed
+    from amicrawl.crawl.queued import QueueArguments, QueueFeed
 
 
 class QueueSpider(Spider):
-    """Fetches seeds from Redis. Arguments: `amicrawl.crawl.arguments.QueueArguments`."""
+    """Fetches seeds from Redis. Arguments: `amicrawl.crawl.queued.QueueArguments`."""
 
     name = "queue"
 
@@ -52,7 +51,7 @@ class QueueSpider(Spider):
         Raises UsageError or InputError.
         """
         # Scrapy loads every spider for any crawl, and the way to Redis takes a third of a second.
-        from amicrawl.crawl.queued import QueueFeed  # noqa: PLC0415
+        from amicrawl.crawl.queued import QueueArguments, QueueFeed  # noqa: PLC0415
 
         kwargs = configured(crawler, kwargs)
         default_key = str(crawler.settings.get("REDIS_START_URLS_KEY") or "")

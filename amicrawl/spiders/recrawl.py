@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from scrapy import Spider
 
-from amicrawl.crawl.arguments import RecrawlArguments
-from amicrawl.crawl.configured import configured, explained
+from amicrawl.crawl.arguments import RecrawlArguments, configured, explained
 from amicrawl.crawl.run import run_of
 from amicrawl.crawl.seedlist import read_starts, site_crawled_in
 

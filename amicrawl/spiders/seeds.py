@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from scrapy import Spider
 
-from amicrawl.crawl.arguments import JOB_ARGUMENT, SeedArguments, job_argument
-from amicrawl.crawl.configured import configured, explained
+from amicrawl.crawl.arguments import JOB_ARGUMENT, SeedArguments, configured, explained, job_argument
 from amicrawl.crawl.processes import as_process
 from amicrawl.crawl.seedlist import SeedList, seeds_come_in_batches
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from scrapy import Spider
 
-from amicrawl.crawl.arguments import JOB_ARGUMENT, SiteArguments, job_argument
-from amicrawl.crawl.configured import configured, explained
+from amicrawl.crawl.arguments import JOB_ARGUMENT, SiteArguments, configured, explained, job_argument
 from amicrawl.crawl.processes import as_process
 from amicrawl.crawl.seedlist import offer_starts, read_starts
 

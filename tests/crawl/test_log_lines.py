@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from loopback import PROJECT, QUICK, RawServer, environment, page
 
-from amicrawl.crawl.watching.logs import LINES, MARGIN, JsonFormatter, TextFormatter, visible
+from amicrawl.crawl.watching.logs import LINES, MARGIN, JsonFormatter, TextFormatter
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,14 +47,6 @@ def raised(message: str) -> dict[str, Any]:
         raise ValueError(message)
     except ValueError:
         return {"exc_info": sys.exc_info()}
-
-
-@given(st.text())
-def test_what_is_visible_is_printable_and_the_rest_is_escaped(given_text: str) -> None:
-    shown = visible(given_text)
-    assert shown.isprintable()
-    if given_text.isprintable():
-        assert shown == given_text
 
 
 @given(st.text(), st.text())

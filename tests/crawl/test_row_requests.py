@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 from scrapy import FormRequest, Request, Spider
 
-from amicrawl.crawl.carried import META_JSON
 from amicrawl.crawl.decision import Ticket
-from amicrawl.crawl.requests import request_of, words_of
-from amicrawl.crawl.ticket import TICKET
+from amicrawl.crawl.links import META_JSON
+from amicrawl.crawl.requests import TICKET, request_of, words_of
 from amicrawl.frontier import Dispatch, Offer, Source
 from amicrawl.seed import Seed
 from amicrawl.urls import UrlKey

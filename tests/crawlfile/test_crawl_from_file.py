@@ -18,7 +18,7 @@ from loopback import PROJECT, RawServer, environment, page
 from scrapy.crawler import Crawler
 from scrapy.settings import Settings
 
-from amicrawl.crawl.configured import configured
+from amicrawl.crawl.arguments import configured
 from amicrawl.errors import ExitCode, UsageError
 from amicrawl.spiders.seeds import SeedsSpider
 

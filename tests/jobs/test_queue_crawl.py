@@ -15,7 +15,7 @@ import warm_processes
 from loopback import PROJECT, RawServer, _spider, environment, page
 from redis_server import RedisServer, end, started_server
 
-from amicrawl.crawl.arguments import QueueArguments
+from amicrawl.crawl.queued import QueueArguments
 from amicrawl.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:

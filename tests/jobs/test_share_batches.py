@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from amicrawl.config import Identity
-from amicrawl.crawl.carried import PRIMARY, REQUISITE
+from amicrawl.crawl.links import PRIMARY, REQUISITE
 from amicrawl.crawl.sharing.links import offer_of
 from amicrawl.errors import InputError
 from amicrawl.frontier import Offer, Source

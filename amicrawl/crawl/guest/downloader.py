@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any
 from scrapy.core.downloader import Downloader
 from scrapy.http import Response
 from scrapy.utils.httpobj import urlparse_cached
-from scrapy.utils.misc import load_object
 
 from amicrawl.capture import Capture, Failure
 from amicrawl.config import LogFormat
 from amicrawl.crawl.guest.handler import GuestHandler, record
-from amicrawl.crawl.reconstruct import reconstruct, reconstructed_hop
+from amicrawl.crawl.reconstruct import foreign_handlers, reconstruct, reconstructed_hop
 from amicrawl.crawl.run import run_of
 from amicrawl.crawl.watching.logs import format_handlers
 
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.core.downloader.handlers import DownloadHandlers
     from scrapy.crawler import Crawler
-    from scrapy.settings import BaseSettings
 
     from amicrawl.crawl.run import Run
 
@@ -42,21 +40,11 @@ class GuestDownloader(Downloader):
         if run.config.log_format is LogFormat.JSON:
             # The engine begins with this, and Scrapy has just made its log handler for the last time.
             format_handlers(run.config.log_format)
-        foreign = _foreign_schemes(crawler.settings)
+        foreign = foreign_handlers(crawler.settings, ours=GuestHandler)
         if foreign:
             self.handlers = _ArchivedHandlers(  # type: ignore[assignment]  # all of it, by delegation
                 self.handlers, run, foreign
             )
-
-
-def _foreign_schemes(settings: BaseSettings) -> dict[str, str]:
-    """Return the dotted names of the http handlers in *settings* that are not ours, by URL scheme."""
-    configured = settings.getwithbase("DOWNLOAD_HANDLERS")
-    return {
-        scheme: handler if isinstance(handler, str) else f"{handler.__module__}.{handler.__qualname__}"
-        for scheme in ("http", "https")
-        if (handler := configured.get(scheme)) and load_object(handler) is not GuestHandler
-    }
 
 
 class _ArchivedHandlers:

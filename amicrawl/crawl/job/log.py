@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from amicrawl.crawl.job.facts import Facts
     from amicrawl.crawl.job.opening import Job
     from amicrawl.crawl.job.orders import Orders
-    from amicrawl.crawl.resumed import Resumed
+    from amicrawl.crawl.opening import Resumed
     from amicrawl.crawl.run import Run
     from amicrawl.jobs.log_entries import Inbox
     from amicrawl.record import CaptureItem

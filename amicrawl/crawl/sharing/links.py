@@ -14,8 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from amicrawl.config import Durability
-from amicrawl.crawl.carried import CARRIED_NUMBERS, PRIMARY
 from amicrawl.crawl.feeding import offer_seed
+from amicrawl.crawl.links import CARRIED_NUMBERS, PRIMARY
 from amicrawl.frontier import Offer, Source, shard_of
 from amicrawl.jobs.sharing.batch import Link, encoded_link
 from amicrawl.urls import Refused, fetchable

@@ -26,9 +26,9 @@ from amicrawl.crawl.in_force import Source
 from amicrawl.crawl.policy import add_patterns
 from amicrawl.crawl.state import STOP_FILE
 from amicrawl.crawl.watching.control_files import DIRECTORY, ControlFile, count_in, seconds_in
-from amicrawl.crawl.watching.logs import visible
 from amicrawl.disk import replace_file
 from amicrawl.errors import AmicrawlError, InputError, OutputError, UsageError
+from amicrawl.terminal import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -203,7 +203,7 @@ class Steering:
             meant = get_close_matches(name, self._files, n=1, cutoff=0.75)
             logger.warning(
                 "%s is not a control file and has no effect. %s",
-                visible(str(self.directory / name)),
+                harmless(str(self.directory / name)),
                 f"Did you mean {meant[0]}?" if meant else f"There are {', '.join(sorted(self._files))}.",
             )
 

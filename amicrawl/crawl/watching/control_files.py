@@ -18,8 +18,8 @@ import stat
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from amicrawl.crawl.watching.logs import visible
 from amicrawl.errors import InputError
+from amicrawl.terminal import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -127,4 +127,4 @@ def _saying(text: str) -> Iterator[Line]:
 
 
 def _quoted(text: str) -> str:
-    return f"'{visible(text, limit=_SHOWN)}'"
+    return f"'{harmless(text, limit=_SHOWN)}'"

@@ -22,6 +22,7 @@ import copy
 import json
 import logging
 from datetime import UTC, datetime
+from functools import partial
 from numbers import Number
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ from scrapy.logformatter import LogFormatter
 from scrapy.utils.log import get_scrapy_root_handler
 
 from amicrawl.config import LogFormat
+from amicrawl.terminal import harmless
 
 if TYPE_CHECKING:
     from scrapy import Request, Spider
@@ -53,17 +55,12 @@ _LAID_OUT = frozenset(
 """Loggers that pass text of several lines as an argument, and nothing of it comes from the web."""
 
 
-def visible(text: str, *, limit: int = LIMIT) -> str:
-    """Return *text* with everything unprintable escaped, cut to *limit* characters of it."""
-    cut = text if len(text) <= limit else text[: limit - 1] + "…"
-    if cut.isprintable():
-        return cut
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut)
+_visible = partial(harmless, limit=LIMIT)
 
 
 def visible_lines(text: str) -> list[str]:
     """Return the lines of *text*, apart at line feeds only, each made visible; the last `LINES`."""
-    return [visible(line) for line in text.split("\n")[-LINES:]]
+    return [_visible(line) for line in text.split("\n")[-LINES:]]
 
 
 class TextFormatter(logging.Formatter):
@@ -96,7 +93,7 @@ class JsonFormatter(logging.Formatter):
         line = {
             "time": moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             "level": record.levelname,
-            "logger": visible(record.name),
+            "logger": _visible(record.name),
             "message": "\n".join(_message_lines(record)),
         }
         if record.exc_info:
@@ -115,16 +112,16 @@ class _Shown:
         self._value = value
 
     def __str__(self) -> str:
-        return visible(str(self._value))
+        return _visible(str(self._value))
 
     def __repr__(self) -> str:
-        return visible(repr(self._value))
+        return _visible(repr(self._value))
 
 
 def _shown(value: Any) -> Any:
     """Return *value* as something that formats as it does, without line breaks and controls."""
     if isinstance(value, str):
-        return visible(value)
+        return _visible(value)
     return value if isinstance(value, Number) or value is None else _Shown(value)
 
 
@@ -134,7 +131,7 @@ def _message_lines(record: logging.LogRecord) -> list[str]:
         return visible_lines(_message(record))
     except Exception as fault:  # noqa: BLE001  # a line that cannot be made must not cost the others
         return [
-            f"{visible(str(record.msg))} (this message could not be laid out: {visible(repr(fault))})"
+            f"{_visible(str(record.msg))} (this message could not be laid out: {_visible(repr(fault))})"
         ]
 
 

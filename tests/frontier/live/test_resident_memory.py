@@ -10,7 +10,8 @@ import pytest
 from frontier.live.crawls import HOUR, META, frontier_on, opened
 from frontier.live.disks import CountingDisk, resident
 
-from amicrawl.crawl.resumed import Resumed, resumed
+from amicrawl.crawl.opening import resumed
+from amicrawl.crawl.resuming import Reconciled
 from amicrawl.frontier import Cause, LivePartition, Status
 from amicrawl.frontier.arena import entry_of
 from amicrawl.frontier.format.reader import FrontierFile
@@ -103,7 +104,7 @@ def test_what_a_resumed_crawl_found_is_counted_a_page_of_rows_at_a_time(tmp_path
     partition.close(HOUR)
     partition = opened(tmp_path / "frontier")
     watched = partition.state.rows = WatchedTable(partition.state.rows)  # type: ignore[assignment]
-    found = resumed(frontier_on(partition), Resumed(), recrawls=True)
+    found = resumed(frontier_on(partition), Reconciled(), recrawls=True)
     assert found.standing == {"captured": 3, "withheld for the address": 2, "withheld by a rule": 40_000}
     assert found.next_due == HOUR + 7
     assert watched.most < 20_000
