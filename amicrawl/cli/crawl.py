@@ -12,6 +12,7 @@ import typer
 from amicrawl.cli.options import Engine, EngineOption, Master, Quiet, pairs, passed_on
 from amicrawl.cli.project import crawl_settings
 from amicrawl.config import PREFIX, CrawlConfig, Robots
+from amicrawl.crawl.start import start_crawl
 from amicrawl.crawlfile.schedule import Action, Plan, last_crawls, plan
 from amicrawl.errors import InputError, UsageError
 from amicrawl.seed.source import earlier_indexes
@@ -253,8 +254,6 @@ def begin(spider: list[str], arguments: dict[str, str], settings: list[str]) -> 
         line += ["-a", f"{name}={value}"]
     environment, further = crawl_settings()
     os.environ.update(environment)
-    from amicrawl.crawl.start import start_crawl  # noqa: PLC0415  # Scrapy, which `--help` does not need
-
     start_crawl([*line, *further, *settings])
 
 

@@ -7,6 +7,7 @@ import json
 import shlex
 import signal
 import subprocess
+import sys
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -174,3 +175,89 @@ def test_closed_standard_streams_keep_no_crawl_from_its_end(tmp_path: Path, clos
     assert done.returncode == ExitCode.DONE
     assert len(rows(tmp_path / "out")) == 1
     check_sealed(tmp_path / "out" / "ami-00000.warc.gz")
+
+
+_SIGNALLED = """
+import os, runpy, sys
+
+number, moment, starts = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+def signal_at(event, arguments):
+    if event == "import" and arguments[0] == moment:
+        os.kill(os.getpid(), number)
+
+sys.addaudithook(signal_at)
+if moment == "the end":
+    import atexit
+    atexit.register(os.kill, os.getpid(), number)
+if starts == "command":
+    from amicrawl.cli import main
+    sys.argv[1:] = ["crawl", *sys.argv[4:]]
+    main()
+elif starts == "scrapy":
+    from scrapy.cmdline import execute
+    execute(["scrapy", "crawl", *sys.argv[4:]])
+else:
+    sys.argv[1:] = sys.argv[4:]
+    runpy.run_module("amicrawl.crawl.start", run_name="__main__")
+"""
+
+
+def signalled(
+    directory: Path, number: signal.Signals, moment: str, starts: str, *arguments: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a crawl to which *number* is sent at that *moment*: an import, or `the end`."""
+    line = [sys.executable, "-c", _SIGNALLED, str(int(number)), moment, starts, *arguments]
+    return subprocess.run(
+        line,
+        cwd=directory,
+        env={**environment(), "PYTHONPATH": str(PROJECT), "SCRAPY_SETTINGS_MODULE": "amicrawl.settings"},
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("number", "moment", "starts"),
+    [
+        (signal.SIGINT, "scrapy.crawler", "command"),
+        (signal.SIGTERM, "amicrawl.crawl.credentials", "command"),
+        (signal.SIGTERM, "scrapy.cmdline", "module"),
+        (signal.SIGINT, "amicrawl.crawl.middlewares", "scrapy"),
+        # By then the event loop runs; what is being opened is sealed, with nothing in it.
+        (signal.SIGINT, "amicrawl.crawl.dispatcher", "command"),
+    ],
+)
+def test_a_signal_before_a_crawl_begins_ends_it_with_a_sentence_and_nothing_half_written(
+    tmp_path: Path, number: signal.Signals, moment: str, starts: str
+) -> None:
+    seeds = write_lines(tmp_path / "seeds.txt", ["http://127.0.0.1:9/"])
+    given = [str(seeds), "-o", "out"]
+    if starts != "command":
+        given = ["seeds", "-a", f"file={seeds}", "-a", "out=out"]
+    done = signalled(tmp_path, number, moment, starts, *given)
+    assert done.returncode == ExitCode.STOPPED, done.stderr
+    assert "Traceback" not in done.stderr
+    listing = tmp_path / "out" / "crawl.json"
+    if listing.exists():
+        assert json.loads(listing.read_text())["finish_reason"] == "stopped at once"
+        assert '"stopping": false, "paused_by"' in done.stderr, "the last report says what was left"
+    else:
+        assert "Stopped before the crawl began" in done.stderr
+    assert not list((tmp_path / "out").glob("*.open"))
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_to_a_crawl_that_has_ended_changes_nothing(
+    tmp_path: Path, number: signal.Signals, processes: str
+) -> None:
+    with RawServer(lambda _: page(b"x")) as server:
+        write_lines(tmp_path / "seeds.txt", [f"{server.url}/{n}" for n in range(2)])
+        given = ["seeds.txt", "-o", "out", "--processes", processes, "--delay", "0"]
+        permitted = ["-s", "AMICRAWL_ALLOW_PRIVATE=127.0.0.0/8"]
+        done = signalled(tmp_path, number, "the end", "command", *given, *permitted)
+    assert done.returncode == ExitCode.DONE, done.stderr
+    assert "Traceback" not in done.stderr
+    assert len(rows(tmp_path / "out")) >= 2

@@ -1,28 +1,56 @@
-"""`scrapy crawl`, with errors as sentences and the exit codes of the manual."""
+"""`scrapy crawl`, with errors as sentences and the exit codes of the manual.
+
+Scrapy's command line imports every command to find one of them, a tenth of a crawl's start; `execute`
+does for this one what it does. In a project that has commands of its own, or another event loop, it is
+Scrapy's command line nonetheless.
+
+A crawl in several processes begins here, too, before there is an event loop: the spider becomes their
+parent while it is made.
+"""
 
 from __future__ import annotations
 
 import gc
+import os
 import sys
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NoReturn, cast
 
-from scrapy.commands import crawl
+from scrapy import cmdline
+from scrapy.commands import ScrapyHelpFormatter, crawl
+from scrapy.crawler import AsyncCrawlerProcess, Crawler
 from scrapy.exceptions import UsageError as ScrapyUsageError
+from scrapy.spiderloader import get_spider_loader
+from scrapy.utils.project import get_project_settings
 
 from amicrawl.config import PREFIX
+from amicrawl.crawl.processes.specification import is_child
 from amicrawl.crawl.run import RunHolder
+from amicrawl.crawl.start import IS_PARENT, STOPPED_EARLY, end_on_signals, ignore_signals
 from amicrawl.crawl.watching.screen import fault_line
 from amicrawl.errors import AmicrawlError, ExitCode
 
 if TYPE_CHECKING:
     import argparse
     import asyncio
+    from collections.abc import Sequence
 
-    from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings, Settings
+
+_OUR_COMMANDS = "amicrawl.crawl.commands"
+_REACTOR = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
 
 
 class Command(crawl.Command):
     """Runs a spider and ends with the exit code of the crawl."""
+
+    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
+        """Follow the options that are for every command of Scrapy."""
+        if is_child():
+            # The file is to name the process that a signal stops the crawl by: the parent.
+            opts.pidfile = None
+        super().process_options(args, opts)
+        assert self.settings is not None
+        end_on_signals(_fault_line(self.settings, STOPPED_EARLY, ExitCode.STOPPED))
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         """Run the spider named in *args* with the arguments in *opts*."""
@@ -39,7 +67,61 @@ class Command(crawl.Command):
         _tune_garbage_collection()
         task = self.crawler_process.crawl(crawler, **opts.spargs)
         self.crawler_process.start()
+        ignore_signals()
         self.exitcode = _conclude(crawler, cast("asyncio.Task[None]", task))
+
+
+def execute(arguments: list[str]) -> NoReturn:
+    """Run `scrapy crawl` with *arguments*, those of `sys.argv`, and exit with its exit code."""
+    settings = get_project_settings()
+    command = Command()
+    parser = cmdline.ScrapyArgumentParser(
+        formatter_class=ScrapyHelpFormatter,
+        usage=f"scrapy crawl {command.syntax()}",
+        conflict_handler="resolve",
+        description=command.long_desc(),
+    )
+    settings.setdict(command.default_settings, priority="command")
+    command.settings = settings
+    command.add_options(parser)
+    options, named = parser.parse_known_args(arguments)
+    if options.profile or (_needs_scrapys_command_line(settings) and not os.environ.get(IS_PARENT)):
+        cmdline.execute()
+    try:
+        command.process_options(named, options)
+        is_asked = options.spargs.get("processes", "1") != "1"
+        if not is_child() and (os.environ.pop(IS_PARENT, "") or is_asked):
+            _divide(named, options, settings)
+        command.crawler_process = AsyncCrawlerProcess(settings)
+        command.run(named, options)
+    except ScrapyUsageError as error:
+        parser.error(str(error))
+    sys.exit(command.exitcode)
+
+
+def _needs_scrapys_command_line(settings: Settings) -> bool:
+    """Return whether the project has commands of its own, or runs its crawls in another way."""
+    return bool(
+        settings["COMMANDS_MODULE"] not in {None, "", _OUR_COMMANDS}
+        or settings["TWISTED_REACTOR"] != _REACTOR
+        or settings.getbool("FORCE_CRAWLER_PROCESS")
+    )
+
+
+def _divide(named: Sequence[str], options: argparse.Namespace, settings: Settings) -> None:
+    """Make the spider in *named* without a crawl, as the parent of several processes if it becomes that.
+
+    Returns where it does not.
+    """
+    loader = get_spider_loader(settings)
+    spider = named[0] if len(named) == 1 else ""
+    if spider not in loader.list() or not hasattr(found := loader.load(spider), "reads_responses"):
+        return
+    try:
+        found.from_crawler(Crawler(found, settings), **options.spargs)
+    except AmicrawlError as error:
+        sys.stderr.write(_fault_line(settings, str(error), error.exit_code))
+        sys.exit(error.exit_code)
 
 
 def _tune_garbage_collection() -> None:
@@ -59,9 +141,17 @@ def _conclude(crawler: Crawler, task: asyncio.Task[None]) -> int:
     run = holder.run if holder is not None else None
     fault = error if isinstance(error, AmicrawlError) else (run.fault if run is not None else None)
     if fault is not None:
-        log_format = crawler.settings.get(f"{PREFIX}LOG_FORMAT")
-        sys.stderr.write(fault_line(str(fault), exit_code=fault.exit_code, log_format=log_format))
+        sys.stderr.write(_fault_line(crawler.settings, str(fault), fault.exit_code))
         return fault.exit_code
     if error is not None:
         raise error
+    if not task.done():
+        # Signals have stopped the event loop; without a reason to finish there was nothing to seal yet.
+        if run is None or not run.finish_reason:
+            sys.stderr.write(_fault_line(crawler.settings, STOPPED_EARLY, ExitCode.STOPPED))
+        return ExitCode.STOPPED
     return run.exit_code() if run is not None else ExitCode.DONE
+
+
+def _fault_line(settings: BaseSettings, fault: str, exit_code: int) -> str:
+    return fault_line(fault, exit_code=exit_code, log_format=settings.get(f"{PREFIX}LOG_FORMAT"))

@@ -15,13 +15,13 @@ frontier. Only the carrier differs: a socket to the parent instead of Redis.
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from amicrawl.config import PREFIX, CrawlConfig
 from amicrawl.crawl.processes.specification import FOLDER, PLAN, Order, is_child
+from amicrawl.crawl.start import START, start_anew
 from amicrawl.crawl.watching.screen import start_line
 from amicrawl.errors import UsageError
 
@@ -33,10 +33,6 @@ if TYPE_CHECKING:
 
     Arguments = TypeVar("Arguments", SeedArguments, SiteArguments)
 
-START = "amicrawl.crawl.start"
-"""The module that starts a crawl, and becomes the parent of several processes."""
-IS_PARENT = "AMICRAWL_PARENT"
-"""The environment variable that has it make the spider before there is an event loop."""
 _REFUSED = ("bucket", "webhooks", "metrics", "max_urls")
 """Settings that hold for one process and have no meaning yet for several."""
 
@@ -122,15 +118,3 @@ def _loop_runs() -> bool:
     except RuntimeError:
         return False
     return True
-
-
-def start_anew(arguments: list[str], *, as_parent: bool) -> NoReturn:
-    """Replace this process by one that crawls by *arguments*.
-
-    *as_parent*: it makes the spider before it has an event loop, and so can become the parent.
-    """
-    sys.stdout.flush()
-    sys.stderr.flush()
-    line = [sys.executable, "-P", "-m", START, *arguments]
-    environment = {**os.environ, IS_PARENT: "1"} if as_parent else os.environ
-    os.execve(line[0], line, environment)  # noqa: S606  # a list, and no shell

@@ -22,11 +22,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from amicrawl.crawl.processes import forking, start_anew
+from amicrawl.crawl.processes import forking
 from amicrawl.crawl.processes.dealing import Dealing, is_unfinished, links_are_delivered
 from amicrawl.crawl.processes.screen import Screen
 from amicrawl.crawl.processes.specification import FOLDER, LARGEST_MESSAGE, SPECIFICATION, Specification
-from amicrawl.crawl.start import start_crawl
+from amicrawl.crawl.start import ignore_signals, start_anew, start_crawl
 from amicrawl.crawl.state import CLASSES, Tally
 from amicrawl.crawl.watching.screen import fault_line
 from amicrawl.disk import DirectoryLock, Disk
@@ -123,7 +123,11 @@ class Parent:
             self._prefix = plan.prefix
             self._order = _spooled(order)
             await self._crawl(dealing.children(order.processes))
-            return self._gathered()
+            code = self._gathered()
+        for number in _DRAINS:
+            loop.remove_signal_handler(number)
+        ignore_signals()
+        return code
 
     async def _settle(self, directories: Sequence[Path]) -> None:
         """Have what a killed crawl left in *directories* repaired, and its links delivered.
@@ -372,6 +376,7 @@ def become_parent(order: Order) -> NoReturn:
     except OSError as error:
         fault = f"{error}. Make room, or check the directory, and start again."
         code = ExitCode.OUTPUT
+    ignore_signals()
     sys.stderr.write(fault_line(fault, exit_code=code, log_format=order.log_format))
     sys.exit(code)
 
