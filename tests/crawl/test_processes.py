@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
+import pty
 import signal
+import struct
+import subprocess
+import termios
 import time
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
@@ -14,13 +19,22 @@ import pyarrow.parquet as pq
 import pytest
 import warm_processes
 from fastwarc.warc import ArchiveIterator, WarcRecordType
-from loopback import PROJECT, RawServer, crawl, environment, free_port, page, site_command, write_lines
+from loopback import (
+    PROJECT,
+    RawServer,
+    command,
+    crawl,
+    environment,
+    free_port,
+    page,
+    site_command,
+    write_lines,
+)
 
 from amicrawl.errors import ExitCode
 from amicrawl.frontier.live import load
 
 if TYPE_CHECKING:
-    import subprocess
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
@@ -250,6 +264,58 @@ def test_under_nohup_one_interrupt_alone_stops_all_and_one_process_continues(
     done = run(site_line(web, out))
     assert done.returncode == ExitCode.DONE, done.stderr
     assert check_whole(out, runs=2).keys() >= web.pages()
+
+
+def test_the_file_with_the_process_id_names_the_parent_to_the_end(tmp_path: Path) -> None:
+    named = tmp_path / "crawl.pid"
+    found: list[str] = []
+
+    def respond(_: bytes) -> bytes:
+        found.append(named.read_text())
+        return page(b"x")
+
+    with RawServer(respond) as server:
+        urls = [f"http://127.0.0.{host}:{server.port}/" for host in range(1, 9)]
+        seeds = write_lines(tmp_path / "seeds.txt", urls)
+        line = command(seeds, tmp_path / "out", arguments=["processes=2"])
+        parent = begun([*line, "--pidfile", str(named)], tmp_path / "log")
+        assert parent.wait(150) == ExitCode.DONE, (tmp_path / "log").read_text()
+    assert {*found, named.read_text()} == {f"{parent.pid}\n"}
+
+
+def test_on_a_terminal_the_hosts_that_are_waited_for_are_shown_for_all_processes(
+    tmp_path: Path,
+) -> None:
+    names = [f"127.0.0.{number}" for number in range(1, 5)]
+    shown, stopped = "", False
+    terminal, end = pty.openpty()
+    fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
+    with RawServer(lambda _: page(b"x")) as server:
+        urls = [f"http://{name}:{server.port}/{number}" for number in range(50) for name in names]
+        seeds = write_lines(tmp_path / "seeds.txt", urls)
+        settings = {"AMICRAWL_DELAY": "60", "AMICRAWL_ADDRESS_DELAY": "0", "AMICRAWL_ROBOTS": "ignore"}
+        crawling = warm_processes.Popen(
+            command(seeds, tmp_path / "out", arguments=["processes=2"], settings=settings),
+            cwd=PROJECT,
+            env={**environment(), "TERM": "xterm"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=end,
+        )
+        os.close(end)
+        with contextlib.suppress(OSError):
+            # A terminal that no process has open any more gives an error.
+            while seen := os.read(terminal, 65536):
+                shown += seen.decode("utf-8", "replace")
+                if not stopped and all(f"{name} " in shown for name in names):
+                    stopped = True
+                    crawling.send_signal(signal.SIGINT)
+        os.close(terminal)
+        assert crawling.wait(100) == ExitCode.STOPPED, shown
+    assert stopped, shown
+    assert "49 queued  next in" in shown, "the hosts of both, each with why it is waited for"
+    assert ": delay" in shown
+    assert "{" not in shown, "nothing on a terminal is JSON"
 
 
 def test_a_limit_counts_over_all_processes(web: Web, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from amicrawl.capture import Failure
 from amicrawl.config import CrawlConfig, LogFormat
-from amicrawl.crawl.resumed import CAPTURED, WITHHELD_ADDRESS, Resumed
+from amicrawl.crawl.opening import CAPTURED, WITHHELD_ADDRESS, Resumed
 from amicrawl.crawl.state import Tally
 from amicrawl.crawl.watching.progress import Progress
 
@@ -45,7 +45,8 @@ class Screen:
                 "later": 0,
                 "paused": frozenset(),
                 "stopping": False,
-                "frontier": SimpleNamespace(next_moment=lambda now: now + 60),
+                "frontier": SimpleNamespace(next_moment=lambda now: now + 60, in_flight=0),
+                "has_frontier": True,
                 "following": None,
                 **run,
             }
@@ -144,7 +145,10 @@ def test_a_crawl_whose_hosts_all_have_to_wait_says_for_how_long() -> None:
         return json.loads(line)["next_in"]
 
     assert next_in(waiting=1) == 60.0
-    assert next_in(waiting=1, frontier=SimpleNamespace(next_moment=lambda now: now + 1)) is None
+    soon = SimpleNamespace(next_moment=lambda now: now + 1, in_flight=0)
+    assert next_in(waiting=1, frontier=soon) is None
+    under_way = SimpleNamespace(next_moment=lambda now: now + 60, in_flight=1)
+    assert next_in(waiting=1, frontier=under_way) is None
     assert next_in() is None
 
 

@@ -31,6 +31,7 @@ from amicrawl.config import PREFIX, CrawlConfig
 from amicrawl.crawl.extensions import CrawlExtension
 from amicrawl.crawl.processes.specification import LARGEST_MESSAGE, Allowance, specification
 from amicrawl.crawl.sharing.links import Outgoing, take_links
+from amicrawl.crawl.watching.progress import BusyHost, BusyHosts, next_in, shown_hosts
 from amicrawl.errors import AmicrawlError
 from amicrawl.jobs.sharing.batch import links_in
 from amicrawl.jobs.sharing.outbox import Outbox
@@ -50,6 +51,7 @@ logger = logging.getLogger(__name__)
 BY_PARENT = "processes"
 """The reason for a pause of all processes."""
 _EVERY = 0.2
+_HOSTS_EVERY = 1.0
 _BATCHES = 16
 _EPOCH = "processes"
 _PARENT_GONE = "shutdown"
@@ -100,6 +102,9 @@ class Process(CrawlExtension):
         self._writer: asyncio.StreamWriter | None = None
         self._reading: asyncio.Task[None] | None = None
         self._ending = False
+        self._busy = BusyHosts(run)
+        self._hosts: list[BusyHost] = []
+        self._hosts_at = 0.0
         run.spec = replace(
             run.spec,
             deals_seeds=given.deals and given.number == 0,
@@ -219,7 +224,16 @@ class Process(CrawlExtension):
             "inflight_limit": run.limit.limit,
             "paused": sorted(run.paused),
             "state": run.state,
+            "next_in": next_in(run) if run.has_frontier else None,
+            "hosts": self._busy_hosts(),
         }
+
+    def _busy_hosts(self) -> list[BusyHost]:
+        """Return the hosts that the parent may show, as they were at most a second ago."""
+        now = self._run.clock()
+        if self._given.names_hosts and now >= self._hosts_at:
+            self._hosts, self._hosts_at = shown_hosts(self._busy), now + _HOSTS_EVERY
+        return self._hosts
 
     def _leave(self, reason: str) -> None:
         if not self._ending:

@@ -187,6 +187,7 @@ class Parent:
             file=self._order.file if self._order.file != "-" else "",
             deals=self._order.file.lower().startswith(("http://", "https://")),
             settles=self._settles,
+            names_hosts=self._screen.shows_hosts,
         )
 
         def crawl() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from amicrawl.crawl.watching.progress import Reports
+from amicrawl.crawl.watching.progress import BusyHost, Reports, if_long, longest_waiting
 from amicrawl.crawl.watching.screen import Moment, unreached
 
 if TYPE_CHECKING:
@@ -16,12 +16,13 @@ if TYPE_CHECKING:
 
 
 class Screen:
-    """One line of progress for all processes, and their log lines above it."""
+    """The progress of all processes in one place, and their log lines above it."""
 
     def __init__(self, order: Order) -> None:
         self._order = order
         self._reports = Reports(sys.stderr, log_format=order.log_format, every=order.progress_every)
         self.every = self._reports.every
+        self.shows_hosts = self._reports.on_terminal
 
     @property
     def elapsed(self) -> float:
@@ -44,19 +45,24 @@ class Screen:
     def show(self, tally: Tally, facts: Sequence[dict[str, Any]], reason: str) -> None:
         """Show how things stand."""
         if any(facts):
-            self._reports.show(tally, self._moment(tally, facts, reason), processes=len(facts))
+            hosts = [BusyHost(*host) for each in facts for host in each.get("hosts", ())]
+            moment = self._moment(tally, facts, reason)
+            self._reports.show(tally, moment, longest_waiting(hosts), processes=len(facts))
 
     def _moment(self, tally: Tally, facts: Sequence[dict[str, Any]], reason: str) -> Moment:
         known = [each for each in facts if each]
         waiting = sum(each["waiting"] for each in known)
         pages_per_second, bytes_per_second = self._reports.rates(tally)
+        in_flight = sum(each["in_flight"] for each in known)
+        waits = [each["next_in"] for each in known if each["next_in"] is not None]
         return Moment(
             elapsed=self.elapsed,
             total=tally.rows + waiting if tally.seeds_ended else tally.seeds_announced,
-            in_flight=sum(each["in_flight"] for each in known),
+            in_flight=in_flight,
             inflight_limit=sum(each["inflight_limit"] for each in known),
             pages_per_second=pages_per_second,
             bytes_per_second=bytes_per_second,
+            next_in=None if in_flight else if_long(min(waits, default=None)),
             paused_by=tuple(sorted({name for each in known for name in each["paused"]})),
             is_stopping=bool(reason) and reason != "finished",
         )

@@ -75,6 +75,8 @@ class Specification:
     """Whether process 0 reads the seed list, and gives the others their part of it."""
     settles: bool = False
     """Whether nothing is fetched: what a killed crawl left is repaired and sealed."""
+    names_hosts: bool = False
+    """Whether the parent shows busy hosts, so that their names and waits are among the facts."""
     pipe: int = -1
     """The descriptor from which an `Allowance` is read; -1 for a process that needs none.
 

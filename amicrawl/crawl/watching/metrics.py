@@ -34,6 +34,7 @@ from scrapy.exceptions import NotConfigured
 from amicrawl import __version__
 from amicrawl.crawl.extensions import CrawlExtension
 from amicrawl.crawl.state import CLASSES
+from amicrawl.crawl.watching.progress import in_flight
 from amicrawl.crawl.watching.stopping import free_bytes
 from amicrawl.errors import UsageError
 
@@ -172,7 +173,7 @@ class MetricsEndpoint(CrawlExtension):
         if not run.config.metrics:
             raise NotConfigured
         super().__init__(crawler, run)
-        self._metrics = CrawlMetrics(run, in_flight=lambda: len(crawler.engine.downloader.active))
+        self._metrics = CrawlMetrics(run, in_flight=lambda: in_flight(crawler, run))
         self._socket = _bound(*parsed_address(run.config.metrics))
         self._server: asyncio.Server | None = None
         self._connections: dict[asyncio.StreamWriter, None] = {}

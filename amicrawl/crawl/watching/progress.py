@@ -38,13 +38,17 @@ from amicrawl.crawl.watching.screen import (
 from amicrawl.terminal import LiveLines, counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from scrapy.crawler import Crawler
 
     from amicrawl.crawl.run import Run
     from amicrawl.crawl.state import Tally
 
+HOSTS = 4
+"""Hosts that a terminal shows."""
+_LONG = 2.0
+"""Seconds of waiting for hosts from which on a report has them."""
 _QUEUES_EVERY = 10.0
 _LONGEST_QUEUES = 20
 
@@ -91,14 +95,6 @@ class BusyHosts:
         keys = dict.fromkeys([key for key, _ in flying.most_common(most)]) | waiting
         return [self._host(key, flying.get(key, 0), waiting.get(key), now) for key in list(keys)[:most]]
 
-    def longest_waiting(self, *, most: int) -> list[BusyHost]:
-        """Return *most* hosts: first those held back for longer than usual, then by queue."""
-        found = self.found(most=5 * _LONGEST_QUEUES)
-        found.sort(
-            key=lambda host: ((host.opens_in or 0.0) > 2 * host.delay, host.waiting or 0), reverse=True
-        )
-        return found[:most]
-
     def _host(self, key: int, in_flight: int, waiting: int | None, now: float) -> BusyHost:
         name, pages = self._run.frontier.known_host(key)
         reason, opens_in = self._run.pacing.held_back(key, now)
@@ -106,10 +102,38 @@ class BusyHosts:
         return BusyHost(name, in_flight, waiting, pages, delay, reason, opens_in)
 
 
-_HOSTS = 4
-"""Hosts that a terminal shows."""
-_LONG = 2.0
-"""Seconds of waiting for hosts from which on a report has them."""
+def shown_hosts(busy: BusyHosts) -> list[BusyHost]:
+    """Return those of *busy* that a terminal shows."""
+    return longest_waiting(busy.found(most=5 * _LONGEST_QUEUES))
+
+
+def longest_waiting(hosts: Iterable[BusyHost]) -> list[BusyHost]:
+    """Return `HOSTS` of *hosts*: first those held back for longer than usual, then by queue."""
+
+    def rank(host: BusyHost) -> tuple[bool, int]:
+        return (host.opens_in or 0.0) > 2 * host.delay, host.waiting or 0
+
+    return sorted(hosts, key=rank, reverse=True)[:HOSTS]
+
+
+def in_flight(crawler: Crawler, run: Run) -> int:
+    """Return how many requests are in flight, past Scrapy's engine or by it."""
+    rows = run.frontier.in_flight if run.has_frontier else 0
+    return max(rows, len(crawler.engine.downloader.active))
+
+
+def next_in(run: Run) -> float | None:
+    """Return in how many seconds a host may be asked; None where nothing waits, or the run is held."""
+    if run.paused or run.stopping or not run.waiting:
+        return None
+    now = run.clock()
+    moment = run.frontier.next_moment(now)
+    return None if moment is None else moment - now
+
+
+def if_long(wait: float | None) -> float | None:
+    """Return *wait*, in seconds, if it is so long that a report has it, else None."""
+    return wait if wait is not None and wait >= _LONG else None
 
 
 class Reports:
@@ -250,7 +274,7 @@ class Progress:
     def _tick(self) -> None:
         reports = self._reports
         self._timer = asyncio.get_running_loop().call_later(reports.every, self._tick)
-        hosts = self._busy.longest_waiting(most=_HOSTS) if reports.on_terminal else ()
+        hosts = shown_hosts(self._busy) if reports.on_terminal else ()
         reports.show(self._run.tally, self._moment(), hosts)
 
     def _closed(self, reason: str) -> None:
@@ -321,22 +345,15 @@ class Progress:
     def _moment(self) -> Moment:
         run, tally = self._run, self._run.tally
         pages_per_second, bytes_per_second = self._reports.rates(tally)
+        under_way = in_flight(self._crawler, run)
         return Moment(
             elapsed=self._reports.elapsed,
             total=tally.rows + run.waiting if tally.seeds_ended else tally.seeds_announced,
-            in_flight=len(self._crawler.engine.downloader.active),
+            in_flight=under_way,
             inflight_limit=run.limit.limit,
             pages_per_second=pages_per_second,
             bytes_per_second=bytes_per_second,
             paused_by=tuple(sorted(run.paused)),
-            next_in=self._next_in(run.clock()),
+            next_in=None if under_way else if_long(next_in(run)),
             is_stopping=run.stopping,
         )
-
-    def _next_in(self, now: float) -> float | None:
-        """Return in how many seconds a host may be asked; None where a report need not say so."""
-        run = self._run
-        if run.paused or run.stopping or self._crawler.engine.downloader.active or not run.waiting:
-            return None
-        moment = run.frontier.next_moment(now)
-        return moment - now if moment is not None and moment - now >= _LONG else None
