@@ -37,9 +37,8 @@ import psutil
 
 from amicrawl.jobs import logs
 from amicrawl.jobs.connection import RedisSettings, connect
-from amicrawl.jobs.job_copy import fetched_copy
 from amicrawl.jobs.lease import Claims
-from amicrawl.jobs.link import Fed, Link
+from amicrawl.jobs.link import Fed, Link, fetched_copy
 from amicrawl.jobs.submission import Submission, submit
 from benchmarks.crawlers import ROOT
 

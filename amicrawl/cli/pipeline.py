@@ -26,6 +26,7 @@ from amicrawl.jobs.attempt import Workshop
 from amicrawl.jobs.checkpoint import path_of
 from amicrawl.jobs.connection import connect
 from amicrawl.jobs.data_directory import opened_store
+from amicrawl.jobs.lease import GRACE
 from amicrawl.jobs.pipeline import Pipeline, PipelineOptions
 from amicrawl.jobs.pipeline_record import (
     PipelineIdentity,
@@ -35,7 +36,6 @@ from amicrawl.jobs.pipeline_record import (
     tell_to_drain,
 )
 from amicrawl.jobs.queues import queue_order
-from amicrawl.jobs.reaper import GRACE
 from amicrawl.jobs.supervisor import Mode
 from amicrawl.record.bucket import open_bucket
 from amicrawl.terminal import aligned, harmless, human_size, human_span

@@ -32,8 +32,7 @@ from amicrawl.jobs.sharing.creation import (
     seeds_given,
     starts_of,
 )
-from amicrawl.jobs.sharing.share import Share
-from amicrawl.jobs.sharing.share_record import INBOX, MOST_PARTITIONS, ShareRecord, checked_name
+from amicrawl.jobs.sharing.share import INBOX, MOST_PARTITIONS, Share, ShareRecord, checked_name
 from amicrawl.jobs.sharing.worker import Worker, child_command, written_once
 from amicrawl.record.bucket import open_bucket
 from amicrawl.seed import open_seed

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from pydantic import BaseModel
 
-    from amicrawl.dashboard.operations import Call
-
 _TRIED = 1000
 _SHOWN = 100
 
@@ -50,7 +48,7 @@ def status(call: Call) -> Any:
 
 
 def list_jobs(call: Call) -> Any:
-    """List jobs by state; those that wait and run, unless asked otherwise."""
+    """List jobs by state; without one, those that are queued or running."""
     wanted = frozenset(call.query.state.split(","))
     if "running" in wanted:
         wanted |= {"paused", "aborting"}
@@ -74,12 +72,12 @@ def show_log(call: Call) -> Any:
 
 
 def show_ignores(call: Call) -> Any:
-    """List the ignore expressions of a job, with what they have kept out."""
+    """List the ignore patterns of a job, with the number of URLs that each has excluded."""
     return {"ignores": call.site.board.ignores(call.path["ident"])}
 
 
 def test_pattern(call: Call) -> Any:
-    """Try an ignore expression out, without adding it."""
+    """Test an ignore pattern without adding it."""
     job = call.site.board.job(call.path["ident"])
     ignores = IgnoreSet()
     try:
@@ -112,19 +110,19 @@ def list_pending(call: Call) -> Any:
 
 
 def list_finished(call: Call) -> Any:
-    """List the jobs that have ended: those that are remembered, then what became of earlier ones."""
+    """List the jobs that have ended: those with a record, then the results of earlier ones."""
     board, most = call.site.board, call.query.limit
     remembered = board.ended(most=most)
     return {"jobs": [*remembered, *board.past(remembered, most=most)][:most]}
 
 
 def list_dead_letters(call: Call) -> Any:
-    """List what was found in Redis and could not be followed."""
+    """List the dead letters: values in Redis that could not be used."""
     return {"letters": call.site.board.letters()}
 
 
 def list_ignore_sets(_call: Call) -> Any:
-    """List the sets of ignore expressions that come with amicrawl."""
+    """List the sets of ignore patterns that come with amicrawl."""
     return {"sets": [{"name": name, "patterns": len(ignore_set(name))} for name in set_names()]}
 
 

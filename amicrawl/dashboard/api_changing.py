@@ -77,11 +77,11 @@ def submit_job(call: Call) -> Any:
 
 
 def abort_job(call: Call) -> Any:
-    """Abort a job: a queued one is taken out of its queue, a running one is asked to end."""
+    """Abort a job: a queued one is removed from its queue, a running one is asked to abort."""
     said = {
-        verbs.Aborted.REMOVED: "The job is out of its queue, and counts as aborted.",
-        verbs.Aborted.ASKED: "The crawl was asked to end.",
-        verbs.Aborted.AGAIN: "The crawl had been asked to end before, and was asked again.",
+        verbs.Aborted.REMOVED: "The job was removed from its queue and is aborted.",
+        verbs.Aborted.ASKED: "The crawl was asked to abort.",
+        verbs.Aborted.AGAIN: "The crawl was asked to abort before, and was asked again.",
     }
     return _done(call, partial(verbs.abort, now=time.time()), said=said)
 
@@ -98,20 +98,20 @@ def resume_job(call: Call) -> Any:
 
 
 def add_ignore(call: Call) -> Any:
-    """Add an ignore expression to a job; queued URLs that match it are dropped."""
-    said = {1: "The expression was added.", 0: "The expression was there already."}
+    """Add an ignore pattern to a job; queued URLs that match it are dropped."""
+    said = {1: "The pattern was added.", 0: "The pattern was there already."}
     return _done(call, verbs.ignore, [call.body.pattern], said=said)
 
 
 def remove_ignore(call: Call) -> Any:
-    """Remove an ignore expression from a job, by its exact text."""
-    said = {1: "The expression was removed.", 0: "There is no such expression."}
+    """Remove an ignore pattern from a job, by its exact text."""
+    said = {1: "The pattern was removed.", 0: "There is no such pattern."}
     return _done(call, verbs.unignore, [call.body.pattern], said=said)
 
 
 def add_ignore_set(call: Call) -> Any:
-    """Add all expressions of a shipped set to a job."""
-    return _done(call, verbs.add_ignore_sets, [call.body.name], said="{} expressions were added.")
+    """Add all patterns of a shipped set to a job."""
+    return _done(call, verbs.add_ignore_sets, [call.body.name], said="{} patterns were added.")
 
 
 def set_delay(call: Call) -> Any:
@@ -140,8 +140,8 @@ def set_reports(call: Call) -> Any:
 
 
 def expire_job(call: Call) -> Any:
-    """Forget a job that has ended; its captures are kept."""
-    return _done(call, verbs.expire, said="The job is forgotten.")
+    """Delete the record of an ended job; its captures are kept."""
+    return _done(call, verbs.expire, said="The record of the job was deleted.")
 
 
 def move_pending(call: Call) -> Any:
@@ -179,7 +179,7 @@ def drain_pipeline(call: Call) -> Any:
     for pipeline in call.site.board.pipelines():
         if store.keys.prefix + pipeline["id"] == key:
             return {"pipeline": pipeline}
-    raise Problem(404, "There is no such pipeline any more.")
+    raise Problem(404, "The pipeline no longer exists.")
 
 
 def _done(

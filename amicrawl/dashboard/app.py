@@ -235,7 +235,7 @@ def _detail(status: int) -> str:
         return f"A body has at most {BODY_LIMIT} bytes."
     if status == 405:
         return "That cannot be done here."
-    return "The request cannot be followed."
+    return "The request is invalid."
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +248,7 @@ class Site:
     visitors: Visitors
     summaries: Summaries
     jobs_per_user: int = 0
-    """Jobs of one user that may wait or run at once, unless an admin's; 0 for any number."""
+    """Jobs of one user that may be queued or run at once, unless an admin's; 0 for any number."""
 
 
 def site_of(

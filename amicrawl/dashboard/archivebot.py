@@ -16,8 +16,7 @@ import orjson
 from starlette.responses import PlainTextResponse, Response
 
 from amicrawl.dashboard.problems import Problem
-from amicrawl.dashboard.texts import plain
-from amicrawl.dashboard.wording import iso
+from amicrawl.dashboard.wording import iso, plain
 from amicrawl.discovery import set_names
 from amicrawl.discovery.ignores import ignore_set
 from amicrawl.jobs import lookup, redis_values
@@ -59,7 +58,7 @@ def recent_logs(site: Site, request: Request) -> Response:
 
 
 def status(site: Site, _request: Request) -> Response:
-    """`/status`: how many jobs wait, run and have ended."""
+    """`/status`: how many jobs are queued, run and have ended."""
     totals = site.board.totals(viewers=0)
     queues = totals["queues"]
     others = {name: count for name, count in queues.items() if name.startswith(TAGGED)}
@@ -107,9 +106,9 @@ def finished(site: Site, _request: Request) -> Response:
 
 
 def ignores(site: Site, request: Request) -> Response:
-    """`/ignores/IDENT[,IDENT]`: a line for each expression, the ident and a tab before it.
+    """`/ignores/IDENT[,IDENT]`: a line for each pattern, the ident and a tab before it.
 
-    With `compact=true` and one ident, a line `set NAME` stands for all expressions of a shipped set.
+    With `compact=true` and one ident, a line `set NAME` stands for all patterns of a shipped set.
     """
     idents = request.path_params["idents"].split(",")
     if len(idents) > _MOST_IDENTS or not all(map(is_ident, idents)):

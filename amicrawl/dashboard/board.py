@@ -10,9 +10,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from amicrawl.dashboard.following import LISTS, lists_of
-from amicrawl.dashboard.overview import QUEUES, Overview
-from amicrawl.dashboard.texts import plain
+from amicrawl.dashboard.overview import LISTS, QUEUES, Overview, lists_of
 from amicrawl.dashboard.views import (
     detail_view,
     entry_view,
@@ -21,7 +19,8 @@ from amicrawl.dashboard.views import (
     past_view,
     pipeline_view,
 )
-from amicrawl.jobs import dead_letters, lookup, redis_values
+from amicrawl.dashboard.wording import plain
+from amicrawl.jobs import lookup, redis_values
 from amicrawl.jobs.ident import is_ident
 from amicrawl.jobs.pipeline_record import redis_now
 from amicrawl.jobs.record import ENDED
@@ -71,7 +70,7 @@ class Board:
             return self._overview.totals
 
     def live(self) -> Live:
-        """Return which jobs run and wait."""
+        """Return which jobs run and which are queued."""
         return self._watch.live(dict.fromkeys([*QUEUES, *self._found().queues]))
 
     def running(self) -> list[str]:
@@ -79,7 +78,7 @@ class Board:
         return self.live().working
 
     def jobs(self, states: Collection[str], *, most: int) -> list[Job]:
-        """Return jobs in one of *states*: those that run, that wait, then the latest that ended."""
+        """Return jobs in one of *states*: running ones, queued ones, then the latest that ended."""
         live = self.live()
         queue_of = {ident: name for name, idents in live.queues.items() for ident in idents}
         idents = list(dict.fromkeys([*live.working, *queue_of]))
@@ -128,7 +127,7 @@ class Board:
         return self._job(ident)[1]
 
     def ignores(self, ident: str) -> list[IgnoreFacts]:
-        """Return the ignore expressions of a job."""
+        """Return the ignore patterns of a job."""
         self._job(ident)
         (seen,) = self._watch.jobs([ident], facts=("ignores",))
         return ignores_view(self._watch.ignores(ident), seen.facts.get("ignores"))
@@ -198,7 +197,7 @@ class Board:
     def letters(self) -> list[DeadLetter]:
         """Return what was found in Redis and could not be followed."""
         with self._store.answering():
-            found = dead_letters.letters(self._store, 500)
+            found = redis_values.dead_letters(self._store, 500)
         return [
             {
                 "id": f"{letter.seen:.6f}",

@@ -57,13 +57,13 @@ class Submit(Body):
 
 
 class OnePattern(Body):
-    """An ignore expression."""
+    """An ignore pattern."""
 
     pattern: Pattern
 
 
 class TestPattern(Body):
-    """An ignore expression that is to be tried out."""
+    """An ignore pattern that is to be tried out."""
 
     pattern: Pattern
     urls: Annotated[list[Url], Field(max_length=1000)] | None = None
@@ -71,7 +71,7 @@ class TestPattern(Body):
 
 
 class NamedSet(Body):
-    """A set of ignore expressions that comes with amicrawl."""
+    """A set of ignore patterns that comes with amicrawl."""
 
     name: Short
 

@@ -1,24 +1,26 @@
-"""The overview: every job that waits or runs, read once a second for all viewers, and what changed."""
+"""The overview: every queued or running job, read once a second for all viewers, and what changed."""
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
-from amicrawl.dashboard.texts import plain
-from amicrawl.dashboard.views import job_view
+from amicrawl.dashboard.views import files_view, history_view, ignores_view, job_view
+from amicrawl.dashboard.wording import plain
 from amicrawl.jobs.keys import PENDING, PENDING_LARGE, PENDING_SHALLOW
-from amicrawl.jobs.record import JobRecord
+from amicrawl.jobs.watching import number_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from amicrawl.dashboard.shapes import Job, Totals
     from amicrawl.jobs.watching import Live, Names, Seen, Watch
 
+LISTS = ("ignores", "files", "history")
+"""The long lists among the details of a job, each of them read only when it has changed."""
 OVER = 10.0
 """Seconds over which a rate is averaged."""
 
@@ -73,7 +75,7 @@ _WAITING_EVERY = 5.0
 
 
 class Overview:
-    """Every job that waits or runs, as last read. For one thread; `read` raises RedisUnavailable."""
+    """Every job that is queued or runs, as last read. For one thread; `read` raises RedisUnavailable."""
 
     def __init__(
         self,
@@ -104,7 +106,7 @@ class Overview:
         self.totals: Totals | None = None
 
     def read(self, *, viewers: int) -> None:
-        """Read everything again, but what waits not each time; *viewers* is among the figures."""
+        """Read everything again, queued jobs less often; *viewers* is among the figures."""
         now = time.monotonic()
         if self._names is None or now - self._names_at >= self._names_every:
             self._read_names()
@@ -113,9 +115,8 @@ class Overview:
         live = self._watch.live(dict.fromkeys([*QUEUES, *self._names.queues]))
         self.running = live.working[:MOST]
         queue_of = {ident: name for name, idents in live.queues.items() for ident in idents}
-        waiting = [ident for ident in queue_of if ident not in set(self.running)][
-            : MOST - len(self.running)
-        ]
+        running = set(self.running)
+        waiting = [ident for ident in queue_of if ident not in running][: MOST - len(running)]
         if now - self._waiting_at < _WAITING_EVERY:
             due = [i for i in waiting if i not in self.jobs or self.jobs[i]["queue"] != queue_of[i]]
         else:
@@ -155,10 +156,8 @@ class Overview:
     def _take(self, jobs: dict[str, Job]) -> None:
         moment = time.monotonic()
         for ident, seen in self.seen.items():
-            record = JobRecord.parse(seen.record, ident=ident)
-            point = Point(
-                moment, record.items_downloaded or 0, record.bytes_downloaded or 0, record.log_score or 0
-            )
+            names = ("items_downloaded", "bytes_downloaded", "log_score")
+            point = Point(moment, *(number_of(seen.record.get(name)) for name in names))
             self._rates.setdefault(ident, Rates()).add(point)
         for ident in self._rates.keys() - self.seen.keys():
             del self._rates[ident]
@@ -186,3 +185,14 @@ class Overview:
             "redis": {"ok": True, "detail": "", "memory": self._memory},
             "viewers": viewers,
         }
+
+
+def lists_of(ident: str, names: Sequence[str], watch: Watch) -> dict[str, Any]:
+    """Return those of the long lists of a job that *names* names. Raises RedisUnavailable."""
+    (seen,) = watch.jobs([ident], facts=names)
+    views: dict[str, Callable[[str | None], Any]] = {
+        "ignores": lambda text: ignores_view(watch.ignores(ident), text),
+        "files": files_view,
+        "history": history_view,
+    }
+    return {name: views[name](seen.facts.get(name)) for name in names}

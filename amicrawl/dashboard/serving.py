@@ -136,7 +136,7 @@ class Settings:
     certificate: Path | None = None
     key: Path | None = None
     jobs_per_user: int = 0
-    """Jobs of one user that may wait or run at once, unless an admin's; 0 for any number."""
+    """Jobs of one user that may be queued or run at once, unless an admin's; 0 for any number."""
 
 
 @dataclass(slots=True)

@@ -109,7 +109,7 @@ class Job(TypedDict):
 
 
 class IgnoreFacts(TypedDict):
-    """One ignore expression, and how many URLs it has kept out."""
+    """One ignore pattern, and how many URLs it has kept out."""
 
     pattern: str
     hits: int | None
@@ -176,7 +176,7 @@ class Log(TypedDict):
 
 
 class Ignores(TypedDict):
-    """The ignore expressions of a job."""
+    """The ignore patterns of a job."""
 
     ignores: list[IgnoreFacts]
 
@@ -228,7 +228,7 @@ class Submitted(TypedDict):
 
 
 class Tested(TypedDict):
-    """What an ignore expression would keep out."""
+    """What an ignore pattern would keep out."""
 
     valid: bool
     why: str | None
@@ -320,7 +320,7 @@ class DeadLetters(TypedDict):
 
 
 class IgnoreSetFacts(TypedDict):
-    """A set of ignore expressions that comes with amicrawl."""
+    """A set of ignore patterns that comes with amicrawl."""
 
     name: str
     patterns: int

@@ -1,13 +1,13 @@
-"""Summaries: the report over what a finished job has captured, made when it is requested.
+"""Summaries: the report on the captures of an ended job, made when it is requested.
 
-It is made by a process of its own (`amicrawl.dashboard.summarise`), one at a time, with a limit on time
-and on size, and kept in memory until the index changes or others need the room. Which directory is a
-job's is reported by the crawl itself, or found by the end of its name; a name that leads elsewhere is
-refused.
+It is made by a process of its own, which runs `main`, one at a time, with a limit on time and on size,
+and kept in memory until the index changes or others need the space. The crawl itself reports the
+directory of a job, or it is found by the end of its name; a name that leads elsewhere is refused.
 """
 
 from __future__ import annotations
 
+import resource
 import subprocess
 import sys
 import threading
@@ -16,8 +16,9 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from amicrawl.dashboard.problems import Problem
-from amicrawl.dashboard.texts import text_of
 from amicrawl.dashboard.views import reported
+from amicrawl.dashboard.wording import text_of
+from amicrawl.errors import AmicrawlError, ExitCode
 from amicrawl.jobs.data_directory import is_base
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ LARGEST = 8 * 1024**2
 """Bytes of the largest page."""
 LONGEST = 120.0
 """Seconds that making one may take."""
+MEMORY = 2 << 30
+"""Bytes of addresses that the process that makes it may have."""
 _KEPT = 16
 _LISTED_EVERY = 10.0
 
@@ -115,7 +118,7 @@ class Summaries:
 
 
 def _made(index: Path, ident: str) -> bytes:
-    command = [sys.executable, "-m", "amicrawl.dashboard.summarise", str(index), ident]
+    command = [sys.executable, "-m", "amicrawl.dashboard.summaries", str(index), ident]
     try:
         done = subprocess.run(  # noqa: S603  # a command of ours, and no shell
             command,
@@ -132,3 +135,37 @@ def _made(index: Path, ident: str) -> bytes:
     if len(done.stdout) > LARGEST:
         raise Problem(500, "The summary is too large to be shown. Use `amicrawl summary`.")
     return done.stdout
+
+
+def main() -> int:
+    """Print the page for an index, the first argument, of a job, the second; return the exit code."""
+    # Only the process that makes a page needs them: the dashboard starts without.
+    from amicrawl.report.page import page_of  # noqa: PLC0415
+    from amicrawl.report.reading import read_counts  # noqa: PLC0415
+
+    path, ident = sys.argv[1:3]
+    # The process that waits gives up then, and might be killed before it can end this one.
+    for limit, most in ((resource.RLIMIT_CPU, int(LONGEST)), (resource.RLIMIT_AS, MEMORY)):
+        hard = resource.getrlimit(limit)[1]
+        resource.setrlimit(limit, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+    try:
+        reading = read_counts([path], kind="captures")
+    except AmicrawlError as error:
+        sys.stderr.write(f"{error}\n")
+        return int(error.exit_code)
+    except MemoryError:
+        sys.stderr.write(
+            f"{path} takes more than {MEMORY >> 20} MiB of memory. Use `amicrawl summary`.\n"
+        )
+        return ExitCode.OUR_ERROR
+    if reading.damage and not reading.counts.captures:
+        sys.stderr.write(f"{reading.damage[0]}\n")
+        return ExitCode.DAMAGED
+    broken = " (its index breaks off)" if reading.damage else ""
+    page = page_of(reading.counts, title=f"Summary of job {ident}{broken}", hosts=50, samples=20)
+    sys.stdout.buffer.write(page.encode())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import orjson
 
-from amicrawl.dashboard.texts import fraction, link, plain, text_of, whole
-from amicrawl.jobs.log_entries import Download, Ignore, NotAnEntryError, parsed
+from amicrawl.dashboard.wording import fraction, link, plain, text_of, whole
+from amicrawl.jobs.logs import Download, Ignore, NotAnEntryError, parsed
 from amicrawl.jobs.pipeline_record import DRAIN_FIELD, is_silent
 from amicrawl.jobs.record import RESPONSES, JobRecord, JobState
 from amicrawl.jobs.watching import Seen, number_of

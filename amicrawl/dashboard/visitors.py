@@ -297,7 +297,7 @@ class Visitors:
         self._take_try(address, name[:_LONGEST_NAME])
         user = self.users.bearer(token)
         if user is None:
-            raise Problem(401, "That token is none of ours.", headers={"www-authenticate": "Bearer"})
+            raise Problem(401, "The token is not valid.", headers={"www-authenticate": "Bearer"})
         self._was_right(address, name[:_LONGEST_NAME])
         with self._lock:
             self._bearers[_hash(token)] = user.tokens[rest.partition(".")[0]]

@@ -1,21 +1,31 @@
-"""Figures as people read them, for the templates: sizes, rates, moments, spans. Pure.
+"""Texts and figures as they are shown: made safe to send, and formatted for people. Pure.
 
-The browser words the same figures the same way once it takes over (`static/format.js`). What is not
-known is a dash, never a zero.
+Texts from the web and from Redis lose what no page can carry (half surrogates) and what shows a text in
+another order than it is in. Nothing is escaped here: templates and the browser's DOM do that.
+
+Figures are formatted for the templates; the browser formats them the same way once it takes over
+(`static/format.js`). What is unknown is a dash, never a zero.
 """
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+LONGEST = 8192
+"""Characters of a text that is sent."""
 UNKNOWN = "–"
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _CLASSES = {"r1xx": "1", "r2xx": "2", "r3xx": "3", "r4xx": "4", "r5xx": "5", "runk": "k"}
 _LAST_MOMENT = 253_402_300_799  # the end of the year 9999, where datetime ends
+_ODD = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]"
+)
 
 
 class Part(NamedTuple):
@@ -27,6 +37,52 @@ class Part(NamedTuple):
     amount: int
     begin: float
     width: float
+
+
+def plain(text: str, *, limit: int = LONGEST) -> str:
+    r"""Return *text*, cut to *limit*, with controls and marks that turn around shown as `\x1b`."""
+    cut = text if len(text) <= limit else text[: limit - 1] + "…"
+    if cut.isascii() and cut.isprintable():
+        return cut
+    return _ODD.sub(_shown, cut)
+
+
+def link(url: str) -> str | None:
+    """Return *url* where a click may follow it: http or https, with a host; else None."""
+    if (
+        len(url) > LONGEST
+        or not url.isprintable()
+        or not url.casefold().startswith(("http://", "https://"))
+    ):
+        return None
+    try:
+        return url if urlsplit(url).hostname else None
+    except ValueError:
+        return None
+
+
+def whole(value: Any) -> int | None:
+    """Return *value* if it is a whole number of sane size, else None."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 2**53:
+        return None
+    return int(value)
+
+
+def fraction(value: Any) -> float | None:
+    """Return *value* if it is a number of sane size, else None."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 2**53:
+        return None
+    return float(value)
+
+
+def text_of(said: Mapping[str, Any], name: str, *, limit: int = LONGEST) -> str:
+    """Return the text *name* of *said*, empty where it is none."""
+    value = said.get(name)
+    return plain(value, limit=limit) if isinstance(value, str) else ""
+
+
+def _shown(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape", "surrogatepass").decode("ascii")
 
 
 def number(value: float | None) -> str:

@@ -3,11 +3,12 @@
 The only room that talks to Redis, through a `JobStore` (`connection.py`).
 
 * Submitted, changed: `submission.py`, `verbs.py`, `queues.py`; `ident.py`, `live_settings.py` check.
-* Read: `lookup.py`, `logs.py`, `watching.py`; `record.py` and `log_entries.py` parse what is found.
-* Run: `pipeline.py`, a `supervisor.py`, with `lease.py`, `attempt.py`, `ending.py` and `reaper.py`.
-* In the crawl: `link.py`, with `log_entries.py`, `live_settings.py` and `job_copy.py`.
+* Read: `lookup.py`, `logs.py`, `watching.py`; `record.py` parses what is found.
+* Run: `pipeline.py`, a `supervisor.py`, with `lease.py`, `attempt.py` and `ending.py`.
+* In the crawl: `link.py`, with `logs.py` and `live_settings.py`.
+* On disk: `data_directory.py`; in a bucket: `checkpoint.py`, `job_bucket.py`.
 * Beside jobs: `sharing` (one crawl on many machines), `seedqueue.py` (seeds as they come).
 
-Values that other clients may have written are read by `redis_values.py`; what cannot be used goes to
-`dead_letters.py`. Begin with `keys.py`, which lists every key. Users read `docs/jobs.md`.
+Values that other clients may have written are read by `redis_values.py`; those that cannot be used
+become dead letters. Begin with `keys.py`, which lists every key. Users read `docs/jobs.md`.
 """

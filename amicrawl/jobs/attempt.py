@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from amicrawl.jobs.child import Child
     from amicrawl.jobs.lease import Claim
     from amicrawl.jobs.lease_time import Pulse
-    from amicrawl.jobs.log_entries import Inbox
+    from amicrawl.jobs.logs import Inbox
 
 logger = logging.getLogger(__name__)
 

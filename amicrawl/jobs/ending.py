@@ -1,30 +1,52 @@
-"""Ending: what a pipeline writes to Redis and to disk when the crawl of a job has ended.
+"""The end of attempts: of our own, whose crawls have ended, and of those whose owners are dead.
 
-Everything here may be done again: a Redis that went away in between has either taken it or not, and the
-scripts answer the second time as they did the first.
+`Ending` reports to Redis and to disk how the crawl of a job has ended. Each step may be repeated: if
+Redis became unavailable in between it has been done or not, and the scripts return the same result the
+second time.
+
+`Reaper` gives the jobs of dead pipelines back to their queues, and removes their records. A job is one
+of ours if it has a claim; it is abandoned if its lease has expired and stayed so for a while. The while
+is counted here and begins anew when Redis did not respond, so that owners that were cut off by the same
+outage can regain their leases first. Jobs of ArchiveBot's own pipelines have no claim, and are never
+touched. Every pipeline reaps; that several do at once does no harm.
 """
 
 from __future__ import annotations
 
 import logging
 import signal
+import time
 import uuid
 from enum import Enum
 from typing import TYPE_CHECKING
 
 from amicrawl.disk import explained, replace_file
 from amicrawl.errors import AmicrawlError, ExitCode, InputError
-from amicrawl.jobs import dead_letters
-from amicrawl.jobs.job_copy import JobCopy, restore
-from amicrawl.jobs.lease import Finished, GivenBack, Happened
+from amicrawl.jobs import redis_values
+from amicrawl.jobs.data_directory import JobCopy
+from amicrawl.jobs.ident import is_ident
+from amicrawl.jobs.lease import GRACE, Claim, Claims, Finished, GivenBack, Happened
+from amicrawl.jobs.link import restore
 from amicrawl.jobs.logs import MOST_ENTRIES
+from amicrawl.jobs.pipeline_record import remove_stale
 from amicrawl.jobs.record import encoded_info, info_of
-from amicrawl.jobs.redis_values import hash_at, text_at
+from amicrawl.jobs.redis_values import hash_at, list_at, names_of_keys, text_at
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from amicrawl.jobs.attempt import JobAttempt, Workshop
     from amicrawl.jobs.connection import JobStore
-    from amicrawl.jobs.lease import Claims
+
+logger = logging.getLogger(__name__)
+
+REAPED_EVERY = 2.0
+"""Seconds between two searches for abandoned jobs."""
+CLEARED_EVERY = 600.0
+"""Seconds between two searches for records of dead pipelines and claims of no job."""
+
+_MOST_ENTRIES = 500
+_MOST_TEXT = 1024**2
 
 
 class Verdict(Enum):
@@ -68,12 +90,6 @@ def sentence(exit_code: int) -> str:
     except ValueError:
         name = f"signal {-exit_code}"
     return f"the crawl was ended by {name}"
-
-
-logger = logging.getLogger(__name__)
-
-_MOST_ENTRIES = 500
-_MOST_TEXT = 1024**2
 
 
 _HAPPENED = {
@@ -165,12 +181,7 @@ class Ending:
         kept = f"{why}: {last}" if last else why
         answer = self._claims.give_back(ident, claim.token, _HAPPENED[judged], why=kept)
         if answer is GivenBack.DEAD:
-            dead_letters.put(
-                self._store,
-                where=self._store.keys.job(ident),
-                why=f"the job has failed too often, the last time because {why}",
-                value=last,
-            )
+            _report_failed(self._store, ident, f"the last time because {why}", last)
         logger.warning("Job %s: %s; %s", ident, "given back" if released else why, answer)
 
     def _restored(self, attempt: JobAttempt) -> bool:
@@ -199,3 +210,89 @@ def _judged(attempt: JobAttempt, *, asked: bool) -> Verdict:
     if asked:
         return Verdict.ABORTED
     return Verdict.RELEASED if attempt.was_stopped else Verdict.UNABLE
+
+
+def _report_failed(store: JobStore, ident: str, why: str, value: str = "") -> None:
+    where = store.keys.job(ident)
+    redis_values.put_dead_letter(
+        store, where=where, why=f"the job has failed too often, {why}", value=value
+    )
+
+
+class Reaper:
+    """Gives back the jobs of other pipelines that are dead. For one thread; raises RedisUnavailable."""
+
+    def __init__(
+        self,
+        store: JobStore,
+        claims: Claims,
+        *,
+        grace: float = GRACE,
+    ) -> None:
+        self._store = store
+        self._claims = claims
+        self._grace = grace
+        self._lapsed: dict[tuple[str, int], float] = {}
+        """Claims whose lease has expired, and since when that is known."""
+        self._looked = float("-inf")
+        self._cleared = float("-inf")
+
+    def forget(self) -> None:
+        """Count the time of expired leases anew: Redis did not respond."""
+        self._lapsed.clear()
+
+    def reap(self, *, ours: Collection[str] = ()) -> dict[str, GivenBack]:
+        """Give abandoned jobs back, if it is time to look; return what became of each.
+
+        *ours* are units whose crawls run here, and are watched by their pulse.
+        """
+        now = time.monotonic()
+        if now - self._looked < REAPED_EVERY:
+            return {}
+        self._looked = now
+        if now - self._cleared >= CLEARED_EVERY:
+            self._cleared = now
+            self._clear()
+        found = {}
+        for claim in self._abandoned(now, ours):
+            answer = self._claims.give_back(
+                claim.unit, claim.token, Happened.LAPSED, why=f"its owner {claim.owner[:100]} was gone"
+            )
+            if answer is GivenBack.DEAD:
+                _report_failed(self._store, claim.unit, "since its pipelines were gone")
+            logger.warning("Job %s was abandoned by %r: %s", claim.unit, claim.owner[:100], answer)
+            found[claim.unit] = answer
+        return found
+
+    def _abandoned(self, now: float, ours: Collection[str]) -> list[Claim]:
+        units = [
+            unit
+            for unit in dict.fromkeys(list_at(self._store, self._store.keys.working))
+            if is_ident(unit) and unit not in ours
+        ]
+        lapsed: dict[tuple[str, int], float] = {}
+        over = []
+        for claim, left in self._claims.look(units):
+            if claim is None or claim.state != "held" or left:
+                continue
+            key = (claim.unit, claim.token)
+            lapsed[key] = self._lapsed.get(key, now)
+            if now - lapsed[key] >= self._grace:
+                over.append(claim)
+        self._lapsed = lapsed
+        return over
+
+    def _clear(self) -> None:
+        for key in remove_stale(self._store):
+            logger.info("%s has not reported for a day; its record is gone", key)
+        keys, client = self._store.keys, self._store.client
+        start = keys.claim("")
+        with self._store.answering():
+            units = [key.removeprefix(start) for key in names_of_keys(self._store, start)]
+        for claim, left in self._claims.look([unit for unit in units if is_ident(unit)]):
+            if claim is None or left:
+                continue
+            with self._store.answering():
+                # One that is not held can be forgotten by the same script, which looks again.
+                if client.type(keys.job(claim.unit)) == "none":
+                    client.expire(keys.claim(claim.unit), 60)

@@ -5,7 +5,7 @@ Those of ArchiveBot, by its names and types, so that its bot and dashboard find 
 | Key | Type | Holds | Expires |
 |---|---|---|---|
 | `IDENT` | hash | the job record | 48 h after the job completed |
-| `IDENT_ignores` | set | its ignore expressions | with the record |
+| `IDENT_ignores` | set | its ignore patterns | with the record |
 | `IDENT_log` | sorted set | its log entries, JSON, by number | with the record |
 | `pending`, `pending-ao`, `pending-large`, `pending:TAG` | list | idents that wait, the next last | |
 | `working` | list | idents that are crawled | |
@@ -42,7 +42,7 @@ class Keys:
         return f"{self.prefix}{ident}"
 
     def ignores(self, ident: str) -> str:
-        """Name the ignore expressions of a job: a set."""
+        """Name the ignore patterns of a job: a set."""
         return f"{self.prefix}{ident}_ignores"
 
     def log(self, ident: str) -> str:
@@ -165,3 +165,55 @@ class Keys:
             self.config(ident),
             self.url_list(ident),
         )
+
+
+def unit_of(name: str, number: int) -> str:
+    """Return the unit under which partition *number* of the crawl *name* is claimed."""
+    return f"{name}.p{number}"
+
+
+@dataclass(frozen=True, slots=True)
+class ShareKeys:
+    """The names of the keys of the shared crawl *name*."""
+
+    keys: Keys
+    name: str
+
+    @property
+    def all(self) -> str:
+        """The names of all shared crawls: a set."""
+        return self.keys.own("shares")
+
+    @property
+    def record(self) -> str:
+        """The options and the state of the crawl: a hash."""
+        return self.keys.own("share", self.name)
+
+    @property
+    def waiting(self) -> str:
+        """The workers that wait for a partition, by owner: a hash."""
+        return self.keys.own("share", self.name, "waiting")
+
+    @property
+    def starts(self) -> str:
+        """The start URLs, where they define the scope: a list, packed."""
+        return self.keys.own("share", self.name, "starts")
+
+    def claim(self, number: int) -> str:
+        """Name the claim on partition *number*: a hash."""
+        return self.keys.claim(unit_of(self.name, number))
+
+    def lease(self, number: int) -> str:
+        """Name the lease of partition *number*: a string that expires."""
+        return self.keys.lease(unit_of(self.name, number))
+
+    def links(self, number: int) -> str:
+        """Name the inbox of partition *number*, its batches: a stream."""
+        return self.keys.own("links", unit_of(self.name, number))
+
+    def everything(self, partitions: int) -> list[str]:
+        """Return the keys that a script over all partitions is called with."""
+        found = [self.record, self.waiting, self.keys.token_counter]
+        for number in range(partitions):
+            found += [self.claim(number), self.lease(number), self.links(number)]
+        return found

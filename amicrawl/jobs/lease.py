@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 LEASE = timedelta(seconds=30)
 """How long a lease is good for, unless another duration is given."""
+GRACE = 15.0
+"""Seconds for which a lease must have been expired before its unit is given to another owner: after an
+outage of Redis, a crawl needs a pause, a new connection and a round trip to regain its lease."""
 FAILURES_BORNE = 5
 """Failures in a row that end a job."""
 UNABLE_BORNE = 200
@@ -187,14 +190,14 @@ class Claims:
             answer = self._store.scripts(
                 "reserve",
                 keys=[keys.working, keys.token_counter, *(keys.queue(name) for name in queues)],
-                args=[keys.prefix, owner, _ms(ttl), ENTRIES_LOOKED_AT, store_id],
+                args=[keys.prefix, owner, milliseconds(ttl), ENTRIES_LOOKED_AT, store_id],
             )
         for refusal in _threes(answer[0]):
             self._refused(Refusal(*refusal))
         if len(answer) == 1:
             return None
         _, unit, _, record, claim = answer
-        return Claim.read(unit, _pairs(claim), record=_pairs(record))
+        return Claim.read(unit, pairs(claim), record=pairs(record))
 
     def take(self, unit: str, owner: str, ttl: timedelta = LEASE) -> Claim | None:
         """Take *unit* out of any queue; None while it is held."""
@@ -206,9 +209,9 @@ class Claims:
                     *(keys.claim(unit), keys.lease(unit), keys.token_counter),
                     keys.job(ident_of_unit(unit)),
                 ],
-                args=[keys.prefix, unit, owner, _ms(ttl)],
+                args=[keys.prefix, unit, owner, milliseconds(ttl)],
             )
-        return None if answer is None else Claim.read(unit, _pairs(answer[1]))
+        return None if answer is None else Claim.read(unit, pairs(answer[1]))
 
     def renew(self, unit: str, token: int, ttl: timedelta = LEASE, *, beats: int = 0) -> Renewal:
         """Make the lease last *ttl* from now; the heartbeat of the record grows by *beats*."""
@@ -217,7 +220,7 @@ class Claims:
             answer = self._store.scripts(
                 "renew",
                 keys=[keys.claim(unit), keys.lease(unit), self._record_of(unit)],
-                args=[token, _ms(ttl), beats],
+                args=[token, milliseconds(ttl), beats],
             )
         return Renewal(answer)
 
@@ -307,7 +310,7 @@ class Claims:
         found = []
         for number, unit in enumerate(units):
             read, left = answers[2 * number], answers[2 * number + 1]
-            fields = _pairs(read[2]) if isinstance(read, list) else {}
+            fields = pairs(read[2]) if isinstance(read, list) else {}
             ms = left if isinstance(left, int) and left > 0 else 0
             found.append((Claim.read(unit, fields) if fields else None, timedelta(milliseconds=ms)))
         return found
@@ -337,7 +340,8 @@ def ident_of_unit(unit: str) -> str:
     return unit.partition(".")[0]
 
 
-def _pairs(flat: Sequence[str]) -> dict[str, str]:
+def pairs(flat: Sequence[str]) -> dict[str, str]:
+    """Return what a script returned as name, value, name, value and so on."""
     return dict(zip(flat[::2], flat[1::2], strict=True))
 
 
@@ -345,7 +349,8 @@ def _threes(flat: Sequence[Any]) -> Iterable[tuple[str, str, str]]:
     return zip(flat[::3], flat[1::3], flat[2::3], strict=True)
 
 
-def _ms(span: timedelta) -> int:
+def milliseconds(span: timedelta) -> int:
+    """Return *span* in milliseconds, at least 1."""
     return max(int(span.total_seconds() * 1000), 1)
 
 

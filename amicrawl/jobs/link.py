@@ -9,6 +9,8 @@ renewed, and its lease runs out like that of a dead one.
 
 Between two flushes the link listens to the job's channel, and reads the settings at once when they have
 changed; every 30 s it reads all of them in any case.
+
+A Redis that was emptied gets the job again, from the copy that its crawl has (`restore`).
 """
 
 from __future__ import annotations
@@ -23,11 +25,12 @@ from typing import TYPE_CHECKING, Any
 import redis
 
 from amicrawl.errors import AmicrawlError
-from amicrawl.jobs import logs
-from amicrawl.jobs.job_copy import JobCopy, restore
+from amicrawl.jobs import logs, lookup, redis_values
+from amicrawl.jobs.data_directory import JobCopy
+from amicrawl.jobs.lease import ident_of_unit
 from amicrawl.jobs.lease_time import HeldLease
 from amicrawl.jobs.live_settings import Answer
-from amicrawl.jobs.log_entries import Inbox
+from amicrawl.jobs.logs import Inbox
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -50,6 +53,7 @@ _MOST_ENTRIES = 2000
 _MOST_TEXT = 4 * 1024**2
 _MOST_MESSAGES = 100
 _TOO_EARLY = 0.1
+_NOT_REMEMBERED = frozenset({"finished_at", "aborted", "failed", "last_broadcasted_log_entry", "ts"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,3 +321,50 @@ _WHY = {
     "LOST": "the job is another owner's now, or has ended",
     "ENDED": "the record of the job was taken away",
 }
+
+
+def fetched_copy(store: JobStore, unit: str, *, token: int) -> JobCopy:
+    """Return what Redis holds of *unit*; the record is empty where there is none.
+
+    Raises RedisUnavailable; what is of a wrong type, or too large, counts as absent.
+    """
+    keys, ident = store.keys, ident_of_unit(unit)
+    with store.answering():
+        record, claim = redis_values.hashes_at(store, [keys.job(ident), keys.claim(unit)])
+        return JobCopy(
+            unit=unit,
+            token=token,
+            epoch=redis_values.text_at(store, keys.own("epoch"), longest=100) or "",
+            record=record if record.get("url") else {},
+            ignores=lookup.ignores(store, ident),
+            desired=lookup.desired(store, ident),
+            claim=claim,
+            config=lookup.config(store, ident) or "",
+        )
+
+
+def restore(store: JobStore, copy: JobCopy, *, lease_ms: int, epoch: str) -> bool:
+    """Write *copy* into a Redis that has forgotten the job; False where another owner has it now.
+
+    *epoch* is the text that begins a new one where there is none. Raises as `store` does.
+    """
+    keys, ident = store.keys, copy.ident
+    record = {name: value for name, value in copy.record.items() if name not in _NOT_REMEMBERED}
+    # A reader of ArchiveBot's that finds no mark begins at a number that is none.
+    record.setdefault("last_broadcasted_log_entry", "0")
+    claim = {name: value for name, value in copy.claim.items() if name not in {"token", "state"}}
+    pairs = [text for each in (record, claim, copy.desired) for pair in each.items() for text in pair]
+    queue = keys.queue(copy.claim.get("queue") or "pending")
+    with store.answering():
+        args: list[str | int] = [copy.unit, copy.token, lease_ms, epoch, keys.updates, copy.config]
+        args += [len(record), len(claim), len(copy.desired), *pairs, *copy.ignores]
+        done, copy.epoch = store.scripts(
+            "restore",
+            keys=[
+                *(keys.job(ident), keys.ignores(ident), keys.claim(copy.unit), keys.lease(copy.unit)),
+                *(keys.desired(ident), keys.config(ident), keys.own("epoch"), keys.token_counter),
+                *(keys.working, queue),
+            ],
+            args=args,
+        )
+    return bool(done)

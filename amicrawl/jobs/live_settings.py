@@ -61,29 +61,30 @@ class Answer:
     @classmethod
     def read(cls, reply: Sequence[Any]) -> Answer:
         """Read what `flush.lua` returned."""
-        if len(reply) < 5:
-            return cls(str(reply[0]), epoch=str(reply[2]))
-        age, abort, failed, log_score = reply[3]
-        faults = tuple(map(str, reply[4]))
-        answer = cls(
-            str(reply[0]),
-            epoch=str(reply[2]),
-            regained=bool(reply[1]),
+        what, regained, epoch, *more = reply
+        if not more:
+            return cls(what, epoch=epoch)
+        (age, abort, failed, log_score), faults, *news = more
+        settings, raw = None, {}
+        if news:
+            raw = dict(zip(FIELDS, news[0], strict=True))
+            settings = live_settings(age, raw, news[1], news[2], faults=faults)
+        return cls(
+            what,
+            epoch=epoch,
+            regained=bool(regained),
             age=age,
             abort=bool(abort),
             failed=bool(failed),
             log_score=log_score,
-            faults=faults,
+            faults=tuple(faults),
+            settings=settings,
+            raw=raw,
         )
-        if len(reply) < 8:
-            return answer
-        raw = dict(zip(_FIELDS, reply[5], strict=True))
-        settings = live_settings(age, raw, reply[6], reply[7], faults=faults)
-        return cls(**{name: getattr(answer, name) for name in _PLAIN}, settings=settings, raw=raw)
 
 
-_FIELDS = ("delay_min", "delay_max", "concurrency", "suppress_ignore_reports", "note")
-_PLAIN = ("what", "epoch", "regained", "age", "abort", "failed", "log_score", "faults")
+FIELDS = ("delay_min", "delay_max", "concurrency", "suppress_ignore_reports", "note")
+"""Fields of the record that can change while a crawl runs."""
 
 
 def live_settings(
@@ -130,7 +131,7 @@ def _number(raw: dict[str, str], name: str, most: int, faults: list[str]) -> int
 
 
 LONGEST_PATTERN = 2_000
-"""Bytes of an ignore expression."""
+"""Bytes of an ignore pattern."""
 LONGEST_DELAY = 9_999_999
 """Milliseconds."""
 MOST_CONCURRENCY = 99
@@ -167,9 +168,9 @@ def checked_pattern(pattern: str) -> str:
     """Return *pattern*; raises UsageError, saying why, where no crawl could ignore by it."""
     if not pattern or not pattern.isprintable():
         raise UsageError(
-            f"{pattern[:60]!r} is not an ignore expression, which is one line of printable text."
+            f"{pattern[:60]!r} is not an ignore pattern, which is one line of printable text."
         )
     if len(pattern.encode()) > LONGEST_PATTERN:
-        raise UsageError(f"The ignore expression has more than {LONGEST_PATTERN} bytes. Shorten it.")
+        raise UsageError(f"The ignore pattern has more than {LONGEST_PATTERN} bytes. Shorten it.")
     IgnoreSet().add(pattern)
     return pattern

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from amicrawl.errors import InputError
-from amicrawl.jobs import dead_letters, redis_values
+from amicrawl.jobs import redis_values
 from amicrawl.jobs.ident import checked_ident, is_ident
 from amicrawl.jobs.live_settings import LONGEST_PATTERN
 from amicrawl.jobs.pipeline_record import is_silent, pipelines
@@ -70,19 +70,21 @@ def jobs(store: JobStore, idents: Iterable[str]) -> dict[str, JobRecord]:
         if record.exists:
             found[ident] = record
             for fault in record.faults:
-                dead_letters.put(store, where=store.keys.job(ident), why=fault)
+                redis_values.put_dead_letter(store, where=store.keys.job(ident), why=fault)
     return found
 
 
 def ignores(store: JobStore, ident: str) -> list[str]:
-    """Return the ignore expressions of a job, sorted, as stored; some may be of no use to a crawl."""
+    """Return the ignore patterns of a job, sorted, as stored; some may be of no use to a crawl."""
     key = store.keys.ignores(ident)
     found = []
     for pattern in redis_values.set_at(store, key, longest=LONGEST_PATTERN):
         if redis_values.is_utf8(pattern):
             found.append(pattern)
         else:
-            dead_letters.put(store, where=key, why="an expression is not UTF-8", value=pattern)
+            redis_values.put_dead_letter(
+                store, where=key, why="an expression is not UTF-8", value=pattern
+            )
     return found
 
 
@@ -159,7 +161,9 @@ def only_idents(store: JobStore, key: str, found: Sequence[str]) -> list[str]:
         if is_ident(element):
             kept.append(element)
         else:
-            dead_letters.put(store, where=key, why="an element is not an ident", value=element)
+            redis_values.put_dead_letter(
+                store, where=key, why="an element is not an ident", value=element
+            )
     return kept
 
 
@@ -167,5 +171,5 @@ def _whole(store: JobStore, key: str, longest: int) -> str | None:
     text = redis_values.text_at(store, key, longest=longest)
     if text is None or redis_values.is_utf8(text):
         return text
-    dead_letters.put(store, where=key, why="it is not UTF-8", value=text)
+    redis_values.put_dead_letter(store, where=key, why="it is not UTF-8", value=text)
     return None

@@ -3,7 +3,7 @@
     claim -> directory, fence -> crawl as a child process -> its end -> finished, or given back
 
 Its record says once a second that it lives (`pipeline_record.py`); it gives jobs of dead pipelines back
-to their queues (`reaper.py`), and copies running crawls to a bucket (`checkpoint.py`). It ends only when
+to their queues (`ending.py`), and copies running crawls to a bucket (`checkpoint.py`). It ends only when
 it is asked to, by a signal, by its record or by the file `STOP`.
 """
 
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import redis
 
 from amicrawl.errors import AmicrawlError
-from amicrawl.jobs import dead_letters
+from amicrawl.jobs import redis_values
 from amicrawl.jobs.attempt import (
     JobAttempt,
     Workshop,
@@ -33,12 +33,11 @@ from amicrawl.jobs.checkpoint import Checkpoints
 from amicrawl.jobs.child import Child
 from amicrawl.jobs.connection import RedisUnavailable
 from amicrawl.jobs.data_directory import CONSOLE, STOP_FILE
-from amicrawl.jobs.ending import Ending, Verdict
-from amicrawl.jobs.lease import Claim, Claims, Refusal
+from amicrawl.jobs.ending import Ending, Reaper, Verdict
+from amicrawl.jobs.lease import GRACE, Claim, Claims, Refusal
 from amicrawl.jobs.lease_time import Pulse
-from amicrawl.jobs.log_entries import Inbox
+from amicrawl.jobs.logs import Inbox
 from amicrawl.jobs.pipeline_record import RUNNING, STOPPING, PipelineRecord, figures
-from amicrawl.jobs.reaper import GRACE, Reaper
 from amicrawl.jobs.supervisor import Mode, Supervisor
 
 if TYPE_CHECKING:
@@ -161,7 +160,9 @@ class Pipeline(Supervisor[JobAttempt]):
         except redis.ResponseError as error:
             # Its keys are something else than ours. The lease runs out; no other job waits for that.
             where = self._store.keys.job(attempt.ident)
-            dead_letters.put(self._store, where=where, why=f"its end cannot be written: {error}")
+            redis_values.put_dead_letter(
+                self._store, where=where, why=f"its end cannot be written: {error}"
+            )
             judged = Verdict.CRASHED
         self._freed(attempt, judged)
 
@@ -291,7 +292,7 @@ class Pipeline(Supervisor[JobAttempt]):
 
     def _refuse(self, refusal: Refusal) -> None:
         where = self._store.keys.queue(refusal.queue)
-        dead_letters.put(self._store, where=where, why=refusal.reason, value=refusal.entry)
+        redis_values.put_dead_letter(self._store, where=where, why=refusal.reason, value=refusal.entry)
 
 
 def _touched(path: Path) -> int | None:

@@ -2,7 +2,7 @@
 
 The fields and the three commands are ArchiveBot's, so that its pages list our pipelines. The name is the
 MD5 of `hostname:fqdn:pid`: it is the same as long as the process lives. A clean stop takes the record
-away; that of a pipeline that died is removed a day later by any pipeline (`reaper.py`).
+away; that of a pipeline that died is removed a day later by any pipeline (`ending.py`).
 
 Fields of ours: `slots`, `running`, `store`, and `amicrawl_drain`, by which a pipeline is asked to
 take no more jobs.

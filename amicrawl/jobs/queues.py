@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from amicrawl.errors import UsageError
-from amicrawl.jobs import dead_letters, lookup, redis_values
+from amicrawl.jobs import lookup, redis_values
 from amicrawl.jobs.ident import checked_ident
 from amicrawl.jobs.keys import PENDING, PENDING_LARGE, PENDING_SHALLOW, TAGGED
 
@@ -92,7 +92,9 @@ def queue_names(store: JobStore) -> list[str]:
         if _TAG.fullmatch(name.removeprefix(TAGGED)):
             tagged.append(name)
         else:
-            dead_letters.put(store, where=key, why="it is named like a queue, and the tag is none")
+            redis_values.put_dead_letter(
+                store, where=key, why="it is named like a queue, and the tag is none"
+            )
     return [*NAMED, *sorted(tagged)]
 
 
@@ -124,7 +126,9 @@ def move(store: JobStore, ident: str, *, place: int, queue: str | None = None) -
     if place < 1:
         raise UsageError(f"{place} is not a place in a queue: the next job to be crawled has place 1.")
     to = checked_queue(queue) if queue is not None else _queue_of(store, ident)
-    _moved(store, ident, to, place)
+    keys = [store.keys.queue(to), *(store.keys.queue(name) for name in queue_names(store))]
+    if store.scripts("move", keys=keys, args=[checked_ident(ident), place]) == "absent":
+        raise _not_waiting(store, ident)
     return to
 
 
@@ -135,15 +139,6 @@ def _queue_of(store: JobStore, ident: str) -> str:
     raise _not_waiting(store, ident)
 
 
-def _moved(store: JobStore, ident: str, to: str, place: int | str) -> str:
-    checked_ident(ident)
-    keys = [store.keys.queue(to), *(store.keys.queue(name) for name in queue_names(store))]
-    was = str(store.scripts("move", keys=keys, args=[ident, place]))
-    if was == "absent":
-        raise _not_waiting(store, ident)
-    return store.keys.queue_name(was)
-
-
 def _not_waiting(store: JobStore, ident: str) -> UsageError:
     record = lookup.job(store, ident)
-    return UsageError(f"Job {ident} is in no queue: it {record.state.phrase}.")
+    return UsageError(f"Job {ident} is not in a queue: it {record.state.phrase}.")

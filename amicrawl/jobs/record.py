@@ -10,6 +10,7 @@ ArchiveBot declares are there with its types; a bot announces a finished job by 
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import re
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ import orjson
 from amicrawl.jobs.ident import is_ident
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from amicrawl.jobs.lease import Claim
 
@@ -32,30 +33,6 @@ RESPONSES = ("r1xx", "r2xx", "r3xx", "r4xx", "r5xx", "runk")
 
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 _FRACTION = re.compile(r"[+-]?(?:[0-9]{1,18}(?:\.[0-9]{0,18})?(?:[eE][+-]?[0-9]{1,2})?|inf)")
-_TEXTS = (
-    *("url", "url_file", "fetch_depth", "slug", "user_agent", "started_by", "started_in", "note"),
-    *("pipeline_id", "log_key", "ignore_patterns_set_key"),
-)
-_FLAGS = (
-    *(
-        "youtube_dl",
-        "no_offsite_links",
-        "suppress_ignore_reports",
-        "abort_requested",
-        "aborted",
-        "failed",
-    ),
-)
-_NUMBERS = (
-    *("delay_min", "delay_max", "concurrency", "settings_age", "heartbeat", "log_score"),
-    *("bytes_downloaded", "items_downloaded", "items_queued", "error_count", *RESPONSES),
-    *("death_timer", "last_acknowledged_heartbeat"),
-)
-_TIMES = (
-    *("queued_at", "started_at", "finished_at", "ts", "recorded_at"),
-    *("last_analyzed_log_entry", "last_broadcasted_log_entry", "last_trimmed_log_entry"),
-)
-_READ = frozenset((*_TEXTS, *_FLAGS, *_NUMBERS, *_TIMES))
 _MOST_FURTHER = 100
 
 
@@ -164,17 +141,11 @@ class JobRecord:
         faults: list[str] = []
         if not is_ident(ident):
             faults.append("its name is not an ident")
-        values: dict[str, Any] = {}
-        for name in _TEXTS:
-            values[name] = _text(name, fields.get(name, ""), faults)
-        for name in _FLAGS:
-            values[name] = bool(fields.get(name))
-        for name in _NUMBERS:
-            values[name] = _whole(name, fields.get(name), faults)
-        for name in _TIMES:
-            values[name] = _fraction(name, fields.get(name), faults)
+        values: dict[str, Any] = {
+            name: read(name, fields.get(name, ""), faults) for name, read in STORED.items()
+        }
         further: dict[str, str] = {}
-        for name in sorted(fields.keys() - _READ):
+        for name in sorted(fields.keys() - STORED.keys()):
             if len(further) == _MOST_FURTHER:
                 faults.append(f"it has more than {_MOST_FURTHER} unknown fields")
                 break
@@ -207,7 +178,7 @@ class JobRecord:
         """When it ended, in Unix seconds; ArchiveBot has no field for the end of a job that failed."""
         if self.finished_at is not None or not self.failed:
             return self.finished_at
-        return _fraction("amicrawl_failed_at", self.further.get("amicrawl_failed_at"), [])
+        return _fraction("amicrawl_failed_at", self.further.get("amicrawl_failed_at", ""), [])
 
     @property
     def has_ended(self) -> bool:
@@ -243,7 +214,7 @@ class JobRecord:
             "items_downloaded": self.items_downloaded or 0,
             "items_queued": self.items_queued or 0,
             "error_count": self.error_count or 0,
-            "warc_size": _whole("warc_size", self.further.get("warc_size"), []) or 0,
+            "warc_size": _whole("warc_size", self.further.get("warc_size", ""), []) or 0,
             "suppress_ignore_reports": self.suppress_ignore_reports,
             "concurrency": self.concurrency or 0,
             "delay_min": self.delay_min or 0,
@@ -262,25 +233,42 @@ def _text(name: str, value: str, faults: list[str]) -> str:
     return value
 
 
-def _whole(name: str, value: str | None, faults: list[str]) -> int | None:
+def _whole(name: str, value: str, faults: list[str]) -> int | None:
     if not value:
         return None
     if _WHOLE.fullmatch(value) is None:
-        faults.append(f"{name} is {value[:40]!r}, no whole number")
+        faults.append(f"{name} is {value[:40]!r}, not a whole number")
         return None
     return int(value)
 
 
-def _fraction(name: str, value: str | None, faults: list[str]) -> float | None:
+def _fraction(name: str, value: str, faults: list[str]) -> float | None:
     if not value:
         return None
     number = float(value) if _FRACTION.fullmatch(value) is not None else math.nan
     # An infinite time could not be made a date; a log may be trimmed to its end.
     if math.isnan(number) or (math.isinf(number) and name != "last_trimmed_log_entry"):
-        faults.append(f"{name} is {value[:40]!r}, no number")
+        faults.append(f"{name} is {value[:40]!r}, not a number")
         return None
     return number
 
+
+def _flag(_name: str, value: str, _faults: list[str]) -> bool:
+    return bool(value)
+
+
+_READERS: Mapping[str, Callable[[str, str, list[str]], Any]] = {
+    "str": _text,
+    "bool": _flag,
+    "int | None": _whole,
+    "float | None": _fraction,
+}
+STORED = {
+    each.name: _READERS[str(each.type)]
+    for each in dataclasses.fields(JobRecord)
+    if each.name not in {"ident", "paused", "further", "faults"}
+}
+"""What reads each field of the hash, by its name."""
 
 _INFO_FIELDS = ("fetch_depth", "pipeline_id", "queued_at", "started_by", "started_in", "url")
 _INFO_FURTHER = ("started_at", "note", "slug", "user_agent", *(f"r{n}xx" for n in range(1, 6)), "runk")

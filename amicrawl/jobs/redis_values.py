@@ -1,21 +1,30 @@
-"""Reading values of Redis that anybody may have written: bounded, past what cannot be read.
+"""Values of Redis, which any client may have written: read within bounds, and dead letters of the rest.
 
 A key of another type becomes a dead letter and reads as empty. No value keeps a reader busy for longer,
-or makes it hold more, than the bounds that it names. What an element means is the caller's to judge;
-whatever was longer than the bound comes cut.
+or makes it hold more, than the bounds that it names. The caller interprets the elements; one that is
+longer than the bound is cut.
+
+A dead letter says what was found in Redis and could not be used, with key and reason, for a person to
+look at; no program stops for it. Dead letters are in a sorted set of JSON texts by time. Their size and
+number are bounded, and one that occurs again only gets a new time.
 """
 
 from __future__ import annotations
 
+import json
+import logging
 import re
-from typing import TYPE_CHECKING, Any
+import time
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from amicrawl.jobs import dead_letters
+import redis
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from amicrawl.jobs.connection import JobStore
+
+logger = logging.getLogger(__name__)
 
 MOST_FIELDS = 400
 """Fields of a hash that are read."""
@@ -27,7 +36,26 @@ LONGEST_NAME = 1024
 """Bytes of the name of a key that are read."""
 ROOM = 64 << 20
 """Bytes of all that one call reads."""
+MOST_DEAD_LETTERS = 1000
+"""Dead letters that are kept; the oldest are removed first."""
+REPEATED_AFTER = 60.0
+"""Seconds after which a dead letter that occurs again gets a new time."""
+LONGEST_EXCERPT = 500
+"""Characters of what was found that are kept."""
 _AT_ONCE = 500
+
+
+class DeadLetter(NamedTuple):
+    """One thing that could not be read, or acted on."""
+
+    seen: float
+    """When it was last met, Unix seconds."""
+    where: str
+    """The key, and the place in it."""
+    why: str
+    """What is wrong with it."""
+    excerpt: str
+    """How it begins, unprintable characters escaped."""
 
 
 def hash_at(store: JobStore, key: str) -> dict[str, str]:
@@ -65,7 +93,7 @@ def set_at(store: JobStore, key: str, *, longest: int = LONGEST_VALUE) -> list[s
     kept = []
     for element in found:
         if len(octets(element)) > longest:
-            dead_letters.put(
+            put_dead_letter(
                 store, where=key, why=f"an element has more than {longest} bytes", value=element
             )
         else:
@@ -103,7 +131,7 @@ def text_at(store: JobStore, key: str, *, longest: int = LONGEST_VALUE) -> str |
     reply = _reply(store, key, "string", 1, longest)
     found = _elements(store, key, "string", reply)
     if found and int(reply[1]) > longest:
-        dead_letters.put(
+        put_dead_letter(
             store, where=key, why=f"it has {reply[1]} bytes, {longest} are read", value=found[0]
         )
         return None
@@ -117,7 +145,7 @@ def count_at(store: JobStore, key: str) -> int:
         return 0
     if text.isascii() and text.isdigit() and len(text) < 19:
         return int(text)
-    dead_letters.put(store, where=key, why="it is not a count", value=text)
+    put_dead_letter(store, where=key, why="it is not a count", value=text)
     return 0
 
 
@@ -164,9 +192,77 @@ def _reply(store: JobStore, key: str, kind: str, most: int, *further: str | int)
 def _elements(store: JobStore, key: str, kind: str, reply: Any) -> list[str]:
     found, _, elements = reply
     if found not in {kind, "none"}:
-        dead_letters.put(store, where=key, why=f"it is a {found}, and should be a {kind}")
+        put_dead_letter(store, where=key, why=f"it is a {found}, and should be a {kind}")
     return list(elements)
 
 
 def _paired(elements: Sequence[str]) -> dict[str, str]:
     return dict(zip(elements[::2], elements[1::2], strict=True))
+
+
+def put_dead_letter(
+    store: JobStore, *, where: str, why: str, value: str = "", now: float | None = None
+) -> None:
+    """Keep a dead letter about *value*. Never raises: a reader may lack the right to write."""
+    fields = {"where": _shown(where), "why": _shown(why), "excerpt": _shown(value)}
+    text, moment = json.dumps(fields), time.time() if now is None else now
+    # A reader that looks every second would write as often.
+    if moment - store.reported.get(text, -REPEATED_AFTER) < REPEATED_AFTER:
+        return
+    if text not in store.reported:
+        logger.warning("Redis: %s: %s", fields["where"], fields["why"])
+    if len(store.reported) >= MOST_DEAD_LETTERS:
+        store.reported.clear()
+    store.reported[text] = moment
+    try:
+        pipe = store.client.pipeline(transaction=False)
+        pipe.zadd(store.keys.dead_letters, {text: moment})
+        pipe.zremrangebyrank(store.keys.dead_letters, 0, -MOST_DEAD_LETTERS - 1)
+        pipe.execute()
+    except redis.RedisError as error:
+        logger.debug("a dead letter cannot be written: %s", error)
+
+
+def dead_letters(store: JobStore, count: int = MOST_DEAD_LETTERS) -> list[DeadLetter]:
+    """Return the newest *count* dead letters, the newest first."""
+    reply = store.scripts(
+        "read",
+        keys=[store.keys.dead_letters],
+        args=[
+            "zset",
+            count,
+            10 * LONGEST_EXCERPT,
+            10 * LONGEST_EXCERPT * MOST_DEAD_LETTERS,
+            "-inf",
+            "+inf",
+            "newest",
+        ],
+    )
+    elements = reply[2]
+    found = []
+    for text, score in zip(elements[::2], elements[1::2], strict=True):
+        try:
+            fields = json.loads(text)
+            found.append(
+                DeadLetter(float(score), *(str(fields[name]) for name in ("where", "why", "excerpt")))
+            )
+        except (ValueError, KeyError, TypeError, RecursionError):
+            found.append(
+                DeadLetter(0.0, store.keys.dead_letters, "it is not a dead letter", _shown(text))
+            )
+    return found
+
+
+def clear_dead_letters(store: JobStore) -> int:
+    """Remove all dead letters; return how many there were."""
+    pipe = store.client.pipeline()
+    pipe.zcard(store.keys.dead_letters)
+    pipe.delete(store.keys.dead_letters)
+    return int(pipe.execute(raise_on_error=False)[0] or 0)
+
+
+def _shown(text: str) -> str:
+    cut = text if len(text) <= LONGEST_EXCERPT else text[: LONGEST_EXCERPT - 1] + "…"
+    return "".join(
+        c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in cut
+    )

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import orjson
 
 from amicrawl.errors import UsageError
-from amicrawl.jobs import dead_letters, redis_values
+from amicrawl.jobs import redis_values
 from amicrawl.seed import Seed
 from amicrawl.seed.fault import NotASeedError
 from amicrawl.seed.fields import checked_url
@@ -115,7 +115,7 @@ class SeedQueue:
             )
         )
         if count < 0:
-            dead_letters.put(
+            redis_values.put_dead_letter(
                 self._store, where=keys[1], why=f"its seeds cannot be put back into {self._queue}"
             )
         return max(count, 0)
@@ -141,7 +141,7 @@ class SeedQueue:
                 good.append(Taken(number, seed_in(texts)))
             except NotASeedError as error:
                 where = f"{self._queue} {number}"
-                dead_letters.put(
+                redis_values.put_dead_letter(
                     self._store, where=where, why=f"no seed: {error}", value=" ".join(texts)
                 )
                 bad.append(number)

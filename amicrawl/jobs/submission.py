@@ -75,7 +75,7 @@ class Submission:
     ignore_sets: tuple[str, ...] = ()
     """Besides the global one."""
     ignores: tuple[str, ...] = ()
-    """Ignore expressions besides those of the sets."""
+    """Ignore patterns besides those of the sets."""
     started_by: str = ""
     started_in: str = ""
     again: Literal["never", "ended"] | int = "never"

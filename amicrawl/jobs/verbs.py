@@ -14,6 +14,7 @@ from amicrawl.discovery.ignores import ignore_set
 from amicrawl.errors import UsageError
 from amicrawl.jobs import lookup, redis_values
 from amicrawl.jobs.ident import checked_ident
+from amicrawl.jobs.lease import ABORTED_KEPT, NOTIFICATIONS_KEPT
 from amicrawl.jobs.live_settings import checked_concurrency, checked_delay, checked_note, checked_pattern
 from amicrawl.jobs.queues import queue_names
 from amicrawl.jobs.record import encoded_info, info_of
@@ -24,11 +25,6 @@ if TYPE_CHECKING:
     from amicrawl.jobs.connection import JobStore
     from amicrawl.jobs.record import JobRecord
 
-ABORTED_LIVES = 5
-"""Seconds that the record of a job lives after it was aborted; ArchiveBot's."""
-MOST_NOTIFICATIONS = 10_000
-"""Notices to the bot that are kept for it while it is away."""
-
 _ABSENT, _ENDED, _ODD = -1, -2, -3
 _PATTERNS_AT_ONCE = 5_000
 
@@ -37,9 +33,9 @@ class Aborted(StrEnum):
     """What an abort has led to."""
 
     REMOVED = "removed"
-    """No pipeline crawled it: it is out of its queue, and counts as aborted."""
+    """No pipeline crawled it: it was removed from its queue, and is aborted."""
     ASKED = "asked"
-    """Its crawl was asked to end."""
+    """Its crawl was asked to abort."""
     AGAIN = "again"
     """Its crawl was asked before."""
 
@@ -57,7 +53,7 @@ class Where(NamedTuple):
 
 
 def abort(store: JobStore, ident: str, *, now: float) -> Aborted:
-    """Abort a job: one that waits is taken out of its queue at once, one that runs is asked to end."""
+    """Abort a job: a queued one is removed from its queue at once, a running one is asked to abort."""
     record = lookup.job(store, ident)
     keys = store.keys
     ours = (*keys.ours_of_job(ident), keys.claim(ident))
@@ -69,9 +65,10 @@ def abort(store: JobStore, ident: str, *, now: float) -> Aborted:
         "abort",
         keys=[*own, *ours, *queues],
         args=[
-            *(ident, keys.job_channel(ident), keys.updates, int(now), ABORTED_LIVES),
+            *(ident, keys.job_channel(ident), keys.updates, int(now)),
+            int(ABORTED_KEPT.total_seconds()),
             *(encoded_info({**info, "ident": ident}), len(ours)),
-            MOST_NOTIFICATIONS,
+            NOTIFICATIONS_KEPT,
         ],
     )
     if done == "ended":
@@ -82,17 +79,17 @@ def abort(store: JobStore, ident: str, *, now: float) -> Aborted:
 
 
 def ignore(store: JobStore, ident: str, patterns: Sequence[str]) -> int:
-    """Add ignore expressions; return how many were new. One that no crawl can use refuses them all."""
+    """Add ignore patterns; return how many were new. One that no crawl can use refuses them all."""
     return _change(store, ident, [("ignore", checked_pattern(pattern), "") for pattern in patterns])
 
 
 def unignore(store: JobStore, ident: str, patterns: Sequence[str]) -> int:
-    """Remove ignore expressions, by their exact text; return how many were there."""
+    """Remove ignore patterns, by their exact text; return how many were there."""
     return _change(store, ident, [("unignore", pattern, "") for pattern in patterns])
 
 
 def add_ignore_sets(store: JobStore, ident: str, names: Sequence[str]) -> int:
-    """Add all expressions of the shipped sets *names*; return how many were new."""
+    """Add all patterns of the shipped sets *names*; return how many were new."""
     patterns = dict.fromkeys(entry.expression for name in names for entry in ignore_set(name))
     return _change(store, ident, [("ignore", pattern, "") for pattern in patterns])
 
@@ -142,7 +139,7 @@ def expire(store: JobStore, ident: str) -> None:
     if done == "absent":
         raise lookup.no_such_job(ident)
     if done == "alive":
-        raise UsageError(f"Job {ident} has not ended: it cannot be forgotten. Abort it first.")
+        raise UsageError(f"Job {ident} has not ended: its record cannot be deleted. Abort it first.")
 
 
 def where(store: JobStore, ident: str) -> Where:

@@ -17,29 +17,16 @@ import redis
 from amicrawl.jobs import lookup, redis_values
 from amicrawl.jobs.ident import is_ident
 from amicrawl.jobs.keys import PENDING, PENDING_LARGE, PENDING_SHALLOW, TAGGED
-from amicrawl.jobs.pipeline_record import DRAIN_FIELD, MOST_PIPELINES
+from amicrawl.jobs.pipeline_record import MOST_PIPELINES
+from amicrawl.jobs.record import STORED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from amicrawl.jobs.connection import JobStore
 
-FIELDS = (
-    *("url", "url_file", "fetch_depth", "slug", "user_agent", "started_by", "started_in", "note"),
-    *("youtube_dl", "no_offsite_links", "delay_min", "delay_max", "concurrency"),
-    *("suppress_ignore_reports", "settings_age", "abort_requested", "queued_at", "started_at"),
-    *("pipeline_id", "heartbeat", "log_score", "bytes_downloaded", "items_downloaded", "items_queued"),
-    *("aborted", "finished_at", "failed", "last_analyzed_log_entry", "last_broadcasted_log_entry"),
-    *("last_trimmed_log_entry", "ts", "r1xx", "r2xx", "r3xx", "r4xx", "r5xx", "runk", "error_count"),
-    *("amicrawl_attempt", "amicrawl_failed_at"),
-)
+FIELDS = (*STORED, "amicrawl_attempt", "amicrawl_failed_at")
 """The fields of a record that are read; there may be any others."""
-PIPELINE_FIELDS = (
-    *("id", "hostname", "fqdn", "pid", "nickname", "version", "python", "mem_usage", "mem_available"),
-    *("disk_usage", "disk_available", "load_average_1m", "load_average_5m", "load_average_15m"),
-    *("ts", "status", "slots", "running", DRAIN_FIELD),
-)
-"""The fields of the record of a pipeline that are read."""
 LONGEST = 32 * 1024
 """Bytes that are read of a text."""
 LONGEST_FACT = 256 * 1024
@@ -144,7 +131,7 @@ class Watch:
         return {ident: _paired(flat) for ident, flat in zip(after, answer, strict=True)}
 
     def ignores(self, ident: str) -> list[str]:
-        """Return the ignore expressions of *ident*, sorted."""
+        """Return the ignore patterns of *ident*, sorted."""
         with self._store.answering():
             return lookup.ignores(self._store, ident)
 
@@ -168,24 +155,8 @@ class Watch:
 
     def pipelines(self, pipeline_keys: Sequence[str]) -> dict[str, dict[str, str]]:
         """Return the records of pipelines by their key, those that are there and are records."""
-        if not pipeline_keys:
-            return {}
         with self._store.answering():
-            answer = self._store.scripts(
-                "watch",
-                keys=[key for key in pipeline_keys for _ in range(3)],
-                args=[LONGEST, redis_values.ROOM, len(PIPELINE_FIELDS), *PIPELINE_FIELDS],
-            )
-        records = (
-            {
-                name: value
-                for name, value in zip(PIPELINE_FIELDS, values, strict=False)
-                if value is not None
-            }
-            if isinstance(values, list)
-            else {}
-            for values in answer
-        )
+            records = redis_values.hashes_at(self._store, pipeline_keys)
         return {key: record for key, record in zip(pipeline_keys, records, strict=True) if record}
 
     def live(self, queues: Iterable[str]) -> Live:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from amicrawl.jobs.connection import JobStore, RedisSettings, connect
-from amicrawl.jobs.log_entries import Download, Entry, Ignore, encoded
+from amicrawl.jobs.logs import Download, Entry, Ignore, encoded
 from amicrawl.jobs.pipeline_record import PipelineIdentity, PipelineRecord
 from amicrawl.jobs.submission import Submission, submit
 

@@ -11,7 +11,6 @@ import pytest
 from dashboard_asking import IDENT, OTHER, Asking, add_lines, run_job, until
 from dashboard_serving import serve_in_thread
 
-from amicrawl.dashboard.texts import link, plain
 from amicrawl.dashboard.views import (
     entry_view,
     files_view,
@@ -20,7 +19,8 @@ from amicrawl.dashboard.views import (
     ignores_view,
     job_view,
 )
-from amicrawl.jobs.watching import FIELDS, PIPELINE_FIELDS, Seen
+from amicrawl.dashboard.wording import link, plain
+from amicrawl.jobs.watching import FIELDS, Seen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -86,6 +86,13 @@ def assert_harmless(text: str) -> None:
     assert "{{" not in text or "7*7" in text
     assert "\x1b" not in text
     assert "\u202e" not in text
+
+
+PIPELINE_FIELDS = (
+    *("id", "hostname", "fqdn", "pid", "nickname", "version", "python", "mem_usage", "mem_available"),
+    *("disk_usage", "disk_available", "load_average_1m", "load_average_5m", "load_average_15m"),
+    *("ts", "status", "slots", "running", "amicrawl_drain"),
+)
 
 
 def fill(server: RedisServer, said: str) -> None:

@@ -15,7 +15,7 @@ from redis_server import end, started_server
 
 from amicrawl.dashboard.hub import MOST_VIEWERS
 from amicrawl.dashboard.overview import Point, Rates
-from amicrawl.dashboard.viewer import MOST_BYTES, MOST_LINES, Line, Viewer, Wish
+from amicrawl.dashboard.stream import MOST_BYTES, MOST_LINES, Line, Viewer, Wish
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

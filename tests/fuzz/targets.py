@@ -25,7 +25,7 @@ from amicrawl.frontier.format.writer import WriteOptions
 from amicrawl.index.lookup.query import Row
 from amicrawl.index.reading.records import records_of
 from amicrawl.jobs.live_settings import live_settings
-from amicrawl.jobs.log_entries import NotAnEntryError, parsed
+from amicrawl.jobs.logs import NotAnEntryError, parsed
 from amicrawl.jobs.record import JobRecord
 from amicrawl.jobs.seedqueue import seed_in
 from amicrawl.jobs.sharing.batch import links_in

@@ -17,10 +17,9 @@ import pytest
 from amicrawl.jobs import lookup, queues, verbs
 from amicrawl.jobs.connection import connect
 from amicrawl.jobs.ident import ident_of, normalised
-from amicrawl.jobs.job_copy import fetched_copy
 from amicrawl.jobs.lease import Claims, Happened
-from amicrawl.jobs.link import Fed, Link
-from amicrawl.jobs.log_entries import parsed
+from amicrawl.jobs.link import Fed, Link, fetched_copy
+from amicrawl.jobs.logs import parsed
 from amicrawl.jobs.pipeline_record import PipelineIdentity, PipelineRecord
 from amicrawl.jobs.record import encoded_info, info_of
 from amicrawl.jobs.submission import Submission, submit
@@ -134,7 +133,7 @@ def life(shared_redis: RedisServer) -> Life:
         on_answer=lambda _: None,
     )
     link.inbox.download("http://example.com/a%20b", 404, "OK")
-    link.inbox.ignore("http://example.com/c", "c$", "accept_url")
+    link.inbox.ignore("http://example.com/c", "c$")
     link.inbox.tell("a line")
     link.start()
     figures: dict[str, str | int] = {"bytes_downloaded": 10, "items_queued": 3, "items_downloaded": 1}

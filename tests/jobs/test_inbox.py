@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from amicrawl.jobs.log_entries import Inbox
+from amicrawl.jobs.logs import Inbox
 
 
 def told(inbox: Inbox, most: int = 1000, *, size: int = 1 << 20) -> list[dict[str, object]]:
@@ -15,7 +15,7 @@ def test_entries_stay_in_order_until_they_have_arrived() -> None:
     inbox = Inbox(clock=lambda: 5.0)
     inbox.download("http://a.example/", 200, "OK")
     inbox.tell("a line")
-    inbox.ignore("http://a.example/x", "x$", "accept_url")
+    inbox.ignore("http://a.example/x", "x$")
     assert [entry["type"] for entry in told(inbox)] == ["download", "stdout", "ignore"]
     assert len(told(inbox, 2)) == 2
     inbox.taken()
@@ -39,7 +39,7 @@ def test_what_is_least_telling_is_dropped_first_and_that_is_said() -> None:
     inbox = Inbox(clock=lambda: 0.0, room=5)
     inbox.tell("first")
     for number in range(3):
-        inbox.ignore(f"http://a.example/i{number}", "i", "accept_url")
+        inbox.ignore(f"http://a.example/i{number}", "i")
     for number in range(6):
         inbox.download(f"http://a.example/d{number}", 200, "OK")
     assert inbox.dropped == 5

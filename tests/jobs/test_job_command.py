@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 
 from amicrawl.cli import app
 from amicrawl.errors import AmicrawlError, ExitCode
-from amicrawl.jobs import dead_letters, verbs
+from amicrawl.jobs import redis_values, verbs
 from amicrawl.jobs.ident import ident_of
-from amicrawl.jobs.log_entries import Download, Entry, Ignore, Stdout, encoded
+from amicrawl.jobs.logs import Download, Entry, Ignore, Stdout, encoded
 
 if TYPE_CHECKING:
     import subprocess
@@ -307,7 +307,7 @@ def test_waiting_survives_a_record_that_goes_with_an_abort(job: Command, store: 
 
 
 def test_dead_letters_are_listed_and_thrown_away(job: Command, store: JobStore) -> None:
-    dead_letters.put(store, where="key", why="it is odd", value="\x1b[2J", now=3661.0)
+    redis_values.put_dead_letter(store, where="key", why="it is odd", value="\x1b[2J", now=3661.0)
     assert job("dead").out == "1970-01-01 01:01:01  key: it is odd: \\x1b[2J\n"
     assert json.loads(job("dead", "--json").out)["where"] == "key"
     assert "1 dead letter deleted" in job("dead", "--clear").out

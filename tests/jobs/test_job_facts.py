@@ -8,7 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from amicrawl.crawl.job.facts import Facts, Figures
+from amicrawl.crawl.job.reporting import Facts, Figures
 from amicrawl.jobs.lease import Claim
 
 

@@ -15,7 +15,7 @@ from amicrawl.crawl.job.opening import Job
 from amicrawl.crawl.job.specification import JobArguments, fetched, take_settings
 from amicrawl.errors import AmicrawlError, InputError, UsageError
 from amicrawl.jobs.connection import connect
-from amicrawl.jobs.job_copy import JobCopy
+from amicrawl.jobs.data_directory import JobCopy
 from amicrawl.jobs.lease import Claim
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from job_crawling import store_of, submitted
 from amicrawl.disk import Disk
 from amicrawl.errors import InputError
 from amicrawl.jobs import verbs
-from amicrawl.jobs.job_copy import JobCopy, fetched_copy
+from amicrawl.jobs.data_directory import JobCopy
 from amicrawl.jobs.lease import Claims, Happened
 from amicrawl.jobs.lease_time import steady_clock
-from amicrawl.jobs.link import Fed, Link
+from amicrawl.jobs.link import Fed, Link, fetched_copy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from amicrawl.jobs.log_entries import (
+from amicrawl.jobs.logs import (
     LONGEST_ENTRY,
     Download,
     Entry,

@@ -8,7 +8,7 @@ import pytest
 
 from amicrawl.jobs import logs
 from amicrawl.jobs.ident import ident_of
-from amicrawl.jobs.log_entries import Stdout, encoded
+from amicrawl.jobs.logs import Stdout, encoded
 from amicrawl.jobs.submission import Submission, submit
 
 if TYPE_CHECKING:

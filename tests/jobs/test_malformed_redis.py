@@ -9,7 +9,7 @@ import pytest
 import redis
 
 from amicrawl.errors import AmicrawlError
-from amicrawl.jobs import dead_letters, logs, lookup, queues, redis_values, verbs
+from amicrawl.jobs import logs, lookup, queues, redis_values, verbs
 from amicrawl.jobs.connection import JobStore, connect
 from amicrawl.jobs.ident import ident_of
 from amicrawl.jobs.pipeline_record import pipelines
@@ -56,7 +56,7 @@ READERS: dict[str, Callable[[JobStore], object]] = {
     "log": lambda store: logs.after(store, IDENT),
     "newest": lambda store: logs.newest(store, IDENT),
     "trim": lambda store: logs.trim(store, IDENT),
-    "letters": dead_letters.letters,
+    "letters": redis_values.dead_letters,
     "where": lambda store: verbs.where(store, IDENT),
     "pause": lambda store: verbs.pause(store, IDENT),
     "ignore": lambda store: verbs.ignore(store, IDENT, ["x"]),
@@ -121,7 +121,7 @@ def test_all_keys_of_a_wrong_type_at_once_stop_nobody(store: JobStore, raw: redi
 def test_a_key_of_a_wrong_type_is_told_with_its_name(store: JobStore, raw: redis.Redis) -> None:
     raw.set("working", "x")
     assert lookup.working(store) == []
-    (letter,) = dead_letters.letters(store)
+    (letter,) = redis_values.dead_letters(store)
     assert (letter.where, letter.why) == ("working", "it is a string, and should be a list")
 
 
@@ -133,7 +133,7 @@ def test_idents_that_are_none_never_become_keys(store: JobStore, raw: redis.Redi
     assert [entry.ident for entry in queues.waiting(store)] == [OTHER]
     assert lookup.working(store) == [OTHER]
     assert lookup.finished(store) == []
-    told = {letter.excerpt for letter in dead_letters.letters(store) if letter.where == "pending"}
+    told = {letter.excerpt for letter in redis_values.dead_letters(store) if letter.where == "pending"}
     assert {f"{IDENT}:x", f"{IDENT}\\n", "*"} <= told
 
 
@@ -141,7 +141,7 @@ def test_a_queue_whose_tag_is_none_is_not_a_queue(store: JobStore, raw: redis.Re
     for name in ("pending:", "pending:a b", b"pending:\xff", "pending:" + "x" * 40):
         raw.rpush(name, OTHER)
     assert queues.queue_names(store) == ["pending", "pending-ao", "pending-large"]
-    assert len(dead_letters.letters(store)) == 4
+    assert len(redis_values.dead_letters(store)) == 4
 
 
 def test_a_log_with_anything_in_it_gives_its_good_entries(store: JobStore, raw: redis.Redis) -> None:
@@ -151,7 +151,7 @@ def test_a_log_with_anything_in_it_gives_its_good_entries(store: JobStore, raw: 
     page = logs.after(store, IDENT, -1)
     assert [entry.score for entry in page.entries] == [len(bad)]
     assert page.last == len(bad)
-    found = dead_letters.letters(store)
+    found = redis_values.dead_letters(store)
     assert len(found) == len(bad)
     assert all(letter.where.startswith(f"{IDENT}_log ") for letter in found)
 
@@ -164,7 +164,7 @@ def test_fields_of_a_record_that_cannot_be_read_are_told_and_passed_over(
     record = lookup.job(store, IDENT)
     assert (record.concurrency, record.url) == (None, URL)
     assert len(record.slug) < 20_000
-    assert {letter.where for letter in dead_letters.letters(store)} == {IDENT}
+    assert {letter.where for letter in redis_values.dead_letters(store)} == {IDENT}
 
 
 def test_a_hash_of_a_million_fields_is_not_read_whole(store: JobStore, raw: redis.Redis) -> None:
@@ -177,7 +177,7 @@ def test_a_hash_of_a_million_fields_is_not_read_whole(store: JobStore, raw: redi
 def test_ignores_that_are_too_long_or_no_text_are_left_out(store: JobStore, raw: redis.Redis) -> None:
     raw.sadd(f"{IDENT}_ignores", "good$", NOT_UTF_8, HUGE, "y" * 2001, "x" * 2000)
     assert lookup.ignores(store, IDENT) == ["good$", "x" * 2000]
-    assert len(dead_letters.letters(store)) == 3
+    assert len(redis_values.dead_letters(store)) == 3
 
 
 def test_counts_that_are_none_read_as_nothing(store: JobStore, raw: redis.Redis) -> None:
@@ -194,15 +194,17 @@ def test_a_pipeline_that_names_itself_oddly_is_not_listed_by_it(
 
 
 def test_letters_are_few_short_and_harmless(store: JobStore) -> None:
-    for n in range(dead_letters.MOST + 50):
-        dead_letters.put(store, where=f"key {n}", why="odd", value="\x1b[31m" * 1000, now=float(n))
-    dead_letters.put(store, where="key 900", why="odd", value="\x1b[31m" * 1000, now=5000.0)
-    found = dead_letters.letters(store)
-    assert len(found) == dead_letters.MOST
+    for n in range(redis_values.MOST_DEAD_LETTERS + 50):
+        redis_values.put_dead_letter(
+            store, where=f"key {n}", why="odd", value="\x1b[31m" * 1000, now=float(n)
+        )
+    redis_values.put_dead_letter(store, where="key 900", why="odd", value="\x1b[31m" * 1000, now=5000.0)
+    found = redis_values.dead_letters(store)
+    assert len(found) == redis_values.MOST_DEAD_LETTERS
     assert (found[0].where, found[0].seen) == ("key 900", 5000.0)
     assert all(len(letter.excerpt) < 5000 and letter.excerpt.isprintable() for letter in found)
-    assert dead_letters.clear(store) == dead_letters.MOST
-    assert dead_letters.letters(store) == []
+    assert redis_values.clear_dead_letters(store) == redis_values.MOST_DEAD_LETTERS
+    assert redis_values.dead_letters(store) == []
 
 
 def test_a_reader_without_the_right_to_write_reads_on(
@@ -221,6 +223,6 @@ def test_a_reader_without_the_right_to_write_reads_on(
 
 
 def test_the_text_of_a_letter_is_json(store: JobStore) -> None:
-    dead_letters.put(store, where="k", why="w", value="v")
+    redis_values.put_dead_letter(store, where="k", why="w", value="v")
     (text,) = store.client.zrange("amicrawl:dead", 0, -1)
     assert json.loads(str(text)) == {"where": "k", "why": "w", "excerpt": "v"}

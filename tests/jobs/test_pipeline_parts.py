@@ -33,7 +33,7 @@ from amicrawl.jobs.data_directory import (
     opened_store,
     raise_fence,
 )
-from amicrawl.jobs.ending import Verdict, sentence, verdict
+from amicrawl.jobs.ending import Reaper, Verdict, sentence, verdict
 from amicrawl.jobs.job_bucket import fetch
 from amicrawl.jobs.lease import Claim, Claims
 from amicrawl.jobs.lease_time import Pulse
@@ -44,7 +44,6 @@ from amicrawl.jobs.pipeline_record import (
     pipelines,
     tell_to_drain,
 )
-from amicrawl.jobs.reaper import Reaper
 from amicrawl.jobs.record import encoded_info, info_of
 from amicrawl.record.bucket import open_bucket
 from amicrawl.record.files import SealedFile

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from redis.exceptions import NoPermissionError
 
-from amicrawl.jobs import dead_letters, logs, lookup, queues, verbs
+from amicrawl.jobs import logs, lookup, queues, redis_values, verbs
 from amicrawl.jobs.connection import JobStore, RedisRefused, connect
 from amicrawl.jobs.ident import ident_of
-from amicrawl.jobs.job_copy import fetched_copy
 from amicrawl.jobs.lease import Claims, Happened
-from amicrawl.jobs.link import Fed, Link
-from amicrawl.jobs.log_entries import Stdout, encoded
+from amicrawl.jobs.link import Fed, Link, fetched_copy
+from amicrawl.jobs.logs import Stdout, encoded
 from amicrawl.jobs.pipeline_record import PipelineIdentity, PipelineRecord, pipelines
 from amicrawl.jobs.seedqueue import SeedQueue
 from amicrawl.jobs.submission import Submission, submit
@@ -84,8 +83,8 @@ def test_a_controller_submits_steers_and_tidies(roles: dict[str, JobStore]) -> N
     assert verbs.abort(store, third, now=NOW) is verbs.Aborted.REMOVED
     verbs.expire(store, third)
     logs.trim(store, first)
-    dead_letters.put(store, where="x", why="y")
-    assert dead_letters.clear(store) == 1
+    redis_values.put_dead_letter(store, where="x", why="y")
+    assert redis_values.clear_dead_letters(store) == 1
     read_all(store, first)
 
 
@@ -198,4 +197,4 @@ def read_all(store: JobStore, ident: str) -> None:
     queues.waiting(store)
     queues.lengths(store)
     logs.newest(store, ident)
-    dead_letters.letters(store)
+    redis_values.dead_letters(store)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from amicrawl.errors import UsageError
-from amicrawl.jobs import dead_letters
+from amicrawl.jobs import redis_values
 from amicrawl.jobs.seedqueue import SeedQueue, Taken
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def test_what_is_no_seed_is_a_dead_letter_and_holds_nobody_up(store: JobStore, k
     queue = SeedQueue(store, KEY, "one")
     assert urls(queue.take(100)) == [URLS[0]]
     assert urls(queue.taken()) == [URLS[0]]
-    assert len(dead_letters.letters(store)) == len(bad)
+    assert len(redis_values.dead_letters(store)) == len(bad)
 
 
 def test_a_seed_may_be_an_object_with_further_fields(store: JobStore) -> None:
@@ -130,7 +130,7 @@ def test_seeds_that_cannot_be_put_back_are_kept_and_told(store: JobStore) -> Non
     store.client.zincrby(f"amicrawl:consumers:{KEY}", -1000, "dead")
     assert SeedQueue(store, KEY, "other").reclaim() == 0
     assert store.client.hlen(f"amicrawl:taken:dead:{KEY}") == 5
-    assert dead_letters.letters(store)[0].where == f"amicrawl:taken:dead:{KEY}"
+    assert redis_values.dead_letters(store)[0].where == f"amicrawl:taken:dead:{KEY}"
 
 
 def test_two_consumers_share_a_queue_and_get_nothing_twice(store: JobStore) -> None:

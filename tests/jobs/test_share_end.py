@@ -22,9 +22,9 @@ from amicrawl.jobs.sharing.share import (
     Ended,
     Nothing,
     Share,
+    ShareRecord,
     Taken,
 )
-from amicrawl.jobs.sharing.share_record import ShareRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

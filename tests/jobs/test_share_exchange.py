@@ -15,12 +15,11 @@ from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError
 from amicrawl.frontier import Source
 from amicrawl.jobs.connection import RedisSettings, connect
-from amicrawl.jobs.dead_letters import letters as dead_letters
+from amicrawl.jobs.redis_values import dead_letters
 from amicrawl.jobs.sharing.batch import Link, encoded_batch, encoded_link
 from amicrawl.jobs.sharing.creation import begin, seeds_given
 from amicrawl.jobs.sharing.outbox import Outbox
-from amicrawl.jobs.sharing.share import NEXT, Share, Taken
-from amicrawl.jobs.sharing.share_record import ShareRecord
+from amicrawl.jobs.sharing.share import NEXT, Share, ShareRecord, Taken
 from amicrawl.seed import Seed
 
 if TYPE_CHECKING:

@@ -18,8 +18,7 @@ from amicrawl.jobs.connection import RedisSettings, connect
 from amicrawl.jobs.data_directory import fenced
 from amicrawl.jobs.sharing.batch import links_in
 from amicrawl.jobs.sharing.creation import SeedGiver, begin, keep_starts, seeds_given, starts_of
-from amicrawl.jobs.sharing.share import ATTEMPTS, NEXT, Share, Taken
-from amicrawl.jobs.sharing.share_record import ShareRecord, checked_name
+from amicrawl.jobs.sharing.share import ATTEMPTS, NEXT, Share, ShareRecord, Taken, checked_name
 from amicrawl.jobs.sharing.worker import Worker, written_once
 from amicrawl.seed import Seed
 from amicrawl.urls import Refused, UrlKey
@@ -292,7 +291,7 @@ def test_a_record_that_cannot_be_followed_is_said_in_a_sentence(fields: dict[str
     whole = ShareRecord("work", 2).fields()
     if not fields:
         whole.pop("partitions")
-    with pytest.raises(InputError, match="cannot be followed"):
+    with pytest.raises(InputError, match="is invalid"):
         ShareRecord.parse("work", whole | fields)
 
 

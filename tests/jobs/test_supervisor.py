@@ -21,12 +21,12 @@ from amicrawl.jobs.attempt import Workshop
 from amicrawl.jobs.checkpoint import path_of
 from amicrawl.jobs.connection import JobStore, RedisSettings, connect
 from amicrawl.jobs.data_directory import fenced, opened_store
-from amicrawl.jobs.dead_letters import letters
 from amicrawl.jobs.job_bucket import ship
 from amicrawl.jobs.lease import Claims
 from amicrawl.jobs.pipeline import Pipeline, PipelineOptions
 from amicrawl.jobs.pipeline_record import PipelineIdentity, pipelines, tell_to_drain
 from amicrawl.jobs.queues import queue_order
+from amicrawl.jobs.redis_values import dead_letters
 from amicrawl.jobs.supervisor import Mode
 
 if TYPE_CHECKING:
@@ -247,7 +247,7 @@ def test_a_job_whose_crawl_keeps_crashing_ends_as_failed_with_a_dead_letter(run:
     assert client.get("jobs_failed") == "1"
     assert client.exists("working", "pending") == 0
     assert client.ttl(IDENTS[0]) > 100_000
-    [letter] = letters(run.store)
+    [letter] = dead_letters(run.store)
     assert IDENTS[0] in letter.where
     assert "exit code 1" in letter.why
     assert "it fell over" in letter.excerpt

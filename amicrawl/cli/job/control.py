@@ -52,32 +52,30 @@ def abort(store: JobStore, jobs: Jobs) -> None:
 
 @with_store
 def ignore(store: JobStore, job: JobArgument, patterns: Patterns) -> None:
-    """Add ignore expressions. URLs that match one are not fetched, queued ones included.
+    """Add ignore patterns. URLs that match one are not fetched, queued ones included.
 
     {primary_url} and {primary_netloc} stand for the start URL and its host. One that cannot be used
     refuses them all.
     """
     added = verbs.ignore(store, job, patterns)
-    typer.echo(f"{counted(added, 'expression')} added, {len(patterns) - added} there already.")
+    typer.echo(f"{counted(added, 'pattern')} added, {len(patterns) - added} there already.")
 
 
 @with_store
 def unignore(store: JobStore, job: JobArgument, patterns: ExactPatterns) -> None:
-    """Remove ignore expressions. URLs that were already ignored stay ignored."""
+    """Remove ignore patterns. URLs that were already ignored stay ignored."""
     removed = verbs.unignore(store, job, patterns)
     if not removed:
-        raise UsageError(
-            "The job has no such ignore expression; `amicrawl job show` lists those it has."
-        )
-    typer.echo(f"{counted(removed, 'expression')} removed.")
+        raise UsageError("The job has no such ignore pattern; `amicrawl job show` lists those it has.")
+    typer.echo(f"{counted(removed, 'pattern')} removed.")
 
 
 @with_store
 def ignore_set(store: JobStore, job: JobArgument, names: SetNames) -> None:
-    """Add all expressions of shipped ignore sets."""
+    """Add all patterns of shipped ignore sets."""
     wanted = [name for text in names for name in text.replace(",", " ").split()]
     added = verbs.add_ignore_sets(store, job, wanted)
-    typer.echo(f"{counted(added, 'expression')} added.")
+    typer.echo(f"{counted(added, 'pattern')} added.")
 
 
 @with_store
@@ -106,7 +104,7 @@ def note(store: JobStore, job: JobArgument, text: NoteText) -> None:
 def expire(store: JobStore, job: JobArgument) -> None:
     """Delete the record of an ended job, so that its URL can be submitted again. Captures are kept."""
     verbs.expire(store, job)
-    typer.echo(f"{job} is forgotten.")
+    typer.echo(f"The record of {job} is deleted.")
 
 
 @with_store

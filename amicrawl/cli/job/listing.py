@@ -11,10 +11,10 @@ import typer
 
 from amicrawl.cli.options import AsJson
 from amicrawl.cli.redis_options import with_store
-from amicrawl.jobs import dead_letters, logs, lookup, queues, verbs
+from amicrawl.jobs import logs, lookup, queues, redis_values, verbs
 from amicrawl.jobs.connection import RedisUnavailable
 from amicrawl.jobs.ident import checked_ident, ident_of, normalised
-from amicrawl.jobs.log_entries import Download, Ignore
+from amicrawl.jobs.logs import Download, Ignore
 from amicrawl.jobs.record import ENDED, RESPONSES
 from amicrawl.terminal import aligned, counted, harmless, human_size
 
@@ -68,7 +68,7 @@ def status(store: JobStore, job: JobOrNone = None, *, as_json: AsJson = False) -
     ended = lookup.counts(store)
     lengths = queues.lengths(store)
     totals = {**ended._asdict(), "working": len(lookup.working(store)), "queues": lengths}
-    totals["dead_letters"] = len(dead_letters.letters(store))
+    totals["dead_letters"] = len(redis_values.dead_letters(store))
     if as_json:
         typer.echo(json.dumps(totals))
         return
@@ -131,9 +131,9 @@ def pending(store: JobStore, *, as_json: AsJson = False) -> None:
 def dead(store: JobStore, *, clear: Clear = False, as_json: AsJson = False) -> None:
     """List values in Redis that could not be parsed, newest first: key, reason, and first bytes."""
     if clear:
-        typer.echo(f"{counted(dead_letters.clear(store), 'dead letter')} deleted.")
+        typer.echo(f"{counted(redis_values.clear_dead_letters(store), 'dead letter')} deleted.")
         return
-    found = dead_letters.letters(store)
+    found = redis_values.dead_letters(store)
     for letter in found:
         if as_json:
             typer.echo(json.dumps(letter._asdict()))
@@ -235,7 +235,7 @@ _CLASSES = {"unk": "without a status"}
 
 @with_store
 def show(store: JobStore, job: JobArgument, *, as_json: AsJson = False) -> None:
-    """Print all data of a job, including its ignore expressions."""
+    """Print all data of a job, including its ignore patterns."""
     record = lookup.job(store, job)
     ignores = lookup.ignores(store, record.ident)
     desired = lookup.desired(store, record.ident)

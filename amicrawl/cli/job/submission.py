@@ -69,7 +69,7 @@ IgnoreSets = Annotated[
 ]
 Ignores = Annotated[
     list[str] | None,
-    typer.Option("--ignore", metavar="PATTERN", help="An ignore expression; may be repeated."),
+    typer.Option("--ignore", metavar="PATTERN", help="An ignore pattern; may be repeated."),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Crawl again although an earlier job has ended.")]
 IfOlder = Annotated[

@@ -18,18 +18,17 @@ from typing import TYPE_CHECKING, Any, Self, cast
 from scrapy import signals
 
 from amicrawl.crawl.feeding import on_a_thread
-from amicrawl.crawl.job.facts import Facts, Figures, figures_in
 from amicrawl.crawl.job.leased import Fence, LeasedDisk, LeaseLost
-from amicrawl.crawl.job.log import JobLog
 from amicrawl.crawl.job.opening import end_by_hand
 from amicrawl.crawl.job.orders import Orders
+from amicrawl.crawl.job.reporting import Facts, Figures, JobLog, figures_in
 from amicrawl.crawl.run import Run, run_of
 from amicrawl.crawl.state import ABORTED
 from amicrawl.errors import AmicrawlError, ExitCode
-from amicrawl.jobs import dead_letters
-from amicrawl.jobs.job_copy import write_copy
+from amicrawl.jobs import redis_values
+from amicrawl.jobs.data_directory import write_copy
 from amicrawl.jobs.link import Fed, Link
-from amicrawl.jobs.live_settings import live_settings
+from amicrawl.jobs.live_settings import FIELDS, live_settings
 from amicrawl.record import TABLE_NAME
 
 if TYPE_CHECKING:
@@ -58,7 +57,6 @@ _LAST_FLUSH = 30.0
 _IN_A_HURRY = 3.0
 _ABORT_DRAIN = 3.0
 _DONE = frozenset({ExitCode.DONE, ExitCode.SEEDS_BAD, ExitCode.LIMIT, ExitCode.UNREACHED})
-_LIVE = ("delay_min", "delay_max", "concurrency", "suppress_ignore_reports", "note")
 
 
 class JobLink:
@@ -96,7 +94,7 @@ class JobLink:
         self._first_settings = self._orders.follow(
             live_settings(
                 "",
-                {name: copy.record.get(name, "") for name in _LIVE},
+                {name: copy.record.get(name, "") for name in FIELDS},
                 copy.ignores,
                 [text for pair in copy.desired.items() for text in pair],
             )
@@ -247,7 +245,7 @@ class JobLink:
         """Put *faults* among the dead letters; on a thread."""
         store = self._job.store
         for fault in faults:
-            dead_letters.put(store, where=store.keys.job(self._job.ident), why=fault)
+            redis_values.put_dead_letter(store, where=store.keys.job(self._job.ident), why=fault)
 
     def _abort(self, *, marked: bool) -> None:
         if self._aborted or self._run.stopping:

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any
 from amicrawl.crawl.job.leased import LeaseLost
 from amicrawl.errors import AmicrawlError, InputError, UsageError
 from amicrawl.jobs.connection import JobStore, RedisUnavailable, connect_from_scrapy
+from amicrawl.jobs.data_directory import JobCopy
 from amicrawl.jobs.ident import checked_ident
-from amicrawl.jobs.job_copy import JobCopy, fetched_copy, restore
 from amicrawl.jobs.lease import LEASE, Claim, Claims, Finished, Happened, Renewal
 from amicrawl.jobs.lease_time import LEASE_VARIABLE, TOKEN_VARIABLE, UNIT_VARIABLE, steady_clock
+from amicrawl.jobs.link import fetched_copy, restore
 from amicrawl.jobs.queues import queue_names
 from amicrawl.jobs.record import encoded_info, info_of
 

@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
     from amicrawl.capture import Capture
-    from amicrawl.crawl.job.opening import Job
     from amicrawl.seed import Seed
 
 logger = logging.getLogger(__name__)

@@ -23,12 +23,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from amicrawl.errors import AmicrawlError, OutputError
-from amicrawl.jobs.dead_letters import put
+from amicrawl.jobs.keys import unit_of
 from amicrawl.jobs.lease import Claims, Renewal
 from amicrawl.jobs.lease_time import HeldLease, steady_clock
+from amicrawl.jobs.redis_values import put_dead_letter
 from amicrawl.jobs.sharing.batch import Link, links_in
 from amicrawl.jobs.sharing.share import NEXT, Reply
-from amicrawl.jobs.sharing.share_record import unit_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -290,10 +290,12 @@ class Exchange(HeldLease):
         try:
             links, faults = links_in(fields.get("b", ""))
         except AmicrawlError as fault:
-            put(self._share.store, where=where, why=str(fault), value=fields.get("b", str(fields)))
+            put_dead_letter(
+                self._share.store, where=where, why=str(fault), value=fields.get("b", str(fields))
+            )
             return Batch(name, ())
         for sentence in faults[:10]:
-            put(self._share.store, where=where, why=sentence)
+            put_dead_letter(self._share.store, where=where, why=sentence)
         return Batch(name, tuple(links))
 
     def _hold_on(self) -> None:

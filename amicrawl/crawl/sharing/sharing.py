@@ -29,12 +29,12 @@ from amicrawl.crawl.sharing.links import Outgoing, take_links
 from amicrawl.disk import Disk, explained
 from amicrawl.errors import AmicrawlError, UsageError
 from amicrawl.jobs.connection import connect_from_scrapy
-from amicrawl.jobs.dead_letters import put
+from amicrawl.jobs.keys import unit_of
 from amicrawl.jobs.lease import LEASE
 from amicrawl.jobs.lease_time import LEASE_VARIABLE, TOKEN_VARIABLE, UNIT_VARIABLE
+from amicrawl.jobs.redis_values import put_dead_letter
 from amicrawl.jobs.sharing.outbox import Outbox
-from amicrawl.jobs.sharing.share import Share
-from amicrawl.jobs.sharing.share_record import checked_name, unit_of
+from amicrawl.jobs.sharing.share import Share, checked_name
 from amicrawl.record import TABLE_NAME
 
 if TYPE_CHECKING:
@@ -227,7 +227,9 @@ class Sharing:
         for link, why in await take_links(run, batch.links):
             where = f"{self._share.keys.links(self._number)} {batch.name}"
             stats.inc_value("amicrawl/sharing/refused")
-            await asyncio.to_thread(put, self._share.store, where=where, why=why, value=link.seed.url)
+            await asyncio.to_thread(
+                put_dead_letter, self._share.store, where=where, why=why, value=link.seed.url
+            )
         stats.inc_value("amicrawl/sharing/batches")
         self._kept.append(batch.name)
         run.wake()

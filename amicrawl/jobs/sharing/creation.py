@@ -12,9 +12,9 @@ import orjson
 
 from amicrawl.errors import InputError, UsageError
 from amicrawl.frontier import Source, shard_of
+from amicrawl.jobs.keys import ShareKeys
 from amicrawl.jobs.sharing.batch import MOST_CHARACTERS, MOST_LINKS, Link, encoded_batch, encoded_link
 from amicrawl.jobs.sharing.share import Share
-from amicrawl.jobs.sharing.share_record import ShareKeys
 from amicrawl.jsontext import parsed
 from amicrawl.urls import Refused, octets
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from amicrawl.jobs.connection import JobStore
-    from amicrawl.jobs.sharing.share_record import ShareRecord
+    from amicrawl.jobs.sharing.share import ShareRecord
     from amicrawl.seed import Seed
     from amicrawl.urls import UrlKey
 

@@ -32,12 +32,11 @@ from amicrawl.jobs.checkpoint import Copying, frontier_files, path_of, restore_c
 from amicrawl.jobs.child import Child
 from amicrawl.jobs.connection import RedisUnavailable
 from amicrawl.jobs.data_directory import opened_store
-from amicrawl.jobs.lease import LEASE, Claim, Claims
+from amicrawl.jobs.keys import unit_of
+from amicrawl.jobs.lease import GRACE, LEASE, Claim, Claims
 from amicrawl.jobs.lease_time import Pulse
-from amicrawl.jobs.reaper import GRACE
 from amicrawl.jobs.sharing.outbox import FILE_NAME, MARK_NAME
-from amicrawl.jobs.sharing.share import Ended, Nothing
-from amicrawl.jobs.sharing.share_record import directory_of, unit_of
+from amicrawl.jobs.sharing.share import Ended, Nothing, directory_of
 from amicrawl.jobs.supervisor import Supervisor
 from amicrawl.record.bucket import open_bucket
 
@@ -45,8 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from amicrawl.jobs.sharing.share import Share
-    from amicrawl.jobs.sharing.share_record import ShareRecord
+    from amicrawl.jobs.sharing.share import Share, ShareRecord
 
 LOG_NAME = "worker.log"
 _DIRECTORY_PATIENCE = 20.0

@@ -53,13 +53,7 @@ READERS: dict[str, tuple[str, ...]] = {
     ),
     "bucket": ("crawl/spark/bucket_objects.py", "jobs/checkpoint.py"),
     "Redis": (
-        *(
-            "dashboard/views.py",
-            "jobs/child.py",
-            "jobs/log_entries.py",
-            "jobs/dead_letters.py",
-            "jobs/link.py",
-        ),
+        *("dashboard/views.py", "jobs/child.py", "jobs/link.py", "jobs/redis_values.py"),
         *("jobs/logs.py", "jobs/seedqueue.py", "jobs/sharing/creation.py", "jobs/sharing/batch.py"),
         *("crawl/sharing/exchange.py", "crawl/sharing/sharing.py"),
         *("crawl/job/joblink.py", "spiders/queue.py"),
@@ -71,7 +65,7 @@ READERS: dict[str, tuple[str, ...]] = {
 
 OUR_OWN = frozenset({
     # What the same user's program has written on this machine, beside what is checked above.
-    *("cli/collection.py", "index/collection/file.py", "jobs/job_copy.py", "jobs/data_directory.py"),
+    *("cli/collection.py", "index/collection/file.py", "jobs/data_directory.py"),
     *("jobs/sharing/outbox.py", "jobs/sharing/worker.py", "crawl/requests.py", "crawl/opening.py"),
     *("crawl/guest/scheduler.py", "crawl/job/leased.py", "dashboard/users.py"),
     # What one process of a command tells another.
