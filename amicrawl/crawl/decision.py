@@ -122,7 +122,13 @@ def _found(item: CaptureItem) -> Found:
     etag, last_modified = validators_of(item)
     original = item.original
     if original is None:
-        return Found(item.digest, etag, last_modified, captured_at=unix_ms(item.capture.started))
+        return Found(
+            item.digest,
+            etag,
+            last_modified,
+            captured_at=unix_ms(item.capture.started),
+            payload_digest=item.payload_digest,
+        )
     return Found(
         item.digest,
         etag,
@@ -130,6 +136,7 @@ def _found(item: CaptureItem) -> Found:
         # The next revisit must point at the record with the payload, never at this one.
         captured_at=original.captured_at,
         original_url=original.url if original.url != item.capture.url else "",
+        payload_digest=item.payload_digest,
         unchanged=item.unchanged,
     )
 

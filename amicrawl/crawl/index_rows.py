@@ -1,4 +1,7 @@
-"""Rows of the index in a crawl's directory, as record batches; of ours, or of ami before us."""
+"""Rows of the index in a crawl's directory, as record batches; of ours, or of ami before us.
+
+A column that the table does not have, as of ami or of an earlier version, is empty.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,11 @@ _COLUMNS = [
     "meta_json",
     "warc_file",
     "warc_offset",
+    "payload_digest",
+    "original_url",
+    "original_at",
 ]
+_KINDS = dict(COLUMNS)
 
 
 def index_rows(directory: Path) -> int:
@@ -52,28 +59,33 @@ def rows_from(directory: Path, first: int, columns: Sequence[str] = _COLUMNS) ->
             if first >= rows:
                 first -= rows
                 continue
-            for batch in table.batches(columns, rows=_BATCH, groups=[group]):
+            for batch in _batches(table, columns, groups=[group]):
                 if first < batch.num_rows:
                     yield batch.slice(first)
                 first = max(0, first - batch.num_rows)
 
 
 def rows_of_ami(paths: Sequence[Path], columns: Sequence[str] = _COLUMNS) -> Iterator[Any]:
-    """Yield the rows of the indexes *paths* of ami; what they have no column for is empty."""
-    import pyarrow as pa  # noqa: PLC0415  # dear to load, and seldom needed
-
+    """Yield the rows of the indexes *paths* of ami."""
     from amicrawl.record.table import opened_index  # noqa: PLC0415
 
-    kinds = dict(COLUMNS)
     for path in paths:
         with opened_index(path, is_ours=False) as table:
-            there = [name for name in columns if name in table.schema.names]
-            for batch in table.batches(there, rows=_BATCH):
-                values = [
-                    batch[name] if name in there else pa.repeat(EMPTY[kinds[name]], batch.num_rows)
-                    for name in columns
-                ]
-                yield pa.record_batch(values, names=list(columns))
+            yield from _batches(table, columns)
+
+
+def _batches(
+    table: ParquetTable, columns: Sequence[str], *, groups: Sequence[int] | None = None
+) -> Iterator[Any]:
+    import pyarrow as pa  # noqa: PLC0415  # dear to load, and loaded by then
+
+    there = [name for name in columns if name in table.schema.names]
+    for batch in table.batches(there, rows=_BATCH, groups=groups):
+        values = [
+            batch[name] if name in there else pa.repeat(EMPTY[_KINDS[name]], batch.num_rows)
+            for name in columns
+        ]
+        yield pa.record_batch(values, names=list(columns))
 
 
 def _index(directory: Path) -> ParquetTable | None:

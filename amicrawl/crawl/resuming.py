@@ -306,7 +306,12 @@ def _outcome(row: dict[str, Any]) -> Outcome:
             digest=row["digest"],
             etag=row["etag"],
             last_modified=row["last_modified"],
-            captured_at=row["fetched_at"] - row["duration_ms"],
+            # The next revisit must refer to the record with the payload, never to another revisit.
+            captured_at=(
+                row["original_at"] if row["original_url"] else row["fetched_at"] - row["duration_ms"]
+            ),
+            original_url=row["original_url"] if row["original_url"] != row["url"] else "",
+            payload_digest=row["payload_digest"],
             unchanged=row["unchanged"],
         ),
     )

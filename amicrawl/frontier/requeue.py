@@ -114,6 +114,7 @@ class Requeue:
                 last_modified=seed.last_modified,
                 captured_at=seed.captured_at,
                 original_url=seed.original_url,
+                payload_digest=seed.payload_digest,
             )
         if (new.meta_json, new.digest, new.etag, new.last_modified, offer.extra or None) == (
             *(seed.meta_json, seed.digest, seed.etag, seed.last_modified),

@@ -326,6 +326,7 @@ class Revisits:
             last_modified=last.last_modified if self._conditional else "",
             captured_at=last.captured_at,
             original_url=last.original_url,
+            payload_digest=last.payload_digest,
         )
 
     def scheduled(

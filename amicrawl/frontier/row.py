@@ -75,6 +75,8 @@ class Found(NamedTuple):
     one is a revisit of it."""
     original_url: str = ""
     """The URL of that earlier capture, where it was of another; empty for this one."""
+    payload_digest: str = ""
+    """`WARC-Payload-Digest` of the record with the payload, where it is not that of `digest`."""
     unchanged: bool = False
     """Whether it is a 304, or the payload is the one that the seed of the dispatch knows."""
 

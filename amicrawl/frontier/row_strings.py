@@ -5,8 +5,9 @@ arena, the annex, which begins with two octets of its own. No reference leads to
 software ignores it.
 
     behind the URL   {"x": extra, "j": meta_json, "d": digest, "e": etag, "m": last_modified,
-                      "t": captured_at, "u": original_url}
-    behind the ETag  {"d": digest, "m": last_modified, "t": captured_at, "u": original_url}
+                      "t": captured_at, "u": original_url, "w": payload_digest}
+    behind the ETag  {"d": digest, "m": last_modified, "t": captured_at, "u": original_url,
+                      "w": payload_digest}
 
 Empty values are left out; without any value there is no annex. `Last-Modified` is also a column, in
 hours since 1970.
@@ -61,18 +62,20 @@ def offered_entries(offer: Offer) -> bytes:
         m=seed.last_modified,
         t=seed.captured_at,
         u=seed.original_url,
+        w=seed.payload_digest,
     )
 
 
 def found_entries(found: Found) -> bytes:
     """Return the arena entries of what a response brought: its ETag, and the annex."""
-    digest, etag, last_modified, captured_at, original_url, _ = found
+    digest, etag, last_modified, captured_at, original_url, payload_digest, _ = found
     # One string for what nearly all captures have; `_annex` would take four times as long.
     said = (
         (f',"d":{_quoted(digest)}' if digest else "")
         + (f',"m":{_quoted(last_modified)}' if last_modified else "")
         + (f',"t":{captured_at}' if captured_at else "")
         + (f',"u":{_quoted(original_url)}' if original_url else "")
+        + (f',"w":{_quoted(payload_digest)}' if payload_digest else "")
     )
     entry = entry_of(octets(etag)) if etag else b"\0"
     return entry + entry_of(b"%b{%b}" % (ANNEX_MARK, said[1:].encode())) if said else entry
@@ -89,6 +92,7 @@ def offered(url: bytes, annex: bytes) -> tuple[Seed, Mapping[str, object] | None
         last_modified=_text(said, "m"),
         captured_at=_number(said, "t"),
         original_url=_text(said, "u"),
+        payload_digest=_text(said, "w"),
         meta_json=_text(said, "j"),
     )
     extra = said.get("x")
@@ -104,6 +108,7 @@ def found(etag: bytes, annex: bytes) -> Found:
         last_modified=_text(said, "m"),
         captured_at=_number(said, "t"),
         original_url=_text(said, "u"),
+        payload_digest=_text(said, "w"),
     )
 
 

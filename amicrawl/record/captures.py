@@ -27,6 +27,10 @@ null: what is not known is empty. `ttfb_ms` alone may be null.
     truncated       why the payload is not whole: length, time, disconnect, unspecified; else empty
     record_id       WARC-Record-ID of that record; empty for a failure
     attempts        how often the URL was asked for until this came of it
+    payload_digest  WARC-Payload-Digest of the record with the payload, where it is not that of `digest`,
+                    as for a chunked body; else empty
+    original_url    of a revisit, the URL of the record with the payload; else empty
+    original_at     of a revisit, the WARC-Date of that record in Unix milliseconds; 0 where unknown
 """
 
 from __future__ import annotations
@@ -74,6 +78,9 @@ COLUMNS: Final[tuple[tuple[str, str], ...]] = (
     ("truncated", "string"),
     ("record_id", "string"),
     ("attempts", "int32"),
+    ("payload_digest", "string"),
+    ("original_url", "string"),
+    ("original_at", "int64"),
 )
 """Names of the columns, and the Arrow type of each."""
 
@@ -99,7 +106,7 @@ def row_of(item: CaptureItem) -> Row:
     capture, url = item.capture, item.capture.url
     warc_file, warc_offset, warc_length = item.location or _NOWHERE
     content_type, etag, last_modified = item.described = _described(item)
-    failed = capture.status == 0
+    failed, original = capture.status == 0, item.original
     return {
         "url": url,
         "host": host_of(url),
@@ -124,6 +131,9 @@ def row_of(item: CaptureItem) -> Row:
         "truncated": capture.truncated.value if capture.truncated else "",
         "record_id": item.record_id,
         "attempts": item.attempts,
+        "payload_digest": item.payload_digest,
+        "original_url": _printable(original.url) if original is not None else "",
+        "original_at": original.captured_at if original is not None else 0,
     }
 
 

@@ -63,6 +63,8 @@ class Digests(NamedTuple):
     """SHA-1 of the payload without transfer coding, lower-case hex."""
     payload_length: int
     """Bytes of that payload."""
+    differs: bool
+    """Whether `wire_payload` is the digest of other bytes than `payload`, as for a chunked body."""
 
 
 def digests_of(capture: Capture) -> Digests:
@@ -89,7 +91,8 @@ def digests_of(capture: Capture) -> Digests:
     request, whole, *wire = labels(
         _sha1(capture.request).digest(), block.digest(), *([wire_payload] if wire_payload else [])
     )
-    return Digests(request, whole, wire[0] if wire else None, payload, payload_length)
+    differs = wire_payload is not None and wire_payload.hex() != payload
+    return Digests(request, whole, wire[0] if wire else None, payload, payload_length, differs)
 
 
 def labels(*digests: bytes) -> list[str]:

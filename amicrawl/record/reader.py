@@ -20,11 +20,11 @@ from urllib.parse import urljoin
 from isal import isal_zlib
 
 from amicrawl.capture import Capture, Truncation
-from amicrawl.message import final_head, status_of
+from amicrawl.message import final_head, is_chunked, status_of
 from amicrawl.record.digests import digests_of
-from amicrawl.record.revisit import Profile
+from amicrawl.record.revisit import Original, Profile
 from amicrawl.record.stage import CaptureItem
-from amicrawl.record.warc import GZIP_WINDOW
+from amicrawl.record.warc import GZIP_WINDOW, unix_ms
 from amicrawl.record.writer import RecordLocation
 from amicrawl.seed import Seed
 
@@ -247,15 +247,24 @@ def _describe_response(item: CaptureItem, fields: dict[str, str]) -> None:
         item.capture.truncated = Truncation(truncated) if known else Truncation.UNSPECIFIED
     digests = digests_of(item.capture)
     item.digest, item.body_length = digests.payload, digests.payload_length
+    item.payload_digest = digests.wire_payload or "" if digests.differs else ""
 
 
 def _describe_revisit(item: CaptureItem, fields: dict[str, str]) -> None:
+    label, record_id = fields.get("warc-payload-digest", ""), fields.get("warc-refers-to", "")
     item.is_revisit = True
+    item.original = Original(
+        fields.get("warc-refers-to-target-uri", ""),
+        unix_ms(_moment(fields.get("warc-refers-to-date", ""))),
+        label,
+        record_id,
+    )
     # An original that the seed knew has no record id. One of the same crawl has, and its label may be
     # that of a chunked body: then the digest of the payload is not known.
-    item.unchanged = "warc-refers-to" not in fields
-    if item.unchanged:
-        item.digest = _hex_digest(fields.get("warc-payload-digest", ""))
+    item.unchanged = not record_id
+    if item.unchanged and not is_chunked(item.capture.noted):
+        item.digest = _hex_digest(label)
+    item.payload_digest = item.original.label_besides(item.digest)
     if fields.get("warc-profile") == Profile.NOT_MODIFIED:
         item.body_length = len(item.capture.body)
 

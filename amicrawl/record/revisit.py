@@ -36,6 +36,7 @@ _END_OF_TIME = 253_402_300_800_000
 """The first millisecond of the year 10000, which a WARC-Date cannot say."""
 _DECODED = 8 * 1024**2
 """Bytes of a decoded payload that are compared; more would hold up the writer."""
+_LABEL = re.compile(r"sha1:[A-Z2-7]{32}")
 _CONDITION = re.compile(rb"(?i)\n(?:If-None-Match|If-Modified-Since)[ \t]*:")
 
 
@@ -57,6 +58,10 @@ class Original:
     """Its `WARC-Payload-Digest`; empty where unknown."""
     record_id: str = ""
     """Its `WARC-Record-ID`; empty where unknown, which it is for what a seed knows."""
+
+    def label_besides(self, digest: str) -> str:
+        """Return `payload_digest`; empty where it is the label of the SHA-1 *digest* (hex)."""
+        return "" if self.payload_digest == _label_of(digest) else self.payload_digest
 
 
 class Decision(NamedTuple):
@@ -107,8 +112,12 @@ def decide(
 
 
 def may_be_original(capture: Capture, digests: Digests, *, decision: Decision) -> bool:
-    """Tell whether later captures may point at the record that *decision* makes of *capture*."""
-    return decision.profile is None and capture.truncated is None and digests.payload_length > 0
+    """Return whether later captures may refer to the record that *decision* makes of *capture*.
+
+    It needs a `WARC-Payload-Digest`: a revisit record has to repeat it (WARC/1.1, 6.7.2).
+    """
+    stored_whole = decision.profile is None and capture.truncated is None
+    return stored_whole and digests.payload_length > 0 and digests.wire_payload is not None
 
 
 class Originals:
@@ -160,7 +169,9 @@ def _is_coded(capture: Capture, digest: str) -> bool:
 def _known_to(seed: Seed) -> Original:
     captured_at = seed.captured_at if 0 < seed.captured_at < _END_OF_TIME else 0
     url = seed.original_url or seed.url
-    return Original(url, captured_at=captured_at, payload_digest=_label_of(seed.digest))
+    # The label of a chunked payload is not that of its digest, and readers look the original up by it.
+    known = seed.payload_digest if _LABEL.fullmatch(seed.payload_digest) else ""
+    return Original(url, captured_at=captured_at, payload_digest=known or _label_of(seed.digest))
 
 
 def _label_of(digest: str) -> str:

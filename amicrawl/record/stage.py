@@ -47,6 +47,8 @@ class CaptureItem:
     """`WARC-Record-ID` of that record, with its angle brackets."""
     digest: str = ""
     """SHA-1 of the payload, lower-case hex; that of the seed where the server said 304."""
+    payload_digest: str = ""
+    """`WARC-Payload-Digest` of the record with the payload, where it is not that of `digest`."""
     body_length: int = 0
     """Bytes of the payload."""
     unchanged: bool = False
@@ -105,6 +107,10 @@ class WarcStage:
         records = exchange_records(capture, digests, decision=decision, ids=self._ids)
         item.is_revisit = decision.profile is not None
         item.original = decision.original
+        if decision.original is not None:
+            item.payload_digest = decision.original.label_besides(decision.digest)
+        elif digests.differs:
+            item.payload_digest = digests.wire_payload or ""
         item.record_id = records[-1].record_id
         item.digest = decision.digest
         item.body_length = digests.payload_length

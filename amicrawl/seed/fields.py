@@ -28,7 +28,7 @@ OF_AN_INDEX = frozenset(
         *("url", "host", "status", "fetched_at", "content_type", "body_length", "digest", "unchanged"),
         *("warc_file", "warc_offset", "warc_length", "error", "meta_json", "etag", "last_modified"),
         *("final_url", "ip_address", "protocol", "ttfb_ms", "duration_ms", "truncated", "record_id"),
-        "attempts",
+        *("attempts", "payload_digest", "original_url", "original_at"),
     )
 )
 """Columns of a capture index, which say something of a fetch and not of a seed."""

@@ -18,12 +18,13 @@ crawl is to try again. What a row says of the earlier capture is used only where
 * `etag` and `last_modified` where, besides, the status was 200 or 304. A 206, a redirect or an error
   page says nothing about the next 200; a cut payload must be fetched again, not confirmed by
   a 304.
-* `captured_at`, which is `fetched_at` less `duration_ms`, where besides the row was not `unchanged`: an
-  unchanged one is archived as a revisit record, and the next such record has to refer to the original.
+* URL, time and payload digest of the record that holds the payload, to which the revisit record of an
+  unchanged page has to refer. Where the row is itself that of a revisit it says `original_url` and
+  `original_at`; otherwise the time is `fetched_at` less `duration_ms`. Of an `unchanged` row without
+  these columns it is not known.
 
 A URL may have several rows (retries, several runs in one table). All are yielded, in the order of the
-table; of two, the one with the later `captured_at` knows more, and one without a digest never replaces
-one that has it.
+table.
 """
 
 from __future__ import annotations
@@ -259,7 +260,10 @@ INDEX_COLUMNS = (
 _NEEDED = (
     *("url", "status", "fetched_at", "digest", "unchanged", "error", "meta_json"),
     *("etag", "last_modified", "duration_ms", "truncated"),
+    *("payload_digest", "original_url", "original_at"),
 )
+_LABEL = re.compile(r"sha1:[A-Z2-7]{32}")
+_SENT_URL = re.compile(r"https?://[!-~]{1,16384}")
 _ROBOTS = re.compile(r"https?://[^/?#]+/robots\.txt", re.IGNORECASE)
 _CONDITIONAL = frozenset((200, 304))
 """Statuses whose validators may be sent back."""
@@ -288,16 +292,30 @@ def seed_of_capture(row: Mapping[str, object], flaw: Flaw) -> Seed | None:
         known = Conditionals()
     elif row["status"] not in _CONDITIONAL:
         known = Conditionals(known.digest)
+    if not known.digest:
+        return Seed(url, meta_json=meta)
+    original_url, captured_at = _original(row)
+    label = row.get("payload_digest")
     return Seed(
         url,
         *known,
-        captured_at=_begun(row) if known.digest and not row["unchanged"] else 0,
+        captured_at=captured_at,
         meta_json=meta,
+        original_url=original_url if original_url != url else "",
+        payload_digest=label if isinstance(label, str) and _LABEL.fullmatch(label) else "",
     )
 
 
 def _is_whole(row: Mapping[str, object]) -> bool:
     return bool(row["status"]) and not row["error"] and not row.get("truncated")
+
+
+def _original(row: Mapping[str, object]) -> tuple[str, int]:
+    """Return URL and time of the record with the payload of *row*; empty for its own URL, 0: unknown."""
+    url, moment = row.get("original_url"), row.get("original_at")
+    if not isinstance(url, str) or not _SENT_URL.fullmatch(url):
+        return "", 0 if row["unchanged"] else _begun(row)
+    return url, moment if isinstance(moment, int) and 0 < moment <= _LAST_MOMENT else 0
 
 
 def _begun(row: Mapping[str, object]) -> int:

@@ -22,3 +22,5 @@ class Seed(NamedTuple):
     """The other fields of the line as a compact JSON object of strings; empty where there are none."""
     original_url: str = ""
     """The URL of that earlier capture, where it was of another; empty for this one."""
+    payload_digest: str = ""
+    """`WARC-Payload-Digest` of that earlier capture, where it is not that of `digest`; else empty."""

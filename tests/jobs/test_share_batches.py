@@ -30,6 +30,7 @@ LINKS = [
             12345,
             "",
             "http://o/",
+            "sha1:" + "A" * 32,
         ),
         Source.REDIRECT,
         priority=0.5,

@@ -8,6 +8,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import pytest
 from record.exchanges import (
+    BEGAN,
     CONDITIONAL_REQUEST,
     HEAD,
     NOT_MODIFIED,
@@ -27,10 +28,12 @@ from amicrawl.errors import UsageError
 from amicrawl.record import Disk, SealedFile
 from amicrawl.record.archive import SYNC_BYTES, warcinfo_fields
 from amicrawl.record.warc import unix_ms
-from amicrawl.seed import Seed
+from amicrawl.seed import Seed, open_seed
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from amicrawl.capture import Capture
 
 
 class NotingDisk(Disk):
@@ -261,6 +264,69 @@ def test_a_recrawl_by_the_index_of_the_last_refers_to_its_records(tmp_path: Path
         assert row["digest"] == rows[row["url"]]["digest"]
         assert row["etag"] == '"v1"'
     assert [row["body_length"] for row in table_rows(second)] == [12, 0]
+
+
+def seeds_of(directory: Path) -> dict[str, Seed]:
+    """Return what a recrawl by the index in *directory* begins with, by URL."""
+    faults: list[object] = []
+    with open_seed(str(directory / "captures.parquet"), on_fault=faults.append) as seeds:
+        known = {seed.url: seed for seed in seeds}
+    assert not faults
+    return known
+
+
+def chunked(url: str, *sizes: int) -> Capture:
+    """Return a capture of *url* whose body, always the same, came in chunks of *sizes*."""
+    rest, body = b"<p>a page</p>", b""
+    for size in sizes:
+        body += b"%x\r\n%b\r\n" % (len(rest[:size]), rest[:size])
+        rest = rest[size:]
+    head = b'HTTP/1.1 200 OK\r\nETag: "v1"\r\nTransfer-Encoding: chunked\r\n\r\n'
+    return capture(url, head=head, body=body + b"0\r\n\r\n")
+
+
+def test_however_often_an_unchanged_page_is_recrawled_the_record_with_its_payload_is_referred_to(
+    tmp_path: Path,
+) -> None:
+    """By the three things that players look it up by: URL, date and payload digest."""
+    original: dict[str, str] = {}
+    seeds = {url: Seed(url) for url in ("http://h/first", "http://h/304", "http://h/again")}
+    for number, sizes in enumerate([(13,), (5, 8), (6, 7)]):
+        directory = tmp_path / str(number)
+        directory.mkdir()
+        made = {url: chunked(url, *sizes) for url in seeds}
+        if number:
+            made["http://h/304"] = capture(
+                "http://h/304", head=NOT_MODIFIED, status=304, body=b"", request=CONDITIONAL_REQUEST
+            )
+        archive = open_archive(directory, dedup="crawl")
+        archive.store([item(made[url], seeds[url]) for url in seeds])
+        archive.seal()
+        rows = table_rows(directory)
+        revisits = [(row, fields_of(directory, row)) for row in rows]
+        if not number:
+            original = revisits.pop(0)[1]
+            assert (rows[0]["original_url"], rows[0]["original_at"]) == ("", 0)
+        for row, revisit in revisits:
+            assert revisit["WARC-Type"] == "revisit"
+            assert revisit["WARC-Refers-To-Target-URI"] == "http://h/first"
+            assert revisit["WARC-Refers-To-Date"] == original["WARC-Date"]
+            assert revisit["WARC-Payload-Digest"] == original["WARC-Payload-Digest"]
+            assert (row["original_url"], row["original_at"]) == ("http://h/first", unix_ms(BEGAN))
+        assert {row["payload_digest"] for row in rows} == {original["WARC-Payload-Digest"]}
+        assert {row["unchanged"] for row in rows} == {number > 0}
+        seeds = seeds_of(directory)
+
+
+def test_a_payload_whose_record_has_no_payload_digest_is_stored_again(tmp_path: Path) -> None:
+    """A revisit record must have that of the record that it refers to."""
+    archive = open_archive(tmp_path, dedup="crawl")
+    odd = b"HTTP/1.1 200 OK\n\n"
+    archive.store([item(capture(f"http://h/{number}", head=odd)) for number in range(2)])
+    archive.seal()
+    for row in table_rows(tmp_path):
+        assert "WARC-Payload-Digest" not in fields_of(tmp_path, row)
+        assert fields_of(tmp_path, row)["WARC-Type"] == "response"
 
 
 def test_the_date_of_a_record_is_fetched_at_less_duration(tmp_path: Path) -> None:

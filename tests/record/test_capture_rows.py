@@ -50,6 +50,9 @@ def test_names_and_types_of_the_columns_are_pinned() -> None:
         ("truncated", "string"),
         ("record_id", "string"),
         ("attempts", "int32"),
+        ("payload_digest", "string"),
+        ("original_url", "string"),
+        ("original_at", "int64"),
     ]
     assert [field.name for field in CAPTURES if field.nullable] == ["ttfb_ms"]
 
@@ -79,6 +82,9 @@ def test_the_row_of_a_success() -> None:
         "truncated": "",
         "record_id": "<urn:uuid:1>",
         "attempts": 1,
+        "payload_digest": "",
+        "original_url": "",
+        "original_at": 0,
     }
 
 

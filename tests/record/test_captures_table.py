@@ -248,6 +248,7 @@ def test_a_table_with_the_thirteen_columns_alone_is_taken_over(tmp_path: Path) -
     assert old == known | {"status": 0, "error": "", "ttfb_ms": None, "unchanged": False} | {
         "etag": "", "last_modified": "", "final_url": "", "ip_address": "", "protocol": "",
         "duration_ms": 0, "truncated": "", "record_id": "", "attempts": 0,
+        "payload_digest": "", "original_url": "", "original_at": 0,
     }  # fmt: skip
     assert new["url"] == "http://new/"
 

@@ -39,6 +39,17 @@ def test_the_payload_counts_and_not_its_chunks() -> None:
     assert decide(made, digests_of(made), seed=KNOWING).profile is Profile.IDENTICAL
 
 
+@pytest.mark.parametrize(
+    "label", ["sha1:" + "A" * 31, "sha1:" + "A" * 32 + "\r\nWARC-Type: response", "x"]
+)
+def test_what_is_not_a_payload_digest_is_not_repeated(label: str) -> None:
+    """A seed may come from a table, a frontier or Redis: what it says could forge a field."""
+    made = capture(body=BODY)
+    decided = decide(made, digests_of(made), seed=KNOWING._replace(payload_digest=label))
+    assert decided.original is not None
+    assert decided.original.payload_digest == labelled(bytes.fromhex(DIGEST))
+
+
 CODED = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n"
 
 

@@ -9,6 +9,7 @@ import contextlib
 import json
 import re
 import shlex
+import shutil
 import socket
 import subprocess
 import threading
@@ -17,6 +18,7 @@ import urllib.error
 import urllib.request
 import zipfile
 from datetime import UTC, datetime
+from email.utils import format_datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -26,7 +28,7 @@ from archive_reading import rows
 from dashboard.browsing import chromium
 from demo_site.server import DemoSite
 from index.lookup_lines import cluster, pages
-from loopback import PROJECT, crawl, environment, free_port
+from loopback import PROJECT, RawServer, crawl, environment, free_port, page, write_lines
 from typer.testing import CliRunner
 
 from amicrawl.cli import app
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 TOOLS = Path(__file__).parent / ".venv" / "bin"
+PAGE = b"<html><title>A page</title><p>which is always the same.</p></html>"
 
 CONFIGURATION = """
 collections:
@@ -78,7 +81,9 @@ def package(archived: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def pywb_home(archived: Path, package: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def pywb_home(
+    archived: Path, recrawled: list[Path], package: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     """What pywb serves: the archive in three collections, and one to turn pages in.
 
     `demo` is indexed by pywb itself, `zipnum` by us, `wacz` is unpacked from our package.
@@ -87,6 +92,12 @@ def pywb_home(archived: Path, package: Path, tmp_path_factory: pytest.TempPathFa
     warcs = sorted(archived.glob("*.warc.gz"))
     _run(home, "wb-manager", "init", "demo")
     _run(home, "wb-manager", "add", "demo", *map(str, warcs))
+    _run(home, "wb-manager", "init", "again")
+    for number, directory in enumerate(recrawled):
+        # The files of all crawls have the same names.
+        for warc in directory.glob("*.warc.gz"):
+            shutil.copy(warc, home / f"{number}-{warc.name}")
+    _run(home, "wb-manager", "add", "again", *map(str, home.glob("*.warc.gz")))
     _run(home, "wb-manager", "init", "wacz")
     _run(home, "wb-manager", "add", "--unpack-wacz", "wacz", str(package))
     (home / "config.yaml").write_text(CONFIGURATION.format(archive=archived))
@@ -148,6 +159,48 @@ def test_every_page_that_came_is_replayed_as_it_was_sent(archived: Path, replay:
             body = response.read()
         assert response.status == 200, row["url"]
         assert b"<html" in body or response.headers.get("Content-Encoding"), row["url"]
+
+
+@pytest.fixture(scope="module")
+def recrawled(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Three crawls of a page that stays the same, in other chunks each time."""
+    directory = tmp_path_factory.mktemp("recrawled")
+    made: list[Path] = []
+
+    def answer(request: bytes) -> bytes:
+        if request.startswith(b"GET /robots.txt "):
+            return page(b"", status="404 Not Found")
+        head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: chunked\r\n"
+        size = 5 + len(made)
+        chunks = [PAGE[start : start + size] for start in range(0, len(PAGE), size)]
+        body = b"".join(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks)
+        return head + b"\r\n" + body + b"0\r\n\r\n"
+
+    with RawServer(answer) as server:
+        seeds = write_lines(directory / "seeds.txt", [f"{server.url}/same"])
+        for number in range(3):
+            out = directory / str(number)
+            done = crawl(seeds, out)
+            assert done.returncode == 0, done.stderr
+            seeds = out / "captures.parquet"
+            made.append(out)
+            # Captures of one second have one timestamp in an index.
+            now = int(time.time())
+            while int(time.time()) == now:
+                time.sleep(0.05)
+    return made
+
+
+def test_an_unchanged_page_is_replayed_from_each_crawl(pywb: str, recrawled: list[Path]) -> None:
+    for number, directory in enumerate(recrawled):
+        [row] = [row for row in rows(directory) if row["status"] == 200]
+        assert row["unchanged"] == bool(number)
+        begun = (row["fetched_at"] - row["duration_ms"]) // 1000
+        moment = datetime.fromtimestamp(begun, tz=UTC)
+        url = f"{pywb}/again/{moment:%Y%m%d%H%M%S}id_/{row['url']}"
+        with urllib.request.urlopen(url, timeout=60) as response:
+            assert response.headers["Memento-Datetime"] == format_datetime(moment, usegmt=True)
+            assert response.read() == PAGE
 
 
 def test_a_redirect_and_a_missing_page_are_replayed_as_such(archived: Path, replay: str) -> None:

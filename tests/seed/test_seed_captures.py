@@ -44,6 +44,7 @@ OURS: dict[str, Any] = {
     "record_id": "<urn:uuid:00000000-0000-4000-8000-000000000000>",
     "attempts": 1,
 }
+LABEL = "sha1:" + "A" * 32
 TYPES = {str: pa.string(), bool: pa.bool_()}
 NUMBERS = {"status": pa.int32(), "attempts": pa.int32()}
 
@@ -120,6 +121,34 @@ def test_a_row_that_is_no_whole_capture_is_asked_for_without_conditions(
 def test_an_unchanged_row_asks_conditionally_but_is_no_original(read: Read, status: int) -> None:
     (seed,), _ = read(index(ROW | OURS | {"status": status, "unchanged": True}), "captures.parquet")
     assert (seed.digest, seed.etag, seed.captured_at) == (SHA1, '"1"', 0)
+
+
+def test_a_revisit_names_the_record_with_the_payload(read: Read) -> None:
+    of_another = {"payload_digest": LABEL, "original_url": "http://b.example/", "original_at": 5}
+    (seed,), _ = read(index(ROW | OURS | of_another), "captures.parquet")
+    assert (seed.original_url, seed.captured_at, seed.payload_digest) == ("http://b.example/", 5, LABEL)
+    of_itself = of_another | {"original_url": ROW["url"], "original_at": 0, "unchanged": True}
+    (seed,), _ = read(index(ROW | OURS | of_itself), "captures.parquet")
+    assert (seed.original_url, seed.captured_at, seed.payload_digest) == ("", 0, LABEL)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"payload_digest": LABEL + "\r\nWARC-Type: response"},
+        {"payload_digest": "x" * 100_000},
+        {"original_url": "http://b.example/\r\nx"},
+        {"original_url": "javascript:x"},
+        {"original_url": ROW["url"], "original_at": -1},
+        {"original_url": ROW["url"], "original_at": 2**62},
+    ],
+)
+def test_an_original_that_cannot_be_is_not_known(read: Read, changes: dict[str, Any]) -> None:
+    nothing = {"payload_digest": "", "original_url": "", "original_at": 0, "unchanged": True}
+    (seed,), faults = read(index(ROW | OURS | nothing | changes), "captures.parquet")
+    assert (seed.original_url, seed.captured_at, seed.payload_digest) == ("", 0, "")
+    assert seed.digest == SHA1
+    assert not faults
 
 
 def test_a_digest_that_is_none_is_reported_and_the_url_asked_without_conditions(read: Read) -> None:

@@ -2,7 +2,8 @@
 
 A batch is a list of links, JSON, deflated. A link says what an offer does, and keeps silent about what
 is usual: {"u": url, "s": source, "p": priority, "h": hops, "x": extra}, and of a seed what its producer
-knew: {"d": digest, "e": etag, "m": last_modified, "t": captured_at, "o": original_url, "j": meta_json}.
+knew: {"d": digest, "e": etag, "m": last_modified, "t": captured_at, "o": original_url,
+"w": payload_digest, "j": meta_json}.
 Its key is not in it: the receiver works that out. Everything in a batch is hostile until parsed.
 """
 
@@ -32,7 +33,14 @@ LARGEST = 8 << 20
 _SOURCES = {int(source): source for source in Source}
 _FARTHEST = 0xFFFF
 _GREATEST = 1 << 24
-_TEXTS = {"d": "digest", "e": "etag", "m": "last_modified", "o": "original_url", "j": "meta_json"}
+_TEXTS = {
+    "d": "digest",
+    "e": "etag",
+    "m": "last_modified",
+    "o": "original_url",
+    "w": "payload_digest",
+    "j": "meta_json",
+}
 _LATEST = 1 << 53
 
 

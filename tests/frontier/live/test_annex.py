@@ -37,6 +37,7 @@ SEEDS = st.builds(
     captured_at=st.integers(0, 2**63),
     meta_json=TEXTS,
     original_url=TEXTS,
+    payload_digest=TEXTS,
 )
 
 
@@ -79,6 +80,7 @@ def test_an_offer_comes_back_from_the_arena(directory: Path, seed: Seed, extra: 
         last_modified=TEXTS,
         captured_at=st.integers(0, 2**63),
         original_url=TEXTS,
+        payload_digest=TEXTS,
         unchanged=st.just(False),
     )
 )

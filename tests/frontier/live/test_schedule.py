@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 WEEK = 168
 YEAR = 8760
 DIGEST = "0123456789abcdef" + "0" * 24
-FOUND = Found(DIGEST, '"one"', "Mon, 01 Jan 2024 00:00:00 GMT", 1_700_000_000_123)
+LABEL = "sha1:" + "B" * 32
+FOUND = Found(DIGEST, '"one"', "Mon, 01 Jan 2024 00:00:00 GMT", 1_700_000_000_123, payload_digest=LABEL)
 OK = Outcome(200, found=FOUND, latency_ms=120)
 BUSY = Outcome(503)
 MISSING = Outcome(404)
@@ -197,6 +198,7 @@ def test_what_the_last_capture_was_comes_back_with_the_dispatch(crawl: Crawl, cl
         etag=FOUND.etag,
         last_modified=FOUND.last_modified,
         captured_at=FOUND.captured_at,
+        payload_digest=LABEL,
     )
     assert dispatch.offer == Offer(seed, key, Source.SITEMAP, 2.5, 3, {"depth": 3})
 
@@ -208,6 +210,7 @@ def test_what_the_producer_knew_gives_way_to_what_was_captured(crawl: Crawl) -> 
         etag='"theirs"',
         captured_at=5,
         original_url="http://b.test/",
+        payload_digest="sha1:" + "A" * 32,
         meta_json='{"a":1}',
     )
     key = UrlKey(1, 1)
@@ -218,6 +221,7 @@ def test_what_the_producer_knew_gives_way_to_what_was_captured(crawl: Crawl) -> 
     crawl.clock.hour += WEEK
     found = taken(crawl.recrawl())[key].offer.seed
     assert (found.digest, found.etag, found.original_url) == (DIGEST, '"one"', "")
+    assert found.payload_digest == LABEL
     assert found.meta_json == '{"a":1}'
 
 
