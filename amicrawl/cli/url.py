@@ -27,7 +27,7 @@ from amicrawl.urls import (
     resolve,
     surt,
 )
-from amicrawl.urls.octets import octets, text_of
+from amicrawl.urls.grammar import octets, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

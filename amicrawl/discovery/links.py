@@ -27,7 +27,7 @@ from amicrawl.seed.fault import NotASeedError
 from amicrawl.seed.sitemap import entries_of
 from amicrawl.urls import resolve, text_of
 from amicrawl.urls.fetchable import Base
-from amicrawl.urls.octets import WHITE_SPACE
+from amicrawl.urls.grammar import WHITE_SPACE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -41,7 +41,7 @@ from amicrawl.frontier.row import Source
 from amicrawl.frontier.tally import DistinctTally
 from amicrawl.urls import Refused, canonical_form
 from amicrawl.urls.canonical import MOST_PIECES
-from amicrawl.urls.octets import octets
+from amicrawl.urls.grammar import octets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -16,13 +16,12 @@ from amicrawl.disk import Disk
 from amicrawl.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from amicrawl.record.archive import Archive
-    from amicrawl.record.captures import validators_of
+    from amicrawl.record.archive import Archive, WarcStage
+    from amicrawl.record.captures import CaptureItem, validators_of
     from amicrawl.record.crawl_json import CrawlJson
     from amicrawl.record.files import TABLE_NAME, SealedFile
     from amicrawl.record.journal import CapturesJournal
     from amicrawl.record.repair import Repaired
-    from amicrawl.record.stage import CaptureItem, WarcStage
     from amicrawl.record.table import CAPTURES
     from amicrawl.record.warc import unix_ms
     from amicrawl.record.writer import RecordLocation
@@ -31,14 +30,14 @@ else:
         __name__,
         Archive="archive",
         CAPTURES="table",
-        CaptureItem="stage",
+        CaptureItem="captures",
         CapturesJournal="journal",
         CrawlJson="crawl_json",
         RecordLocation="writer",
         Repaired="repair",
         SealedFile="files",
         TABLE_NAME="files",
-        WarcStage="stage",
+        WarcStage="archive",
         unix_ms="warc",
         validators_of="captures",
     )

@@ -9,23 +9,27 @@ by one. `commit` writes index rows first and records second. Thus after a crash 
 record is missing, which `repair` drops, so that the URL is fetched again; and never a record that
 nothing points at. How soon both are forced to disk is the crawl's `Durability`.
 
+`WarcStage` makes the records of captures and can be used without an index.
+
 One crawl at a time has a directory. Synchronous, for one thread.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from amicrawl import __version__
+from amicrawl.capture import NO_BODY, Failure
 from amicrawl.config import PREFIX, UNTOLD, Dedup, Durability
 from amicrawl.disk import DirectoryLock, Disk
 from amicrawl.record.crawl_json import known_files
+from amicrawl.record.digests import digests_of
 from amicrawl.record.files import DEFAULT_PREFIX
 from amicrawl.record.journal import CapturesJournal
 from amicrawl.record.repair import repair_locked
-from amicrawl.record.revisit import Originals
-from amicrawl.record.stage import WarcStage
-from amicrawl.record.warc import RecordIds
+from amicrawl.record.revisit import Original, Originals, decide, may_be_original
+from amicrawl.record.warc import URI_LIMIT, RecordIds, exchange_records, target_uri, unix_ms
 from amicrawl.record.writer import WarcWriter, next_number
 
 if TYPE_CHECKING:
@@ -34,9 +38,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from amicrawl.config import CrawlConfig
+    from amicrawl.record.captures import CaptureItem
+    from amicrawl.record.digests import Digests
     from amicrawl.record.files import SealedFile
     from amicrawl.record.repair import Repaired
-    from amicrawl.record.stage import CaptureItem
+    from amicrawl.record.warc import Record
 
 SYNC_SECONDS = 1.0
 """Under `Durability.NORMAL`, the longest that what is written may wait for being forced to disk ..."""
@@ -173,3 +179,90 @@ def warcinfo_fields(config: CrawlConfig) -> dict[str, str]:
 
 def _setting_text(value: Any) -> str:
     return ",".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+_SURELY_NAMEABLE = URI_LIMIT // 12
+"""Characters that become `URI_LIMIT` bytes where each has four octets, and these are percent-encoded."""
+
+
+class WarcStage:
+    """Writes the records of captures; usable with or without an index behind it."""
+
+    def __init__(
+        self,
+        writer: WarcWriter,
+        *,
+        ids: RecordIds,
+        originals: Originals | None = None,
+        store_unchanged: bool = False,
+    ) -> None:
+        """*originals* is None where payloads are compared with what the seed knows alone."""
+        self.writer = writer
+        self._ids = ids
+        self._originals = originals
+        self._store_unchanged = store_unchanged
+
+    def add(self, *items: CaptureItem) -> None:
+        """Take the captures of *items*, and fill in what each item says of its record.
+
+        A fetch that failed leaves no record. Nothing is on disk before `commit`. Each step is done for
+        all items before the next: what a step needs stays in the processor's cache, which saves a sixth
+        of the time with 32 pages at once.
+        """
+        for item in items:
+            if len(item.capture.url) > _SURELY_NAMEABLE:
+                _fail_unnameable(item)
+        kept = [item for item in items if item.capture.status]
+        digests = [digests_of(item.capture) for item in kept]
+        exchanges = [self._records(item, found) for item, found in zip(kept, digests, strict=True)]
+        for item, location in zip(kept, self.writer.add(exchanges), strict=True):
+            item.location = location
+
+    def _records(self, item: CaptureItem, digests: Digests) -> list[Record]:
+        """Return the records of *item*, and fill in all but where they lie."""
+        capture = item.capture
+        decision = decide(
+            capture,
+            digests,
+            seed=item.seed,
+            stored=self._originals,
+            store_unchanged=self._store_unchanged,
+        )
+        records = exchange_records(capture, digests, decision=decision, ids=self._ids)
+        item.is_revisit = decision.profile is not None
+        item.original = decision.original
+        if decision.original is not None:
+            item.payload_digest = decision.original.label_besides(decision.digest)
+        elif digests.differs:
+            item.payload_digest = digests.wire_payload or ""
+        item.record_id = records[-1].record_id
+        item.digest = decision.digest
+        item.body_length = digests.payload_length
+        item.unchanged = decision.unchanged
+        if self._originals is not None and may_be_original(capture, digests, decision=decision):
+            label = digests.wire_payload or ""
+            original = Original(capture.url, unix_ms(capture.started), label, item.record_id)
+            self._originals.add(digests.payload, original)
+        return records
+
+    def commit(self, *, sync: bool) -> None:
+        """Write the records of what was added, and with *sync* force them to disk."""
+        self.writer.commit(sync=sync)
+
+
+def _fail_unnameable(item: CaptureItem) -> None:
+    """Make a failure of a capture whose URL is too long to stand in a record.
+
+    A longer header keeps fastwarc from reading the rest of the file, so one such link would cost every
+    capture behind it.
+    """
+    length = len(target_uri(item.capture.url))
+    if length > URI_LIMIT and item.capture.status:
+        item.capture = replace(
+            item.capture,
+            status=0,
+            head=b"",
+            body=NO_BODY,
+            failure=Failure.UNFETCHABLE_URL,
+            failure_detail=f"its URL takes {length} bytes, and a record can name {URI_LIMIT}",
+        )

@@ -1,6 +1,6 @@
 """Buckets: where sealed files are copied to, by URL.
 
-    s3://bucket/path?region=...      an S3 store, by `object_bucket.py`
+    s3://bucket/path?region=...      an S3 store, by pyarrow.fs
     gs://bucket/path                 Google Cloud Storage, by the same
     file:///path                     a directory of this machine, a network file system perhaps
 
@@ -14,11 +14,12 @@ is written into the archive. Every failure is an OSError, whatever the library r
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from amicrawl.disk import OutputFile
+from amicrawl.disk import OPEN_SUFFIX, OutputFile
 from amicrawl.errors import OutputError, UsageError
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 BLOCK = 4 * 1024**2
 """Bytes that are sent and read back at a time."""
+COPY_LIMIT = 5 * 1000**3
+"""Bytes above which S3 renames nothing; a larger object is written under its own name."""
 
 _SCHEMES = ("s3", "gs", "file")
 _ADVICE = "Write s3://bucket/path, gs://bucket/path or file:///path."
@@ -102,6 +105,69 @@ class DirectoryBucket:
         return self._path / name
 
 
+class ObjectBucket:
+    """A path in an object store, by pyarrow.fs."""
+
+    def __init__(self, url: str, filesystem: Any, path: str) -> None:
+        """*filesystem* is a `pyarrow.fs.FileSystem`, *path* begins with the name of the bucket."""
+        self.url = url
+        self._filesystem = filesystem
+        self._path = path.rstrip("/")
+
+    def probe(self) -> None:
+        """Ask for the bucket, and for the path in it; FileNotFoundError where there is no bucket."""
+        bucket = self._path.partition("/")[0]
+        with _as_os_errors():
+            if self._filesystem.get_file_info(bucket).type.name == "NotFound":
+                raise FileNotFoundError(f"there is no bucket {bucket!r}")
+            self._filesystem.get_file_info(self._path)
+
+    def size(self, name: str) -> int | None:
+        """Return how many bytes the object *name* has; None where there is none."""
+        with _as_os_errors():
+            info = self._filesystem.get_file_info(self._key(name))
+        return info.size if info.is_file else None
+
+    def blocks(self, name: str) -> Iterator[bytes]:
+        """Yield the bytes of the object *name*."""
+        # Without the argument pyarrow inflates what is called `.gz`, and compresses it below.
+        with (
+            _as_os_errors(),
+            self._filesystem.open_input_stream(self._key(name), compression=None) as stream,
+        ):
+            while block := stream.read(BLOCK):
+                yield block
+
+    def write(self, name: str, blocks: Iterable[bytes], *, size: int) -> None:
+        """Put *blocks* under *name*."""
+        key = self._key(name)
+        begun = key + OPEN_SUFFIX if size <= COPY_LIMIT else key
+        with _as_os_errors():
+            stream = self._filesystem.open_output_stream(begun, compression=None)
+            for block in blocks:
+                stream.write(block)
+            # Not a `with`: leaving it by an error would end the transfer as if all had come.
+            stream.close()
+            if begun != key:
+                self._filesystem.move(begun, key)
+
+    def _key(self, name: str) -> str:
+        return f"{self._path}/{name}"
+
+
+@contextmanager
+def _as_os_errors() -> Iterator[None]:
+    """Turn the library's other errors into OSError."""
+    import pyarrow as pa  # noqa: PLC0415  # as in `_bucket`
+
+    try:
+        yield
+    except OSError:
+        raise
+    except (pa.ArrowException, ValueError) as error:
+        raise OSError(str(error)) from error
+
+
 def small_object(bucket: Bucket, name: str, *, largest: int) -> bytes | None:
     """Return the object *name* of *bucket*, None where there is none.
 
@@ -169,9 +235,13 @@ def _bucket(url: str, *, disk: Disk) -> Bucket:
     if parts.scheme == "file":
         return DirectoryBucket(url, Path(unquote(parts.path)), disk=disk)
     # Loaded for a store only: Arrow takes longer than everything else that a directory needs.
-    from amicrawl.record.object_bucket import object_bucket  # noqa: PLC0415
+    import pyarrow as pa  # noqa: PLC0415
+    import pyarrow.fs  # noqa: PLC0415
 
     try:
-        return object_bucket(url, block=BLOCK)
-    except ValueError as error:
-        raise UsageError(f"{error}. {_ADVICE}") from error
+        filesystem, path = pa.fs.FileSystem.from_uri(url)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise UsageError(f"{url!r} is not the URL of a bucket: {error}. {_ADVICE}") from error
+    if not path.strip("/"):
+        raise UsageError(f"{url!r} names no bucket. {_ADVICE}")
+    return ObjectBucket(url, filesystem, path)

@@ -1,4 +1,7 @@
-"""The capture index, `captures.parquet`: its columns, and the row of one capture. Pure.
+"""A capture on its way into the archive, and its row in the index, `captures.parquet`. Pure.
+
+The crawl fills the first four fields of a `CaptureItem`, `archive.WarcStage` the rest when it writes the
+records, and `row_of` makes the row of the whole.
 
 The first thirteen columns are those every reader of such an index knows; ours follow. Text is never
 null: what is not known is empty. `ttfb_ms` alone may be null.
@@ -36,6 +39,7 @@ null: what is not known is empty. `ttfb_ms` alone may be null.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
@@ -45,7 +49,9 @@ from amicrawl.record.warc import target_uri, unix_ms
 
 if TYPE_CHECKING:
     from amicrawl.capture import Capture
-    from amicrawl.record.stage import CaptureItem
+    from amicrawl.record.revisit import Original
+    from amicrawl.record.writer import RecordLocation
+    from amicrawl.seed import Seed
 
 ERROR_LIMIT = 1000
 """Characters of `error`; details beyond are cut."""
@@ -99,6 +105,40 @@ _NOWHERE = ("", 0, 0)
 TLS_FAULT = "tls_fault"
 """The key of `meta_json` that says why the certificate of the server was not trusted."""
 _INT32_MAX = 2**31 - 1
+
+
+@dataclass(slots=True)
+class CaptureItem:
+    """A capture, the seed it was made for, and where it is kept.
+
+    Nothing here closes `capture.body`: its fetcher does so after the item has been stored.
+    """
+
+    capture: Capture
+    seed: Seed
+    attempts: int = 1
+    """How often the URL was asked for until this came of it, this time included."""
+    final_url: str = ""
+    """Where a redirect points, resolved; empty for any other answer."""
+
+    location: RecordLocation | None = None
+    """The response or revisit record; None where nothing was stored."""
+    is_revisit: bool = False
+    """Whether that record is a revisit, which points at an earlier record for the payload."""
+    original: Original | None = None
+    """The record that it points at; None where it is not a revisit."""
+    record_id: str = ""
+    """`WARC-Record-ID` of that record, with its angle brackets."""
+    digest: str = ""
+    """SHA-1 of the payload, lower-case hex; that of the seed where the server said 304."""
+    payload_digest: str = ""
+    """`WARC-Payload-Digest` of the record with the payload, where it is not that of `digest`."""
+    body_length: int = 0
+    """Bytes of the payload."""
+    unchanged: bool = False
+    """Whether the payload is the one that the seed knows."""
+    described: tuple[str, str, str] | None = None
+    """Content-Type, ETag and Last-Modified, once its row was made."""
 
 
 def row_of(item: CaptureItem) -> Row:

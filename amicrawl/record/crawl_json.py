@@ -32,8 +32,8 @@ from amicrawl import __version__
 from amicrawl.disk import explained, replace_file
 from amicrawl.errors import DamagedFileError
 from amicrawl.jsontext import parsed
-from amicrawl.record.files import DEFAULT_PREFIX, SealedFile, described
-from amicrawl.record.reader import Members
+from amicrawl.record.files import DEFAULT_PREFIX, SealedFile
+from amicrawl.record.reader import described_warc
 from amicrawl.record.uploaded import is_plain, read_manifest
 from amicrawl.record.warc import warc_date
 
@@ -135,9 +135,7 @@ class CrawlJson:
         for path in sorted(self._directory.glob("*.warc.gz")):
             if path.name not in self._files:
                 with explained(path, "read"):
-                    with path.open("rb") as stream:
-                        records = sum(1 for _ in Members(stream))
-                    self._files[path.name] = asdict(described(path, records=records))
+                    self._files[path.name] = asdict(described_warc(path))
 
     def _write(self) -> None:
         self._json["files"] = list(self._files.values())

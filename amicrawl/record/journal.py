@@ -29,9 +29,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from amicrawl.disk import Disk
-    from amicrawl.record.captures import Row
+    from amicrawl.record.captures import CaptureItem, Row
     from amicrawl.record.files import SealedFile
-    from amicrawl.record.stage import CaptureItem
 
 
 JOURNAL_NAME = "captures-{:05d}"

@@ -21,9 +21,10 @@ from isal import isal_zlib
 
 from amicrawl.capture import Capture, Truncation
 from amicrawl.message import final_head, is_chunked, status_of
+from amicrawl.record.captures import CaptureItem
 from amicrawl.record.digests import digests_of
+from amicrawl.record.files import described
 from amicrawl.record.revisit import Original, Profile
-from amicrawl.record.stage import CaptureItem
 from amicrawl.record.warc import GZIP_WINDOW, unix_ms
 from amicrawl.record.writer import RecordLocation
 from amicrawl.seed import Seed
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from amicrawl.record.files import SealedFile
 
 HEADER_LIMIT = 1024**2
 """Bytes of the longest record header that is looked for."""
@@ -151,6 +153,13 @@ def header_fields(header: bytes) -> dict[str, str]:
         name, _, value = line.partition(":")
         fields.setdefault(name.strip().lower(), value.strip())
     return fields
+
+
+def described_warc(path: Path) -> SealedFile:
+    """Read the WARC file *path*, and describe it."""
+    with path.open("rb") as stream:
+        records = sum(1 for _ in Members(stream))
+    return described(path, records=records)
 
 
 RECORD_TYPES = frozenset({"response", "revisit"})

@@ -25,7 +25,7 @@ from amicrawl.errors import AmicrawlError, InputError, OutputError, UsageError
 from amicrawl.record.bucket import BLOCK, small_object
 from amicrawl.record.crawl_json import FILE_NAME, listed_files
 from amicrawl.record.files import SUFFIX, TABLE_NAME, SealedFile, described
-from amicrawl.record.reader import Members
+from amicrawl.record.reader import described_warc
 from amicrawl.record.uploaded import (
     MANIFEST_NAME,
     SIZE_LIMIT,
@@ -113,7 +113,7 @@ class Uploads:
         with explained(self._directory, "read"):
             paths = sorted(self._directory.glob(f"*{SUFFIX}"))
             return [
-                listed.get(path.name) or _described_warc(path) for path in paths if is_plain(path.name)
+                listed.get(path.name) or described_warc(path) for path in paths if is_plain(path.name)
             ]
 
     def missing(self) -> list[str]:
@@ -289,9 +289,3 @@ def _place(url: str) -> tuple[str, ...]:
     parts = urlsplit(url)
     endpoint = parse_qs(parts.query).get("endpoint_override", [""])[0]
     return parts.scheme, parts.netloc.rpartition("@")[2], parts.path.strip("/"), endpoint
-
-
-def _described_warc(path: Path) -> SealedFile:
-    with path.open("rb") as stream:
-        records = sum(1 for _ in Members(stream))
-    return described(path, records=records)

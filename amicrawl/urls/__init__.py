@@ -11,15 +11,14 @@ A URL has up to four readings here, and none of them changes the URL itself:
 * `surt(url)`: the key by which archives sort their captures.
 
 A URL that has no such reading gives a `Refused` with its `Reason`; nothing here raises on a URL. URLs
-are `str` or `bytes`; octets that are not UTF-8 survive as lone surrogates (`octets.py`). To read on,
+are `str` or `bytes`; octets that are not UTF-8 survive as lone surrogates (`grammar.py`). To read on,
 begin with `canonical.py`.
 """
 
 from amicrawl.urls.canonical import DEFAULT_POLICY, Canonical, Policy, canonical_form, canonicalize
 from amicrawl.urls.fetchable import Fetchable, fetchable, resolve, without_userinfo
-from amicrawl.urls.grammar import Reason, Refused
+from amicrawl.urls.grammar import Reason, Refused, octets, text_of
 from amicrawl.urls.key import Grouping, UrlKey, host_group, host_key, path_key, seed_key, url_key
-from amicrawl.urls.octets import octets, text_of
 from amicrawl.urls.suffix import registrable_domain
 from amicrawl.urls.surt import surt
 

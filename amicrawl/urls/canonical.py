@@ -41,18 +41,20 @@ from urllib.parse import quote_plus, unquote_to_bytes
 from amicrawl.urls.fetchable import Fetchable, fetchable
 from amicrawl.urls.fetchable import resolve as resolved_location
 from amicrawl.urls.grammar import (
+    WHITE_SPACE,
     Authority,
     Reason,
     Reference,
     Refused,
     normalised_path,
+    octets,
     parse,
     parse_base,
     remove_dot_segments,
     resolve,
+    text_of,
 )
 from amicrawl.urls.host import canonical_host
-from amicrawl.urls.octets import WHITE_SPACE, octets, text_of
 
 TRACKING = frozenset(
     (

@@ -18,9 +18,8 @@ from ipaddress import AddressValueError, IPv6Address
 from typing import NamedTuple
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
-from amicrawl.urls.grammar import Reason, Refused, merge
+from amicrawl.urls.grammar import WHITE_SPACE, Reason, Refused, merge, octets, text_of
 from amicrawl.urls.host import lookup_name
-from amicrawl.urls.octets import WHITE_SPACE, octets, text_of
 
 LONGEST_URL = 1 << 20
 """Characters of a URL that is still fetched. Servers give up at a hundredth of it."""

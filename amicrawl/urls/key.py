@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from xxhash import xxh64_intdigest
 
 from amicrawl.urls.canonical import DEFAULT_POLICY, Canonical, Policy, canonical_form
-from amicrawl.urls.octets import octets, text_of
+from amicrawl.urls.grammar import octets, text_of
 from amicrawl.urls.suffix import registrable_domain
 
 if TYPE_CHECKING:

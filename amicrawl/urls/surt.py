@@ -21,7 +21,7 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import NamedTuple
 
-from amicrawl.urls.octets import octets, text_of
+from amicrawl.urls.grammar import octets, text_of
 
 LONGEST_CONVERTED = 1024
 """Octets of a host beyond ASCII that is converted; of a longer one, all is escaped."""

@@ -22,8 +22,7 @@ from record.exchanges import BEGAN, open_archive, pages, table_rows, urls_of
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, DamagedFileError, ExitCode, OutputError, UsageError
 from amicrawl.record import CrawlJson
-from amicrawl.record.bucket import BLOCK, open_bucket
-from amicrawl.record.object_bucket import ObjectBucket
+from amicrawl.record.bucket import ObjectBucket, open_bucket
 from amicrawl.record.repair import repair
 from amicrawl.record.upload import ConflictError, NotAsSealedError, StoppedError, Uploads
 from amicrawl.record.writer import next_number
@@ -335,7 +334,7 @@ def test_whichever_call_to_the_store_fails_nothing_is_removed_that_is_not_there(
         bucket.mkdir()
         original = contents(out)
         store = Failing(fatal, lies=lies)
-        target = ObjectBucket("s3://b/p", store, str(bucket), block=BLOCK)
+        target = ObjectBucket("s3://b/p", store, str(bucket))
         for _ in range(2):
             try:
                 send_all(uploads(out, target, remove=True))
@@ -497,7 +496,7 @@ def test_the_command_uploads_to_google_cloud_storage(out: Path) -> None:
 def test_an_object_of_several_parts_arrives_whole(tmp_path: Path, store: ObjectStore) -> None:
     block = os.urandom(1 << 20)
     size = 23 * len(block) + 7
-    bucket = ObjectBucket("s3://archive/big", store.filesystem(), f"{BUCKET}/big", block=BLOCK)
+    bucket = ObjectBucket("s3://archive/big", store.filesystem(), f"{BUCKET}/big")
     bucket.write("file", [*[block] * 23, b"the end"], size=size)
     assert bucket.size("file") == size
     assert b"".join(bucket.blocks("file")) == block * 23 + b"the end"
@@ -517,7 +516,7 @@ def test_s3_keeps_another_object_of_the_same_name(out: Path, store: ObjectStore)
 
 
 def test_a_transfer_that_breaks_off_leaves_nothing_under_the_name(store: ObjectStore) -> None:
-    bucket = ObjectBucket("s3://archive/torn", store.filesystem(), f"{BUCKET}/torn", block=BLOCK)
+    bucket = ObjectBucket("s3://archive/torn", store.filesystem(), f"{BUCKET}/torn")
 
     def torn() -> Iterator[bytes]:
         yield b"the first half"

@@ -31,7 +31,7 @@ from record.exchanges import (
 
 from amicrawl.errors import OutputError
 from amicrawl.record import Disk
-from amicrawl.record.stage import WarcStage
+from amicrawl.record.archive import WarcStage
 from amicrawl.record.warc import URI_LIMIT, RecordIds
 from amicrawl.record.writer import STREAM_ABOVE, next_number
 from amicrawl.seed import Seed

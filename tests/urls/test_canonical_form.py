@@ -22,7 +22,7 @@ from amicrawl.urls import (
     registrable_domain,
 )
 from amicrawl.urls.canonical import split, split_plain
-from amicrawl.urls.octets import text_of
+from amicrawl.urls.grammar import text_of
 
 if TYPE_CHECKING:
     from pathlib import Path

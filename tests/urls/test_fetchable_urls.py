@@ -12,7 +12,7 @@ from urls.url_strategies import ANY_TEXT, URLS
 
 from amicrawl.urls import Reason, Refused, fetchable
 from amicrawl.urls.fetchable import LONGEST_URL, Fetchable
-from amicrawl.urls.octets import text_of
+from amicrawl.urls.grammar import text_of
 
 PRINTABLE = re.compile(r"[!-~]+")
 UNFIT = set('"<>\\^`{|}')

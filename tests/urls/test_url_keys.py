@@ -26,8 +26,8 @@ from amicrawl.urls import (
     url_key,
 )
 from amicrawl.urls.fetchable import Fetchable
+from amicrawl.urls.grammar import text_of
 from amicrawl.urls.key import raw_split
-from amicrawl.urls.octets import text_of
 
 if TYPE_CHECKING:
     from pathlib import Path
