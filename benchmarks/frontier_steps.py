@@ -25,7 +25,7 @@ from amicrawl.frontier.format.reader import FrontierFile
 from amicrawl.frontier.format.schema import HOST_ROW, ROW, Codec
 from amicrawl.frontier.format.verification import inspect, read_partition
 from amicrawl.frontier.format.writer import WriteOptions, write_partition
-from amicrawl.frontier.seen.bloom import merged_blob
+from amicrawl.frontier.seen import merged_blob
 from amicrawl.politeness import Gates, HostBreaker, InflightLimit
 from amicrawl.seed import Seed
 from benchmarks.weblist import BATCH, WebList

@@ -117,7 +117,7 @@ class FrontierWriter(CrawlExtension):
         frontier, now = self._run.frontier, self._run.clock()
         rows = self._run.index_rows
         if rows != self._noted and now - self._noted_at >= _NOTE_EVERY:
-            frontier.note_index(rows)
+            frontier.partition.note_index(rows)
             self._noted, self._noted_at = rows, now
         frontier.flush()
         if self._forcing is not None and self._forcing.done():

@@ -25,7 +25,7 @@ from amicrawl.capture import Failure
 from amicrawl.crawl.index_rows import rows_from
 from amicrawl.crawl.processes.specification import is_child
 from amicrawl.frontier import Offer, Source
-from amicrawl.frontier.seen.keyindex import KeyIndex
+from amicrawl.frontier.seen import KeyIndex
 from amicrawl.urls import Refused, octets
 
 if TYPE_CHECKING:

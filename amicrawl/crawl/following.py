@@ -21,8 +21,8 @@ from amicrawl.discovery import Kind, set_names
 from amicrawl.discovery.links import links_of, names_links
 from amicrawl.discovery.selection import has_scope, make_selection
 from amicrawl.frontier import Offer, Source
+from amicrawl.frontier.outcomes import Soft404Detector
 from amicrawl.frontier.revisits import fingerprint_of
-from amicrawl.frontier.soft404 import Soft404Detector
 from amicrawl.seed import Seed
 from amicrawl.urls import Refused, text_of
 
@@ -176,7 +176,7 @@ class Following:
     def _is_full(self, frontier: DurableFrontier, host: int) -> bool:
         return bool(
             (self._max_urls and len(frontier) >= self._max_urls)
-            or (self._max_host_urls and frontier.urls_of(host) >= self._max_host_urls)
+            or (self._max_host_urls and frontier.hosts.urls(host) >= self._max_host_urls)
         )
 
     def read_now(self, item: CaptureItem, offer: Offer) -> list[Offer]:

@@ -25,7 +25,7 @@ from amicrawl.disk import explained, replace_file
 from amicrawl.errors import DamagedFileError, InputError, UsageError
 from amicrawl.frontier import Cause, DurableFrontier, LivePartition, Status
 from amicrawl.frontier.admission import Admission
-from amicrawl.frontier.requeue import kept_out, make_due
+from amicrawl.frontier.corrections import kept_out, make_due
 from amicrawl.frontier.revisits import Revisits
 from amicrawl.frontier.state import IDENTITY
 from amicrawl.frontier.states import RESTING, WAITING

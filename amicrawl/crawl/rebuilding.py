@@ -26,7 +26,7 @@ from amicrawl.crawl.resuming import UNREAD_LINKS, Look
 from amicrawl.disk import explained, rename_durably
 from amicrawl.errors import DamagedFileError, InputError
 from amicrawl.frontier import DurableFrontier, LivePartition, Offer, Source, Status
-from amicrawl.frontier.live import best_state
+from amicrawl.frontier.opening import best_state
 from amicrawl.frontier.state import IDENTITY, INDEX_ROWS
 from amicrawl.frontier.states import WAITING
 from amicrawl.politeness import Gates, HostBreaker, InflightLimit

@@ -285,7 +285,7 @@ class RobotsMiddleware:
         key = self._run.key_of(origin)
         if verdict.answered and not isinstance(key, Refused) and self._run.has_frontier:
             has_rules = verdict.access is Access.RULES
-            self._run.frontier.note_robots(
+            self._run.frontier.hosts.note_robots(
                 key.host,
                 body[:_MOST_NOTED] if has_rules else b"",
                 fetched=verdict.answered,

@@ -16,7 +16,8 @@ from amicrawl.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from amicrawl.frontier.durable import DurableFrontier
-    from amicrawl.frontier.live import LivePartition, Opened
+    from amicrawl.frontier.live import LivePartition
+    from amicrawl.frontier.opening import Opened
     from amicrawl.frontier.outcomes import judge
     from amicrawl.frontier.row import Dispatch, Found, Offer, Outcome, Settled, Source
     from amicrawl.frontier.shard import belongs, shard_of
@@ -31,7 +32,7 @@ else:
         Found="row",
         LivePartition="live",
         Offer="row",
-        Opened="live",
+        Opened="opening",
         Outcome="row",
         Settled="row",
         Source="row",

@@ -9,10 +9,6 @@ A seed, or a URL added by the operator, is never parked; it counts like any othe
 seeds has less room for discovered URLs. Parked URLs do not count against a budget. They stay parked when
 a budget grows, and are released one by one only (`DurableFrontier.due_again`).
 
-In memory are the patterns of traps, bounded by `TrapDetector`, and one number for each host that has
-parked rows. The patterns are forgotten with the process; that a host is suspect is kept in its row,
-and then every pattern is refused there. The numbers are found again in the rows.
-
 Traps are URLs that a site makes up without end:
 
     calendar   a date in the path or query that lies far ahead
@@ -21,8 +17,11 @@ Traps are URLs that a site makes up without end:
 
 One such URL is nothing; sixteen under one host, or for sessions under one path, flag the host, and from
 then on URLs of that kind are refused there. `classify` looks at a URL alone, `TrapDetector` gathers,
-`admit` decides. What is gathered is bounded in memory and forgotten with the process; that a host is
-suspect is kept in its record.
+`admit` decides.
+
+In memory are the patterns of traps, bounded by `TrapDetector`, and one number for each host that has
+parked rows. The patterns are forgotten with the process; that a host is suspect is kept in its row,
+and then every pattern is refused there. The numbers are found again in the rows.
 """
 
 from __future__ import annotations

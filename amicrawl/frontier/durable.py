@@ -14,20 +14,18 @@ from math import ceil, inf
 from typing import TYPE_CHECKING
 
 from amicrawl.errors import AmicrawlError
-from amicrawl.frontier.flights import Flight, Flights, StatusCounts
+from amicrawl.frontier.corrections import Corrections
 from amicrawl.frontier.hosts import HostTally, gates_shut, interval_of, recall_pace
-from amicrawl.frontier.inventory import due_now, is_settled_since, take_inventory
+from amicrawl.frontier.inventory import StatusCounts, due_now, take_inventory
 from amicrawl.frontier.outcomes import Settling, judge
 from amicrawl.frontier.queue import Queue
-from amicrawl.frontier.requeue import Requeue
 from amicrawl.frontier.revisits import Revisits
-from amicrawl.frontier.row import Settled
+from amicrawl.frontier.row import Flight, Flights, Settled
 from amicrawl.frontier.row_strings import offer_of, offered, offered_entries
 from amicrawl.frontier.states import RESTING, WAITING, Event, Status, after
 from amicrawl.frontier.url_row import order_of, place, place_of, priority_and_reference
 from amicrawl.frontier.wheel import DueWheel
 from amicrawl.politeness import Verdict, backoff
-from amicrawl.urls import UrlKey, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -35,10 +33,11 @@ if TYPE_CHECKING:
     from amicrawl.frontier.admission import Admission
     from amicrawl.frontier.inventory import Inventory
     from amicrawl.frontier.live import LivePartition
+    from amicrawl.frontier.outcomes import Soft404Detector
     from amicrawl.frontier.row import Dispatch, Offer, Outcome
-    from amicrawl.frontier.soft404 import Soft404Detector
     from amicrawl.frontier.url_row import UrlRow
     from amicrawl.politeness import Gates, HostBreaker, HostPace, InflightLimit
+    from amicrawl.urls import UrlKey
 
 _HOUR = 3600
 _A_DAY = 24 * 3600.0
@@ -109,7 +108,8 @@ class DurableFrontier:
         self._recrawls = recrawl_before is not None
         self._renews = renews
         self._revisits = revisits or Revisits()
-        self._hosts = HostTally(partition, interval=interval_of(gates, pace), wall=wall)
+        self.hosts = HostTally(partition, interval=interval_of(gates, pace), wall=wall)
+        """The rows of the hosts, with what was counted since the last flush."""
         self._admission = admission
         self._wheel = DueWheel(self._hour + 1)
         self._flights = Flights()
@@ -121,15 +121,22 @@ class DurableFrontier:
         self._queue = Queue(gates, breaker, backlog=inventory.backlog, place_of=self._place_of)
         self._settling = Settling(
             partition,
-            self._hosts,
+            self.hosts,
             self._revisits,
             status_counts=self._status_counts,
             wheel=self._wheel,
             recrawls=self._recrawls,
             soft404=soft404,
         )
-        self._requeue = Requeue(
-            partition, self._status_counts, self._queue, flights=self._flights, admission=admission
+        self._corrections = Corrections(
+            partition,
+            self._status_counts,
+            self._queue,
+            settling=self._settling,
+            revisits=self._revisits,
+            flights=self._flights,
+            admission=admission,
+            lapsed=inventory.lapsed,
         )
         self._resume(inventory, pace, now=now, longest_wait=longest_wait)
 
@@ -139,7 +146,6 @@ class DurableFrontier:
         """Take over what an earlier crawl left in the partition."""
         self.lapsed = len(inventory.lapsed)
         """How many rows were found in flight: their crawl ended before they did."""
-        self._lapsed = set(inventory.lapsed)
         self._wheel.add_many(inventory.later, inventory.later_dues)
         if self._admission is not None:
             self._admission.recall(inventory.trapped)
@@ -183,10 +189,6 @@ class DurableFrontier:
             return ""
         return offered(*self.partition.texts_at(self.partition.get(number).url_ref))[0].meta_json
 
-    def urls_of(self, host: int) -> int:
-        """Return how many rows the host key *host* has."""
-        return self._hosts.urls(host)
-
     def hosts_in_flight(self) -> Counter[int]:
         """Return how many rows of each host key are handed out and not settled."""
         return Counter(key.host for key in self._flights)
@@ -194,13 +196,6 @@ class DurableFrontier:
     def longest_queues(self, most: int) -> list[tuple[int, int]]:
         """Return the host keys with the most rows that wait, and how many; looks at every host."""
         return self._queue.longest(most)
-
-    def known_host(self, host: int) -> tuple[str, int]:
-        """Return the name of the host key *host* and how many answers it gave; empty if unknown."""
-        row = self._hosts.row(host)
-        if row is None:
-            return "", 0
-        return text_of(self.partition.texts_at(row.host_ref)[0]), row.crawl_total
 
     def has_pending(self) -> bool:
         """Return whether a row is due or in flight; takes constant time."""
@@ -217,11 +212,11 @@ class DurableFrontier:
         order, texts = order_of(priority), offered_entries(offer)
         number = self.partition.claim(host, path)
         if number is None:
-            return self._renews and self._requeue.renew(offer, hour=self._hour)
-        self._hosts.offered(host, seed.url)
+            return self._renews and self._corrections.renew(offer, hour=self._hour)
+        self.hosts.offered(host, seed.url)
         status = _SCHEDULED
         if self._admission is not None and not self._admission.admits(
-            offer, self._hosts, hour=self._hour
+            offer, self.hosts, hour=self._hour
         ):
             status = _TRAPPED
         depth = min(hops, _FARTHEST)
@@ -272,7 +267,7 @@ class DurableFrontier:
         )
         self._leave(flight, now)
         wait = self._gates.opens_at(key[0]) - now
-        self._hosts.settled(key[0], outcome, opens=ceil(wall + wait) if 0 < wait < inf else 0)
+        self.hosts.settled(key[0], outcome, opens=ceil(wall + wait) if 0 < wait < inf else 0)
         return _DONE
 
     def land(self, key: UrlKey, now: float) -> None:
@@ -314,7 +309,7 @@ class DurableFrontier:
 
     def flush(self) -> None:
         """Write every change to the journal: from here on they outlive the process."""
-        self._hosts.hand_over()
+        self.hosts.hand_over()
         self.partition.flush()
 
     def sync(self) -> None:
@@ -323,22 +318,12 @@ class DurableFrontier:
 
     def snapshot(self) -> None:
         """Begin to write the partition as it stands; a thread of its own does the rest."""
-        self._hosts.hand_over(counts=True)
+        self.hosts.hand_over(counts=True)
         self.partition.snapshot(self._hour)
-
-    def note_robots(
-        self, host: int, body: bytes | None, *, fetched: float, expires: float, missing: bool
-    ) -> None:
-        """Note the robots.txt of the host key *host* in its row, as `HostTally.note_robots` does."""
-        self._hosts.note_robots(host, body, fetched=fetched, expires=expires, missing=missing)
-
-    def note_index(self, rows: int) -> None:
-        """Note that the index of the crawl has *rows*; to be called once a second while they grow."""
-        self.partition.note_index(rows)
 
     def close(self, *, index_rows: int | None = None) -> None:
         """Write everything down and give the partition up; the index of the crawl has *index_rows*."""
-        self._hosts.hand_over(counts=True)
+        self.hosts.hand_over(counts=True)
         if index_rows is not None and self.partition.has_changed:
             self.partition.note_index(index_rows, all_known=not self._flights)
         self.partition.close(self._hour)
@@ -350,18 +335,7 @@ class DurableFrontier:
         later. The row may still be handed out by this frontier, but not by the next one over the same
         partition: repair first, then crawl. Raises AmicrawlError for an unknown key.
         """
-        number = self.partition.find(*key)
-        if number is None:
-            raise AmicrawlError(f"URL key {key[0]:016x}:{key[1]:016x} is not in the frontier.")
-        row = self.partition.get(number)
-        if number in self._lapsed:
-            # It was handed out and not settled, whatever the clocks said then.
-            self._lapsed.discard(number)
-        elif is_settled_since(row, hour):
-            return False
-        known = offer_of(self.partition, row, self._revisits).seed
-        self._settling.settle(number, row, known, outcome, was=row.status, hour=hour)
-        return True
+        return self._corrections.settle(key, outcome, hour)
 
     def due_again(self, key: UrlKey, *, is_lost: bool) -> bool:
         """Have the settled row at *key* handed out once more, and at once; False if there is none.
@@ -371,7 +345,7 @@ class DurableFrontier:
         frontier that would hand the row out anyway, now or later, may do so twice; the next one over the
         same partition does not: repair first, then crawl.
         """
-        return self._requeue.due(key, hour=self._hour, is_lost=is_lost)
+        return self._corrections.due(key, hour=self._hour, is_lost=is_lost)
 
     def _turn_wheel(self) -> None:
         """Queue the rows that have fallen due since the last look."""

@@ -16,7 +16,7 @@ from amicrawl.frontier.arena import entry_of
 from amicrawl.frontier.format.strings import pack_robots
 from amicrawl.frontier.snapshot import OPTIONS
 from amicrawl.frontier.url_row import HostRow
-from amicrawl.urls import host_group, octets
+from amicrawl.urls import host_group, octets, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -82,6 +82,13 @@ class HostTally:
         """Return how many URLs of *host* have been offered; 0 where it has no row."""
         row = self.row(host)
         return 0 if row is None else row.url_count + self._offered.get(host, 0)
+
+    def known(self, host: int) -> tuple[str, int]:
+        """Return the name of *host* and the number of its responses; empty and 0 where it has no row."""
+        row = self.row(host)
+        if row is None:
+            return "", 0
+        return text_of(self._partition.texts_at(row.host_ref)[0]), row.crawl_total
 
     def put(self, row: HostRow) -> None:
         """Have *row*, made from what `row` gave, be that of its host."""

@@ -1,4 +1,4 @@
-"""The inventory of the rows when a frontier is opened: how many stand where, and which are due.
+"""The inventory of the rows: how many have which status, and which were due when a frontier was opened.
 
 Rows that are due are the backlog, as arrays instead of objects: ten million rows that wait would be ten
 million objects. Here they are row numbers (4 octets each), sorted by host and, within a host, by place;
@@ -18,6 +18,8 @@ from amicrawl.frontier.states import RESTING, WAITING, Event, Status, after
 from amicrawl.frontier.url_row import orders_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from amicrawl.frontier.format.partition import Columns
     from amicrawl.frontier.live import LivePartition
     from amicrawl.frontier.url_row import UrlRow
@@ -126,6 +128,7 @@ def _ranks(hosts: np.ndarray, orders: np.ndarray, references: np.ndarray) -> np.
     return np.lexsort((references, orders, hosts))
 
 
+_IN_FLIGHT = int(Status.IN_FLIGHT)
 _REMOVED = 0xFF
 _COLUMNS = (
     *("host_key", "status", "next_due", "retry_count", "last_crawled"),
@@ -212,3 +215,34 @@ def is_settled_since(row: UrlRow, hour: int) -> bool:
 def due_now(row: UrlRow, hour: int) -> UrlRow:
     """Return *row* with no hour after *hour* to wait for: a recrawl may have taken it early."""
     return row if row.next_due <= hour else row._replace(next_due=hour)
+
+
+class StatusCounts:
+    """Write rows of *partition* and keep *counts*, the number of rows by status."""
+
+    __slots__ = ("_counts", "_partition")
+
+    def __init__(self, partition: LivePartition, counts: Mapping[Status, int]) -> None:
+        self._partition = partition
+        self._counts = [counts[status] for status in Status]
+
+    @property
+    def counts(self) -> dict[Status, int]:
+        """The number of rows by status; a copy, with every status."""
+        return dict(zip(Status, self._counts, strict=True))
+
+    def added(self, status: int) -> None:
+        """Count a new row of *status*."""
+        self._counts[status] += 1
+
+    def put_in_flight(self, number: int, *, was: int) -> None:
+        """Set row *number*, whose status was *was*, to IN_FLIGHT."""
+        self._counts[was] -= 1
+        self._counts[_IN_FLIGHT] += 1
+        self._partition.put_in_flight(number)
+
+    def put(self, number: int, row: UrlRow, *, was: int) -> None:
+        """Put *row* in the place of row *number*, which stood at the status *was*."""
+        self._counts[was] -= 1
+        self._counts[row.status] += 1
+        self._partition.put(number, row)

@@ -1,36 +1,24 @@
 """A live partition: the rows of one frontier, changed one by one and durable on disk.
 
 Every change is a frame of the journal. A snapshot now and then keeps the journal short; it is written
-while the crawl goes on. However a process ends, a snapshot and the journals after it are on disk.
-Opening the directory reads both: rows that were in flight are still in flight, a torn tail is cut off,
-damage within a journal is skipped, and a damaged snapshot is replaced by the one before it. A directory
-in which a journal is missing is refused.
+while the crawl continues. However a process ends, a snapshot and the journals after it are on disk, and
+the next to open the directory reads both (`opening`), cuts off a torn tail and begins a journal of its
+own. A directory in which a journal is missing is refused.
 
-One thread changes a partition; `sync` may run on another. `load` only reads.
+One thread changes a partition; `sync` may run on another.
 """
 
 from __future__ import annotations
 
-import tempfile
 from collections import deque
 from contextlib import ExitStack
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from amicrawl.config import Identity
-from amicrawl.disk import DirectoryLock, Disk, explained
-from amicrawl.errors import UsageError
-from amicrawl.frontier.adoption import adopted
+from amicrawl.disk import DirectoryLock, explained
+from amicrawl.frontier.opening import adopted, check_identity, read_state
 from amicrawl.frontier.snapshot import Copies, SnapshotTask, freeze, partition_at, write
-from amicrawl.frontier.state import (
-    IDENTITY,
-    INDEX_ROWS,
-    NOTES_BACK,
-    ChangedRows,
-    PartitionState,
-    index_note,
-)
+from amicrawl.frontier.state import IDENTITY, INDEX_ROWS, NOTES_BACK, index_note
 from amicrawl.frontier.states import Status
 from amicrawl.frontier.store.generations import Generations
 from amicrawl.frontier.store.journal import HOST_CHANGE, URL_CHANGE, Journal, frames_of, intern_change
@@ -38,9 +26,10 @@ from amicrawl.frontier.url_row import STATUS_OFFSET, HostRow, UrlRow, offered_ro
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
-    from amicrawl.frontier.format.partition import Partition
-    from amicrawl.frontier.store.logs import ReplayedLogs
+    from amicrawl.disk import Disk
+    from amicrawl.frontier.state import PartitionState
 
 _LONG = 64 * 1024**2
 """Octets of journal that are worth a snapshot however few rows there are."""
@@ -49,24 +38,6 @@ _FRAME = 121
 _FRAMES_AT_ONCE = 4096
 _FRAMES_RESIDENT = 16_384
 """Changes after which the tables are taken out of resident memory: the process holds what is in use."""
-
-
-@dataclass(slots=True)
-class Opened:
-    """What was found when a partition was opened."""
-
-    is_new: bool = False
-    """Whether there was none before."""
-    frames: int = 0
-    """How many frames of journals were replayed: 0 after a clean end."""
-    touched: ChangedRows = field(default_factory=ChangedRows)
-    """The rows that those changed."""
-    lost: int = 0
-    """How many frames were damaged, with intact ones behind them."""
-    index_rows: int = 0
-    """How many rows of the index were noted in the snapshot that they follow, at least."""
-    notes: tuple[str, ...] = ()
-    """Sentences about what was damaged and what was done about it."""
 
 
 class LivePartition:
@@ -105,7 +76,7 @@ class LivePartition:
     ) -> None:
         directory, disk = self.directory, self._disk
         self._generations = Generations(directory, disk=disk)
-        self.state, self.opened, replayed = _read(self._generations, directory, disk=disk)
+        self.state, self.opened, replayed = read_state(self._generations, directory, disk=disk)
         # Adopting exchanges the state, and a snapshot the journal: it is the last that counts.
         undo.callback(lambda: self.state.close())  # noqa: PLW0108
         self._lsn = replayed.next_lsn
@@ -113,7 +84,7 @@ class LivePartition:
             self.state.close()
             self.state = begin_with
         self._generations.repair(replayed)
-        _check_identity(self.state, meta, directory)
+        check_identity(self.state, meta, directory)
         is_foreign = IDENTITY not in self.state.meta and not self.opened.is_new
         if is_foreign:
             self._adopt(Identity(meta.get(IDENTITY, b"canonical").decode("ascii")))
@@ -346,76 +317,3 @@ class LivePartition:
         task, self._snapshot = self._snapshot, None
         if task is not None:
             task.join()
-
-
-def load(directory: Path) -> Partition:
-    """Return the partition in *directory* as it stands on disk, journals included; writes nothing there.
-
-    Raises DamagedFileError or InputError where it cannot be read.
-    """
-    disk = Disk()
-    work = Path(tempfile.gettempdir())
-    state, _, _ = _read(Generations(directory, disk=disk), work, disk=disk)
-    try:
-        moment = freeze(state, hour=state.created)
-        # What is copied stays mapped for as long as the partition is used.
-        with Copies(work, disk) as copies:
-            return partition_at(state, moment, copies=copies)
-    finally:
-        state.close()
-
-
-def best_state(directory: Path, work: Path, *, disk: Disk) -> tuple[PartitionState, Opened]:
-    """Return the newest state of *directory* that can be read, though journals may be missing.
-
-    Working files are made in *work*. Raises DamagedFileError where nothing can be read.
-    """
-    state, opened, _ = _read(Generations(directory, disk=disk), work, disk=disk, incomplete=True)
-    return state, opened
-
-
-def _read(
-    generations: Generations, work: Path, *, disk: Disk, incomplete: bool = False
-) -> tuple[PartitionState, Opened, ReplayedLogs]:
-    """Return the state on disk, with working files in *work*, and what was found on the way."""
-    candidate, state = generations.choose(
-        lambda path: PartitionState.of_file(path, directory=work, disk=disk), incomplete=incomplete
-    )
-    if state is None:
-        state = PartitionState(directory=work, disk=disk)
-    opened = Opened()
-    try:
-        replayed = state.replay(candidate.logs, first_lsn=candidate.lsn, touched=opened.touched)
-    except BaseException:
-        state.close()
-        raise
-    opened.frames = sum(log.frames for log in replayed.logs)
-    opened.lost = replayed.lost
-    if replayed.lost:
-        opened.touched.forget_notes()
-    nameless = state.drop_nameless(opened.touched.since_begin()) if replayed.lost else 0
-    # One that was begun and never got as far as its first snapshot is new still.
-    opened.is_new = candidate.snapshot is None and not opened.frames
-    opened.index_rows = _number(state.meta.get(INDEX_ROWS, b"0"))
-    opened.notes = (*candidate.notes, *replayed.notes)
-    if nameless:
-        note = (
-            f"{nameless} URLs stood in the damage and are left out: they come back with the seed list, "
-            "with the pages that link to them, or by `amicrawl frontier rebuild`."
-        )
-        opened.notes = (*opened.notes, note)
-    return state, opened, replayed
-
-
-def _number(text: bytes) -> int:
-    return int(text) if text.isdigit() and len(text) < 18 else 0
-
-
-def _check_identity(state: PartitionState, meta: Mapping[bytes, bytes], directory: Path) -> None:
-    made_with, wanted = state.meta.get(IDENTITY), meta.get(IDENTITY)
-    if made_with is None or wanted is None or made_with == wanted:
-        return
-    raise UsageError(
-        f"The frontier in {directory} was made with AMICRAWL_IDENTITY = "
-        f"{made_with.decode('ascii', 'replace')}: give that, or another output directory."
-    )

@@ -12,37 +12,37 @@
     the crawl's configuration refused                 when that changes
     2xx with an error page    soft 404                back after 2, 4, 8 ... weeks, up to a year
 
-`soft404` decides what an error page is. The pauses are those of `states.RETURNS`.
-Times are hours since 1970.
+The pauses are those of `states.RETURNS`. Times are hours since 1970.
 
-Most of it is pure; `Settling` writes the new state of a row after its last attempt.
+`Settling` writes the new state of a row after its last attempt:
 
-    outcome -> event (an error page, if that is looked for: soft404) -> state, and when again
+    outcome -> event (an error page, if a `Soft404Detector` finds one) -> state, and when again
             -> of a capture: validators and redirect in the arena, its visit, and its rate of change
             -> the partition, and the wheel for when it is due
-
-The queue is not touched here.
 """
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from math import ceil
+from struct import Struct
 from typing import TYPE_CHECKING
 
 from amicrawl.capture import Failure
+from amicrawl.frontier.revisits import fingerprint_of
 from amicrawl.frontier.row_strings import keep_found
 from amicrawl.frontier.states import MANY, RETURNS, Cause, Event, Status, after
+from amicrawl.frontier.tally import DistinctTally
 from amicrawl.politeness import BLAME, Blame, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from amicrawl.frontier.flights import StatusCounts
     from amicrawl.frontier.hosts import HostTally
+    from amicrawl.frontier.inventory import StatusCounts
     from amicrawl.frontier.live import LivePartition
     from amicrawl.frontier.revisits import Revisits
     from amicrawl.frontier.row import Outcome
-    from amicrawl.frontier.soft404 import Soft404Detector
     from amicrawl.frontier.url_row import UrlRow
     from amicrawl.frontier.wheel import DueWheel
     from amicrawl.politeness import HostBreaker, InflightLimit
@@ -168,6 +168,65 @@ def judge(
         limit.lost()
     # The loss just noted counts towards the congestion that may excuse the host.
     return breaker.failed(host, failure, attempt=attempt, congested=limit.congested)
+
+
+_pack = Struct("<QQ").pack
+
+
+class Soft404Detector:
+    """Payloads by host, and which of them are error pages that the server sends with status 200.
+
+    A host that returns the same payload for many URLs returns its template for missing pages. The first
+    few count as captures; from then on the payload is known, whatever the URL.
+
+    Payloads and templates are in memory only. *limit* bounds either kind; with both full it takes some
+    370 bytes for each: 24 MB by default. Those met longest ago are forgotten first.
+    """
+
+    THRESHOLD = 8
+    """URLs of one host that show one payload before it counts as a template."""
+    LIMIT = 65_536
+
+    __slots__ = ("_limit", "_tally", "_templates")
+
+    def __init__(self, *, threshold: int = THRESHOLD, limit: int = LIMIT) -> None:
+        self._tally = DistinctTally(threshold, limit=limit)
+        self._templates: OrderedDict[bytes, None] = OrderedDict()
+        self._limit = limit
+
+    def observe(self, host: int, content_fp: int, *, path: int) -> bool:
+        """Note that the URL keyed (*host*, *path*) shows *content_fp*; return whether it is a template.
+
+        A fingerprint of 0 stands for no payload, which is not a template.
+        """
+        if not content_fp:
+            return False
+        subject = _pack(host, content_fp)
+        if subject in self._templates:
+            self._templates.move_to_end(subject)
+            return True
+        if not self._tally.add(subject, path):
+            return False
+        self._templates[subject] = None
+        if len(self._templates) > self._limit:
+            self._templates.popitem(last=False)
+        return True
+
+    def is_error_page(self, row: UrlRow, event: Event, outcome: Outcome) -> bool:
+        """Return whether *outcome*, which *event* says was a capture of *row*, in flight, is a soft 404.
+
+        A row that was one stays one while its payload is the same, even if the template is forgotten. A
+        redirect is never one, whatever its body.
+        """
+        if event is not Event.CAPTURED and event is not Event.UNCHANGED:
+            return False
+        content_fp = fingerprint_of(outcome.found.digest if outcome.found is not None else "")
+        if not content_fp and event is Event.UNCHANGED:
+            content_fp = row.content_fp
+        # Nothing else leaves a row with an answer that is fine and with visits that came to nothing.
+        was = row.retry_count > 0 and (200 <= row.http_status <= 299 or row.http_status == 304)
+        is_same = was and content_fp == row.content_fp
+        return self.observe(row.host, content_fp, path=row.path) or is_same
 
 
 _CAPTURES = frozenset({Event.CAPTURED, Event.UNCHANGED, Event.REDIRECTED, Event.SOFT_404})

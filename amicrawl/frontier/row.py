@@ -1,4 +1,4 @@
-"""What goes into a frontier and what comes out: offers, dispatches, outcomes.
+"""What goes into a frontier and what comes out: offers, dispatches, outcomes; and the rows in flight.
 
 A row is the state of one URL. The crawl offers it, is handed it out as a dispatch, and settles it with
 an outcome; what a row looks like in between is the frontier's own affair.
@@ -10,10 +10,13 @@ from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
+from amicrawl.errors import AmicrawlError
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from amicrawl.capture import Failure
+    from amicrawl.frontier.url_row import UrlRow
     from amicrawl.seed import Seed
     from amicrawl.urls import UrlKey
 
@@ -109,3 +112,49 @@ class Settled(Enum):
     """The row is settled; this crawl asks for it no more, unless it falls due again."""
     AGAIN = "again"
     """The row will be handed out again, after a pause."""
+
+
+class Flight(Dispatch):
+    """A row that is handed out, and what only the frontier knows of it."""
+
+    __slots__ = ("again", "evidence", "landed", "number", "row")
+
+    def __init__(self, offer: Offer, attempt: int, *, skip: bool, number: int, row: UrlRow) -> None:
+        self.offer = offer
+        self.attempt = attempt
+        self.skip = skip
+        self.number = number
+        self.row = row
+        """The row as it was before it was handed out: all of it but the status is as it is now."""
+        self.evidence: tuple[object, ...] = ()
+        """The part of the outcome that `again` was decided for; empty before."""
+        self.again = False
+        self.landed = False
+        """Whether its request is over; it is settled later."""
+
+
+class Flights(dict["UrlKey", Flight]):
+    """All of them, by key."""
+
+    landed = 0
+    """How many of them have landed."""
+
+    def land(self, flight: Flight) -> None:
+        """Note that the request of *flight* is over."""
+        flight.landed = True
+        self.landed += 1
+
+    def leave(self, flight: Flight) -> None:
+        """Forget *flight*."""
+        del self[flight.offer.key]
+        self.landed -= flight.landed
+
+    def at(self, key: UrlKey) -> Flight:
+        """Return the flight of *key*; raises AmicrawlError where it is not in flight."""
+        flight = self.get(key)
+        if flight is None:
+            raise AmicrawlError(
+                f"URL key {key[0]:016x}:{key[1]:016x} is not in flight: settle or release a row once, "
+                "after it was handed out."
+            )
+        return flight

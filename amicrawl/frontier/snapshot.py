@@ -17,7 +17,7 @@ import numpy as np
 from amicrawl.frontier.format.partition import Columns, Partition, columns_of
 from amicrawl.frontier.format.schema import HOST_ROW, ROW, Codec
 from amicrawl.frontier.format.writer import WriteOptions, write_partition
-from amicrawl.frontier.seen.bloom import merged_blob
+from amicrawl.frontier.seen import merged_blob
 from amicrawl.frontier.table import RowTable, drop_pages_of
 
 if TYPE_CHECKING:

@@ -25,8 +25,7 @@ from amicrawl.frontier.format.faults import Malformed
 from amicrawl.frontier.format.reader import FrontierFile
 from amicrawl.frontier.format.schema import HOST_ROW, ROW
 from amicrawl.frontier.format.strings import ANNEX_MARK
-from amicrawl.frontier.seen.bloom import BlockedBloom, sound_sizing
-from amicrawl.frontier.seen.keyindex import KeyIndex, SortedKeys
+from amicrawl.frontier.seen import BlockedBloom, KeyIndex, SortedKeys, sound_sizing
 from amicrawl.frontier.store.logs import ReplayedLogs, replay_logs
 from amicrawl.frontier.table import RowTable
 from amicrawl.frontier.url_row import UrlRow

@@ -38,7 +38,7 @@ from amicrawl.errors import ExitCode
 from amicrawl.frontier import LivePartition, Status
 from amicrawl.frontier.format.reader import FrontierFile
 from amicrawl.frontier.format.verification import verify
-from amicrawl.frontier.live import load
+from amicrawl.frontier.opening import load
 
 if TYPE_CHECKING:
     from pathlib import Path

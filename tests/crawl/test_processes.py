@@ -32,7 +32,7 @@ from loopback import (
 )
 
 from amicrawl.errors import ExitCode
-from amicrawl.frontier.live import load
+from amicrawl.frontier.opening import load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from amicrawl.frontier.admission import Admission
-    from amicrawl.frontier.soft404 import Soft404Detector
+    from amicrawl.frontier.outcomes import Soft404Detector
     from amicrawl.frontier.url_row import HostRow, UrlRow
     from amicrawl.urls import UrlKey
 

@@ -10,7 +10,7 @@ from frontier.live.crawls import HOUR
 
 from amicrawl.frontier import Found, Outcome, Status
 from amicrawl.frontier.admission import TRAP_SUSPECT, Admission
-from amicrawl.frontier.soft404 import Soft404Detector
+from amicrawl.frontier.outcomes import Soft404Detector
 from amicrawl.urls import UrlKey
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def test_a_host_gets_what_its_budget_allows_and_a_restart_keeps_who_is_parked(op
     crawl.partition.put_host(crawl.host(7)._replace(url_budget=9))
     assert sum(crawl.frontier.offer(link(key)) for key in farm) == 8
     assert crawl.frontier.counts[Status.TRAPPED] == 12
-    assert crawl.frontier.urls_of(7) == len(crawl.frontier) == 21
+    assert crawl.frontier.hosts.urls(7) == len(crawl.frontier) == 21
     assert not crawl.frontier.offer(link(farm[-1]))
     assert all(crawl.frontier.offer(seed(UrlKey(7, path))) for path in range(200, 203))
     crawl.end()

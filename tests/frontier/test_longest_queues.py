@@ -38,8 +38,8 @@ def test_the_longest_queues_are_told_before_and_after_a_restart(tmp_path: Path) 
     assert taken is not None
     assert frontier.hosts_in_flight() == {taken.key.host: 1}
     assert dict(frontier.longest_queues(9))[taken.key.host] == {1: 3, 2: 5, 3: 1}[taken.key.host] - 1
-    assert frontier.known_host(2) == ("host-2.test", 0)
-    assert frontier.known_host(9) == ("", 0)
+    assert frontier.hosts.known(2) == ("host-2.test", 0)
+    assert frontier.hosts.known(9) == ("", 0)
     frontier.close()
     again = opened(tmp_path)
     assert again.longest_queues(2) == [(2, 5), (1, 3)]

@@ -37,7 +37,7 @@ from protego import Protego
 from amicrawl.capture import Failure
 from amicrawl.frontier import Status
 from amicrawl.frontier.admission import TrapDetector, admit, classify
-from amicrawl.frontier.soft404 import Soft404Detector
+from amicrawl.frontier.outcomes import Soft404Detector
 from amicrawl.urls import seed_key
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from frontier.signal_vectors import DIRECTORIES, lines
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amicrawl.frontier.soft404 import Soft404Detector
+from amicrawl.frontier.outcomes import Soft404Detector
 from amicrawl.frontier.tally import DistinctTally
 
 if TYPE_CHECKING:

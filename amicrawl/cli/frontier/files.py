@@ -19,7 +19,7 @@ from amicrawl.frontier.format.operations import compact as compacted
 from amicrawl.frontier.format.operations import merge
 from amicrawl.frontier.format.schema import Codec
 from amicrawl.frontier.format.writer import PAGE_ROWS, WriteOptions, write_partition
-from amicrawl.frontier.live import load
+from amicrawl.frontier.opening import load
 from amicrawl.terminal import harmless
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ from amicrawl.frontier.format.strings import string_at
 from amicrawl.frontier.format.verification import inspect as inspected
 from amicrawl.frontier.format.verification import inspection_text
 from amicrawl.frontier.states import WAITING, Status
-from amicrawl.frontier.store.listing import list_directory
+from amicrawl.frontier.store.directory import list_directory
 from amicrawl.terminal import harmless, human_size
 
 if TYPE_CHECKING:

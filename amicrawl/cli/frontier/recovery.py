@@ -17,8 +17,8 @@ from amicrawl.config import Identity
 from amicrawl.crawl.policy import read_policy, write_policy
 from amicrawl.disk import DirectoryLock, Disk
 from amicrawl.errors import InputError, UsageError
+from amicrawl.frontier.corrections import failed, make_due
 from amicrawl.frontier.live import LivePartition
-from amicrawl.frontier.requeue import failed, make_due
 from amicrawl.frontier.states import WAITING, Status
 from amicrawl.record.crawl_json import read_crawl_json
 from amicrawl.record.repair import repair_locked

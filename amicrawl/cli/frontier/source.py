@@ -14,9 +14,9 @@ import numpy as np
 from amicrawl.errors import InputError
 from amicrawl.frontier.format.reader import FrontierFile
 from amicrawl.frontier.format.verification import read_partition
-from amicrawl.frontier.live import load
+from amicrawl.frontier.opening import load
 from amicrawl.frontier.states import RESTING, WAITING
-from amicrawl.frontier.store.listing import list_directory
+from amicrawl.frontier.store.directory import list_directory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

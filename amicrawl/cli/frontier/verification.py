@@ -17,9 +17,9 @@ from amicrawl.frontier.format.faults import FrontierFileError
 from amicrawl.frontier.format.reader import FrontierFile
 from amicrawl.frontier.format.verification import check_rows
 from amicrawl.frontier.format.verification import verify as verify_file
-from amicrawl.frontier.live import load
+from amicrawl.frontier.opening import load
+from amicrawl.frontier.store.directory import SUPERBLOCK_SIZE, decode_superblock, list_directory
 from amicrawl.frontier.store.generations import Generations
-from amicrawl.frontier.store.listing import SUPERBLOCK_SIZE, decode_superblock, list_directory
 from amicrawl.frontier.store.logs import replay_logs
 from amicrawl.terminal import harmless
 

@@ -26,11 +26,11 @@ from amicrawl.crawl.state import CLASSES, Tally
 from amicrawl.disk import OPEN_SUFFIX, explained, replace_file
 from amicrawl.errors import InputError
 from amicrawl.frontier.format.operations import deal, gather
-from amicrawl.frontier.live import load
+from amicrawl.frontier.opening import load
 from amicrawl.frontier.snapshot import write
 from amicrawl.frontier.state import INDEX_ROWS
+from amicrawl.frontier.store.directory import snapshot_name
 from amicrawl.frontier.store.generations import begin_with
-from amicrawl.frontier.store.listing import snapshot_name
 from amicrawl.jobs.sharing.outbox import FILE_NAME as OUTBOX
 from amicrawl.record.crawl_json import CrawlJson, known_files, read_crawl_json
 from amicrawl.record.files import TABLE_NAME, SealedFile

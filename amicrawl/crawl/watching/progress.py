@@ -96,7 +96,7 @@ class BusyHosts:
         return [self._host(key, flying.get(key, 0), waiting.get(key), now) for key in list(keys)[:most]]
 
     def _host(self, key: int, in_flight: int, waiting: int | None, now: float) -> BusyHost:
-        name, pages = self._run.frontier.known_host(key)
+        name, pages = self._run.frontier.hosts.known(key)
         reason, opens_in = self._run.pacing.held_back(key, now)
         delay = max(self._run.gates.delay_of(key), self._run.pace.interval(key))
         return BusyHost(name, in_flight, waiting, pages, delay, reason, opens_in)

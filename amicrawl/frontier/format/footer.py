@@ -216,8 +216,8 @@ def _encode_meta(meta: Sequence[tuple[bytes, bytes]]) -> bytes:
 _T = TypeVar("_T")
 
 
-class _Cursor:
-    """A position in the footer that moves on with what is read, within the bounds of a section."""
+class Cursor:
+    """A position in *block* that moves on with what is read, and not beyond *end*."""
 
     def __init__(self, block: memoryview, at: int, end: int) -> None:
         self.block = block
@@ -225,21 +225,24 @@ class _Cursor:
         self.end = end
 
     def uvarint(self) -> int:
+        """Read a number."""
         value, at = read_uvarint(self.block[: self.end], self.at)
         self.at = at
         return value
 
     def take(self, length: int) -> memoryview:
+        """Read so many bytes."""
         if length > self.end - self.at:
-            raise Malformed("the section ends too early", at=self.at)
+            raise Malformed(f"{length} bytes where {self.end - self.at} are left", at=self.at)
         taken = self.block[self.at : self.at + length]
         self.at += length
         return taken
 
     def fields(self, layout: struct.Struct) -> tuple[int, ...]:
+        """Read the numbers of *layout*."""
         return layout.unpack(self.take(layout.size))
 
-    def several(self, read: Callable[[_Cursor], _T], *, least: int) -> tuple[_T, ...]:
+    def several(self, read: Callable[[Cursor], _T], *, least: int) -> tuple[_T, ...]:
         """Read a count, and so many items of *least* bytes or more."""
         at, count = self.at, self.uvarint()
         if count * least > self.end - self.at:
@@ -251,7 +254,7 @@ def parse_footer(block: bytes) -> Footer:
     """Return what *block*, all bytes of a footer, says; Malformed where it cannot be read to the end."""
     sections = _sections(memoryview(block))
 
-    def section(tag: Tag, read: Callable[[_Cursor], _T], *, least: int) -> tuple[_T, ...]:
+    def section(tag: Tag, read: Callable[[Cursor], _T], *, least: int) -> tuple[_T, ...]:
         if tag not in sections:
             raise Malformed(f"section {tag} is missing", at=len(block))
         cursor = sections[tag]
@@ -272,9 +275,9 @@ def parse_footer(block: bytes) -> Footer:
     )
 
 
-def _sections(block: memoryview) -> dict[int, _Cursor]:
+def _sections(block: memoryview) -> dict[int, Cursor]:
     """Return where each section's body lies."""
-    sections: dict[int, _Cursor] = {}
+    sections: dict[int, Cursor] = {}
     at = 0
     while at < len(block):
         begin = at
@@ -285,17 +288,17 @@ def _sections(block: memoryview) -> dict[int, _Cursor]:
         if tag in _KNOWN_TAGS:
             if tag in sections:
                 raise Malformed(f"section {tag} comes twice", at=begin)
-            sections[tag] = _Cursor(block, at, at + length)
+            sections[tag] = Cursor(block, at, at + length)
         at += length
     return sections
 
 
-def _check_end(cursor: _Cursor) -> None:
+def _check_end(cursor: Cursor) -> None:
     if cursor.at != cursor.end:
         raise Malformed(f"{cursor.end - cursor.at} bytes too many in the section", at=cursor.at)
 
 
-def _read_region(cursor: _Cursor) -> Region:
+def _read_region(cursor: Cursor) -> Region:
     at = cursor.at
     number, offset, length, checksum, flags = cursor.fields(_REGION)
     if flags:
@@ -303,7 +306,7 @@ def _read_region(cursor: _Cursor) -> Region:
     return Region(number, offset, length, checksum)
 
 
-def _read_column(cursor: _Cursor) -> ColumnEntry:
+def _read_column(cursor: Cursor) -> ColumnEntry:
     at = cursor.at
     number = cursor.uvarint()
     first, compressed, uncompressed = cursor.fields(_COLUMN_TOTALS)
@@ -333,12 +336,12 @@ def _read_column(cursor: _Cursor) -> ColumnEntry:
     )
 
 
-def _read_pages(cursor: _Cursor, count: int) -> np.ndarray:
+def _read_pages(cursor: Cursor, count: int) -> np.ndarray:
     # A count beyond the section is refused before it is used: `take` compares first.
     return np.frombuffer(cursor.take(count * PAGE_ENTRY.itemsize), PAGE_ENTRY)
 
 
-def _only_page(cursor: _Cursor, count: int, entry: tuple[int, ...]) -> np.ndarray:
+def _only_page(cursor: Cursor, count: int, entry: tuple[int, ...]) -> np.ndarray:
     at = cursor.at
     if any(cursor.take(8)):
         raise Malformed("a skip list for one page", at=at)
@@ -347,6 +350,6 @@ def _only_page(cursor: _Cursor, count: int, entry: tuple[int, ...]) -> np.ndarra
     return np.array([entry] * count, PAGE_ENTRY)
 
 
-def _read_pair(cursor: _Cursor) -> tuple[bytes, bytes]:
+def _read_pair(cursor: Cursor) -> tuple[bytes, bytes]:
     key = bytes(cursor.take(cursor.uvarint()))
     return key, bytes(cursor.take(cursor.uvarint()))

@@ -19,7 +19,8 @@ from amicrawl.disk import replace_file
 from amicrawl.errors import InputError
 from amicrawl.frontier.format.checksum import crc32c
 from amicrawl.frontier.format.faults import Fault, FrontierFileError, Malformed
-from amicrawl.frontier.format.varints import read_uvarint, write_uvarint
+from amicrawl.frontier.format.footer import Cursor
+from amicrawl.frontier.format.varints import write_uvarint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -131,52 +132,19 @@ def decode_manifest(octets: bytes) -> Manifest:
         )
     if _CHECKSUM.unpack_from(octets, end)[0] != crc32c(octets[:end]):
         raise Malformed("its checksum does not fit its bytes", fault=Fault.CHECKSUM, at=end)
-    return _Reader(octets, end).manifest()
+    cursor = Cursor(memoryview(octets), len(_MAGIC), end)
+    entries = cursor.several(_read_entry, least=_PARTITION.size + 1 + _REST.size)
+    if list(entries) != sorted(entries, key=_order):
+        raise Malformed("its entries are not sorted", fault=Fault.NOT_SORTED)
+    if encode_manifest(Manifest(entries)) != octets:
+        raise Malformed("bytes follow its last entry, or a number is longer than it need be")
+    return Manifest(entries)
 
 
-class _Reader:
-    """The body of a manifest whose frame and checksum hold."""
-
-    def __init__(self, octets: bytes, end: int) -> None:
-        self._octets = octets
-        self._at = len(_MAGIC)
-        self._end = end
-
-    def manifest(self) -> Manifest:
-        count = self._uvarint()
-        entries: list[ManifestEntry] = []
-        # Each takes its bytes from the file, so that a wrong count ends with those.
-        for _ in range(count):
-            begin = self._at
-            entry = self._entry()
-            if entries and _order(entry) < _order(entries[-1]):
-                raise Malformed("its entries are not sorted", fault=Fault.NOT_SORTED, at=begin)
-            entries.append(entry)
-        if self._at != self._end:
-            raise Malformed(f"{self._end - self._at} bytes follow its last entry", at=self._at)
-        return Manifest(tuple(entries))
-
-    def _entry(self) -> ManifestEntry:
-        (partition_id,) = _PARTITION.unpack(self._take(_PARTITION.size))
-        file = self._take(self._uvarint())
-        return ManifestEntry(partition_id, file, *_REST.unpack(self._take(_REST.size)))
-
-    def _take(self, size: int) -> bytes:
-        if size > self._end - self._at:
-            raise Malformed("an entry reaches beyond its end", at=self._at)
-        self._at += size
-        return self._octets[self._at - size : self._at]
-
-    def _uvarint(self) -> int:
-        begin = self._at
-        try:
-            number, self._at = read_uvarint(self._octets[begin : min(begin + 10, self._end)], 0)
-        except Malformed as error:
-            raise Malformed(error.reason, at=begin) from error
-        self._at += begin
-        if self._at - begin != len(write_uvarint(number)):
-            raise Malformed("a number is written longer than it need be", at=begin)
-        return number
+def _read_entry(cursor: Cursor) -> ManifestEntry:
+    (partition_id,) = cursor.fields(_PARTITION)
+    file = bytes(cursor.take(cursor.uvarint()))
+    return ManifestEntry(partition_id, file, *_REST.unpack(cursor.take(_REST.size)))
 
 
 def read_manifest(path: Path) -> Manifest:

@@ -13,22 +13,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from amicrawl.frontier.format.faults import Fault, Malformed
-from amicrawl.frontier.format.partition import Partition
-from amicrawl.frontier.format.schema import HOST_COLUMNS, URL_COLUMNS
+from amicrawl.frontier.format.partition import KeyOrder, Partition
+from amicrawl.frontier.format.schema import (
+    HOST_COLUMNS,
+    HOST_REFERENCES,
+    URL_COLUMNS,
+    URL_REFERENCES,
+)
 from amicrawl.frontier.format.strings import ArenaBuilder
 from amicrawl.frontier.shard import shard_of
+from amicrawl.frontier.states import Status
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from amicrawl.frontier.format.partition import Columns
     from amicrawl.frontier.format.schema import Column
-
-GONE = 6
-"""The status of a URL that is not there any more."""
-
-_URL_REFS = ("url_ref", "etag_ref", "redirect_ref")
-_HOST_REFS = ("host_ref", "registrable_ref", "robots_ref")
 
 
 def compact(
@@ -40,11 +40,12 @@ def compact(
     hosts stay.
     """
     if not drop_gone:
-        return _with_rows(partition, None, None)
-    gone = partition.urls["status"] == GONE
+        return _gathered(partition, [partition.arena], [partition.urls], [partition.hosts])
+    gone = partition.urls["status"] == Status.GONE
     if gone_before is not None:
         gone &= partition.urls["last_crawled"] < gone_before
-    return _with_rows(partition, ~gone, None)
+    urls = _selected(partition.urls, URL_COLUMNS, ~gone)
+    return _gathered(partition, [partition.arena], [urls], [partition.hosts])
 
 
 def merge(*partitions: Partition) -> Partition:
@@ -61,7 +62,14 @@ def merge(*partitions: Partition) -> Partition:
         [part.hosts for part in parts],
     )
     merged.host_key_hi = max(part.host_key_hi for part in parts)
-    _check_order(merged)
+    try:
+        KeyOrder("URL", equal_keys=True).add(merged.urls["host_key"], merged.urls["path_key"])
+        KeyOrder("host", equal_keys=True).add(merged.hosts["host_key"])
+    except Malformed as fault:
+        raise Malformed(
+            "the partitions share a range of host keys, so their rows cannot follow upon each other",
+            fault=Fault.NOT_SORTED,
+        ) from fault
     return merged
 
 
@@ -91,7 +99,8 @@ def deal(partition: Partition, shards: int) -> list[Partition]:
 def gather(*partitions: Partition) -> Partition:
     """Return the rows of *partitions*, one or more of distinct hosts whatever their ranges, as one.
 
-    What is said of the whole is said by the first. Raises Malformed where two have a URL in common.
+    What is said of the whole is said by the first. A URL that two have is there twice, which no file of
+    a live frontier may be written with.
     """
     found = _gathered(
         partitions[0],
@@ -104,7 +113,6 @@ def gather(*partitions: Partition) -> Partition:
     found.urls = _selected(found.urls, URL_COLUMNS, order)
     hosts = np.argsort(found.hosts["host_key"], kind="stable")
     found.hosts = _selected(found.hosts, HOST_COLUMNS, hosts)
-    _check_order(found)
     return _ranged(found)
 
 
@@ -116,20 +124,8 @@ def _ranged(partition: Partition) -> Partition:
     return partition
 
 
-def _with_rows(
-    partition: Partition, urls: np.ndarray | slice | None, hosts: np.ndarray | slice | None
-) -> Partition:
-    """Return some rows of both tables; all for None."""
-    return _gathered(
-        partition,
-        [partition.arena],
-        [_selected(partition.urls, URL_COLUMNS, urls)],
-        [_selected(partition.hosts, HOST_COLUMNS, hosts)],
-    )
-
-
-def _selected(table: Columns, columns: Sequence[Column], rows: np.ndarray | slice | None) -> Columns:
-    return table if rows is None else {column.name: table[column.name][rows] for column in columns}
+def _selected(table: Columns, columns: Sequence[Column], rows: np.ndarray) -> Columns:
+    return {column.name: table[column.name][rows] for column in columns}
 
 
 def _gathered(
@@ -146,10 +142,10 @@ def _gathered(
     """
     builder = ArenaBuilder()
     url_refs = [
-        _carried(builder, arena, table, _URL_REFS, keeps_order=keeps_order)
+        _carried(builder, arena, table, URL_REFERENCES, keeps_order=keeps_order)
         for arena, table in zip(arenas, urls, strict=True)
     ]
-    host_refs = [_carried(builder, *given, _HOST_REFS) for given in zip(arenas, hosts, strict=True)]
+    host_refs = [_carried(builder, *given, HOST_REFERENCES) for given in zip(arenas, hosts, strict=True)]
     return Partition(
         urls=_joined(urls, URL_COLUMNS, url_refs),
         hosts=_joined(hosts, HOST_COLUMNS, host_refs),
@@ -189,14 +185,3 @@ def _joined(
         )
         for column in columns
     }
-
-
-def _check_order(partition: Partition) -> None:
-    hosts, paths = partition.urls["host_key"], partition.urls["path_key"]
-    urls_fall = (hosts[1:] < hosts[:-1]) | ((hosts[1:] == hosts[:-1]) & (paths[1:] < paths[:-1]))
-    keys = partition.hosts["host_key"]
-    if urls_fall.any() or (keys[1:] < keys[:-1]).any():
-        raise Malformed(
-            "the partitions share a range of host keys, so their rows cannot follow upon each other",
-            fault=Fault.NOT_SORTED,
-        )

@@ -14,7 +14,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 import numpy as np
 
@@ -23,9 +23,6 @@ from amicrawl.frontier.format.checksum import crc32c
 from amicrawl.frontier.format.codec import Compressor, decompress, fewest_bytes
 from amicrawl.frontier.format.faults import Fault, Malformed
 from amicrawl.frontier.format.schema import Codec, Column, Encoding
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _LAYOUT: Final = struct.Struct("<BBBBIIIIQI")
 HEADER_SIZE: Final = _LAYOUT.size
@@ -242,10 +239,3 @@ def decode_page(column: Column, block: bytes, expected: Expected) -> np.ndarray:
 def _most_content(column: Column, rows: int) -> int:
     """Return how long the content of a page of *rows* can be in any encoding: runs take most."""
     return 16 + rows * (column.width + 10)
-
-
-def pieces(block: bytes | memoryview, size: int = 1 << 20) -> Iterator[memoryview]:
-    """Yield *block* in pieces of *size* bytes."""
-    octets = memoryview(block).cast("B")
-    for first in range(0, len(octets), size):
-        yield octets[first : first + size]

@@ -114,6 +114,9 @@ HOST_COLUMNS = _columns(
     ("flags", "<u2", _E.DICT),
 )
 
+URL_REFERENCES = tuple(column.name for column in URL_COLUMNS if column.name.endswith("_ref"))
+HOST_REFERENCES = tuple(column.name for column in HOST_COLUMNS if column.name.endswith("_ref"))
+
 ROW = np.dtype([(column.name, column.kind) for column in URL_COLUMNS])
 """A row of the URL table as 103 octets."""
 HOST_ROW = np.dtype([(column.name, column.kind) for column in HOST_COLUMNS])

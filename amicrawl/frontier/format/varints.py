@@ -1,19 +1,17 @@
-"""Integers as octets: of variable length, and packed to one width.
+"""Integers as octets: of variable length (LEB128), and packed to one width.
 
-The variable ones are unsigned LEB128 of up to 64 bits, and the zigzag image of signed ones.
-
-Seven bits to a byte, the lowest first; every byte but the last has its high bit set (DWARF 5, section
-7.6). The array functions work block by block on whole machine words, eight bytes of a number at once,
-so that what they need besides their result stays within a processor's cache.
-
+The variable ones are unsigned LEB128 of up to 64 bits (DWARF 5, section 7.6), of signed numbers their
+zigzag image: seven bits to a byte, the lowest first; every byte but the last has its high bit set.
 Written numbers are the shortest there are. Longer forms of the same number (`82 00` for 2) are read.
 
-Packed ones have one width in bits, and each begins at the bit where the one before it ended.
+Packed ones have one width in bits, and each begins at the bit where the one before it ended. Bit k of
+the stream is bit (k mod 8) of byte (k div 8); the last byte is filled up with zeros. Eight numbers of w
+bits are w whole bytes, so the j-th numbers of all groups of eight are w bytes apart, at one shift: they
+are read and written as machine words through strided views, several neighbours to a word where they fit
+one.
 
-Bit k of the stream is bit (k mod 8) of byte (k div 8); the last byte is filled up with zeros. Eight
-numbers of w bits are w whole bytes, so the j-th numbers of all groups of eight lie w bytes apart, at one
-shift: they are read and written as machine words through strided views, several neighbours to a word
-where they fit one. The work goes block by block and needs little room beside its result.
+The array functions work block by block on whole machine words, so that what they need beside their
+result stays within a processor's cache.
 """
 
 from __future__ import annotations

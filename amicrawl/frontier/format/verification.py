@@ -21,7 +21,7 @@ from amicrawl.frontier.format.layout import check_sums
 from amicrawl.frontier.format.partition import KeyOrder, Partition
 from amicrawl.frontier.format.reader import FrontierFile
 from amicrawl.frontier.format.schedule import Schedule, ScheduleCheck
-from amicrawl.frontier.format.schema import Codec, Encoding
+from amicrawl.frontier.format.schema import HOST_REFERENCES, URL_REFERENCES, Codec, Encoding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -34,9 +34,6 @@ if TYPE_CHECKING:
     Pages = Callable[[str], Iterator[tuple[int, np.ndarray]]]
 
 _ROWS_AT_ONCE = 1 << 16
-
-_URL_REFERENCES = ("url_ref", "etag_ref", "redirect_ref")
-_HOST_REFERENCES = ("host_ref", "registrable_ref", "robots_ref")
 
 
 def read_partition(path: Path) -> Partition:
@@ -150,7 +147,7 @@ def _check_sums(file: FrontierFile) -> None:
 
 def _check_references(file: FrontierFile, arena_length: int) -> None:
     """Check that no reference points behind the arena; where it is nothing, readers see no string."""
-    tables = (file.url_columns, _URL_REFERENCES), (file.host_columns, _HOST_REFERENCES)
+    tables = (file.url_columns, URL_REFERENCES), (file.host_columns, HOST_REFERENCES)
     for region, (columns, names) in zip(file.regions, tables, strict=False):
         for name in names:
             entry = columns[name]

@@ -35,7 +35,7 @@ from amicrawl.frontier.format.footer import (
 from amicrawl.frontier.format.header import HEADER_SIZE, Flag, Header, pack_trailer
 from amicrawl.frontier.format.layout import FLAG_OF_REGION, most_blob, most_rows
 from amicrawl.frontier.format.page import HEADER_SIZE as PAGE_HEADER_SIZE
-from amicrawl.frontier.format.page import MOST_BYTES, PageHeader, PageKind, Zone, encode_page, pieces
+from amicrawl.frontier.format.page import MOST_BYTES, PageHeader, PageKind, Zone, encode_page
 from amicrawl.frontier.format.partition import KeyOrder
 from amicrawl.frontier.format.schedule import plan_schedule
 from amicrawl.frontier.format.schema import HOST_COLUMNS, URL_COLUMNS, Codec, Column
@@ -49,6 +49,9 @@ if TYPE_CHECKING:
 
 PAGE_ROWS = 1 << 16
 """Rows that are worked on at once where pages are not limited, and a good limit where they are."""
+
+_PIECE = 1 << 20
+"""Octets of a blob that are compressed at once."""
 
 
 @dataclass(frozen=True)
@@ -179,7 +182,7 @@ class _Writer:
             size = memoryview(blob).nbytes
             if size:
                 values = urls[0].rows if kind is PageKind.FILTER else size
-                self._blob(number, partial(pieces, blob), _unfinished(kind, values, size))
+                self._blob(number, partial(_pieces, blob), _unfinished(kind, values, size))
         self._finish(urls, hosts)
 
     def _table(
@@ -312,6 +315,12 @@ class _Writer:
             created=partition.created,
         )
         self.sink.write_at(0, header.pack())
+
+
+def _pieces(blob: bytes | memoryview) -> Iterator[memoryview]:
+    octets = memoryview(blob).cast("B")
+    for first in range(0, len(octets), _PIECE):
+        yield octets[first : first + _PIECE]
 
 
 def _unfinished(kind: PageKind, values: int, size: int, *, base: int = 0) -> PageHeader:

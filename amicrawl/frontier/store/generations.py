@@ -11,8 +11,6 @@ generations, and their snapshots stay, as do all logs since the older: if the ne
 the older and its logs say the same. For that to hold, everything that a snapshot says must have been
 in the logs since the one before, at the same offsets of the string arena. A snapshot of which that is
 not true must leave out one LSN before its log, so that no older state is ever replayed into it.
-
-`DirectoryLock` keeps a second process out of the directory.
 """
 
 from __future__ import annotations
@@ -23,25 +21,25 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from amicrawl.disk import OutputFile, explained, replace_file
 from amicrawl.errors import AmicrawlError, DamagedFileError, InputError
-from amicrawl.frontier.store.candidates import candidates
-from amicrawl.frontier.store.listing import (
+from amicrawl.frontier.store.directory import (
     SUPERBLOCK_NAME,
     SUPERBLOCK_SIZE,
-    TAIL_SUFFIX,
     Slot,
+    candidates,
     decode_superblock,
     encode_superblock,
     list_directory,
     log_name,
     snapshot_name,
 )
+from amicrawl.frontier.store.journal import TAIL_SUFFIX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from amicrawl.disk import Disk
-    from amicrawl.frontier.store.candidates import Candidate
+    from amicrawl.frontier.store.directory import Candidate
     from amicrawl.frontier.store.journal import Journal
     from amicrawl.frontier.store.logs import ReplayedLog, ReplayedLogs
 

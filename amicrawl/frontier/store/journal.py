@@ -57,7 +57,9 @@ TOMBSTONE: Final = 0x80
 """The bit of the kind octet that says: this key is gone."""
 FIRST_LSN: Final = 1
 MAX_LSN: Final = 2**63 - 1
-"""More frames than anybody writes; a greater number is damage."""
+"""More frames than are ever written; a greater number is damage."""
+TAIL_SUFFIX: Final = ".tail"
+"""What follows the name of a log in that of the file with its torn tail."""
 
 _KEY_LENGTHS: Final = {FrameKind.URL: 16, FrameKind.HOST: 8, FrameKind.INTERN: 0}
 _ROW_LENGTHS: Final = {FrameKind.URL: ROW.itemsize, FrameKind.HOST: HOST_ROW.itemsize}

@@ -18,17 +18,17 @@ import numpy as np
 
 from amicrawl.errors import InputError
 from amicrawl.frontier.format.faults import Malformed
-from amicrawl.frontier.format.schema import ROW
+from amicrawl.frontier.format.schema import ROW, URL_REFERENCES
 from amicrawl.frontier.store.journal import (
     FIRST_LSN,
     LEAST_FRAME,
+    TAIL_SUFFIX,
     FrameKind,
     Replayed,
     frame_at,
     read_frames,
     replay,
 )
-from amicrawl.frontier.store.listing import TAIL_SUFFIX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -40,7 +40,7 @@ _SHAPES: Final = np.array([0x1000, 0x0801, 0x0002, 0x1080, 0x0881], np.uint16)
 _CHECKED: Final = 8
 """How often the bytes behind damage are summed up at most: damage may be made to look like frames."""
 _ANCHORS: Final = 16
-_REFERENCES: Final = [ROW.fields[name][1] for name in ("url_ref", "etag_ref", "redirect_ref")]  # type: ignore[index]
+_REFERENCES: Final = [ROW.fields[name][1] for name in URL_REFERENCES]  # type: ignore[index]
 _reference = Struct("<Q").unpack_from
 _lsn_and_length = Struct("<QBBI").unpack_from
 

@@ -32,7 +32,7 @@ from amicrawl.frontier import Found, LivePartition, Outcome, Status
 from amicrawl.frontier.arena import entry_of
 from amicrawl.frontier.format.reader import FrontierFile
 from amicrawl.frontier.format.verification import read_partition, verify
-from amicrawl.frontier.live import load
+from amicrawl.frontier.opening import load
 from amicrawl.frontier.store.journal import frame_at, read_frames
 from amicrawl.frontier.url_row import HostRow, UrlRow
 

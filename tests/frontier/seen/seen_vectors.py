@@ -12,7 +12,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from amicrawl.frontier.seen.bloom import BlockedBloom
+    from amicrawl.frontier.seen import BlockedBloom
 
 Keys = tuple[np.ndarray, np.ndarray]
 """The host halves and the path halves of some keys."""

@@ -25,8 +25,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from amicrawl.frontier.format.faults import Malformed
-from amicrawl.frontier.seen.bloom import BlockedBloom, merged_blob, sizing, sound_sizing
-from amicrawl.frontier.seen.keyindex import KeyIndex
+from amicrawl.frontier.seen import BlockedBloom, KeyIndex, merged_blob, sizing, sound_sizing
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,8 +13,7 @@ from frontier.seen.seen_vectors import BOTH, add_one, answers_of, key, lines, ra
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amicrawl.frontier.seen.bloom import BlockedBloom, sizing
-from amicrawl.frontier.seen.keyindex import KeyIndex
+from amicrawl.frontier.seen import BlockedBloom, KeyIndex, sizing
 
 if TYPE_CHECKING:
     from pathlib import Path

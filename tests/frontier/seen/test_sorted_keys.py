@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amicrawl.frontier.seen.keyindex import SortedKeys
+from amicrawl.frontier.seen import SortedKeys
 
 TOP = 2**64 - 1
 WORD = st.one_of(st.integers(0, 5), st.integers(0, TOP), st.integers(TOP - 2, TOP))

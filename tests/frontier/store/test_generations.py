@@ -23,10 +23,9 @@ from frontier.store.partitions import (
 )
 
 from amicrawl.errors import AmicrawlError, DamagedFileError, InputError, OutputError
-from amicrawl.frontier.store.candidates import candidates
+from amicrawl.frontier.store.directory import Slot, candidates, decode_superblock, encode_superblock
 from amicrawl.frontier.store.generations import Generations
 from amicrawl.frontier.store.journal import read_frames
-from amicrawl.frontier.store.listing import Slot, decode_superblock, encode_superblock
 
 
 def put(directory: Path, *numbers: int) -> None:

@@ -19,14 +19,14 @@ from urls.vectors import FULL, lines
 from amicrawl.frontier.format.partition import EMPTY_ARENA
 from amicrawl.frontier.format.schema import HOST_ROW, ROW
 from amicrawl.frontier.format.verification import read_partition
+from amicrawl.frontier.store.directory import decode_superblock, encode_slot
 from amicrawl.frontier.store.generations import Generations
 from amicrawl.frontier.store.journal import Journal, read_frames
-from amicrawl.frontier.store.listing import decode_superblock, encode_slot
 from amicrawl.frontier.store.logs import replay_logs
 
 if TYPE_CHECKING:
     from amicrawl.frontier.format.partition import Columns
-    from amicrawl.frontier.store.candidates import Candidate
+    from amicrawl.frontier.store.directory import Candidate
 
 HERE = Path(__file__).parent / "data"
 VECTORS = FULL if (FULL / "store.jsonl").exists() else HERE

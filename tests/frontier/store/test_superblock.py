@@ -8,7 +8,7 @@ import google_crc32c
 import pytest
 
 from amicrawl.frontier.format.faults import Fault, Malformed
-from amicrawl.frontier.store.listing import (
+from amicrawl.frontier.store.directory import (
     Slot,
     decode_slot,
     decode_superblock,

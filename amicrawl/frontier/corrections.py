@@ -1,8 +1,8 @@
-"""Settled rows that are queued again before they are due.
+"""Rows corrected when a crawl is resumed: settled by the archive, or queued before they are due.
 
-The rules of a recrawl are those of `revisits`. Here a capture turned out to be lost, a crawl is given a
-seed that an earlier one over the same partition settled, the configuration that kept rows out has
-changed, or the operator requests it.
+The rules of a recrawl are those of `revisits`. Here a capture turned out to be in the archive, or to be
+lost, a crawl is given a seed that an earlier one over the same partition settled, the configuration that
+kept rows out has changed, or the operator requests it.
 """
 
 from __future__ import annotations
@@ -11,18 +11,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from amicrawl.frontier.row_strings import offered, offered_entries
+from amicrawl.errors import AmicrawlError
+from amicrawl.frontier.inventory import is_settled_since
+from amicrawl.frontier.row_strings import offer_of, offered, offered_entries
 from amicrawl.frontier.states import WAITING, Cause, Status
 from amicrawl.frontier.url_row import place_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
     from amicrawl.frontier.admission import Admission
-    from amicrawl.frontier.flights import Flights, StatusCounts
+    from amicrawl.frontier.inventory import StatusCounts
     from amicrawl.frontier.live import LivePartition
+    from amicrawl.frontier.outcomes import Settling
     from amicrawl.frontier.queue import Queue
-    from amicrawl.frontier.row import Offer
+    from amicrawl.frontier.revisits import Revisits
+    from amicrawl.frontier.row import Flights, Offer, Outcome
     from amicrawl.urls import UrlKey
 
 
@@ -67,7 +71,7 @@ def _present(partition: LivePartition, found: np.ndarray) -> np.ndarray:
     return numbers if not removed else numbers[~np.isin(numbers, list(removed))]
 
 
-class Requeue:
+class Corrections:
     """Those of one frontier, which has just been opened. Hours are since 1970."""
 
     def __init__(
@@ -76,16 +80,41 @@ class Requeue:
         status_counts: StatusCounts,
         queue: Queue,
         *,
+        settling: Settling,
+        revisits: Revisits,
         flights: Flights,
         admission: Admission | None,
+        lapsed: Iterable[int],
     ) -> None:
+        """*lapsed* are the numbers of the rows that were found in flight."""
         self._partition = partition
         self._status_counts = status_counts
         self._queue = queue
+        self._settling = settling
+        self._revisits = revisits
         self._flights = flights
         self._admission = admission
+        self._lapsed = set(lapsed)
         self._rows_before = len(partition.state.rows)
         self._renewed: set[int] = set()
+
+    def settle(self, key: UrlKey, outcome: Outcome, hour: int) -> bool:
+        """Settle the row at *key* with an *outcome* of the hour *hour*; False if it was settled since.
+
+        Raises AmicrawlError for an unknown key.
+        """
+        number = self._partition.find(*key)
+        if number is None:
+            raise AmicrawlError(f"URL key {key[0]:016x}:{key[1]:016x} is not in the frontier.")
+        row = self._partition.get(number)
+        if number in self._lapsed:
+            # It was handed out and not settled, whatever the clocks said then.
+            self._lapsed.discard(number)
+        elif is_settled_since(row, hour):
+            return False
+        known = offer_of(self._partition, row, self._revisits).seed
+        self._settling.settle(number, row, known, outcome, was=row.status, hour=hour)
+        return True
 
     def renew(self, offer: Offer, *, hour: int) -> bool:
         """Have a row of an earlier crawl handed out again, the first time that this one offers it.
