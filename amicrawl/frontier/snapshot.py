@@ -8,12 +8,14 @@ do at a time is a page, so that none waits long.
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 from threading import Thread
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from amicrawl.frontier.arena import StringArena
 from amicrawl.frontier.format.partition import Columns, Partition, columns_of
 from amicrawl.frontier.format.schema import HOST_ROW, ROW, Codec
 from amicrawl.frontier.format.writer import WriteOptions, write_partition
@@ -22,7 +24,7 @@ from amicrawl.frontier.table import RowTable, drop_pages_of
 
 if TYPE_CHECKING:
     import mmap
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
     from typing import Self
 
@@ -59,29 +61,39 @@ def freeze(state: PartitionState, *, hour: int) -> Moment:
 
 
 class Copies:
-    """What a partition is written from: tables in unnamed files of *directory*, and mapped strings."""
+    """What a partition is written from: tables in unnamed files of *directory*, and mapped blobs."""
 
     def __init__(self, directory: Path, disk: Disk) -> None:
         self._directory = directory
         self._disk = disk
         self._tables: list[RowTable] = []
-        self._strings: mmap.mmap | None = None
+        self._blobs: list[mmap.mmap] = []
 
     def table(self, record: np.dtype, rows: int) -> RowTable:
         """Return a new table with room for *rows*."""
         self._tables.append(RowTable(record, directory=self._directory, disk=self._disk, rows=rows))
         return self._tables[-1]
 
-    def strings(self, mapped: mmap.mmap) -> memoryview:
-        """Return the string arena *mapped*."""
-        self._strings = mapped
-        return memoryview(mapped)
+    def mapped(self, blob: mmap.mmap) -> memoryview:
+        """Return *blob*, whose pages are dropped with the others."""
+        self._blobs.append(blob)
+        return memoryview(blob)
+
+    def blob(self, pieces: Iterable[bytes]) -> memoryview | bytes:
+        """Return *pieces* joined, in a file of their own."""
+        arena = StringArena(directory=self._directory, disk=self._disk)
+        try:
+            arena.load(lambda append: deque(map(append, pieces), maxlen=0))
+            return self.mapped(arena.mapped(len(arena))) if len(arena) else b""
+        finally:
+            arena.close()
 
     def drop_pages(self) -> None:
         """Take all of it out of the resident memory of the process."""
         for table in self._tables:
             table.drop_pages()
-        drop_pages_of(self._strings)
+        for blob in self._blobs:
+            drop_pages_of(blob)
 
     def __enter__(self) -> Self:
         return self
@@ -103,7 +115,7 @@ def partition_at(state: PartitionState, moment: Moment, *, copies: Copies) -> Pa
     return Partition(
         urls=urls,
         hosts=hosts,
-        arena=copies.strings(state.arena.mapped(moment.arena)),
+        arena=copies.mapped(state.arena.mapped(moment.arena)),
         partition_id=state.partition_id,
         created=moment.created,
         host_key_lo=int(hosts["host_key"][0]) if moment.hosts else 0,

@@ -38,7 +38,7 @@ class RowTable:
 
     def __init__(self, record: np.dtype, *, directory: Path, disk: Disk, rows: int = 0) -> None:
         """Make a table with room for *rows*, in *directory*; OutputError where that is full."""
-        self._record = record
+        self.record = record
         self._width = record.itemsize
         self._unpack = packing_of(record).unpack_from
         self._directory = directory
@@ -69,6 +69,15 @@ class RowTable:
         self._map[at : at + self._width] = packed
         self._rows = number + 1
         return number
+
+    def extend(self, records: np.ndarray) -> None:
+        """Add *records*, rows of this table's type; OutputError where the disk is full."""
+        if self._rows + len(records) > self._capacity:
+            self._reserve(max(_STEP, self._rows // 4, len(records)))
+        at = self._rows * self._width
+        assert self._map is not None
+        self._map[at : at + records.nbytes] = records.tobytes()
+        self._rows += len(records)
 
     def read(self, number: int) -> bytes:
         """Return row *number*."""
@@ -110,7 +119,7 @@ class RowTable:
         assert self._map is not None
         assert rows <= self._capacity
         self._rows = rows
-        return np.frombuffer(self._map, self._record, rows)
+        return np.frombuffer(self._map, self.record, rows)
 
     def pages(self) -> Iterator[np.ndarray]:
         """Yield the rows, read-only, some at a time; on any thread, with little of the table mapped.
@@ -129,7 +138,7 @@ class RowTable:
     def columns(self, *names: str) -> dict[str, np.ndarray]:
         """Return copies of the columns *names*; on any thread, with little of the table mapped."""
         view, pages = self._mapped()
-        copies = {name: np.empty(len(view), self._record[name]) for name in names}
+        copies = {name: np.empty(len(view), self.record[name]) for name in names}
         for at in range(0, len(view), _PAGE):
             page = slice(at, at + _PAGE)
             for name, copy in copies.items():
@@ -173,9 +182,9 @@ class RowTable:
         """Return the rows, read-only, and the mapping that they are in; None where there are none."""
         rows = self._rows  # read once: another thread may append meanwhile
         if not rows:
-            return np.empty(0, self._record), None
+            return np.empty(0, self.record), None
         mapped = mmap.mmap(self._file.fileno(), rows * self._width, access=mmap.ACCESS_READ)
-        return np.frombuffer(mapped, self._record, rows), mapped
+        return np.frombuffer(mapped, self.record, rows), mapped
 
     def _reserve(self, more: int) -> None:
         # Space is reserved before it is mapped: writing to a page that has none would kill the process.

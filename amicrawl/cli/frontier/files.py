@@ -13,13 +13,14 @@ from amicrawl.cli.frontier.source import frontier_directory, partition_in
 from amicrawl.cli.options import AsJson, json_text, print_lines
 from amicrawl.disk import Disk, OutputFile
 from amicrawl.errors import InputError, UsageError
-from amicrawl.frontier.format.dump import dump_pieces, partition_of
+from amicrawl.frontier.dump import dump_pieces, read_dump
 from amicrawl.frontier.format.faults import Malformed
 from amicrawl.frontier.format.operations import compact as compacted
 from amicrawl.frontier.format.operations import merge
 from amicrawl.frontier.format.schema import Codec
 from amicrawl.frontier.format.writer import PAGE_ROWS, WriteOptions, write_partition
 from amicrawl.frontier.opening import load
+from amicrawl.frontier.snapshot import Copies
 from amicrawl.terminal import harmless
 
 if TYPE_CHECKING:
@@ -189,8 +190,10 @@ def import_dump(
         # The format allows a key to come twice; what was exported is imported as it was.
         equal_keys=True,
     )
-    partition = partition_of(_text_in(dump))
-    size = write_partition(partition, out, options=options, disk=Disk())
+    disk = Disk()
+    with Copies(out.parent, disk) as copies:
+        partition = _read(dump, copies)
+        size = write_partition(partition, out, options=options, disk=disk, after_page=copies.drop_pages)
     urls, hosts = len(partition.urls["host_key"]), len(partition.hosts["host_key"])
     if as_json:
         print_lines([json_text({"path": str(out), "urls": urls, "hosts": hosts, "bytes": size})])
@@ -198,11 +201,12 @@ def import_dump(
         print_lines([f"imported {urls} urls, {hosts} hosts into {harmless(str(out))}, {size} bytes"])
 
 
-def _text_in(path: Path) -> bytes:
-    if str(path) == "-":
-        return sys.stdin.buffer.read()
+def _read(path: Path, copies: Copies) -> Partition:
     try:
-        return path.read_bytes()
+        if str(path) == "-":
+            return read_dump(sys.stdin.buffer, copies)
+        with path.open("rb") as source:
+            return read_dump(source, copies)
     except OSError as error:
         raise InputError(
             f"{path} cannot be read: {error.strerror or error}. Check path and permissions."

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from hashlib import sha256
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from frontier.format.frontier_files import encode_partition
 
+from amicrawl.disk import Disk
+from amicrawl.frontier.dump import read_dump
 from amicrawl.frontier.format.schema import Codec
 from amicrawl.frontier.format.writer import WriteOptions
+from amicrawl.frontier.snapshot import Copies
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,6 +77,13 @@ def options_of(said: dict[str, Any]) -> WriteOptions:
         max_page_rows=given["max_page_rows"],
         equal_keys=True,
     )
+
+
+def partition_of(text: bytes | str) -> Partition:
+    """Return the partition that the dump *text* describes."""
+    octets = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+    with Copies(Path(tempfile.gettempdir()), Disk()) as copies:
+        return read_dump(BytesIO(octets), copies)
 
 
 def sha256_of(partition: Partition) -> str:

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from frontier.format.frontier_files import empty_partition
-from frontier.format.golden_dumps import selected
+from frontier.format.golden_dumps import partition_of, selected
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from amicrawl.frontier.format.difference import RowDifference, head_differences, row_differences
-from amicrawl.frontier.format.dump import partition_of
 from amicrawl.frontier.format.faults import Malformed
 from amicrawl.frontier.format.operations import compact
 from amicrawl.frontier.format.partition import Partition, columns_of

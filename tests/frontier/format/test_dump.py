@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from hashlib import sha256
+from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from frontier.format.frontier_files import empty_partition, encode_partition
-from frontier.format.golden_dumps import WITH_FULL, golden_files, options_of, selected
+from frontier.format.frontier_files import empty_partition, encode_partition, same_partition
+from frontier.format.golden_dumps import (
+    WITH_FULL,
+    golden_files,
+    options_of,
+    partition_of,
+    selected,
+)
 
+from amicrawl.disk import Disk
 from amicrawl.errors import InputError
-from amicrawl.frontier.format.dump import FIELDS, dump_pieces, partition_of
+from amicrawl.frontier.dump import FIELDS, dump_pieces, read_dump
 from amicrawl.frontier.format.partition import Partition, columns_of
 from amicrawl.frontier.format.schema import ROW
 from amicrawl.frontier.format.verification import read_partition
+from amicrawl.frontier.format.writer import WriteOptions
+from amicrawl.frontier.snapshot import Copies
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 SELECTED = ("one-none.meguri", "golden-none-sched.meguri", "floats-none.meguri", "ops/input.meguri")
 
@@ -68,6 +80,56 @@ def test_metadata_that_is_not_utf8_survives() -> None:
     assert partition_of(b"".join(dump_pieces(partition))).meta == partition.meta
 
 
+@pytest.mark.parametrize("indent", [None, 1])
+def test_the_fields_of_a_dump_may_come_in_any_order_with_any_white_space(indent: int | None) -> None:
+    said = selected("ops/input.meguri")
+    turned = dict(reversed(said["dump"].items()))
+    text = json.dumps(turned, indent=indent, separators=None if indent else (",", ":"))
+    assert dumped(partition_of(text)) == said["dump"]
+
+
+class _Trickle(BytesIO):
+    """A source that gives few bytes at a time, as a pipe may."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        return super().read(min(7, size or 0))
+
+
+def test_a_dump_from_a_pipe_may_break_off_anywhere_between_two_reads(tmp_path: Path) -> None:
+    said = selected("one-none.meguri")
+    text = json.dumps(said["dump"] | {"meta": [["é", "日"]]}, ensure_ascii=False)
+    with Copies(tmp_path, Disk()) as copies:
+        partition = read_dump(_Trickle(text.encode()), copies)
+    assert dumped(partition) == said["dump"] | {"meta": [["é", "日"]]}
+
+
+def test_every_cut_of_a_dump_is_refused() -> None:
+    text = json.dumps(selected("one-none.meguri")["dump"])
+    for cut in range(len(text)):
+        with pytest.raises(InputError):
+            partition_of(text[:cut])
+
+
+def test_a_dump_takes_the_same_memory_however_long_it_is(tmp_path: Path) -> None:
+    """The parsed rows of the dump would be some 60 MiB, its text and its octets 40."""
+    records = np.zeros(25_000, ROW)
+    records["path_key"] = np.arange(1 << 63, (1 << 63) + 25_000, dtype=np.uint64)
+    partition = empty_partition()
+    partition.urls, partition.arena = columns_of(records), bytes(1 << 24)
+    path = tmp_path / "dump.json"
+    with path.open("wb") as file:
+        file.writelines(dump_pieces(partition))
+    tracemalloc.start()
+    try:
+        with Copies(tmp_path, Disk()) as copies, path.open("rb") as source:
+            again = read_dump(source, copies)
+            _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert same_partition(again, partition)
+    assert peak < 20 << 20 < path.stat().st_size
+
+
 def _with(change: Callable[[dict[str, Any]], object]) -> str:
     dump = selected("one-none.meguri")["dump"]
     change(dump)
@@ -114,15 +176,15 @@ def _cell(table: str, name: str, value: object) -> Callable[[dict[str, Any]], ob
         (_cell("urls", "url_ref", str(2**64)), "url_ref is"),
         (_cell("urls", "path_key", "0x" + "f" * 17), "path_key is"),
         (_cell("hosts", "resolved_ip", "00"), "hosts, row 0, resolved_ip"),
-        (lambda dump: dump["urls"].append(["0x" + "0" * 16] * 2 + dump["urls"][0][2:]), "smaller key"),
-        (lambda dump: dump["hosts"].append(["0x" + "0" * 16, *dump["hosts"][0][1:]]), "hosts, row 1"),
+        (lambda dump: dump["urls"].append(["0x" + "0" * 16] * 2 + dump["urls"][0][2:]), "URL row 1 has"),
+        (lambda dump: dump["hosts"].append(["0x" + "0" * 16, *dump["hosts"][0][1:]]), "host row 1 has"),
     ],
 )
 def test_a_dump_that_is_none_is_refused_with_row_and_field(
     change: Callable[[dict[str, Any]], object], says: str
 ) -> None:
     with pytest.raises(InputError) as raised:
-        partition_of(_with(change))
+        encode_partition(partition_of(_with(change)), WriteOptions())
     assert says in str(raised.value)
 
 

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from frontier.format.frontier_files import empty_partition
-from frontier.format.golden_dumps import BOTH, FULL, WITH_FULL, selected, sha256_of
+from frontier.format.golden_dumps import BOTH, FULL, WITH_FULL, partition_of, selected, sha256_of
 
-from amicrawl.frontier.format.dump import partition_of
 from amicrawl.frontier.format.faults import Fault, Malformed
 from amicrawl.frontier.format.operations import compact, merge
 from amicrawl.frontier.format.partition import columns_of

@@ -37,7 +37,7 @@ READERS: dict[str, tuple[str, ...]] = {
     ),
     "zipnum": ("index/zipnum/cluster.py",),
     "summary in JSON": ("report/counts_json.py", "report/sketch.py", "cli/summary.py"),
-    "frontier dump": ("frontier/format/dump.py", "cli/frontier/files.py"),
+    "frontier dump": ("frontier/dump.py",),
     "meguri": (
         *("frontier/format/codec.py", "frontier/format/page.py", "frontier/format/strings.py"),
         *("frontier/row_strings.py", "frontier/store/generations.py", "cli/frontier/lookup.py"),
