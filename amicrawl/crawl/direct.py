@@ -173,7 +173,7 @@ _AFTER_A_DOWNLOAD = frozenset({signals.response_received})
 
 
 def _is_handled(origin: logging.Logger, level: int) -> bool:
-    """Tell whether a handler takes what *origin* says at *level*; Scrapy sets levels on handlers."""
+    """Return whether a handler takes what *origin* says at *level*; Scrapy sets levels on handlers."""
     each: logging.Logger | None = origin
     while each is not None:
         if any(handler.level <= level for handler in each.handlers):

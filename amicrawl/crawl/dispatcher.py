@@ -43,7 +43,7 @@ class Dispatcher:
         on_idle: Callable[[], None],
         on_visited: Callable[[Ticket, Decision], None],
     ) -> None:
-        """*may_start* tells whether anything may be started at all; `wake` when that has changed.
+        """*may_start* says whether anything may be started at all; `wake` when that has changed.
 
         *on_idle* is called when nothing waits and nothing is under way, *on_visited* after each visit.
         """
@@ -92,7 +92,7 @@ class Dispatcher:
                 timer.cancel()
 
     def _start_some(self) -> bool:
-        """Start what may be started now, up to a number; tell whether there may be more."""
+        """Start what may be started now, up to a number; return whether there may be more."""
         now = self._clock()
         if not self._may_start() or self._pacing.opens_at() > now:
             return False

@@ -118,7 +118,7 @@ class Following:
         """Called with every link that an ignore expression kept out, and with the expression."""
 
     def looks_into(self, url: str, content_type: str, status: int) -> bool:
-        """Tell whether a response with *status* and *content_type* may lead to other URLs."""
+        """Return whether a response with *status* and *content_type* may lead to other URLs."""
         return status in REDIRECTS or (200 <= status < 300 and names_links(url, content_type))
 
     def recall(self, partition: LivePartition) -> None:
@@ -250,7 +250,7 @@ class Following:
         return links_of(capture, page.url, is_sitemap=page.is_sitemap)
 
     def _is_error_page(self, item: CaptureItem, page: Page) -> bool:
-        """Tell whether the host shows this payload under so many URLs that it is none of its pages."""
+        """Return whether the host shows this payload under so many URLs that it is none of its pages."""
         if page.is_start or page.extra.get(REQUISITE):
             return False
         fingerprint = fingerprint_of(item.digest)
@@ -357,7 +357,7 @@ class Following:
 
 
 def _has_grown(page: str, url: str) -> bool:
-    """Tell whether *url* is that of the *page* that names it, and further arguments in its query.
+    """Return whether *url* is that of the *page* that names it, and further arguments in its query.
 
     A list whose every page offers one more argument has as many pages as its arguments have subsets.
     """

@@ -30,10 +30,9 @@ from amicrawl.config import Robots
 from amicrawl.errors import UsageError
 from amicrawl.fetch.guard import literal
 from amicrawl.politeness import Gates, HostPace, PaceRules
-from amicrawl.politeness.adaptive import AdaptiveTimeout
 from amicrawl.politeness.addresses import AddressGates
-from amicrawl.politeness.bandwidth import Bandwidth
 from amicrawl.politeness.pace import is_busy
+from amicrawl.politeness.throttle import AdaptiveTimeout, Bandwidth
 from amicrawl.urls import Refused, fetchable
 
 if TYPE_CHECKING:
@@ -86,7 +85,7 @@ class Pacing:
         return -inf if self.bandwidth is None else self.bandwidth.total_opens_at()
 
     def may_start(self, host: int, now: float) -> bool:
-        """Tell whether the gate of *host* is open at *now*."""
+        """Return whether the gate of *host* is open at *now*."""
         return self.gates.may_start(host, now)
 
     def enter(self, ticket: Ticket, now: float) -> None:
@@ -306,7 +305,7 @@ class Overrides:
     def __init__(
         self, given: Mapping[str, Mapping[str, Any]], *, key_of: Callable[[str], UrlKey | Refused]
     ) -> None:
-        """Read *given*, by host name; *key_of* tells the key of a URL.
+        """Read *given*, by host name; *key_of* gives the key of a URL.
 
         Raises UsageError for a name that is not a host, or a value that cannot be followed.
         """

@@ -271,7 +271,7 @@ class Visit:
         return True
 
     def settle(self, ticket: Ticket, now: float | None = None) -> Settled:
-        """Tell the frontier the outcome of *ticket*, a row that was fetched, and what it leads to."""
+        """Give the frontier the outcome of *ticket*, a row that was fetched, and what it leads to."""
         assert ticket.dispatch is not None
         assert ticket.outcome is not None
         key = ticket.dispatch.key

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from amicrawl.config import CrawlConfig, TlsPolicy
     from amicrawl.fetch.resolver import Resolver
     from amicrawl.fetch.tls import TlsSettings
-    from amicrawl.politeness.adaptive import AdaptiveTimeout
+    from amicrawl.politeness.throttle import AdaptiveTimeout
 
 _OTHER_FILES = 256
 _KEPT = 8192

@@ -37,13 +37,14 @@ if TYPE_CHECKING:
     from amicrawl.fetch.pool import Lane
     from amicrawl.fetch.request import Message, WireRequest
     from amicrawl.fetch.tls import TlsClient, TlsSettings
-    from amicrawl.politeness.adaptive import AdaptiveTimeout
+    from amicrawl.politeness.throttle import AdaptiveTimeout
 
 
 _STALE = frozenset({Failure.EMPTY_RESPONSE, Failure.CONNECTION_RESET})
 """What shows that the server had already given up a connection that was kept."""
+_CLOSED = "The wire was closed."
 _SWEEP = 0.05
-"""Seconds between two looks at the exchanges whose time may be up: one timer for all of them."""
+"""Seconds between two looks at the exchanges and dials whose time may be up: one timer for all."""
 
 
 class Wire:

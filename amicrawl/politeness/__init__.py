@@ -1,6 +1,6 @@
 """When a host may be asked, how many requests may be under way, and whose fault a failure is.
 
-Rules only: nothing here reads a clock, waits, or talks to anybody. The moment arrives as an argument
+Rules only: nothing here reads a clock, waits, or uses the network. The moment arrives as an argument
 (`now`, monotonic seconds as a float) and every answer is a value. A host is its host key, the high
 half of a URL key: an unsigned 64-bit integer.
 
@@ -13,14 +13,14 @@ half of a URL key: an unsigned 64-bit integer.
 * `robots`, `robots_policy`: what robots.txt says, and what it means that it could not be had. There,
   `now` is Unix time: what is known of it outlives the process.
 * `addresses`: many small hosts on one machine are asked in turn.
-* `bandwidth`: how many bytes a second may come.
-* `adaptive`: the in-flight limit, and how long the begin of an answer is waited for.
+* `throttle`: the in-flight limit, how long the begin of an answer is waited for, and how many bytes a
+  second may come.
 """
 
-from amicrawl.politeness.adaptive import InflightLimit
 from amicrawl.politeness.breaker import BLAME, Blame, HostBreaker, Verdict, backoff
 from amicrawl.politeness.gate import Gates
 from amicrawl.politeness.pace import HostPace, PaceRules, retry_after_seconds
+from amicrawl.politeness.throttle import InflightLimit
 
 __all__ = [
     "BLAME",

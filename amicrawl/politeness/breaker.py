@@ -125,7 +125,7 @@ class HostBreaker:
         return sum(1 for failures in self._failures.values() if failures >= self._threshold)
 
     def has_spoken(self, host: int) -> bool:
-        """Tell whether *host* ever sent a byte."""
+        """Return whether *host* ever sent a byte."""
         return host in self._spoken
 
     def failed(self, host: int, failure: Failure, *, attempt: int, congested: bool) -> Verdict:
@@ -143,7 +143,7 @@ class HostBreaker:
         return verdict
 
     def is_open(self, host: int) -> bool:
-        """Tell whether *host* is given up: its URLs are not fetched any more."""
+        """Return whether *host* is given up: its URLs are not fetched any more."""
         # Hosts with failures are few; most calls end at an empty or small dictionary.
         return self._failures.get(host, 0) >= self._threshold
 

@@ -108,7 +108,7 @@ class Gates:
             self._probed.discard(host)
 
     def is_probed(self, host: int) -> bool:
-        """Tell whether the next row of *host* is to come from the far end of its queue."""
+        """Return whether the next row of *host* is to come from the far end of its queue."""
         return host in self._probed
 
     def started(self, host: int) -> float:
@@ -117,7 +117,7 @@ class Gates:
         return -inf if gate is None else gate.started
 
     def may_start(self, host: int, now: float) -> bool:
-        """Tell whether a request to *host* may start at *now*."""
+        """Return whether a request to *host* may start at *now*."""
         return self.opens_at(host) <= now
 
     def opens_at(self, host: int) -> float:
@@ -133,7 +133,7 @@ class Gates:
         return gate.opens if gate.in_flight < allowed and not gate.held else inf
 
     def is_held(self, host: int) -> bool:
-        """Tell whether *host* is held for a moment that is not known yet."""
+        """Return whether *host* is held for a moment that is not known yet."""
         gate = self._gates.get(host)
         return gate is not None and gate.held
 
@@ -204,7 +204,7 @@ class Gates:
         gate.held = True
 
     def let_go(self, host: int, now: float) -> None:
-        """End the `hold` of *host* and tell the listener, even where it is not held."""
+        """End the `hold` of *host* and call the listener, even where it is not held."""
         gate = self._gates.get(host)
         if gate is not None:
             gate.held = False
@@ -212,7 +212,7 @@ class Gates:
             self._listener(host, now)
 
     def end(self, host: int, now: float) -> None:
-        """Note that a request to *host* is over at *now*, and tell the listener.
+        """Note that a request to *host* is over at *now*, and call the listener.
 
         Raises AmicrawlError where none is in flight.
         """
@@ -229,7 +229,7 @@ class Gates:
         """Call *listener* with the host and the moment after each `end` and `let_go`; there is one.
 
         A frontier needs it: requests that are not its own (robots.txt) can hold up its URLs, and
-        nothing else tells it when they are over.
+        nothing else says when they are over.
         """
         self._listener = listener
 

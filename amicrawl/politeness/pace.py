@@ -142,7 +142,7 @@ class PaceRules:
 
 
 def is_busy(status: int) -> bool:
-    """Tell whether *status* says that the host wants to be asked less: 429 and 500 to 599."""
+    """Return whether *status* says that the host wants to be asked less: 429 and 500 to 599."""
     return status == 429 or 500 <= status <= 599
 
 

@@ -120,7 +120,7 @@ class RobotsRules:
         return 3 * len(self._rules) + self._steps[0] * _RULE_OCTETS
 
     def allows(self, url: str | bytes) -> bool:
-        """Tell whether *url* may be asked for. The file itself always may."""
+        """Return whether *url* may be asked for. The file itself always may."""
         if not self._rules:
             return True
         target = _target(url)
@@ -146,7 +146,7 @@ class RobotsRules:
         self._matcher = None
 
     def __eq__(self, other: object) -> bool:
-        """Tell whether both say the same."""
+        """Return whether both say the same."""
         return isinstance(other, RobotsRules) and self._key() == other._key()
 
     def __hash__(self) -> int:

@@ -81,7 +81,7 @@ class RobotsVerdict:
     """Unix time in seconds of the answer that it rests on; 0 where there was none."""
 
     def allows(self, url: str | bytes) -> bool | None:
-        """Tell whether *url*, of this origin, may be asked for; None: not known yet, it waits."""
+        """Return whether *url*, of this origin, may be asked for; None: not known yet, it waits."""
         if self.access is Access.RULES and self.rules is not None:
             return self.rules.allows(url)
         return None if self.access is Access.WAIT else self.access is Access.ALLOW_ALL
@@ -195,7 +195,7 @@ def honoured_delay(rules: RobotsRules | None, *, cap: float) -> HonouredDelay:
 
 
 def is_bound(policy: str, *, is_requisite: bool) -> bool:
-    """Tell whether robots.txt decides about a URL under a crawl's *policy*.
+    """Return whether robots.txt decides about a URL under a crawl's *policy*.
 
     `obey`: about all. `ignore`: about none. `obey-but-fetch-requisites`: about all but the requisites of
     pages, without which what was allowed could not be replayed. Any other policy obeys.

@@ -13,7 +13,7 @@ from odd_responses import FIVE, OK, LoopbackServer
 from amicrawl.capture import Failure, Truncation
 from amicrawl.errors import OutputError
 from amicrawl.fetch import Spool, Wire, WireRequest
-from amicrawl.politeness.adaptive import AdaptiveTimeout
+from amicrawl.politeness.throttle import AdaptiveTimeout
 
 if TYPE_CHECKING:
     import socket

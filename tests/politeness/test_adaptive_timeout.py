@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amicrawl.politeness.adaptive import AdaptiveTimeout
+from amicrawl.politeness.throttle import AdaptiveTimeout
 
 
 @pytest.mark.parametrize(
