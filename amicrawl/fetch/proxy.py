@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from amicrawl.fetch.connection import Connection, Conversation
 
 HOST_PORT = r"(?:\[[^][/?#@\\]+\]|[^][/?#@\\:]+)(?::[0-9]{0,5})?"
-_PROXY = re.compile(rf"(?:(https?|socks4a?|socks5h?)://)?(?:([^/?#@]*)@)?({HOST_PORT})/?", re.IGNORECASE)
+_PROXY = re.compile(
+    rf"(?:(https?|socks4a?|socks5h?)://)?(?:([^/?#@]*)@)?({HOST_PORT})/?", re.IGNORECASE | re.ASCII
+)
 _ENDS_IN_PORT = re.compile(r":[0-9]+$")
 _PORTS = {"http": 80, "https": 443}
 _SOCKS_PORT = 1080

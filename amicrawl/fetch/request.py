@@ -23,11 +23,12 @@ if TYPE_CHECKING:
 _VISIBLE = re.compile(r"[!-~]+")
 _NOT_IN_A_FIELD = re.compile(rb"[\r\n\0]")
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
-_URL = re.compile(r"https?://[^/?#\\]+(?:[/?][^#]*)?(?:#.*)?", re.IGNORECASE)
-# All that is checked of a URL, in one; where it does not match, the others find out why.
+_URL = re.compile(r"https?://[^/?#\\]+(?:[/?][^#]*)?(?:#.*)?", re.IGNORECASE | re.ASCII)
+# All that is checked of a URL, in one; where it does not match, the others find out why. Without ASCII,
+# "s" and "k" would match U+017F and U+212A as well.
 _FETCHABLE = re.compile(
     rf"(https?)://(?:[!\"$-.0->@-\[\]-~]*@)?({HOST_PORT})((?:[/?][!-\"$-~]*)?)(?:#[!-~]*)?",
-    re.IGNORECASE,
+    re.IGNORECASE | re.ASCII,
 )
 _PROXY_AUTHORIZATION = b"proxy-authorization"
 _LINE_BREAK = "A header field has a line break or NUL in it. Take it out; it cannot be sent."

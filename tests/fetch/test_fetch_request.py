@@ -99,6 +99,12 @@ def test_the_wire_url_is_asked_for_where_there_is_one() -> None:
         "http://example.org/\u00e4",
         "http://example.org/\r\nX-Forged: 1",
         "http://example.org/\x00",
+        # A pattern for letters in any case takes these for "s" and "k", unless it is for ASCII alone.
+        "http\u017f://example.org/",
+        "http://\u017f@example.org/",
+        "http://example.org/\u017f",
+        "http://example.org/?\u212a",
+        "http://example.org/#\u212a",
         "http://example.org\\path",
     ],
 )
