@@ -14,11 +14,13 @@ from __future__ import annotations
 import ipaddress
 from collections import OrderedDict
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cryptography import x509
 from OpenSSL import SSL, crypto
 from service_identity import CertificateError, VerificationError
-from service_identity.pyopenssl import verify_hostname, verify_ip_address
+from service_identity.hazmat import DNS_ID, DNSPattern, verify_service_identity
 
 from amicrawl.capture import Failure, Tls
 from amicrawl.config import TlsPolicy
@@ -41,6 +43,7 @@ _VERSIONS = {
     "TLSv1.2": SSL.TLS1_2_VERSION,
     "TLSv1.3": SSL.TLS1_3_VERSION,
 }
+_UNREADABLE = (x509.DuplicateExtension, x509.InvalidVersion, x509.UnsupportedGeneralNameType)
 _FAULTS = {
     number: name.removeprefix("ERR_").replace("_", " ").lower()
     for name, number in vars(SSL.X509VerificationCodes).items()
@@ -111,6 +114,20 @@ class TlsClient:
         return TlsLayer(self._context, host, policy=policy, known=known, keep=keep)
 
 
+class _Check:
+    """What is found out about the certificates that one server shows."""
+
+    __slots__ = ("done", "endures", "fault")
+
+    def __init__(self, *, endures: bool) -> None:
+        self.endures = endures
+        """Whether the handshake continues with a certificate that is not trusted."""
+        self.fault = ""
+        """What the first certificate that is not trusted lacks."""
+        self.done = False
+        """Whether a certificate was presented: it is not where a session was resumed."""
+
+
 class TlsLayer:
     """One TLS connection: encrypts and decrypts, and shakes hands before."""
 
@@ -123,17 +140,14 @@ class TlsLayer:
         """Whether the peer has announced the end."""
         self.tls: Tls
         """What was negotiated, once established."""
-        self.recording = policy is TlsPolicy.RECORD
-        self.fault = ""
-        """What the first certificate that is not trusted lacks."""
-        self.checked = False
-        """Whether a certificate was presented: it is not where a session was resumed."""
+        self._check = _Check(endures=policy is TlsPolicy.RECORD)
         self._missing: int | None = 0
         """Bytes to come of the record that was received last; None where its header was cut."""
         self._host = host
         self._known = known
         self._keep: Callable[[SSL.Session, Tls], None] | None = keep
         self._ssl = SSL.Connection(context, None)
+        self._ssl.set_app_data(self._check)
         self._ssl.set_connect_state()
 
     def start(self, send: Callable[[bytes], None]) -> None:
@@ -162,11 +176,15 @@ class TlsLayer:
         # A memory BIO takes everything.
         self._ssl.bio_write(data)
         records = self._records(data)
-        if not self.established:
+        was_established = self.established
+        if not was_established:
             self._shake_hands()
             if not self.established:
                 return b""
         pieces = self._read(records)
+        if was_established and not pieces:
+            # Something of TLS itself that may want a reply: new keys, or another handshake (TLS 1.2).
+            self._flush()
         if pieces and self._keep is not None:
             session = self._ssl.get_session()
             if session is not None:
@@ -214,7 +232,7 @@ class TlsLayer:
         return pieces
 
     def _shake_hands(self) -> None:
-        self._ssl.set_app_data(self)
+        """Take the next step; what the last one has for the server is sent with the first request."""
         try:
             self._ssl.do_handshake()
         except SSL.WantReadError:
@@ -222,36 +240,28 @@ class TlsLayer:
             return
         except SSL.Error as error:
             self._flush()
-            if self.fault and not self.recording:
-                raise TlsError(f"The certificate: {self.fault}.", Failure.TLS_CERTIFICATE) from None
+            check = self._check
+            if check.fault and not check.endures:
+                raise TlsError(f"The certificate: {check.fault}.", Failure.TLS_CERTIFICATE) from None
             raise TlsError(_sentence(error)) from None
-        finally:
-            self._ssl.set_app_data(None)  # or they would hold each other
         self._judge()
-        self._flush()
         self.established = True
 
     def _judge(self) -> None:
         """Set `tls`; raises TlsError for a certificate of another host that must be trusted."""
         version, cipher = _version(self._ssl), self._ssl.get_cipher_name() or ""
-        if not self.checked and self._known is not None:
+        if not self._check.done and self._known is not None:
             earlier = self._known.tls
             self.tls = Tls(version, cipher, earlier.verified, earlier.fault, earlier.certificate)
             return
-        self.fault = self.fault or self._other_host()
-        if self.fault and not self.recording:
-            raise TlsError(f"The certificate: {self.fault}.", Failure.TLS_CERTIFICATE)
         certificate = self._ssl.get_peer_certificate()
         der = b"" if certificate is None else crypto.dump_certificate(crypto.FILETYPE_ASN1, certificate)
-        self.tls = Tls(version, cipher, not self.fault, self.fault, der)
-
-    def _other_host(self) -> str:
-        verify = verify_ip_address if self._is_address else verify_hostname
-        try:
-            verify(self._ssl, self._host)
-        except (VerificationError, CertificateError, ValueError):
-            return "it is not for this host"
-        return ""
+        fault = self._check.fault
+        if not fault and not _is_for(self._host, _names_in(der), is_address=self._is_address):
+            fault = "it is not for this host"
+        if fault and not self._check.endures:
+            raise TlsError(f"The certificate: {fault}.", Failure.TLS_CERTIFICATE)
+        self.tls = Tls(version, cipher, not fault, fault, der)
 
     def _flush(self) -> None:
         data = self._pending()
@@ -273,11 +283,50 @@ class TlsLayer:
 def _on_certificate(
     connection: SSL.Connection, _: crypto.X509, code: int, _depth: int, is_fine: int
 ) -> bool:
-    layer: Any = connection.get_app_data()
-    layer.checked = True
-    if not is_fine and not layer.fault:
-        layer.fault = _FAULTS.get(code, f"fault {code}")
-    return bool(is_fine) or layer.recording
+    check: _Check = connection.get_app_data()
+    check.done = True
+    if not is_fine and not check.fault:
+        check.fault = _FAULTS.get(code, f"fault {code}")
+    return bool(is_fine) or check.endures
+
+
+class _Names(NamedTuple):
+    """What a certificate is for."""
+
+    hosts: frozenset[str] = frozenset()
+    """In lower case; a wildcard stands for a whole label."""
+    addresses: frozenset[ipaddress.IPv4Address | ipaddress.IPv6Address | Any] = frozenset()
+
+
+@lru_cache(maxsize=1024)
+def _names_in(certificate: bytes) -> _Names:
+    """Return what *certificate* (DER) says in `subjectAltName`; nothing where it cannot be read."""
+    # Some have a hundred, which take a millisecond to read, and are shown by a hundred hosts.
+    try:
+        extensions = x509.load_der_x509_certificate(certificate).extensions
+        names = extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (ValueError, x509.ExtensionNotFound, *_UNREADABLE):
+        return _Names()
+    return _Names(
+        frozenset(map(str.lower, names.get_values_for_type(x509.DNSName))),
+        frozenset(names.get_values_for_type(x509.IPAddress)),
+    )
+
+
+def _is_for(host: str, names: _Names, *, is_address: bool) -> bool:
+    """Return whether *names* are those of a certificate for *host* (RFC 9525, section 6.3)."""
+    if is_address:
+        return ipaddress.ip_address(host) in names.addresses
+    host = host.lower()
+    wildcard = f"*.{host.partition('.')[2]}"
+    if host in names.hosts or wildcard not in names.hosts:
+        return host in names.hosts
+    try:
+        pattern = DNSPattern.from_bytes(wildcard.encode())
+        verify_service_identity(cert_patterns=[pattern], obligatory_ids=[DNS_ID(host)], optional_ids=[])
+    except (VerificationError, CertificateError, ValueError):
+        return False
+    return True
 
 
 def _set_up(context: SSL.Context, settings: TlsSettings) -> None:
@@ -310,6 +359,9 @@ def _version(connection: SSL.Connection) -> str:
 
 
 def _is_address(host: str) -> bool:
+    # Nearly all names end in a letter, and `ipaddress` takes long to say that one is not an address.
+    if ":" not in host and not host[-1:].isdigit():
+        return False
     try:
         ipaddress.ip_address(host)
     except ValueError:

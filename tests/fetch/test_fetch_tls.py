@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import datetime as dt
 import ssl
+import tempfile
+from contextlib import suppress
+from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 import pytest
 import trustme
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 from fetch.serving import always, answer, content, silence
 from odd_responses import FIVE, OK, LoopbackServer, read_request
+from OpenSSL import SSL
 
 from amicrawl.capture import Failure, Truncation
 from amicrawl.config import TlsPolicy
@@ -49,6 +57,47 @@ def context(
         made.minimum_version = made.maximum_version = version
     certificate = authority.issue_cert(*(names or ("127.0.0.1",)), not_after=PAST if expired else None)
     certificate.configure_cert(made)
+    return made
+
+
+def issued(authority: trustme.CA, names: list[str] | x509.UnrecognizedExtension) -> ssl.SSLContext:
+    """Return the context of a server with a certificate for *names*, be they fit for one or not."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    if isinstance(names, list):
+        alternatives: x509.ExtensionType = x509.SubjectAlternativeName(
+            [
+                x509.IPAddress(ip_address(name)) if name[0].isdigit() else x509.DNSName(name)
+                for name in names
+            ]
+        )
+    else:
+        alternatives = names
+    signer = serialization.load_pem_private_key(authority.private_key_pem.bytes(), None)
+    assert isinstance(signer, ec.EllipticCurvePrivateKey)
+    now = dt.datetime.now(dt.UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "www.example.org")]))
+        .issuer_name(x509.load_pem_x509_certificate(authority.cert_pem.bytes()).subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - dt.timedelta(days=1))
+        .not_valid_after(now + dt.timedelta(days=1))
+        .add_extension(alternatives, critical=False)
+        .sign(signer, hashes.SHA256())
+    )
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(
+            key.private_bytes(
+                serialization.Encoding.PEM,
+                serialization.PrivateFormat.PKCS8,
+                serialization.NoEncryption(),
+            )
+        )
+        file.write(certificate.public_bytes(serialization.Encoding.PEM))
+        file.flush()
+        made.load_cert_chain(file.name)
     return made
 
 
@@ -113,6 +162,49 @@ def test_the_name_asked_for_is_what_is_verified_and_sent_along(
     tls.sni_callback = lambda _channel, name, _context: asked.append(name)
     capture = fetch_from(secured(tls, always(OK + FIVE)), host="example.org")
     assert (capture.failure, content(capture), asked) == (None, b"hello", ["example.org"])
+
+
+@pytest.mark.parametrize(
+    ("names", "host", "is_for"),
+    [
+        (["*.example.org"], "www.example.org", True),
+        (["*.Example.ORG"], "WWW.example.org", True),
+        (["example.net", "www.example.org"], "www.example.org.", True),
+        (["*.example.org"], "example.org", False),
+        (["*.example.org"], "a.www.example.org", False),
+        (["*.example.org"], "xn--mnchen-3ya.example.org", False),
+        (["w*.example.org"], "www.example.org", False),
+        (["*.org"], "example.org", False),
+        (["www.example.net"], "www.example.org", False),
+        (["127.0.0.1"], "www.example.org", False),
+        (["127.0.0.1"], "127.0.0.1", True),
+        (["127.0.0.2", "www.example.org"], "127.0.0.1", False),
+    ],
+)
+def test_a_certificate_is_for_the_names_in_it_and_a_wildcard_for_one_label(
+    run_once: Run, make_wire: Callable[..., Wire], authority: trustme.CA, ca_file: Path,
+    names: list[str], host: str, is_for: bool,
+) -> None:  # fmt: skip
+    certificate = issued(authority, names)
+
+    async def fetch(port: int) -> Capture:
+        async with make_wire(wire={"ca_file": ca_file, "resolve": lambda _: ["127.0.0.1"]}) as wire:
+            return await wire.fetch(WireRequest(url=f"https://{host}:{port}/"))
+
+    with LoopbackServer(secured(certificate, always(OK + FIVE))) as server:
+        capture = run_once(fetch(server.port))
+    assert capture.failure is (None if is_for else Failure.TLS_CERTIFICATE), capture.failure_detail
+    capture.body.close()
+
+
+def test_a_certificate_whose_names_cannot_be_read_is_for_no_host(
+    fetch_from: Callable[..., Capture], authority: trustme.CA
+) -> None:
+    # An X.400 address among the names, which OpenSSL reads and `cryptography` does not.
+    names = x509.UnrecognizedExtension(x509.SubjectAlternativeName.oid, b"\x30\x04\xa3\x02\x30\x00")
+    capture = fetch_from(secured(issued(authority, names), always(OK + FIVE)))
+    assert capture.failure is Failure.TLS_CERTIFICATE
+    assert "not for this host" in capture.failure_detail
 
 
 @pytest.fixture(params=["unknown authority", "other name", "expired"])
@@ -283,6 +375,43 @@ def test_a_session_is_resumed_and_what_its_handshake_showed_holds(
     assert len({capture.tls.certificate for capture in captures if capture.tls}) == 1
     assert captures[2].tls is not None
     assert captures[2].tls.certificate
+
+
+def test_a_server_that_shakes_hands_again_before_it_answers_is_captured(
+    fetch_from: Callable[..., Capture], authority: trustme.CA
+) -> None:
+    """Servers of TLS 1.2 do, where only some of their pages want a certificate of the client."""
+    tls = SSL.Context(SSL.TLS_SERVER_METHOD)
+    tls.set_max_proto_version(SSL.TLS1_2_VERSION)
+    authority.issue_cert("127.0.0.1").configure_cert(tls)
+
+    def serve(connection: socket.socket) -> None:
+        channel = SSL.Connection(tls, None)
+        channel.set_accept_state()
+
+        def turn() -> bytes:
+            """Send what is due, take what comes, and return the data in it."""
+            with suppress(SSL.WantReadError):
+                connection.sendall(channel.bio_read(1 << 16))
+            if not (came := connection.recv(1 << 16)):
+                raise ConnectionResetError
+            channel.bio_write(came)
+            with suppress(SSL.WantReadError, SSL.ZeroReturnError):
+                return channel.recv(1 << 16)
+            return b""
+
+        while not turn():
+            pass
+        channel.renegotiate()
+        channel.do_handshake()
+        while channel.renegotiate_pending():
+            turn()
+        assert channel.total_renegotiations() == 1
+        channel.sendall(OK + FIVE)
+        turn()
+
+    capture = fetch_from(serve)
+    assert (capture.failure, content(capture)) == (None, b"hello")
 
 
 def test_a_session_without_trust_is_not_resumed_where_trust_is_asked_for(
