@@ -8,7 +8,9 @@ the first one and, after 250 ms without a connection or as soon as it fails, the
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import suppress
+from math import inf
 from typing import TYPE_CHECKING
 
 from amicrawl.capture import Failure
@@ -40,33 +42,49 @@ class Dialer:
         self._resolver = resolver
         self._make_tls = tls
         self._tls: TlsClient | None = None
-        self._dials: set[asyncio.Timeout] = set()
+        self._dials: dict[asyncio.Timeout, float] = {}
+        """What is under way, and the moment at which its time is up."""
         self._aborted = ""
 
     async def dial(self, route: Route, *, within: float) -> Connection:
-        """Return a connection for *route*; raises NotConnectedError after at most *within* seconds."""
-        tried = Connection()
-        scope = asyncio.timeout(max(0.0, within))
+        """Return a connection for *route*; raises NotConnectedError after *within* seconds.
+
+        That is, with the first call of `expire` behind them.
+        """
+        if self._aborted:
+            raise NotConnectedError(self._aborted, Failure.OTHER)
+        tried: list[str] = []
+        # Timers of their own, thousands of them, would cost more than all else that is done here.
+        scope = asyncio.timeout(None)
+        self._dials[scope] = time.monotonic() + within
         try:
             async with scope:
-                self._dials.add(scope)
                 return await self._dial(route, tried, within=within)
         except TimeoutError:
             failure = Failure.OTHER if self._aborted else Failure.CONNECT_TIMEOUT
             detail = self._aborted or "No connection was made in time."
-            raise NotConnectedError(detail, failure, tried.address or None) from None
+            raise NotConnectedError(detail, failure, tried[-1] if tried else None) from None
         finally:
-            self._dials.discard(scope)
+            del self._dials[scope]
 
-    def abort(self, why: str) -> None:
-        """End every dial as a failure."""
-        self._aborted = why
-        self._resolver.close(why)
-        for scope in tuple(self._dials):
+    @property
+    def is_busy(self) -> bool:
+        """Whether anything is under way."""
+        return bool(self._dials)
+
+    def expire(self, now: float) -> None:
+        """End the dials whose time is up at *now*."""
+        for scope in [scope for scope, due in self._dials.items() if due <= now]:
             if not scope.expired():
                 scope.reschedule(self._loop.time())
 
-    async def _dial(self, route: Route, tried: Connection, *, within: float) -> Connection:
+    def abort(self, why: str) -> None:
+        """End every dial as a failure, those that come later, too."""
+        self._aborted = why
+        self._resolver.close(why)
+        self.expire(inf)
+
+    async def _dial(self, route: Route, tried: list[str], *, within: float) -> Connection:
         host, port = route.host_and_port()
         proxy = proxy_of(route.proxy) if route.proxy else None
         asked, dialled = host, (host, port)
@@ -118,7 +136,7 @@ class Dialer:
         return allowed[:_MOST_ADDRESSES]
 
     async def _first_of(
-        self, addresses: list[str], port: int, route: Route, tried: Connection
+        self, addresses: list[str], port: int, route: Route, tried: list[str]
     ) -> Connection:
         """Return a connection to the first of *addresses* that can be reached."""
         waiting = iter(addresses)
@@ -129,7 +147,7 @@ class Dialer:
             while True:
                 address = next(waiting, None)
                 if address is not None:
-                    tried.address = address
+                    tried.append(address)
                     if len(addresses) == 1:
                         return await self._connect(address, port, route)
                     dials.add(self._loop.create_task(self._connect(address, port, route)))
@@ -155,7 +173,7 @@ class Dialer:
             for dial in dials:
                 dial.cancel()
                 dial.add_done_callback(_close_unwanted)
-        raise NotConnectedError(*fault, tried.address)
+        raise NotConnectedError(*fault, tried[-1])
 
     async def _connect(self, address: str, port: int, route: Route) -> Connection:
         connection = Connection()

@@ -50,7 +50,7 @@ class Pool:
         self._max_idle = max_idle
         self._clock = clock
         self._lanes: dict[Route, Lane] = {}
-        self._idle: dict[Connection, tuple[Lane, float]] = {}
+        self._idle: dict[Connection, _Kept] = {}
 
     def lane(self, route: Route) -> Lane:
         """Return the connections of *route*, to be given to the other methods."""
@@ -64,10 +64,9 @@ class Pool:
         idle = lane.idle
         while idle:
             connection = idle.pop()
-            _, since = self._idle.pop(connection)
-            if connection.open and self._clock() - since <= self._max_idle:
+            kept = self._idle.pop(connection)
+            if connection.open and self._clock() - kept.since <= self._max_idle:
                 lane.in_use += 1
-                connection.receiver = _Handed(connection)
                 return connection
             connection.close()
         return None
@@ -110,16 +109,15 @@ class Pool:
         if not connection.open:
             self.drop(lane, connection)
             return
+        kept = connection.receiver = _Kept(self, connection, lane, self._clock())
         while waiting:
             first = waiting.popleft()
             if not first.done():
-                connection.receiver = _Handed(connection)
                 first.set_result(connection)
                 return
         lane.in_use -= 1
         lane.idle.append(connection)
-        self._idle[connection] = (lane, self._clock())
-        connection.receiver = _Idle(self, connection)
+        self._idle[connection] = kept
         if len(self._idle) > self._size:
             self.discard(next(iter(self._idle)))
 
@@ -131,11 +129,12 @@ class Pool:
         self._end_waiting(lane)
 
     def discard(self, connection: Connection) -> None:
-        """Close *connection*, which is idle."""
-        lane, _ = self._idle.pop(connection)
-        lane.idle.remove(connection)
+        """Close *connection*, which is idle, or on its way to a request."""
         connection.close()
-        self._forget(lane)
+        kept = self._idle.pop(connection, None)
+        if kept is not None:
+            kept.lane.idle.remove(connection)
+            self._forget(kept.lane)
 
     def close(self) -> None:
         """Close them all."""
@@ -153,14 +152,16 @@ class Pool:
             del self._lanes[lane.route]
 
 
-class _Idle:
-    """The receiver of an idle connection: whatever happens to it ends its use."""
+class _Kept:
+    """The receiver of a connection between two requests: whatever happens to it ends its use."""
 
-    __slots__ = ("_connection", "_pool")
+    __slots__ = ("_connection", "_pool", "lane", "since")
 
-    def __init__(self, pool: Pool, connection: Connection) -> None:
+    def __init__(self, pool: Pool, connection: Connection, lane: Lane, since: float) -> None:
         self._pool = pool
         self._connection = connection
+        self.lane = lane
+        self.since = since
 
     def received(self, _data: bytes) -> None:
         self._pool.discard(self._connection)
@@ -169,25 +170,7 @@ class _Idle:
         self._pool.discard(self._connection)
 
     def writable(self) -> None:
-        """Do nothing: nothing is sent on an idle connection."""
-
-
-class _Handed:
-    """The receiver of a connection on its way to a request: what comes now belongs to no request."""
-
-    __slots__ = ("_connection",)
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-
-    def received(self, _data: bytes) -> None:
-        self._connection.close()
-
-    def closed(self, _detail: str | None) -> None:
-        """Do nothing: the connection is seen to be closed."""
-
-    def writable(self) -> None:
-        """Do nothing: nothing is sent on it yet."""
+        """Do nothing: nothing is sent between requests."""
 
 
 def _give_up(waiting: Iterable[Waiting]) -> None:

@@ -138,10 +138,9 @@ class Wire:
         self._closing = asyncio.Event()
         if self._pool is None:
             return
-        why = "The wire was closed."
-        self._dialer.abort(why)
+        self._dialer.abort(_CLOSED)
         for exchange in tuple(self._exchanges):
-            exchange.abandon(why)
+            exchange.abandon(_CLOSED)
         if self._active:
             await self._closing.wait()
         self._pool.close()
@@ -191,10 +190,11 @@ class Wire:
                 answer_within=None if patience is None else patience.seconds,
             )  # fmt: skip
             self._exchanges.add(exchange)
-            if self._timer is None:
-                self._sweep_later()
+            self._watch_time()
             try:
-                if is_kept:
+                if self._closing is not None:
+                    exchange.abandon(_CLOSED)
+                elif is_kept:
                     self._send_soon(exchange, departs)
                 else:
                     departs()
@@ -237,6 +237,7 @@ class Wire:
     async def _dial(self, pool: Pool, lane: Lane, deadline: float) -> Connection:
         lane.dialling += 1
         made = False
+        self._watch_time()
         try:
             within = min(self._limits.connect_timeout, deadline - time.monotonic())
             connection = await self._dialer.dial(lane.route, within=within)
@@ -259,23 +260,24 @@ class Wire:
                 self._patience.answered(max(0.0, exchange.first_byte - sent_at))
 
     def _sweep(self) -> None:
-        """Wake the exchanges whose time may be up, and come again as long as there are any."""
+        """Wake exchanges and dials whose time may be up, and come again as long as there are any."""
         now = time.monotonic()
         self._lateness.seconds = now - self._lateness.due
         if self._on_lag is not None:
             self._on_lag(self._lateness.seconds)
         for exchange in [each for each in self._exchanges if each.wake_at <= now]:
             exchange.wake(now)
-        more = bool(self._exchanges) and self._closing is None
+        self._dialer.expire(now)
         self._timer = None
-        if more:
-            self._sweep_later()
-        else:
-            self._lateness.due = inf
+        self._lateness.due = inf
+        if self._exchanges or self._dialer.is_busy:
+            self._watch_time()
 
-    def _sweep_later(self) -> None:
-        self._lateness.due = time.monotonic() + _SWEEP
-        self._timer = self._loop.call_later(_SWEEP, self._sweep)
+    def _watch_time(self) -> None:
+        """Have `_sweep` called soon, unless it is to be called already."""
+        if self._timer is None:
+            self._lateness.due = time.monotonic() + _SWEEP
+            self._timer = self._loop.call_later(_SWEEP, self._sweep)
 
 
 def _capture(request: WireRequest, message: Message, exchange: Exchange) -> Capture:

@@ -383,6 +383,31 @@ def test_closing_ends_what_is_under_way(run: Run, make_wire: Callable[..., Wire]
     assert (cut.failure, cut.truncated, content(cut)) == (None, Truncation.UNSPECIFIED, b"hello")
 
 
+def test_closing_does_not_wait_for_a_request_that_waits_for_a_connection_in_use(
+    run: Run, make_wire: Callable[..., Wire]
+) -> None:
+    asked = threading.Event()
+
+    def serve(connection: socket.socket) -> None:
+        read_request(connection)
+        asked.set()
+        silence(connection)
+
+    with LoopbackServer(serve) as server:
+
+        async def close() -> tuple[Capture, Capture]:
+            wire = make_wire()
+            first = asyncio.ensure_future(wire.fetch(WireRequest(url=server.url)))
+            await until(asked.is_set)
+            second = asyncio.ensure_future(wire.fetch(WireRequest(url=server.url)))
+            await asyncio.sleep(0)
+            await wire.close()
+            return await asyncio.gather(first, second)
+
+        captures = run(close())
+    assert ["closed" in capture.failure_detail for capture in captures] == [True, True]
+
+
 def test_a_wire_that_was_never_used_can_be_closed(run_once: Run, make_wire: Callable[..., Wire]) -> None:
     async def close() -> None:
         wire = make_wire()
