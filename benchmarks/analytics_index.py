@@ -28,7 +28,7 @@ import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from amicrawl.index.lines.cdxj import cdxj_lines
+from amicrawl.index.lines.record_lines import cdxj_lines
 from amicrawl.index.reading.records import Broken, read_records
 from amicrawl.record.warc import GZIP_WINDOW
 from benchmarks.measure import run

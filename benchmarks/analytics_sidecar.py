@@ -27,10 +27,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from amicrawl.index.sidecar.detectors import installed_detectors
+from amicrawl.index.sidecar.detectors import Subject, installed_detectors
 from amicrawl.index.sidecar.findings import Charset
 from amicrawl.index.sidecar.media_type import Signatures
-from amicrawl.index.sidecar.subject import Subject
 from amicrawl.index.sidecar.text import CharsetDetector
 from amicrawl.record.warc import GZIP_WINDOW
 from benchmarks.measure import Cost, run
@@ -40,7 +39,7 @@ from benchmarks.soft404.wordings import WORDINGS
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from amicrawl.index.sidecar.detectors import TextDetector, TypeDetector
+    from amicrawl.index.sidecar.detectors import TypeDetector
 
 ROOT = Path(__file__).parent.parent
 PEER = ROOT / "benchmarks" / "peers" / "sidecar_detectors"
@@ -234,7 +233,7 @@ def _type(detector: TypeDetector, subject: Subject, _: Charset) -> object:
     return detector.identify(subject.content, is_whole=True)
 
 
-def _charset(detector: TextDetector, subject: Subject, _: Charset) -> object:
+def _charset(detector: CharsetDetector, subject: Subject, _: Charset) -> object:
     return detector.charset(subject)
 
 

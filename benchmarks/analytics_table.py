@@ -36,8 +36,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from amicrawl.disk import Disk
-from amicrawl.index.merging.fields import added_fields
 from amicrawl.index.merging.merge import SIDES_IN_MEMORY, MergeJob, merge, merge_job
+from amicrawl.index.sidecar.findings import added_fields
 from amicrawl.table import make_table
 from benchmarks.crawlers import ROOT
 from benchmarks.report import machine

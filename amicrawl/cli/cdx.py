@@ -214,8 +214,8 @@ def _zipnum_here(paths: Sequence[str], out: str, **options: Any) -> Written:
 
 def _zipnum_on_spark(paths: Sequence[str], out: str, *, master: str, **options: Any) -> Written:
     # Both need an extra.
+    from amicrawl.index.spark import session  # noqa: PLC0415
     from amicrawl.index.zipnum.spark import write_zipnum_on_spark  # noqa: PLC0415
-    from amicrawl.table.spark import session  # noqa: PLC0415
 
     indexes, where = placed_lines(paths, suffixes=_SUFFIXES), Location.of(out)
     with session(master) as spark:

@@ -9,8 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import tempfile
+from contextlib import ExitStack
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -33,24 +36,27 @@ from amicrawl.disk import OPEN_SUFFIX, Disk, explained, rename_durably, replace_
 from amicrawl.errors import AmicrawlError, ExitCode, UsageError
 from amicrawl.index.collection.collecting import FAILED, as_object, collect
 from amicrawl.index.collection.products import MARKS, PRODUCTS, ProductOptions, jobs_for
-from amicrawl.index.lines.cdxj import Compat, IndexOptions
+from amicrawl.index.lines.record_lines import Compat, IndexOptions
 from amicrawl.index.location import Location, is_uri, reachable
 from amicrawl.index.sidecar.detectors import installed_detectors
 from amicrawl.report.counts_json import counts_to_json
-from amicrawl.report.reading import read_counts
+from amicrawl.report.inputs import files_of
+from amicrawl.report.reading import count_on_spark, read_counts
 from amicrawl.report.text import text_lines
-from amicrawl.table.builder import REJECTS_SUFFIX, make_table
+from amicrawl.table.builder import REJECTS_SUFFIX, REPORT_SUFFIX, NoRowsError, beside, make_table
 from amicrawl.terminal import counted, harmless
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
+    from pyspark.sql import SparkSession
+
     from amicrawl.index.collection.collecting import Collected
     from amicrawl.index.collection.file import Outcome
-    from amicrawl.table import TableOptions
+    from amicrawl.table import TableOptions, TableReport
 
 
-TABLE = "table"
+TABLE, SUMMARY = "table", "summary.json"
 
 
 class Step(NamedTuple):
@@ -58,22 +64,62 @@ class Step(NamedTuple):
 
     result: str
     """Its result, a name in the collection's directory."""
-    take: Callable[[Sequence[Path], Path, TableOptions], dict[str, Any]]
-    """Makes the result of files, in order; returns what is to be said of it."""
+    take: Callable[[Sequence[Location], Location, TableOptions, SparkSession | None], dict[str, Any]]
+    """Makes the result of files, in order, in the collection; returns what the report says of it."""
 
 
-def make_table_of(files: Sequence[Path], out: Path, options: TableOptions) -> dict[str, Any]:
-    """Make the table of *files* in the directory *out*, in place of the one that is there."""
-    new = out.with_name(out.name + OPEN_SUFFIX)
-    _remove(new)
-    report = make_table(files, new, disk=Disk(), options=options)
-    _remove(out)
-    rename_durably(new, out, disk=Disk())
-    said = asdict(report)
+def make_table_of(
+    files: Sequence[Location], collection: Location, options: TableOptions, spark: SparkSession | None
+) -> dict[str, Any]:
+    """Make the table of *files* in the *collection*, in place of the one that is there."""
+    out = collection.below(TABLE)
+    try:
+        if spark is not None:
+            # An extra.
+            from amicrawl.table.spark import make_table_on_spark  # noqa: PLC0415
+
+            out.remove()
+            report = make_table_on_spark(spark, files, out, options=options)
+        elif out.path is None:
+            report = _table_in_store(files, out, options)
+        else:
+            new = out.path.with_name(out.path.name + OPEN_SUFFIX)
+            _remove(new)
+            report = make_table([file.as_path for file in files], new, disk=Disk(), options=options)
+            _remove(out.path)
+            rename_durably(new, out.path, disk=Disk())
+    except NoRowsError as error:
+        # A collection without captures is one, too.
+        report = error.report
+        out.remove()
+    facts = asdict(report)
     return {
-        name: said[name]
+        name: facts[name]
         for name in ("lines", "rows", "rejects", "files", "rejects_by_reason", "damaged")
     }
+
+
+def _table_in_store(files: Sequence[Location], out: Location, options: TableOptions) -> TableReport:
+    """Make the table of *files* on this machine and put it into the store, its report last."""
+    with tempfile.TemporaryDirectory(prefix="amicrawl-") as name:
+        fetched = []
+        for number, file in enumerate(files):
+            directory = Path(name) / str(number)
+            directory.mkdir()
+            fetched.append(file.fetched(directory))
+        made = Path(name) / TABLE
+        report = make_table(fetched, made, disk=Disk(), options=options)
+        for suffix in (REPORT_SUFFIX, REJECTS_SUFFIX):
+            out.beside(suffix).remove_file()
+        out.remove()
+        for path in sorted(made.rglob("*.parquet")):
+            out.below(path.relative_to(made).as_posix()).put(path)
+        for suffix in (REJECTS_SUFFIX, REPORT_SUFFIX):
+            if beside(made, suffix).exists():
+                out.beside(suffix).put(beside(made, suffix))
+        for path, file in zip(fetched, files, strict=True):
+            report.damaged = [fault.replace(str(path), str(file)) for fault in report.damaged]
+    return report
 
 
 def _remove(directory: Path) -> None:
@@ -82,13 +128,19 @@ def _remove(directory: Path) -> None:
             shutil.rmtree(directory)
 
 
-def make_summary_of(files: Sequence[Path], out: Path, _options: TableOptions) -> dict[str, Any]:
-    """Write the summary of *files* to *out*, so that it adds up with others; and as text beside it."""
-    reading = read_counts([str(path) for path in files])
+def make_summary_of(
+    files: Sequence[Location], out: Location, _options: TableOptions, spark: SparkSession | None
+) -> dict[str, Any]:
+    """Write the summary of *files* into the collection *out*: as text, and as JSON that adds up."""
+    names = [str(file) for file in files]
+    if spark is None:
+        reading = read_counts(names)
+    else:
+        reading = count_on_spark(spark, [file for name in names for file in files_of(name)])
     today = datetime.now(tz=UTC).date()
     text = "".join(f"{line}\n" for line in text_lines(reading.counts, today=today, harmless=harmless))
-    replace_file(out.with_suffix(".txt"), text.encode("utf-8", "replace"), disk=Disk())
-    replace_file(out, counts_to_json(reading.counts).encode("utf-8", "replace") + b"\n", disk=Disk())
+    _write(out.below("summary.txt"), text)
+    _write(out.below(SUMMARY), counts_to_json(reading.counts) + "\n")
     skipped = reading.counts.skipped
     return {
         "captures": reading.counts.captures,
@@ -99,8 +151,8 @@ def make_summary_of(files: Sequence[Path], out: Path, _options: TableOptions) ->
 
 
 STEPS: dict[str, Step] = {
-    TABLE: Step("table", make_table_of),
-    "summary": Step("summary.json", make_summary_of),
+    TABLE: Step(TABLE, make_table_of),
+    "summary": Step(SUMMARY, make_summary_of),
 }
 """The steps, by the name that they are asked for by, in the order in which they are taken."""
 
@@ -115,40 +167,54 @@ def source_of(wanted: Collection[str]) -> str:
 
 def take_steps(
     names: Sequence[str],
-    out: Path,
+    out: Location,
     collected: Collected,
     *,
     source: str,
     options: TableOptions,
+    master: str | None = None,
 ) -> None:
-    """Take the steps *names* with the products *source*, and add to *collected* what is to be said.
+    """Take the steps *names* with the products *source*, and add to *collected* what the report says.
 
-    *options* are the table's.
+    *options* are the table's. With *master*, a Spark cluster takes them.
     """
-    for name in names:
+    with reachable(out), ExitStack() as stack:
+        spark = None
         made = [
-            outcome.products[source]
+            outcome.products[source].file
             for _, outcome in sorted(collected.outcomes.items())
             if source in outcome.products
         ]
-        facts: list[Any] = [[one.file, one.size, (out / one.file).stat().st_mtime_ns] for one in made]
-        if name == TABLE:
-            facts.append([options.schema.name, options.place, options.flat])
-        state = hashlib.sha256(json.dumps(facts).encode()).hexdigest()
-        collected.steps[name] = _taken_before(name, state, out) or _take(
-            name, [out / one.file for one in made], state, out, options
-        )
+        files = [out.below(file) for file in made]
+        facts: list[Any] = [
+            [name, *(file.facts() or (-1, -1))] for name, file in zip(made, files, strict=True)
+        ]
+        of_table = [options.schema.name, options.place, options.flat]
+        for name in names:
+            written = json.dumps([*facts, of_table] if name == TABLE else facts)
+            state = hashlib.sha256(written.encode()).hexdigest()
+            taken = _taken_before(name, state, out)
+            if taken is None and master is not None and spark is None:
+                from amicrawl.index.spark import session  # noqa: PLC0415  # an extra
+
+                spark = stack.enter_context(session(master, shows_tasks=False))
+            take = partial(STEPS[name].take, files, out, options, spark)
+            collected.steps[name] = taken or _take(take, state, _mark(out, name))
 
 
-def _taken_before(name: str, state: str, out: Path) -> dict[str, Any] | None:
+def _taken_before(name: str, state: str, out: Location) -> dict[str, Any] | None:
     try:
-        mark = json.loads(_mark(out, name).read_bytes())
-        if mark["state"] == state and (out / STEPS[name].result).exists():
+        mark = json.loads(_mark(out, name).read() or b"")
+        if mark["state"] == state and _is_there(out.below(STEPS[name].result)):
             # What anybody may have changed is read again as what it is, by making it anew if need be.
             return _facts(mark["said"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         pass
     return None
+
+
+def _is_there(result: Location) -> bool:
+    return result.facts() is not None or bool(result.files())
 
 
 def _facts(said: Any) -> dict[str, Any]:
@@ -162,25 +228,32 @@ def _facts(said: Any) -> dict[str, Any]:
     return facts
 
 
-def _take(
-    name: str, files: Sequence[Path], state: str, out: Path, options: TableOptions
-) -> dict[str, Any]:
+def _take(take: Callable[[], dict[str, Any]], state: str, mark: Location) -> dict[str, Any]:
     """Take a step; one that fails costs neither those behind it nor what was made of the files."""
     try:
-        said = STEPS[name].take(files, out / STEPS[name].result, options)
+        said = take()
     except AmicrawlError:
         raise
     except Exception as error:  # noqa: BLE001  # whatever it is, it costs this step only
         return {FAILED: f"{type(error).__name__}: {error}"}
-    replace_file(_mark(out, name), json.dumps({"state": state, "said": said}).encode(), disk=Disk())
+    _write(mark, json.dumps({"state": state, "said": said}))
     return said
 
 
-def _mark(out: Path, name: str) -> Path:
+def _mark(out: Location, name: str) -> Location:
     # No stem of a file can hold a slash, so a directory of its own keeps the two apart.
-    directory = out / MARKS / "steps"
-    directory.mkdir(exist_ok=True)
-    return directory / f"{name}.json"
+    return out.below(f"{MARKS}/steps/{name}.json")
+
+
+def _write(file: Location, text: str) -> None:
+    """Write *text* to *file*, in a store or, durably, on this machine."""
+    data = text.encode("utf-8", "replace")
+    if file.path is None:
+        with reachable(file):
+            file.write(data)
+    else:
+        file.path.parent.mkdir(exist_ok=True)
+        replace_file(file.path, data, disk=Disk())
 
 
 _ALL = "all"
@@ -236,35 +309,31 @@ def collection(
     wanted = _wanted(products)
     options = table_options(schema, flat=flat, crawl=crawl, segment=segment, subset=subset)
     steps = [name for name in STEPS if name in wanted]
-    if steps and is_uri(out):
-        raise UsageError(
-            f"{' and '.join(steps)} are not made in a store. Name the products of single files: "
-            f"--products {','.join(PRODUCTS)}. Then: amicrawl table {out}/merged -o ... --engine spark"
-        )
     source = source_of(wanted)
     to_make = [name for name in PRODUCTS if name in wanted or (steps and name == source)]
     if not _DETECTING.isdisjoint(to_make):
         show_detectors(installed_detectors().versions(), quiet=quiet)
     how = ProductOptions(IndexOptions(compat=compat, post=post))
     screen = Screen(quiet=quiet)
+    cluster = master if engine is Engine.SPARK else None
     if engine is Engine.SPARK or any(map(is_uri, [*files, out])):
         places = placed_files(files)
         root = None if dir_root is None else Location.of(dir_root).as_path
         work = jobs_for([*places], Path(), products=to_make, options=how, root=root)
-        cluster = master if engine is Engine.SPARK else None
         collected = do_placed_files(work, screen, places, out, processes=jobs, master=cluster)
     else:
         collected = _collected_here(
             files, Path(out), to_make, how, screen, root=dir_root, processes=jobs, patience=patience
         )
+    where = Location.of(out)
     # What was lost is written down first: a step may fail, for want of room as any.
-    _write_report(collected, Location.of(out))
+    _write_report(collected, where)
     with to_be_continued(lambda: None):
-        take_steps(steps, Path(out), collected, source=source, options=options)
+        take_steps(steps, where, collected, source=source, options=options, master=cluster)
     if steps:
-        _write_report(collected, Location.of(out))
+        _write_report(collected, where)
     if not (quiet and collected.is_sound):
-        _show_report(collected, Location.of(out))
+        _show_report(collected, where)
     if not collected.is_sound:
         raise typer.Exit(ExitCode.DAMAGED)
 
@@ -310,12 +379,7 @@ def _write_report(collected: Collected, out: Location) -> None:
     facts = json.dumps(as_object(collected), indent=1) + "\n"
     text = "".join(f"{line}\n" for line in _lines(collected))
     for name, written in (("report.json", facts), ("report.txt", text)):
-        data = written.encode("utf-8", "replace")
-        if out.path is None:
-            with reachable(out):
-                out.below(name).write(data)
-        else:
-            replace_file(out.path / name, data, disk=Disk())
+        _write(out.below(name), written)
 
 
 def _show_report(collected: Collected, out: Location) -> None:

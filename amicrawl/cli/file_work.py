@@ -142,7 +142,7 @@ def do_placed_files(
 def _on_spark(jobs: Sequence[PlacedJob], *, master: str) -> Generator[Event]:
     # Both need an extra.
     from amicrawl.index.collection.remote import collected_on_spark  # noqa: PLC0415
-    from amicrawl.table.spark import session  # noqa: PLC0415
+    from amicrawl.index.spark import session  # noqa: PLC0415
 
     if jobs:
         # The files that are done are shown; two bars would overwrite each other.

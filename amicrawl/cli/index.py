@@ -18,8 +18,8 @@ from amicrawl.cli.options import Engine, EngineOption, Master, Processes, Quiet
 from amicrawl.disk import Disk
 from amicrawl.errors import OutputError, UsageError
 from amicrawl.index.collection.products import MARKS, FileJob, ProductOptions, named_apart
-from amicrawl.index.lines.cdx_text import Layout
-from amicrawl.index.lines.cdxj import Compat, IndexOptions
+from amicrawl.index.lines.cdxj import Layout
+from amicrawl.index.lines.record_lines import Compat, IndexOptions
 from amicrawl.index.lines.sorting import merged_files, without_repeats, write_lines
 from amicrawl.index.location import Location, is_uri
 from amicrawl.index.reading.records import RECORD_TYPES

@@ -80,7 +80,7 @@ def merge(
 
     try:
         if engine is Engine.SPARK:
-            from amicrawl.table.spark import session  # noqa: PLC0415  # an extra
+            from amicrawl.index.spark import session  # noqa: PLC0415  # an extra
 
             placed = placed_lines([indexes])
             beside = placed_lines(sidecars, suffixes=SIDECAR_SUFFIXES)

@@ -17,9 +17,9 @@ from amicrawl.cli.options import Engine, EngineOption, Master, Quiet, check_inst
 from amicrawl.disk import Disk, OutputFile
 from amicrawl.errors import ExitCode, InputError, OutputError, UsageError
 from amicrawl.report.counts import CDX_SUMMARY, CORRECTED
-from amicrawl.report.counts_json import counts_to_json, report_to_json, summary_to_json
+from amicrawl.report.counts_json import counts_to_json, narrow_to_json, report_to_json, summary_to_json
+from amicrawl.report.figures import overlap_of, overlap_to_json
 from amicrawl.report.inputs import STDIN, files_of
-from amicrawl.report.overlap import overlap_of, overlap_to_json
 from amicrawl.report.reading import KINDS, count_on_spark, read_counts
 from amicrawl.report.text import REPLAY, narrow_lines, overlap_lines, text_lines
 from amicrawl.terminal import ProgressBar, counted, harmless
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from amicrawl.report.counts import Counts
-    from amicrawl.report.overlap import Overlap
+    from amicrawl.report.figures import Overlap
     from amicrawl.report.reading import Reading
     from amicrawl.report.years import YearsRead
 
@@ -174,7 +174,7 @@ def _counted(
 ) -> tuple[Reading, Reading | None]:
     """Count *paths*, and *others* where there are any; over Spark where there is a *master*."""
     if master is not None:
-        from amicrawl.table.spark import session  # noqa: PLC0415  # an extra
+        from amicrawl.index.spark import session  # noqa: PLC0415  # an extra
 
         # What is missing is found before Spark is started.
         files, other = ([file for name in names for file in files_of(name)] for names in (paths, others))
@@ -271,11 +271,11 @@ class _Shown(NamedTuple):
 
 def _quick(paths: list[str], *, as_json: bool, as_text: bool) -> None:
     check_installed("query", "duckdb")
-    from amicrawl.report.narrow import count_narrow, narrow_to_json  # noqa: PLC0415  # an extra
+    from amicrawl.report.parquet import count_narrow  # noqa: PLC0415  # loaded for this alone
 
     counts = count_narrow(paths)
     if as_json:
-        typer.echo(json.dumps(narrow_to_json(counts), indent=2))
+        typer.echo(narrow_to_json(counts))
     if as_text:
         typer.echo("\n".join(narrow_lines(counts, today=datetime.now(tz=UTC).date())))
     _tell_skipped(counts.skipped)

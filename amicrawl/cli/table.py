@@ -16,7 +16,7 @@ from amicrawl.index.lines.line_reader import files_in
 from amicrawl.index.location import Location, is_uri
 from amicrawl.table import SCHEMAS, Place, TableOptions, TableReport, make_table
 from amicrawl.table.builder import REJECTS_SUFFIX, beside
-from amicrawl.table.partition import MONTH_PREFIX
+from amicrawl.table.schema import MONTH_PREFIX
 from amicrawl.terminal import ProgressBar, counted, harmless
 
 
@@ -77,7 +77,8 @@ def table(
     """
     options = table_options(schema, flat=flat, crawl=crawl, segment=segment, subset=subset)
     if engine is Engine.SPARK:
-        from amicrawl.table.spark import make_table_on_spark, session  # noqa: PLC0415  # an extra
+        from amicrawl.index.spark import session  # noqa: PLC0415  # an extra
+        from amicrawl.table.spark import make_table_on_spark  # noqa: PLC0415
 
         places, where = placed_lines(inputs), Location.of(out)
         with session(master) as spark:

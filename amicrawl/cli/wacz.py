@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +13,7 @@ from amicrawl.cli.file_work import complain
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, InputError, UsageError
 from amicrawl.index.wacz.package import SUFFIXES, Description, write_wacz
+from amicrawl.index.wacz.pages import pages_in_table
 from amicrawl.terminal import counted
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def wacz(
         description=Description(_moment(date), title, description, main_page),
         disk=Disk(),
         on_broken=_tell,
-        **_listing(pages),
+        **({} if pages is None else {"is_page": pages_in_table(pages)}),
     )
     typer.echo(
         f"{output}: {counted(packed.warcs, 'WARC file')}, {counted(packed.lines, 'index line')}, "
@@ -66,16 +67,6 @@ def wacz(
     )
     if packed.broken:
         raise typer.Exit(ExitCode.DAMAGED)
-
-
-def _listing(pages: Path | None) -> dict[str, Any]:
-    """Return what says which pages are listed; nothing where all are."""
-    if pages is None:
-        return {}
-    # Arrow is loaded for a table only.
-    from amicrawl.index.wacz.table import pages_in_table  # noqa: PLC0415
-
-    return {"is_page": pages_in_table(pages)}
 
 
 def _files(given: Sequence[Path]) -> Iterator[Path]:

@@ -15,8 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from amicrawl.index.lines.arrow_texts import numbers_from, numbers_of, octets_from, truths
-from amicrawl.index.lines.numerals import whole_numbers
+from amicrawl.index.lines.arrow_texts import numbers_from, numbers_of, octets_from, truths, whole_numbers
 from amicrawl.report.rows import LEAP_DAY, MONTH_DAYS
 
 if TYPE_CHECKING:

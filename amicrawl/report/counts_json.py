@@ -37,6 +37,13 @@ def summary_to_json(counts: Counts, *, hosts: int = MOST_HOSTS, samples: int = M
     return _text(summary_of(counts, hosts=hosts, samples=samples))
 
 
+def narrow_to_json(counts: Counts) -> str:
+    """Return the keys of cdx-summary's summary that need no keys of captures (`count_narrow`)."""
+    summary = summary_of(counts, hosts=0, samples=0)
+    names = ("captures", "bytes", "first", "last", "mimestatus", "yearmonth")
+    return _text({name: summary[name] for name in names})
+
+
 def report_to_json(counts: Counts, *, samples: int = MOST_SAMPLES) -> str:
     """Return the unsummarised report of *counts* as cdx-summary has it."""
     return _text(report_of(counts, samples=samples))

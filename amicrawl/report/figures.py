@@ -4,20 +4,24 @@ Names of hosts are those of the key: `com,example:8080` is shown as `example.com
 of cdx-summary as `example:8080.com`, as that tool has it. The groups of media types,
 statuses, paths and queries, and their order, are those of cdx-summary with its oddities
 (`application/x-javascript` and `text/csv` are Other), so that figures of both can be laid side by side.
+
+Two collections share hosts that are counted exactly, and URLs and payloads, exact only while they are
+few: what is in both is the sum of both less the union, and sketches estimate all three. Their errors
+are of the size of the whole, so a small overlap of large collections is bounded from above only.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from amicrawl.errors import UsageError
 from amicrawl.report.counts import CDX_SUMMARY, Tally, drawn
-from amicrawl.report.sketch import STANDARD_ERROR
+from amicrawl.report.sketch import STANDARD_ERROR, Sketch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from amicrawl.report.counts import Counts
-    from amicrawl.report.sketch import Sketch
 
 
 MIME_GROUPS = (
@@ -40,21 +44,7 @@ PATH_GROUPS = ("P0", "P1", "P2", "P3", "P4", "Other")
 QUERY_GROUPS = ("Q0", "Q1", "Q2", "Q3", "Q4", "Other")
 MONTHS = tuple(f"{month:02d}" for month in range(1, 13))
 
-_BY_TOKEN = {
-    "html": "HTML",
-    "image": "Image",
-    "css": "CSS",
-    "javascript": "JavaScript",
-    "json": "JSON",
-    "xml": "XML",
-    "plain": "Text",
-    "pdf": "PDF",
-    "font": "Font",
-    "audio": "Audio",
-    "video": "Video",
-    "revisit": "Revisit",
-    "other": "Other",
-}
+_BY_TOKEN = {group.lower(): group for group in MIME_GROUPS if group != "Text"} | {"plain": "Text"}
 
 
 def mime_group(mime: str) -> str:
@@ -269,3 +259,87 @@ def ranked(tally: Tally[str], most: int) -> list[tuple[str, int, int]]:
 def _empty(rows: Iterable[str], columns: Iterable[str]) -> Grid:
     names = list(columns)
     return {row: dict.fromkeys(names, 0) for row in rows}
+
+
+class Overlap(NamedTuple):
+    """What is in both of two collections, or in one of them only."""
+
+    hosts: tuple[int, int, int]
+    """In the first only, in both, in the second only."""
+    captures_of_shared_hosts: tuple[int, int]
+    urls: tuple[Figure, Figure, Figure]
+    """In the first, in both, in the second."""
+    digests: tuple[Figure, Figure, Figure]
+
+
+def overlap_of(first: Counts, second: Counts) -> Overlap:
+    """Return what *first* and *second* share; UsageError where they were counted by different rules."""
+    if first.rules != second.rules:
+        raise UsageError("Collections that were counted by different rules cannot be compared.")
+    shared = first.by_host.keys() & second.by_host.keys()
+    return Overlap(
+        hosts=(len(first.by_host) - len(shared), len(shared), len(second.by_host) - len(shared)),
+        captures_of_shared_hosts=(
+            sum(first.by_host[host][0] for host in shared),
+            sum(second.by_host[host][0] for host in shared),
+        ),
+        urls=(
+            different_urls(first),
+            _shared(first.different_urls, second.different_urls),
+            different_urls(second),
+        ),
+        digests=(
+            _counted(first.different_digests),
+            _shared(first.different_digests, second.different_digests),
+            _counted(second.different_digests),
+        ),
+    )
+
+
+def overlap_rows(overlap: Overlap) -> list[list[str]]:
+    """Return *overlap* as rows of a table: what, in the first, in both, in the second."""
+    only_first, both, only_second = overlap.hosts
+    first, second = overlap.captures_of_shared_hosts
+    return [
+        ["Hosts", f"{only_first + both:,}", f"{both:,}", f"{only_second + both:,}"],
+        ["Captures of Shared Hosts", f"{first:,}", "", f"{second:,}"],
+        ["Different URLs", *map(str, overlap.urls)],
+        ["Different Digests", *map(str, overlap.digests)],
+    ]
+
+
+def overlap_to_json(overlap: Overlap) -> dict[str, object]:
+    """Return *overlap* for JSON; each figure with its error."""
+
+    def figures(three: tuple[Figure, Figure, Figure]) -> dict[str, dict[str, int]]:
+        names = ("first", "both", "second")
+        return {
+            name: {"value": one.value, "error": one.error}
+            for name, one in zip(names, three, strict=True)
+        }
+
+    only_first, both, only_second = overlap.hosts
+    return {
+        "hosts": {"first": only_first + both, "both": both, "second": only_second + both},
+        "captures_of_shared_hosts": dict(
+            zip(("first", "second"), overlap.captures_of_shared_hosts, strict=True)
+        ),
+        "urls": figures(overlap.urls),
+        "digests": figures(overlap.digests),
+    }
+
+
+def _counted(sketch: Sketch) -> Figure:
+    return Figure(sketch.count(), sketch_error(sketch))
+
+
+def _shared(first: Sketch, second: Sketch) -> Figure:
+    union = Sketch()
+    union.absorb(first)
+    union.absorb(second)
+    if first.is_exact and second.is_exact:
+        return Figure(first.shared_with(second))
+    most = min(first.count(), second.count())
+    shared = min(max(first.count() + second.count() - union.count(), 0), most)
+    errors = (sketch_error(first), sketch_error(second), sketch_error(union))
+    return Figure(shared, min(round(sum(error**2 for error in errors) ** 0.5), most))

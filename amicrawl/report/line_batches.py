@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from amicrawl.index.lines.arrow_texts import Octets, Spans
+from amicrawl.index.lines.arrow_texts import Octets, Spans, whole_numbers
 from amicrawl.index.lines.blocks import Block, Fields
-from amicrawl.index.lines.numerals import whole_numbers
 from amicrawl.report.batch import (
     Lines,
     Ruled,

@@ -19,20 +19,19 @@ from amicrawl.report.figures import (
     hosts_counted,
     largest_hosts,
     mime_status_grid,
+    overlap_rows,
     path_query_grid,
     ranked,
     top_hosts,
     year_month_grid,
 )
-from amicrawl.report.overlap import overlap_rows
 from amicrawl.report.text import FACET_TITLES, REPLAY, decimal_size, shown_date
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from amicrawl.report.counts import Counts, Tally
-    from amicrawl.report.figures import Grid
-    from amicrawl.report.overlap import Overlap
+    from amicrawl.report.figures import Grid, Overlap
 
 
 _POLICY = (

@@ -1,7 +1,10 @@
-"""Parquet into batches: the 31-column table (or one of its family), and `captures.parquet` of a crawl.
+"""Parquet into batches or counts: the 31-column table, its relatives, and a crawl's `captures.parquet`.
 
 Only the columns that are counted are read, row group by row group. Keys are those of the table
 (`url_surtkey`), not parts of URLs, so that figures are those of the CDX it was made from.
+
+`count_narrow` counts what needs no key (captures, bytes, first and last, media types by status, months)
+from the narrow columns of a table, at many million rows a second: the keys alone take longer to read.
 """
 
 from __future__ import annotations
@@ -9,13 +12,14 @@ from __future__ import annotations
 import base64
 import re
 from collections import Counter
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
 
-from amicrawl.errors import DamagedFileError, InputError
+from amicrawl.errors import DamagedFileError, InputError, UsageError
 from amicrawl.index.lines.arrow_texts import (
     lengths_of,
     missing_in,
@@ -24,13 +28,16 @@ from amicrawl.index.lines.arrow_texts import (
     octets_from,
     truths,
 )
+from amicrawl.index.location import is_uri
 from amicrawl.parquet import ParquetTable
 from amicrawl.report.batch import Lines, batch_of, chosen, digits_of
+from amicrawl.report.counts import Counts
+from amicrawl.report.inputs import files_of, is_parquet
 from amicrawl.report.rows import MOST_DIGITS
 from amicrawl.urls.surt import surt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from amicrawl.report.batch import Flags, Numbers
@@ -219,3 +226,67 @@ def _status(column: Any) -> Numbers:
 def _sizes(column: Any) -> Numbers:
     sizes = _numbers(column, missing=-1)
     return np.where((sizes >= 0) & (sizes < 10**MOST_DIGITS), sizes, -1)
+
+
+_SIZED = f"warc_record_length BETWEEN 0 AND {10**MOST_DIGITS - 1}"
+_GROUPS = f"""
+SELECT content_mime_type, fetch_status, year(time) * 100 + month(time), count(*),
+       coalesce(sum(warc_record_length) FILTER ({_SIZED}), 0)::HUGEINT, count(*) FILTER ({_SIZED}),
+       strftime(min(time), '%Y%m%d%H%M%S'), strftime(max(time), '%Y%m%d%H%M%S')
+FROM (SELECT *, make_timestamp_ms(epoch_ms(fetch_time)) AS time FROM read_parquet($file))
+GROUP BY ALL
+"""  # noqa: S608  # numbers of ours
+
+
+def count_narrow(paths: Sequence[str], *, threads: int = 2) -> Counts:
+    """Return the counts of the tables *paths* that need no key; hosts, URLs and the like stay empty.
+
+    Raises InputError for what is not a table, DamagedFileError for what cannot be read, UsageError for
+    URIs.
+    """
+    import duckdb  # noqa: PLC0415  # an extra
+
+    counts = Counts()
+    if any(map(is_uri, paths)):
+        raise UsageError("--quick reads files of this machine only. Leave it out for URIs.")
+    with duckdb.connect(config={"threads": threads}) as connection:
+        for file, _ in chain.from_iterable(map(files_of, paths)):
+            path = file.as_path
+            _check_narrow(path)
+            try:
+                groups = connection.execute(_GROUPS, {"file": str(path)}).fetchall()
+            except duckdb.Error as error:
+                raise DamagedFileError(path, 0, f"rows that cannot be read ({error})") from error
+            for group in groups:
+                _count_group(counts, group)
+    return counts
+
+
+def _check_narrow(file: Path) -> None:
+    """Raise InputError where *file* is not a table with the narrow columns."""
+    if not is_parquet(file):
+        raise InputError(f"--quick is for index tables, and {file} is not one. Leave it out for others.")
+    with opened_table(file) as table:
+        missing = [name for name in NARROW_COLUMNS if name not in table.schema.names]
+        if missing:
+            raise InputError(
+                f"{file} has no column {missing[0]}: --quick is for index tables. Leave it out for "
+                "others."
+            )
+        table.check(NARROW_COLUMNS)
+
+
+def _count_group(counts: Counts, group: tuple[Any, ...]) -> None:
+    mime, status, month, captures, size, sized, first, last = group
+    if month is None:
+        counts.skipped["a row without time"] += captures
+        return
+    known = status is not None and 0 <= status <= 999
+    counts.captures += captures
+    counts.bytes += size
+    counts.unsized += captures - sized
+    counts.first = min(counts.first or first, first)
+    counts.last = max(counts.last, last)
+    shown = f"{status:03d}" if known else "-"
+    counts.by_mime_status.add((mime or "-", shown), captures, size)
+    counts.by_month.add(f"{month:06d}", captures, size)

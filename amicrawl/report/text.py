@@ -22,19 +22,18 @@ from amicrawl.report.figures import (
     hosts_counted,
     largest_hosts,
     mime_status_grid,
+    overlap_rows,
     path_query_grid,
     ranked,
     top_hosts,
     year_month_grid,
 )
-from amicrawl.report.overlap import overlap_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from amicrawl.report.counts import Counts
-    from amicrawl.report.figures import Grid
-    from amicrawl.report.overlap import Overlap
+    from amicrawl.report.figures import Grid, Overlap
 
 REPLAY = "https://web.archive.org/web"
 """Prefix of the links to samples by default."""

@@ -8,8 +8,7 @@ detection and merging are the index room's; queries are asked through `queries/`
 from __future__ import annotations
 
 from amicrawl.table.builder import TableOptions, TableReport, make_table
-from amicrawl.table.partition import Place
-from amicrawl.table.schema import CCINDEX, EOT, SCHEMAS, TableSchema
+from amicrawl.table.schema import CCINDEX, EOT, SCHEMAS, Place, TableSchema
 
 __all__ = [
     "CCINDEX",

@@ -23,7 +23,7 @@ from amicrawl.table.convert import (
     rows_of_columns,
     statuses,
 )
-from amicrawl.table.partition import NOWHERE, Place
+from amicrawl.table.schema import NOWHERE, Place
 from amicrawl.table.url_columns import columns_of_urls
 
 if TYPE_CHECKING:

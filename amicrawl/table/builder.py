@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from amicrawl import __version__
 from amicrawl.disk import OPEN_SUFFIX, DirectoryLock, OutputFile, explained, remove_durably, replace_file
-from amicrawl.errors import UsageError
+from amicrawl.errors import InputError, UsageError
 from amicrawl.index.lines.arrow_texts import numbers_of
 from amicrawl.index.lines.line_reader import octet_blocks
 from amicrawl.index.lines.sorting import LineSort
@@ -35,8 +35,7 @@ from amicrawl.table.ordering import (
     sort_lines,
     sorted_blocks,
 )
-from amicrawl.table.partition import MONTH_PREFIX, NOWHERE, Place
-from amicrawl.table.schema import EOT, SCHEMA_VERSION
+from amicrawl.table.schema import EOT, MONTH_PREFIX, NOWHERE, SCHEMA_VERSION, Place
 from amicrawl.table.writer import FILE_ROWS, TableWriter, seal
 
 if TYPE_CHECKING:
@@ -125,6 +124,24 @@ class TableReport:
             self.rows_without_crawl += len(numbers)
 
 
+class NoRowsError(InputError):
+    """No line of the inputs gave a row, so there is no table."""
+
+    def __init__(self, report: TableReport, inputs: Sequence[object]) -> None:
+        """Explain *report*; the files are *inputs*."""
+        others = f" and {len(inputs) - 1:,} more" if len(inputs) > 1 else ""
+        reason = max(report.rejects_by_reason, key=report.rejects_by_reason.__getitem__, default="")
+        if reason:
+            why = f"lines rejected: {report.rejects:,} of {report.lines:,}, mostly because {reason}"
+        else:
+            why = report.damaged[0] if report.damaged else "there are no captures in it"
+        super().__init__(
+            f"No table was made of {inputs[0]}{others}: {why.removesuffix('.')}. Name CDXJ files, as "
+            "amicrawl index writes them."
+        )
+        self.report = report
+
+
 def make_table(
     inputs: Sequence[Path],
     out: Path,
@@ -137,7 +154,8 @@ def make_table(
 
     *progress* receives how many bytes are read of how many, 0 where all are, and the report so far.
     Raises UsageError where *out* holds a table already, or another process makes one there, InputError
-    where a file cannot be read, OutputError where the table cannot be written.
+    where a file cannot be read, NoRowsError where no line gives a row, OutputError where the table
+    cannot be written.
     """
     with explained(out, "created"):
         out.mkdir(parents=True, exist_ok=True)
@@ -173,6 +191,8 @@ def _made_table(job: _Job) -> TableReport:
         with collector_at_rest(), steady_memory(), LineSort(scratch=job.out, disk=job.disk) as sort:
             in_order = sort_lines(job.inputs, sort, damaged=damaged, read=read_blocks)
             job.do(sorted_blocks(sort), report, in_order=in_order, is_sure=True)
+    if not report.rows:
+        raise NoRowsError(report, job.inputs)
     write_report(job.out, report, disk=job.disk)
     return report
 

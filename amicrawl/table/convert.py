@@ -28,14 +28,16 @@ import pyarrow.compute as pc
 from amicrawl.index.lines.arrow_texts import (
     Octets,
     Spans,
+    have_other_than_digits,
     missing_in,
     numbers_from,
     numbers_of,
     octets_from,
+    pairs_of_digits,
     texts_from,
+    whole_numbers,
 )
-from amicrawl.index.lines.numerals import have_other_than_digits, pairs_of_digits, whole_numbers
-from amicrawl.table.partition import DEFAULT_SUBSET, MONTH_PREFIX, NOWHERE, Place, place_of
+from amicrawl.table.schema import DEFAULT_SUBSET, MONTH_PREFIX, NOWHERE, Place, place_of
 from amicrawl.table.url_columns import columns_of_urls, dictionary
 
 if TYPE_CHECKING:

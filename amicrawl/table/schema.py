@@ -4,10 +4,22 @@
 partition. `CCINDEX` is Common Crawl's, with its redirect, truncation and record id columns. Both hold
 offsets and lengths in 64 bits: captures of more than 2 GiB exist. All columns may be null in the file,
 as they show in the tables that exist. `fetch_time` is in milliseconds, UTC, without a time zone.
+
+The name of the WARC file of a capture gives crawl, segment and subset:
+
+    crawl-data/CRAWL/segments/SEGMENT/SUBSET/FILE      End of Term and Common Crawl
+    crawl-data/CC-NEWS/YYYY/MM/CC-NEWS-REST.warc.gz    its news: CC-NEWS-YYYY-MM, REST, news-warc
+    */PROJECT/CC-SUPPLEMENTAL-*/segments/DIGITS/SUBSET/FILE
+
+A capture that no pattern fits belongs to the crawl `captures-YYYY-MM`, by its month, and the subset
+`warc`, unless the caller names them. Rows are kept in directories named `crawl=.../subset=...` as Hive
+has them; a value becomes a name by percent-escapes. A value is never missing: of a directory with
+`__HIVE_DEFAULT_PARTITION__` alone, pyarrow and pandas cannot find the type, and Spark makes it void.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -66,7 +78,7 @@ class TableSchema(NamedTuple):
 
     @property
     def in_files(self) -> pa.Schema:
-        """The columns without those that the names of directories tell."""
+        """The columns without those that are in the names of directories."""
         return pa.schema([field for field in self.columns if field.name not in PARTITION_COLUMNS])
 
     @property
@@ -106,29 +118,15 @@ CCINDEX = TableSchema(
 )
 SCHEMAS = {schema.name: schema for schema in (EOT, CCINDEX)}
 
+HOST_COLUMNS = tuple(field.name for field in _URL if field.name.startswith("url_host_"))
+"""The columns about a host, in the order of `HostColumns`."""
 REPEATING = frozenset(
-    (
-        "url_host_name",
-        "url_host_tld",
-        "url_host_2nd_last_part",
-        "url_host_3rd_last_part",
-        "url_host_4th_last_part",
-        "url_host_5th_last_part",
-        "url_host_registry_suffix",
-        "url_host_private_suffix",
-        "url_host_private_domain",
-        "url_host_name_reversed",
-        "url_protocol",
-        "content_mime_type",
-        "content_mime_detected",
-        "content_charset",
-        "content_languages",
-        "content_puid",
-        "content_truncated",
-        "warc_filename",
-        "warc_segment",
+    {
+        *(set(HOST_COLUMNS) - {"url_host_registered_domain"}),
+        *("url_protocol", "content_mime_type", "content_mime_detected", "content_charset"),
+        *("content_languages", "content_puid", "content_truncated", "warc_filename", "warc_segment"),
         *PARTITION_COLUMNS,
-    )
+    }
 )
 """Columns whose texts repeat, so that they are held, and written, as places in a dictionary of them."""
 
@@ -143,16 +141,65 @@ def as_held(columns: pa.Schema) -> pa.Schema:
 
 
 WITHOUT_DICTIONARY = frozenset(
-    (
-        "url_surtkey",
-        "url",
-        "content_digest",
-        "warc_record_id",
-        "warc_record_offset",
-        "warc_record_length",
-    )
+    {
+        *("url_surtkey", "url", "content_digest"),
+        *("warc_record_id", "warc_record_offset", "warc_record_length"),
+    }
 )
 """Columns whose values hardly repeat; a dictionary would be written and thrown away."""
 
 SOUGHT_BY_VALUE = ("content_digest", "url_host_registered_domain", "warc_record_id")
 """Columns that get a bloom filter where the table has them."""
+
+MONTH_PREFIX = "captures-"
+"""Begins the crawl of captures that nothing else names, before their month, `YYYY-MM`.
+
+So no reader takes the value for a number or a date."""
+DEFAULT_SUBSET = "warc"
+
+_NAME = r"[^/\x00-\x1f]{1,80}"
+_SUBSETS = "warc|robotstxt|crawldiagnostics|wat|wet"
+_PREFIX = r"(?:.*/)?"
+_MAIN = re.compile(rf"{_PREFIX}crawl-data/({_NAME})/segments/({_NAME})/({_SUBSETS})/[^/]+")
+_NEWS = re.compile(
+    rf"{_PREFIX}crawl-data/(CC-NEWS)/([0-9]{{4}})/([0-9]{{2}})/CC-NEWS-({_NAME})\.warc(?:\.gz)?"
+)
+_SUPPLEMENTAL = re.compile(
+    rf"{_PREFIX}{_NAME}/(CC-SUPPLEMENTAL-{_NAME})/segments/([0-9]{{1,20}})/({_SUBSETS})/[^/]+"
+)
+_PLAIN = re.compile(r"[^A-Za-z0-9_.~+ \-]")
+
+
+class Place(NamedTuple):
+    """Where a capture belongs; None where neither the caller nor the file name says it."""
+
+    crawl: str | None = None
+    segment: str | None = None
+    subset: str | None = None
+
+    def over(self, other: Place) -> Place:
+        """Return this place, with what it leaves open taken from *other*."""
+        return Place(*[mine if mine is not None else its for mine, its in zip(self, other, strict=True)])
+
+    def directory(self) -> str:
+        """Return the path of its rows below the table's directory."""
+        return f"crawl={_escaped(self.crawl or '')}/subset={_escaped(self.subset or '')}"
+
+
+NOWHERE = Place()
+
+
+def place_of(warc_filename: str | None) -> Place:
+    """Return where a capture in the file *warc_filename*, a path with slashes, belongs."""
+    name = warc_filename or ""
+    if found := _MAIN.fullmatch(name):
+        return Place(*found.groups())
+    if found := _NEWS.fullmatch(name):
+        return Place(f"{found[1]}-{found[2]}-{found[3]}", found[4], "news-warc")
+    if found := _SUPPLEMENTAL.fullmatch(name):
+        return Place(*found.groups())
+    return NOWHERE
+
+
+def _escaped(value: str) -> str:
+    return _PLAIN.sub(lambda found: "".join(f"%{octet:02X}" for octet in found[0].encode()), value)

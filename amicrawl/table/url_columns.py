@@ -26,26 +26,12 @@ from amicrawl.index.lines.arrow_texts import (
     texts_of,
 )
 from amicrawl.table.hosts import EMPTY_HOST, NO_HOST, Authority, authority_columns, host_columns
+from amicrawl.table.schema import HOST_COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
-
-HOST_COLUMNS = (
-    "url_host_name",
-    "url_host_tld",
-    "url_host_2nd_last_part",
-    "url_host_3rd_last_part",
-    "url_host_4th_last_part",
-    "url_host_5th_last_part",
-    "url_host_registry_suffix",
-    "url_host_registered_domain",
-    "url_host_private_suffix",
-    "url_host_private_domain",
-    "url_host_name_reversed",
-)
-"""The columns about a host, in the order of `HostColumns`."""
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):")
 _AFTER_SCHEME = re.compile(r"//([^/?#]*)([^?#]*)(\?[^#]*)?")

@@ -27,11 +27,11 @@ from amicrawl.disk import OutputFile, explained, rename_durably
 from amicrawl.errors import UsageError
 from amicrawl.index.lines.arrow_texts import missing_in, numbers_from, numbers_of
 from amicrawl.record.table import Sink
-from amicrawl.table.partition import Place
 from amicrawl.table.schema import (
     PARTITION_COLUMNS,
     SOUGHT_BY_VALUE,
     WITHOUT_DICTIONARY,
+    Place,
     as_held,
 )
 

@@ -10,13 +10,13 @@ import pytest
 
 from amicrawl.index.collection.products import FileJob, LineMaker, ProductOptions
 from amicrawl.index.derivatives.file import LeftOutError
-from amicrawl.index.lines.cdx_text import Layout, cdx_line
+from amicrawl.index.lines.cdxj import Layout, cdx_line
 from amicrawl.index.reading.records import Broken, paired
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from amicrawl.index.lines.cdxj import IndexOptions
+    from amicrawl.index.lines.record_lines import IndexOptions
     from amicrawl.index.reading.records import Record
 
 DIGEST = "sha1:G7HRM7BGOKSKMSXZAHMUQTTV53QOFSMK"
@@ -118,4 +118,4 @@ def index_lines(
             on_broken(Broken(record.path, record.offset, str(error)))
         else:
             if line is not None:
-                yield cdx_line(line, layout) if layout.letters else line.encoded()
+                yield cdx_line(line, layout) if layout.columns else line.encoded()

@@ -26,10 +26,9 @@ from amicrawl.errors import AmicrawlError
 from amicrawl.index.collection.products import FileJob, LineMaker, Seen
 from amicrawl.index.derivatives.file import LeftOutError, Maker
 from amicrawl.index.reading.records import read_records
-from amicrawl.index.sidecar.detectors import Characteriser, Detectors
+from amicrawl.index.sidecar.detectors import Characteriser, Detectors, subject_of
 from amicrawl.index.sidecar.file import Merged, Sidecar
 from amicrawl.index.sidecar.media_type import Signatures
-from amicrawl.index.sidecar.subject import subject_of
 
 if TYPE_CHECKING:
     from typer.testing import Result

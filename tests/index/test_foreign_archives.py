@@ -13,7 +13,8 @@ import pytest
 from index.archive_files import index_lines, unexpected
 from urls.vectors import CORPORA
 
-from amicrawl.index.lines.cdxj import Compat, IndexOptions, parse_cdxj
+from amicrawl.index.lines.cdxj import parse_cdxj
+from amicrawl.index.lines.record_lines import Compat, IndexOptions
 from amicrawl.index.reading.records import Broken, read_records
 
 WARCS = CORPORA / "warc"

@@ -28,7 +28,7 @@ from amicrawl.index.derivatives.file import sha1
 from amicrawl.index.derivatives.page import page_of
 from amicrawl.index.lines.cdxj import CdxjLine, parse_cdxj
 from amicrawl.index.reading.records import Record, read_records
-from amicrawl.index.sidecar.subject import subject_of
+from amicrawl.index.sidecar.detectors import subject_of
 
 if TYPE_CHECKING:
     import subprocess

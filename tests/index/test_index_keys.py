@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from index.archive_files import http, packed, unexpected, warc
 
-from amicrawl.index.lines.cdxj import cdxj_lines
+from amicrawl.index.lines.record_lines import cdxj_lines
 from amicrawl.index.reading.records import read_records
 
 if TYPE_CHECKING:

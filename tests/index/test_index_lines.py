@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 from index.archive_files import ARC_HEADER, DIGEST, arc, http, index_lines, packed, unexpected, warc
 
-from amicrawl.index.lines.cdx_text import Layout
-from amicrawl.index.lines.cdxj import Compat, IndexOptions, parse_cdxj, timestamp_of
+from amicrawl.index.lines.cdxj import Layout, parse_cdxj
+from amicrawl.index.lines.record_lines import Compat, IndexOptions, timestamp_of
 from amicrawl.index.reading.records import Broken, read_records
 
 if TYPE_CHECKING:

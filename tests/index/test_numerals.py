@@ -9,8 +9,15 @@ import orjson
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from amicrawl.index.lines.arrow_texts import Octets, Spans, texts_from
-from amicrawl.index.lines.numerals import are_as_python_writes, are_plain, are_zero, whole_numbers
+from amicrawl.index.lines.arrow_texts import (
+    Octets,
+    Spans,
+    are_as_python_writes,
+    are_plain,
+    are_zero,
+    texts_from,
+    whole_numbers,
+)
 
 _PLAIN = re.compile(r"(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
 _WRITTEN = st.one_of(

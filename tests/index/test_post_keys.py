@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from index.archive_files import exchange, gzip_member, http, index_lines, packed, unexpected, warc
 
-from amicrawl.index.lines.cdxj import Compat, IndexOptions, parse_cdxj
+from amicrawl.index.lines.cdxj import parse_cdxj
 from amicrawl.index.lines.post_key import LONGEST_QUERY, keyed_by_body
+from amicrawl.index.lines.record_lines import Compat, IndexOptions
 from amicrawl.index.reading.records import read_records
 
 if TYPE_CHECKING:

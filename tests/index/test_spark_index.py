@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from index.archive_files import exchange, packed
 from object_store import CREDENTIALS, ObjectStore
@@ -21,6 +25,9 @@ from amicrawl.index.collection.products import MARKS, jobs_for
 from amicrawl.index.collection.remote import PlacedJob, do_placed, do_placed_alone
 from amicrawl.index.location import Facts, Location
 from amicrawl.index.spark import came_of
+
+if TYPE_CHECKING:
+    from typer.testing import Result
 
 PROJECT = Path(__file__).parents[2]
 
@@ -126,6 +133,44 @@ def test_files_in_a_bucket_are_indexed_into_a_bucket_and_not_twice(
         assert store.contents("cdxj") == made
 
 
+def test_table_and_summary_of_a_collection_are_made_in_a_bucket_as_on_a_disk(
+    archives: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in CREDENTIALS.items():
+        monkeypatch.setenv(name, value)
+    products = ("--products", "cdxj,table,summary", "-j", "1", "-q")
+    here = tmp_path / "here"
+
+    def run(*arguments: str) -> Result:
+        return CliRunner().invoke(app, ["collection", *arguments, *products])
+
+    assert run(str(archives), "-o", str(here)).exit_code == ExitCode.DAMAGED
+    with ObjectStore() as store:
+        first = run(str(archives), "-o", store.url("out"))
+        assert first.exit_code == ExitCode.DAMAGED, first.output
+        made = store.contents("out")
+        told = [json.loads(octets["report.json"])["steps"] for octets in (made, files_of(here))]
+        assert told[0] == told[1]
+        assert told[0]["table"]["rows"] == 26
+        tables = []
+        for name, octets in sorted(made.items()):
+            if name.endswith(".parquet"):
+                assert (here / name).is_file(), "the partitions are those of a table on a disk"
+                tables.append(pq.read_table(pa.BufferReader(octets)))
+        rows = pa.concat_tables(tables)
+        assert rows.equals(pq.read_table(next((here / "table").rglob("*.parquet")), partitioning=None))
+        for name in ("summary.json", "summary.txt", "table.report.json"):
+            assert made[name] == (here / name).read_bytes()
+        run(str(archives), "-o", store.url("out"))
+        assert store.contents("out") == {
+            **made,
+            **{name: store.contents("out")[name] for name in ("report.json", "report.txt")},
+        }, "steps are not taken again"
+        run(str(archives / "a.warc.gz"), "-o", store.url("out"))
+        fewer = json.loads(store.contents("out")["report.json"])["steps"]
+        assert (fewer["table"]["rows"], fewer["summary"]["captures"]) == (9, 9)
+
+
 def test_spark_is_not_given_standard_input(tmp_path: Path) -> None:
     for arguments in (["-", "-o", str(tmp_path)], ["x.warc.gz", "--merge", "-"]):
         result = CliRunner().invoke(app, ["index", *arguments, "--engine", "spark"])
@@ -199,7 +244,7 @@ _ONE_WAITS_FOR_THE_OTHER = """
 import sys, time
 from pathlib import Path
 from amicrawl.index.spark import done_on_spark
-from amicrawl.table.spark import session
+from amicrawl.index.spark import session
 
 go = Path(sys.argv[1])
 

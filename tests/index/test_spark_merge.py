@@ -21,6 +21,7 @@ from amicrawl.errors import ExitCode
 from amicrawl.index.location import Location
 from amicrawl.index.merging import spark as merging
 from amicrawl.index.merging.merge import Merged, merge
+from amicrawl.index.spark import batch_of_lines
 from amicrawl.index.zipnum import spark as clusters
 from amicrawl.index.zipnum.writer import descriptions, write_zipnum
 
@@ -213,8 +214,7 @@ def test_what_tasks_make_of_sorted_ranges_is_the_cluster_of_one_machine(tmp_path
     out = Location.of(tmp_path / "spark")
     ranges = []
     for number, some in enumerate((lines[:3], [], lines[3:50], lines[50:])):
-        damage = [None] * len(some)
-        batch = pa.RecordBatch.from_pydict({"line": some, "damage": damage}, schema=clusters.READ)
+        batch = batch_of_lines(some)
         file = Location.of(tmp_path / f"{number}.gz")
         said = clusters.write_range([batch], file)
         ranges.append(clusters.Slice(file, 0, said["lines"]))

@@ -11,8 +11,8 @@ from faulty_disks import QuickDisk
 
 from amicrawl.disk import DirectoryLock, OutputFile, explained
 from amicrawl.errors import OutputError, UsageError
-from amicrawl.index.merging.joining import Outputs
-from amicrawl.table.builder import make_table
+from amicrawl.index.merging.merge import Outputs
+from amicrawl.table.builder import NoRowsError, make_table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,7 +59,8 @@ def test_a_table_is_made_by_one_process_at_a_time(tmp_path: Path) -> None:
 def test_what_is_told_of_a_table_is_told_of_this_one(tmp_path: Path) -> None:
     index, out = tmp_path / "x.cdxj", tmp_path / "table"
     index.write_text("no line\n")
-    make_table([index], out, disk=QuickDisk())
+    with pytest.raises(NoRowsError, match="lines rejected: 1 of 1, mostly because"):
+        make_table([index], out, disk=QuickDisk())
     assert out.with_name("table.rejects.txt").exists()
     index.write_text('org,a)/ 20240101000000 {"url": "http://a.org/", "status": "200"}\n')
     assert make_table([index], out, disk=QuickDisk()).rejects == 0

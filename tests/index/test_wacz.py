@@ -26,10 +26,8 @@ from amicrawl.cli.wacz import wacz
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, DamagedFileError, InputError, OutputError, UsageError
 from amicrawl.index.lookup.source import open_sources
-from amicrawl.index.wacz.package import SUFFIXES, Description, Packed, write_wacz
-from amicrawl.index.wacz.pages import LONGEST_TITLE, title_of
-from amicrawl.index.wacz.table import pages_in_table
-from amicrawl.index.wacz.zip_stream import ZipPackage
+from amicrawl.index.wacz.package import SUFFIXES, Description, Packed, ZipPackage, write_wacz
+from amicrawl.index.wacz.pages import LONGEST_TITLE, pages_in_table, title_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -33,7 +33,7 @@ from typer.testing import CliRunner
 
 from amicrawl.cli import app
 from amicrawl.disk import Disk
-from amicrawl.index.lines.cdxj import cdxj_lines
+from amicrawl.index.lines.record_lines import cdxj_lines
 from amicrawl.index.lookup.server import CdxServer
 from amicrawl.index.lookup.source import open_sources
 from amicrawl.index.reading.records import read_records

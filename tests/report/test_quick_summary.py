@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from amicrawl.cli import app
 from amicrawl.errors import DamagedFileError, ExitCode, InputError
-from amicrawl.report.narrow import count_narrow
+from amicrawl.report.parquet import count_narrow
 from amicrawl.report.reading import read_counts
 
 if TYPE_CHECKING:

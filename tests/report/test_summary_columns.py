@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from amicrawl.index.lines.arrow_texts import Octets, Spans
-from amicrawl.index.lines.numerals import whole_numbers
+from amicrawl.index.lines.arrow_texts import Octets, Spans, whole_numbers
 from amicrawl.report.batch import are_dates, batch_of_rows, digits_of, numbers_in
 from amicrawl.report.counting import counted
 from amicrawl.report.counts import Counts, host_part

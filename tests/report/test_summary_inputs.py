@@ -28,10 +28,11 @@ from amicrawl.report.figures import (
     different_urls,
     duplicates,
     largest_hosts,
+    overlap_of,
+    overlap_to_json,
     summary_of,
 )
 from amicrawl.report.inputs import files_of
-from amicrawl.report.overlap import overlap_of, overlap_to_json
 from amicrawl.report.parquet import base32_of
 from amicrawl.report.reading import read_counts
 

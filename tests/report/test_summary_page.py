@@ -18,7 +18,7 @@ from report.summary_lines import cdx11, counts_of
 
 from amicrawl.report.charts import element
 from amicrawl.report.counts import CORRECTED, Counts, Sample, Tally
-from amicrawl.report.overlap import overlap_of
+from amicrawl.report.figures import overlap_of
 from amicrawl.report.page import page_of
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from amicrawl.table import CCINDEX, EOT, Place, TableOptions, TableReport, make_
 from amicrawl.table.builder import REJECTS_SUFFIX, REPORT_SUFFIX, beside
 from amicrawl.table.convert import converted, fault_of
 from amicrawl.table.hosts import list_version
-from amicrawl.table.partition import place_of
+from amicrawl.table.schema import place_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -489,3 +489,29 @@ def test_the_command_makes_a_table_and_says_what_it_left_out(tmp_path: Path) -> 
 def _keys_of(path: Path) -> list[tuple[str, datetime]]:
     table: Any = pq.ParquetFile(path).read(["url_surtkey", "fetch_time"])
     return list(zip(table["url_surtkey"].to_pylist(), table["fetch_time"].to_pylist(), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"", "there are no captures in it"),
+        (b"!meta 0 {}\n\n", "there are no captures in it"),
+        (bytes(range(256)) * 40, ", mostly because"),
+        (gzip.compress(line())[:-20], "cannot be unpacked any further"),
+    ],
+    ids=["empty", "headers", "garbage", "cut"],
+)
+def test_a_file_without_captures_gives_an_error_and_no_table(
+    tmp_path: Path, content: bytes, why: str
+) -> None:
+    source, out = tmp_path / "index.cdxj", tmp_path / "table"
+    source.write_bytes(content)
+    result = CliRunner().invoke(app, ["table", str(source), "-o", str(out)])
+    assert isinstance(result.exception, InputError)
+    assert result.exception.exit_code == ExitCode.INPUT
+    assert f"No table was made of {source}: " in str(result.exception)
+    assert why in str(result.exception)
+    assert not list(out.rglob("*"))
+    assert not beside(out, REPORT_SUFFIX).exists()
+    source.write_bytes(line() + b"\n")
+    assert make_table([source], out, disk=Disk()).rows == 1, "the directory can be used"

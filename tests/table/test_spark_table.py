@@ -16,9 +16,10 @@ from spark_engine import needs_spark
 
 from amicrawl.disk import Disk
 from amicrawl.index.location import Location
+from amicrawl.index.spark import LINE, damage_in, lines_of_file
 from amicrawl.table import CCINDEX, EOT, TableOptions, make_table
 from amicrawl.table.builder import REJECTS_SUFFIX, REPORT_SUFFIX, beside, file_metadata
-from amicrawl.table.spark import DAMAGE, LINE, batches_of, seal_table, write_part
+from amicrawl.table.spark import seal_table, write_part
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,20 +58,20 @@ def test_what_tasks_write_is_what_the_local_engine_writes(tmp_path: Path) -> Non
     source.write_bytes(b"".join(line + b"\n" for line in sorted(LINES)))
     local = make_table([source], tmp_path / "local", disk=Disk())
     attempts, out = (Location.of(tmp_path / name) for name in ("task.attempts", "task"))
-    (read,) = batches_of(Location.of(source))
+    (read,) = lines_of_file(Location.of(source))
     said = []
     for number, batch in enumerate((read.slice(0, 200), read.slice(200))):
-        for row in write_part(
-            [batch],
-            attempts,
-            f"part-0000{number}-{7 + number}",
-            options=TableOptions(),
-            metadata=file_metadata(EOT, [source]),
-        ):
-            written: Any = row["said"].to_pylist()
-            said += [json.loads(each) for each in written]
+        said.append(
+            write_part(
+                [batch],
+                attempts,
+                f"part-0000{number}-{7 + number}",
+                options=TableOptions(),
+                metadata=file_metadata(EOT, [source]),
+            )
+        )
     assert out.files() == {}, "nothing is in the table until all tasks have done their part"
-    report = seal_table(said, attempts, out)
+    report = seal_table(said, attempts, out, [Location.of(source)])
     assert (report.lines, report.rows, report.headers) == (local.lines, local.rows, local.headers)
     assert report.rejects_by_reason == local.rejects_by_reason
     assert facts(tmp_path / "task") == facts(tmp_path / "local")
@@ -81,12 +82,11 @@ def test_what_tasks_write_is_what_the_local_engine_writes(tmp_path: Path) -> Non
 def test_of_a_damaged_file_all_that_can_be_read_is_read_and_the_damage_told(tmp_path: Path) -> None:
     source = tmp_path / "a.cdxj.gz"
     source.write_bytes(gzip.compress(b"".join(line + b"\n" for line in LINES[:300]))[:-500])
-    *whole, last = batches_of(Location.of(f"file://{source}"))
+    *whole, last = lines_of_file(Location.of(f"file://{source}"))
     assert LINES[0] in [line for batch in whole for line in batch[LINE].to_pylist()]
-    told: Any = last[DAMAGE].to_pylist()
-    (damage,) = told
-    assert damage.startswith(f"file://{source}")
-    assert "cannot be unpacked any further" in damage
+    (damage,) = damage_in(last)
+    assert damage.sentence.startswith(f"file://{source}, byte ")
+    assert "cannot be unpacked any further" in damage.reason
 
 
 @needs_spark

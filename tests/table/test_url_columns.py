@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from amicrawl.table.hosts import HostColumns, host_columns, list_version, suffixes_of
-from amicrawl.table.url_columns import HOST_COLUMNS, columns_of_urls, url_columns
+from amicrawl.table.schema import HOST_COLUMNS
+from amicrawl.table.url_columns import columns_of_urls, url_columns
 
 
 class Row(NamedTuple):

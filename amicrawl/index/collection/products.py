@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from amicrawl.errors import UsageError
 from amicrawl.index.derivatives.file import NOT_NAMED, LeftOutError, Publisher
-from amicrawl.index.lines.cdx_text import Layout, cdx_line
-from amicrawl.index.lines.cdxj import (
+from amicrawl.index.lines.cdxj import Layout, cdx_line
+from amicrawl.index.lines.record_lines import (
     DEFAULT_OPTIONS,
     IndexOptions,
     line_of_wanted,
@@ -203,7 +203,7 @@ class Cdxj:
 
     def __init__(self, path: Path, job: FileJob, maker: Maker) -> None:
         layout = job.options.layout
-        self._layout = layout if layout.letters else None
+        self._layout = layout if layout.columns else None
         file = LineFile(path, disk=maker.disk, legend=layout.legend, packed=job.options.packed)
         self._add, self.seal, self.close = file.add, file.seal, file.close
 
@@ -239,8 +239,8 @@ PRODUCTS = {
     "cdxj": _ProductKind("cdxj", "", "collection.products", "Cdxj"),
     "sidecar": _ProductKind("meta", ".meta.gz", "sidecar.file", "Sidecar"),
     "merged": _ProductKind("merged", ".cdxj", "sidecar.file", "Merged"),
-    "wat": _ProductKind("wat", ".wat.gz", "derivatives.wat", "WatFile"),
-    "wet": _ProductKind("wet", ".wet.gz", "derivatives.wet", "WetFile"),
+    "wat": _ProductKind("wat", ".wat.gz", "derivatives.wat_wet", "WatFile"),
+    "wet": _ProductKind("wet", ".wet.gz", "derivatives.wat_wet", "WetFile"),
 }
 """The products of a file, by the name that they are asked for by."""
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from amicrawl.index.lines.arrow_texts import Octets, Spans, octets_of
-from amicrawl.index.lines.numerals import have_other_than_digits
+from amicrawl.index.lines.arrow_texts import Octets, Spans, have_other_than_digits, octets_of
 from amicrawl.index.lines.shapes import Marks, fitting, scalar_spans, shape_of
 
 if TYPE_CHECKING:

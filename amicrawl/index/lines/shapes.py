@@ -19,8 +19,7 @@ import numpy as np
 import orjson
 import pyarrow.compute as pc
 
-from amicrawl.index.lines.arrow_texts import Spans, truths
-from amicrawl.index.lines.numerals import are_plain
+from amicrawl.index.lines.arrow_texts import Spans, are_plain, truths
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from amicrawl.index.merging.fields import with_fields
 from amicrawl.index.merging.sides import Ties, ties_in
+from amicrawl.index.sidecar.findings import with_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

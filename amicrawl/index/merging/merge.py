@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from amicrawl.disk import Disk, explained
+from amicrawl.disk import Disk, OutputFile, explained, rename_durably
 from amicrawl.errors import DamagedFileError, OutputError, UsageError
 from amicrawl.index.lines.line_reader import octet_blocks
 from amicrawl.index.merging.join import MergeCounts
-from amicrawl.index.merging.joining import Joining, Outputs
+from amicrawl.index.merging.joining import Joining
 from amicrawl.index.merging.parts import Parts
 from amicrawl.index.merging.side_blocks import side_batches
 from amicrawl.index.merging.sides import SideTable
@@ -139,6 +139,42 @@ def plan(
 def output_name(index: Path) -> str:
     """Return the name of the file that *index* becomes: its own, without what says that it is packed."""
     return index.name.removesuffix(".gz")
+
+
+class Outputs:
+    """Files that are written one after the other, and get their names when all are whole."""
+
+    def __init__(self, paths: Sequence[Path], *, disk: Disk) -> None:
+        """Begin the first of *paths*; there is one at least."""
+        self._paths = paths
+        self._disk = disk
+        self._files: list[OutputFile] = []
+        self._begin()
+
+    def write(self, octets: bytes | memoryview) -> None:
+        """Take lines of the file that is being written."""
+        self._files[-1].write(octets)
+
+    def end_file(self) -> None:
+        """Force it to disk and begin the next, if there is one."""
+        self._files[-1].sync()
+        self._files[-1].check_name()
+        self._files[-1].close()
+        if len(self._files) < len(self._paths):
+            self._begin()
+
+    def seal(self) -> None:
+        """Give all files, each of which was ended, their names."""
+        for file in self._files:
+            rename_durably(file.open_path, file.path, disk=self._disk)
+
+    def close(self) -> None:
+        """Let go of them; those that have no name keep their `.open`."""
+        for file in self._files:
+            file.close()
+
+    def _begin(self) -> None:
+        self._files.append(OutputFile.replacing(self._paths[len(self._files)], disk=self._disk))
 
 
 def merge_job(job: MergeJob, *, disk: Disk | None = None) -> Merged:

@@ -16,6 +16,8 @@ import pyarrow.compute as pc
 from amicrawl.errors import DamagedFileError
 from amicrawl.index.lines.arrow_texts import (
     Texts,
+    are_as_python_writes,
+    are_zero,
     numbers_from,
     numbers_of,
     octets_of,
@@ -24,11 +26,18 @@ from amicrawl.index.lines.arrow_texts import (
 )
 from amicrawl.index.lines.blocks import Block
 from amicrawl.index.lines.line_reader import octet_blocks
-from amicrawl.index.lines.numerals import are_as_python_writes, are_zero
-from amicrawl.index.merging.block_join import bare_ids, base_names_of
-from amicrawl.index.merging.fields import MOST_LANGUAGES, languages_of, written
+from amicrawl.index.merging.joining import bare_ids, base_names_of
 from amicrawl.index.merging.sides import CDXJ, SIDES, ending_of, side_of, sides_as_rows, sides_of
-from amicrawl.index.sidecar.findings import CHARSET, LANGUAGES, PUID, SOFT_404, TYPES
+from amicrawl.index.sidecar.findings import (
+    CHARSET,
+    LANGUAGES,
+    MOST_LANGUAGES,
+    PUID,
+    SOFT_404,
+    TYPES,
+    languages_of,
+    written,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -32,10 +32,16 @@ from amicrawl.index.lines.arrow_texts import (
     texts_from,
     truths,
 )
-from amicrawl.index.lines.cdxj import key_of, timestamp_of, url_of
-from amicrawl.index.merging.fields import added_fields, written
+from amicrawl.index.lines.record_lines import key_of, timestamp_of, url_of
 from amicrawl.index.reading.records import read_records
-from amicrawl.index.sidecar.findings import ERROR, SOURCE_FILE, SOURCE_OFFSET, parse_block
+from amicrawl.index.sidecar.findings import (
+    ERROR,
+    SOURCE_FILE,
+    SOURCE_OFFSET,
+    added_fields,
+    parse_block,
+    written,
+)
 from amicrawl.urls import surt
 
 if TYPE_CHECKING:

@@ -42,7 +42,7 @@ from amicrawl.index.merging.parts import (
     pieces_of_records,
 )
 from amicrawl.index.merging.sides import SIDES
-from amicrawl.index.spark import done_on_spark, explained, spark_schema
+from amicrawl.index.spark import done_on_spark, explained
 from amicrawl.index.workers import Lost
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ def _fetched(locations: Sequence[Location]) -> Iterator[tuple[list[Path], Path]]
 def _merged_all(spark: SparkSession, merge: Merge) -> Merged:
     """Merge all with all: deal out, join, put together; each a stage of tasks."""
     inputs = len(merge.sidecars) + len(merge.indexes)
-    schema = spark_schema(PIECES)
+    schema = "part INT, file INT, block BIGINT, octets BINARY, places BINARY"
 
     def deal(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

@@ -1,10 +1,9 @@
-"""The detectors, each a plug-in of one of four kinds, and what they find in one payload.
+"""Payloads, the detectors that look at them, and what these find.
 
-A new one has the methods of its protocol and a place in `installed_detectors`.
-
-Types come first. For texts, by the family of their type, the character set is detected; for those in a
-natural language the languages, read in that character set; and for pages with status 200 the probability
-of a soft 404. A detector that fails costs its own result, and the failure is a finding.
+Types come first; a new type detector has the methods of `TypeDetector` and a place in
+`installed_detectors`. For texts, by the family of their type, the character set is detected; for those
+in a natural language the languages, read in that character set; and for pages with status 200 the
+probability of a soft 404. A detector that fails costs its own result, and the failure is a finding.
 
 Findings that depend on the payload alone are cached by payload. What depends on the status or the URL is
 not: a page is classified anew in every response.
@@ -13,29 +12,118 @@ not: a page is classified anew in every response.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import OrderedDict
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Protocol, TypeVar
+from urllib.parse import urlsplit
 
 from amicrawl.errors import UsageError
 from amicrawl.index.sidecar.findings import Findings
 from amicrawl.index.sidecar.media_type import Libmagic, Signatures, begins_as
 from amicrawl.index.sidecar.pronom import FidoSignatures
 from amicrawl.index.sidecar.soft404 import Soft404Model
-from amicrawl.index.sidecar.subject import is_code, is_markup, is_text, says_little
 from amicrawl.index.sidecar.text import Chardetng, CharsetDetector, Cld2
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from amicrawl.index.sidecar.findings import Charset, Identity, Languages
-    from amicrawl.index.sidecar.subject import Subject
+    from amicrawl.index.reading.records import Record
+    from amicrawl.index.sidecar.findings import Identity
 
 
+CONTENT_LIMIT = 8 << 20
+"""Bytes of a payload that are decoded and looked at."""
+
+_MARKUP = frozenset({"text/html", "application/xhtml+xml"})
+_XML = frozenset({"application/xml", "text/xml", "application/rss+xml", "application/atom+xml"})
+_CODE = frozenset(
+    {
+        "application/javascript",
+        "application/json",
+        "application/ld+json",
+        "application/x-javascript",
+        "text/css",
+        "text/javascript",
+        "text/json",
+        "text/x-javascript",
+    }
+)
+_UNCERTAIN = frozenset({"", "application/octet-stream", "application/x-empty", "text/plain"})
+_DRAWING = "image/svg"
+_LAST_LABEL = re.compile(r"(?a)[a-z]{2,24}")
+_LANGUAGE_LIST = re.compile(r"[A-Za-z0-9, -]{1,64}")
 _VOTE = "vote 2"
 """How types are decided on; it changes with `_vote`, so that sidecars are made again."""
 Detector = TypeVar("Detector")
+
+
+class Subject:
+    """One payload, decoded, and what was said of it when it was captured. All of it is untrusted."""
+
+    def __init__(
+        self,
+        content: bytes,
+        *,
+        url: str = "",
+        status: int | None = None,
+        content_type: str = "",
+        content_language: str = "",
+        is_whole: bool = True,
+    ) -> None:
+        self.content = content
+        """The payload with transfer and content codings undone, up to `CONTENT_LIMIT`."""
+        self.url = url
+        self.status = status
+        """The HTTP status; None where there was none, as with resources, which says nothing."""
+        self.content_type = content_type
+        self.content_language = content_language
+        self.is_whole = is_whole
+        """Whether `content` ends where the payload ends."""
+
+    @cached_property
+    def declared_type(self) -> str:
+        """The media type of `content_type`, in lower case and without parameters."""
+        return self.content_type.partition(";")[0].strip().lower()
+
+    @cached_property
+    def top_level_domain(self) -> str:
+        """The last label of the host if it consists of letters; empty otherwise."""
+        try:
+            host = urlsplit(self.url).hostname or ""
+        except ValueError:
+            return ""
+        label = host.rstrip(".").rpartition(".")[2].lower()
+        return label if _LAST_LABEL.fullmatch(label) and "." in host else ""
+
+    @property
+    def language_hint(self) -> str:
+        """`content_language` where it looks like a list of language tags; empty otherwise."""
+        return self.content_language if _LANGUAGE_LIST.fullmatch(self.content_language) else ""
+
+
+def subject_of(record: Record) -> Subject | None:
+    """Return the payload of *record*; None where detectors do not look at its kind, or it is empty.
+
+    Responses and resources are looked at, except those of `dns:` URIs.
+    """
+    if record.type not in ("response", "resource") or record.uri[:4].lower() == "dns:":
+        return None
+    content = record.content(CONTENT_LIMIT)
+    if not content:
+        return None
+    sent = record.http_field(b"content-type") if record.is_http else None
+    declared = record.fields.get("content-type", "") if not record.is_http else ""
+    language = record.http_field(b"content-language") or b""
+    return Subject(
+        content,
+        url=record.uri,
+        status=record.http_status,
+        content_type=sent.decode("latin-1") if sent else declared,
+        content_language=language.decode("latin-1"),
+        is_whole=not record.is_cut and len(content) < CONTENT_LIMIT,
+    )
 
 
 class TypeDetector(Protocol):
@@ -50,45 +138,15 @@ class TypeDetector(Protocol):
         ...
 
 
-class TextDetector(Protocol):
-    """Detects the character set of a text."""
-
-    version: str
-
-    def charset(self, subject: Subject) -> Charset | None:
-        """Return the character set of *subject*, or None where it has none."""
-        ...
-
-
-class LanguageDetector(Protocol):
-    """Detects the languages of a text."""
-
-    version: str
-
-    def languages(self, subject: Subject, charset: Charset, *, is_markup: bool) -> Languages | None:
-        """Return the languages of *subject*, or None where none is known."""
-        ...
-
-
-class ErrorPageDetector(Protocol):
-    """Gives the probability that a page says that it does not exist."""
-
-    version: str
-
-    def probability(self, subject: Subject, charset: Charset) -> float:
-        """Return the probability that *subject* is such a page."""
-        ...
-
-
 @dataclass(frozen=True)
 class Detectors:
     """Those that are used."""
 
     types: tuple[TypeDetector, ...] = ()
     """In the order in which their answers are written."""
-    charset: TextDetector | None = None
-    languages: LanguageDetector | None = None
-    soft_404: ErrorPageDetector | None = None
+    charset: CharsetDetector | None = None
+    languages: Cld2 | None = None
+    soft_404: Soft404Model | None = None
 
     def versions(self) -> list[str]:
         """Return what each of them is, and its version: as long as none changes, no finding does."""
@@ -261,3 +319,36 @@ def _key(subject: Subject) -> _Key:
         subject.language_hint,
         subject.top_level_domain,
     )
+
+
+def is_markup(media_type: str) -> bool:
+    """Return whether *media_type* is that of HTML or XHTML."""
+    return media_type in _MARKUP
+
+
+def is_code(media_type: str) -> bool:
+    """Return whether *media_type* is text of no natural language: scripts, style sheets, JSON."""
+    return media_type in _CODE or media_type.endswith("+json")
+
+
+def is_text(media_type: str) -> bool:
+    """Return whether *media_type* is of the family of text.
+
+    The family counts, not the name: office documents have `xml` in theirs and are ZIP archives.
+    """
+    if media_type.startswith(_DRAWING):
+        return True
+    if media_type.startswith(("image/", "audio/", "video/", "font/", "model/")):
+        return False
+    return (
+        media_type.startswith("text/")
+        or media_type in _MARKUP
+        or media_type in _XML
+        or is_code(media_type)
+        or media_type.endswith("+xml")
+    )
+
+
+def says_little(media_type: str) -> bool:
+    """Return whether *media_type* leaves open what the payload is."""
+    return media_type in _UNCERTAIN

@@ -20,10 +20,16 @@ from amicrawl.disk import OutputFile
 from amicrawl.errors import AmicrawlError
 from amicrawl.index.derivatives.file import NOT_NAMED, SOFTWARE, LeftOutError, date_of, sha1, uri_of
 from amicrawl.index.lines.sorting import LineFile
-from amicrawl.index.merging.fields import added_fields, with_fields, written
-from amicrawl.index.sidecar.detectors import Characteriser, installed_detectors
-from amicrawl.index.sidecar.findings import SOURCE_FILE, SOURCE_OFFSET, encode_block, parse_block
-from amicrawl.index.sidecar.subject import subject_of
+from amicrawl.index.sidecar.detectors import Characteriser, installed_detectors, subject_of
+from amicrawl.index.sidecar.findings import (
+    SOURCE_FILE,
+    SOURCE_OFFSET,
+    added_fields,
+    encode_block,
+    parse_block,
+    with_fields,
+    written,
+)
 from amicrawl.record.warc import LEVEL, RecordIds, warc_date
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""What the detectors find, and the block of a metadata record that holds it. Pure.
+"""What the detectors find: as the block of a metadata record, and as fields of a CDXJ line. Pure.
 
 A block is lines joined by line feeds, the last without one; a line is there where something was found:
 
@@ -8,13 +8,25 @@ A block is lines joined by line feeds, the last without one; a line is there whe
     Languages-cld2: {"reliable": true, "text-bytes": 16199, "languages": [{"name": "ENGLISH", ...}]}
     Soft-404-Detected: 0.022243
     Detection-Error: {"charset": "ValueError"}
+
+The fields come after those that a line has; one that is there already is overwritten in its place:
+
+    mime-detected       what libmagic says, else what amicrawl's signatures or PRONOM's say
+    puid                PRONOM's identifier
+    charset             the name, without its confidence
+    languages           up to three ISO 639-3 codes, `eng,zho`, those of most text first
+    soft-404-detected   a probability; left out where it is exactly 0
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from functools import lru_cache
+from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import orjson
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -154,3 +166,115 @@ def _languages(found: Languages) -> dict[str, Any]:
 
 def _json(value: Mapping[str, Any] | float) -> str:
     return json.dumps(value)
+
+
+ADDED = ("mime-detected", "puid", "charset", "languages", "soft-404-detected")
+"""The fields, in their order."""
+MOST_LANGUAGES = 3
+
+_ADDED = frozenset(ADDED)
+
+# ISO 639-1 and the terminology code of ISO 639-3, two letters and three at a time; the last rows hold
+# what language detectors say besides: withdrawn codes.
+_TWO_TO_THREE = """
+aaaar ababk aeave afafr akaka amamh anarg arara asasm avava ayaym azaze babak bebel bgbul bibis bmbam
+bnben bobod brbre bsbos cacat ceche chcha cocos crcre csces cuchu cvchv cycym dadan dedeu dvdiv dzdzo
+eeewe elell eneng eoepo esspa etest eueus fafas ffful fifin fjfij fofao frfra fyfry gagle gdgla glglg
+gngrn guguj gvglv hahau hihin hohmo hrhrv hthat huhun hyhye hzher iaina idind ieile igibo iiiii
+ikipk ioido isisl itita iuiku jajpn jvjav kakat kgkon kikik kjkua kkkaz klkal kmkhm knkan kokor krkau
+kskas kukur kvkom kwcor kykir lalat lbltz lglug lilim lnlin lolao ltlit lulub lvlav mgmlg mhmah mimri
+mkmkd mlmal mnmon mrmar msmsa mtmlt mymya nanau nbnob ndnde nenep ngndo nlnld nnnno nonor nrnbl nvnav
+nynya ococi ojoji omorm orori ososs papan pipli plpol pspus ptpor quque rmroh rnrun roron rurus rwkin
+sasan scsrd sdsnd sesme sgsag sisin skslk slslv smsmo snsna sosom sqsqi srsrp ssssw stsot susun svswe
+swswa tatam tetel tgtgk ththa titir tktuk tltgl tntsn toton trtur tstso tttat twtwi tytah uguig ukukr
+ururd uzuzb veven vivie vovol wawln wowol xhxho yiyid yoyor zazha zhzho zuzul
+heheb iwheb jwjav jiyid inind moron shhbs
+"""
+_CODES = {pair[:2]: pair[2:] for pair in _TWO_TO_THREE.split()}
+_OTHERS = """
+ceb chr cop crs fil got haw hmn kha lif lua luo mfe new nso pam raj rup sco sux syr tlh tum war zxx
+"""
+_THREE_LETTERS = frozenset(_OTHERS.split())
+
+
+def added_fields(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields that the sidecar's *found*, by the names of its lines, gives."""
+    fields: dict[str, Any] = {}
+    types = found.get(TYPES)
+    if isinstance(types, dict) and isinstance(
+        kind := types.get("python-magic") or types.get("amicrawl") or types.get("fido"), str
+    ):
+        fields["mime-detected"] = kind
+    if isinstance(puid := found.get(PUID), str):
+        fields["puid"] = puid
+    charset = found.get(CHARSET)
+    if isinstance(charset, dict) and isinstance(name := charset.get("encoding"), str):
+        fields["charset"] = name
+    if codes := _language_codes(found.get(LANGUAGES)):
+        fields["languages"] = codes
+    probability = found.get(SOFT_404)
+    if type(probability) in (int, float) and probability and isfinite(probability):
+        fields["soft-404-detected"] = probability
+    return fields
+
+
+def written(fields: Mapping[str, Any]) -> bytes:
+    """Return *fields* as JSON, without the braces of the object."""
+    probability = fields.get("soft-404-detected")
+    if probability is None:
+        return _written(tuple(fields.items()))
+    # It is the last, and hardly ever the same twice.
+    rest = _written(tuple(fields.items())[:-1])
+    last = b'"soft-404-detected": %s' % repr(probability).encode("ascii")
+    return b"%s, %s" % (rest, last) if rest else last
+
+
+@lru_cache(maxsize=16_384)
+def _written(items: tuple[tuple[str, str], ...]) -> bytes:
+    # What is found repeats: most pages of a site are alike.
+    return json.dumps(dict(items))[1:-1].encode("ascii")
+
+
+def with_fields(line: bytes, fields: dict[str, Any], addition: bytes, *, anew: bool = False) -> bytes:
+    """Return the CDXJ *line*, which has *fields*, with those of *addition*, as `written` returns them.
+
+    The line's own fields keep their spelling, unless one of them is replaced, or *anew* asks for the
+    whole object to be serialized again.
+    """
+    if not addition:
+        return line if not anew else _again(line, fields, addition)
+    body = line.rstrip()
+    if anew or not fields or not _ADDED.isdisjoint(fields):
+        return _again(line, fields, addition)
+    return b"%s, %s}" % (body[:-1], addition)
+
+
+def _again(line: bytes, fields: dict[str, Any], addition: bytes) -> bytes:
+    key, timestamp, _ = line.split(b" ", 2)
+    fields = fields | orjson.loads(b"{%s}" % addition)
+    return b"%s %s %s" % (key, timestamp, json.dumps(fields).encode("ascii"))
+
+
+def language_code(code: str) -> str | None:
+    """Return the ISO 639-3 code of *code*, as CLD2 writes languages; None where it has none."""
+    base = code.partition("-")[0].lower()
+    return _CODES.get(base) or (base if base in _THREE_LETTERS else None)
+
+
+def _language_codes(found: object) -> str:
+    listed = found.get("languages") if isinstance(found, dict) else None
+    if not isinstance(listed, list):
+        return ""
+    return languages_of(
+        tuple(
+            each.get("code")
+            for each in listed[:MOST_LANGUAGES]
+            if isinstance(each, dict) and isinstance(each.get("code"), str)
+        )
+    )
+
+
+@lru_cache(maxsize=4096)
+def languages_of(codes: tuple[str, ...]) -> str:
+    """Return the value of the field `languages` for CLD2's *codes*, of which there are at most three."""
+    return ",".join(filter(None, map(language_code, codes)))

@@ -26,8 +26,8 @@ from amicrawl.index.sidecar.text import read
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from amicrawl.index.sidecar.detectors import Subject
     from amicrawl.index.sidecar.findings import Charset
-    from amicrawl.index.sidecar.subject import Subject
 
 
 _MOST = 30.0

@@ -17,13 +17,13 @@ from __future__ import annotations
 import codecs
 import re
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from amicrawl.discovery.charset import charset_of
 from amicrawl.index.sidecar.findings import Charset, Language, Languages
 
 if TYPE_CHECKING:
-    from amicrawl.index.sidecar.subject import Subject
+    from amicrawl.index.sidecar.detectors import Subject
 
 
 CHECKED = 64 << 10
@@ -80,19 +80,6 @@ _CODECS = {
 """Codecs for the names of WHATWG's Encoding Standard that Python has others for, or other readings."""
 
 
-class Statistics(Protocol):
-    """Detects character sets by statistics."""
-
-    version: str
-
-    def guess(self, sample: bytes, *, is_cut: bool, top_level_domain: str) -> tuple[str, bool]:
-        """Return a name of the Encoding Standard, and whether it is more than a guess.
-
-        A sample that *is_cut* may end inside a character.
-        """
-        ...
-
-
 class Chardetng:
     """Firefox's detector for pages that declare nothing (package chardetng-py)."""
 
@@ -102,7 +89,10 @@ class Chardetng:
         self.version = "chardetng"
 
     def guess(self, sample: bytes, *, is_cut: bool, top_level_domain: str) -> tuple[str, bool]:
-        """Return a name of the Encoding Standard, and whether it is more than a guess."""
+        """Return a name of the Encoding Standard, and whether it is more than a guess.
+
+        A sample that *is_cut* may end inside a character.
+        """
         detector = self._detector()
         detector.feed(sample, last=not is_cut)
         domain = top_level_domain.encode("ascii") or None
@@ -113,7 +103,7 @@ class Chardetng:
 class CharsetDetector:
     """Finds the character set of a text."""
 
-    def __init__(self, statistics: Statistics | None = None) -> None:
+    def __init__(self, statistics: Chardetng | None = None) -> None:
         self._statistics = statistics
         self.version = "declared" if statistics is None else f"declared+{statistics.version}"
 

@@ -8,35 +8,39 @@
     datapackage-digest.json  SHA-256 of that
 
 Nothing is held in memory whole: files are copied piece by piece and summed up on the way, index lines
-are sorted on disk. The same files, words and moment give the same bytes. What of a WARC file cannot be
-read is reported; the file goes into the package as it is, because an archive does not throw bytes away.
+are sorted on disk. The same files, description and moment give the same bytes. What of a WARC file
+cannot be read is reported; the file goes into the package as it is, because an archive does not throw
+bytes away.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
+import zipfile
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC
 from itertools import chain
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import IO, TYPE_CHECKING, NamedTuple, cast
 
 from amicrawl import __version__
-from amicrawl.disk import explained
+from amicrawl.disk import OutputFile, explained
 from amicrawl.errors import InputError, UsageError
-from amicrawl.index.lines.cdxj import IndexOptions, cdxj_lines
+from amicrawl.index.lines.record_lines import IndexOptions, cdxj_lines
 from amicrawl.index.lines.sorting import external_sort
 from amicrawl.index.reading.records import paired, read_records
-from amicrawl.index.wacz.pages import HEAD, page_line
-from amicrawl.index.wacz.zip_stream import ZipEntry, ZipPackage
-from amicrawl.index.zipnum.cluster import Block, json_idx_head, json_idx_line, pack
-from amicrawl.index.zipnum.writer import blocks_of
+from amicrawl.index.wacz.pages import PageList
+from amicrawl.index.zipnum.cluster import json_idx_head
+from amicrawl.index.zipnum.writer import Written, blocks_of, json_members
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from datetime import datetime
     from pathlib import Path
+    from types import TracebackType
+    from typing import Self
 
     from amicrawl.disk import Disk
     from amicrawl.index.reading.records import Broken, Record
@@ -54,13 +58,27 @@ _IDX = "index.idx"
 _PIECE = 1024**2
 _SORT_MEMORY = 64 * 1024**2
 _UNFIT_IN_NAME = re.compile(r"[^a-z0-9._-]+")
+_MODE = 0o100644 << 16
+_UNIX = 3
+_FIRST_YEAR, _LAST_YEAR = 1980, 2107  # what two seconds in a field of 32 bits can say
+
+
+class ZipEntry(NamedTuple):
+    """A file in a package."""
+
+    path: str
+    """Its name in the package."""
+    size: int
+    """Bytes, unpacked."""
+    sha256: str
+    """Lower-case hex, of the unpacked bytes."""
 
 
 class Description(NamedTuple):
     """What a package says about itself."""
 
     created: datetime
-    """When it was made; the moment of every file in it too."""
+    """Creation time; also the time of every file in the package."""
     title: str = ""
     description: str = ""
     """Markdown."""
@@ -105,7 +123,7 @@ def write_wacz(
 
     with ZipPackage(path, moment=description.created, disk=disk) as package:
         with explained(path, "written"), _scratch(path, disk) as listed, _scratch(path, disk) as idx:
-            pages = _Pages(listed, is_page, main_page=description.main_page)
+            pages = PageList(listed, is_page, main_page=description.main_page)
             # Each file is read for its index while what was copied of it is still in memory.
             lines = (
                 line
@@ -124,34 +142,6 @@ def write_wacz(
         digest = {"path": "datapackage.json", "hash": f"sha256:{manifest.sha256}"}
         package.add("datapackage-digest.json", [_json(digest)], packed=True)
     return packed
-
-
-class _Pages:
-    """The list of pages, on its way to a file."""
-
-    def __init__(self, file: IO[bytes], is_page: Callable[[Record], bool], *, main_page: str) -> None:
-        self.count = 0
-        self._file = file
-        self._is_page = is_page
-        self._main_page = main_page
-        self._main: PageLine | None = None
-        file.write(HEAD)
-
-    def add(self, record: Record) -> None:
-        """List *record* where it is a page."""
-        page = page_line(record)
-        if page is None or not self._is_page(record):
-            return
-        self.count += 1
-        self._file.write(page.text())
-        if page.url == self._main_page and self._main is None:
-            self._main = page
-
-    def main(self) -> PageLine | None:
-        """Return the page to begin with, if there shall be one; UsageError where it was not met."""
-        if self._main_page and self._main is None:
-            raise UsageError(f"{self._main_page!a} is none of the {self.count} pages. Name one of them.")
-        return self._main
 
 
 def _names_in_package(warcs: Sequence[Path], path: Path) -> list[str]:
@@ -246,18 +236,12 @@ def _write_index(
     # The first line in order is known once all are: by then every file has been copied, and the package
     # can take the next entry.
     first = next(blocks, None)
-
-    def members() -> Iterator[bytes]:
-        offset = 0
-        for key, block in chain([first] if first else [], blocks):
-            member = pack(b"".join(block))
-            idx.write(json_idx_line(Block(key, "", offset, len(member))))
-            offset += len(member)
-            packed.lines += len(block)
-            yield member
-
     idx.write(json_idx_head(_INDEX))
-    return package.add(f"indexes/{_INDEX}", members(), packed=False)
+    written = Written()
+    members = json_members(chain([first] if first else [], blocks), idx.write, written)
+    entry = package.add(f"indexes/{_INDEX}", members, packed=False)
+    packed.lines = written.lines
+    return entry
 
 
 def _write_scratch(package: ZipPackage, path: str, scratch: IO[bytes]) -> ZipEntry:
@@ -306,3 +290,80 @@ def _names_of(entries: Sequence[ZipEntry]) -> Iterator[str]:
 
 def _json(value: object) -> bytes:
     return json.dumps(value, indent=2).encode() + b"\n"
+
+
+class ZipPackage:
+    """A ZIP file being written as a stream of entries; leaving its context normally seals it.
+
+    Entries are stored or deflated, of any size (ZIP64 where needed), without data descriptors. The same
+    entries and moment give the same bytes.
+    """
+
+    def __init__(self, path: Path, *, moment: datetime, disk: Disk) -> None:
+        """Begin `path`.open; every entry is dated *moment*. OutputFile says which errors there are."""
+        self._file = OutputFile.replacing(path, disk=disk)
+        self._zip = zipfile.ZipFile(cast("IO[bytes]", _Seekable(self._file)), "w")
+        utc = moment.astimezone(UTC)
+        year = min(max(utc.year, _FIRST_YEAR), _LAST_YEAR)
+        self._date = (year, utc.month, utc.day, utc.hour, utc.minute, utc.second)
+
+    def add(self, path: str, pieces: Iterable[bytes], *, packed: bool, size: int = 0) -> ZipEntry:
+        """Write an entry from its *pieces*, deflated where *packed*, and return it.
+
+        *size* is how many bytes to expect: a file above 2 GiB that is not announced is refused halfway.
+        """
+        info = zipfile.ZipInfo(path, self._date)
+        info.compress_type = zipfile.ZIP_DEFLATED if packed else zipfile.ZIP_STORED
+        info.external_attr, info.create_system, info.file_size = _MODE, _UNIX, size
+        digest, total = hashlib.sha256(), 0
+        with self._zip.open(info, "w") as entry:
+            for piece in pieces:
+                entry.write(piece)
+                digest.update(piece)
+                total += len(piece)
+        return ZipEntry(path, total, digest.hexdigest())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None:
+                self._zip.close()
+                self._file.seal()
+            else:
+                # zipfile would write a directory for what is there when it is collected.
+                self._zip.fp = None
+        finally:
+            self._file.close()
+
+
+class _Seekable:
+    """An OutputFile as `zipfile` wants a file: headers are written over once sizes are known."""
+
+    def __init__(self, file: OutputFile) -> None:
+        self._file = file
+        self._position = 0
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, position: int) -> int:
+        self._position = position
+        return position
+
+    def write(self, block: bytes) -> int:
+        end = self._file.tell()
+        if self._position == end:
+            self._file.write(block)
+        elif self._position + len(block) <= end:
+            self._file.write_at(self._position, block)
+        else:
+            raise OSError("a header would run into what follows it")
+        self._position += len(block)
+        return len(block)
+
+    def flush(self) -> None:
+        """Nothing is held back."""

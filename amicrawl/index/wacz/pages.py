@@ -1,7 +1,8 @@
-"""The list of pages of a WACZ package: which records are pages, and what they are titled. Pure.
+"""The list of pages of a WACZ package: which records are pages, and their titles.
 
-A page is a response with status 200 that holds HTML. A line of the list is JSON: `id`, the same for the
-same capture whenever the list is made; `url`; `ts`, when it was captured; `title`, where there is one.
+A page is a response with status 200 that holds HTML; of a crawl, one that its `captures.parquet` has
+uncut. A line of the list is JSON: `id`, the same for the same capture whenever the list is made; `url`;
+`ts`, when it was captured; `title`, where there is one.
 """
 
 from __future__ import annotations
@@ -9,12 +10,18 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
+from amicrawl.errors import InputError, UsageError
 from amicrawl.index.derivatives.page import END, RAW, START, characters, decoded_page, tokens
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
     from amicrawl.index.reading.records import Record
+    from amicrawl.parquet import ParquetTable
 
 
 HEAD = json.dumps({"format": "json-pages-1.0", "id": "pages", "title": "All Pages"}).encode() + b"\n"
@@ -78,3 +85,86 @@ def _moment(date: str) -> str:
         return date
     parts = _DIGITS.match(date)
     return "{}-{}-{}T{}:{}:{}Z".format(*parts.groups()) if parts else ""
+
+
+class PageList:
+    """The list of pages, being written to a file."""
+
+    def __init__(self, file: IO[bytes], is_page: Callable[[Record], bool], *, main_page: str) -> None:
+        """List in *file* the pages that *is_page* is true of; *main_page* is a URL, or empty."""
+        self.count = 0
+        self._file = file
+        self._is_page = is_page
+        self._main_page = main_page
+        self._main: PageLine | None = None
+        file.write(HEAD)
+
+    def add(self, record: Record) -> None:
+        """List *record* where it is a page."""
+        page = page_line(record)
+        if page is None or not self._is_page(record):
+            return
+        self.count += 1
+        self._file.write(page.text())
+        if page.url == self._main_page and self._main is None:
+            self._main = page
+
+    def main(self) -> PageLine | None:
+        """Return the main page; None where none is wanted, UsageError where it was not listed."""
+        if self._main_page and self._main is None:
+            raise UsageError(f"{self._main_page!a} is none of the {self.count} pages. Name one of them.")
+        return self._main
+
+
+_COLUMNS = ["warc_file", "warc_offset", "status", "truncated"]
+
+
+def pages_in_table(table: Path) -> Callable[[Record], bool]:
+    """Return a predicate: whether *table*, a `captures.parquet`, has a record with status 200, uncut.
+
+    The rows of one WARC file are held at a time. InputError where *table* is not a capture index.
+    """
+    if not table.is_file():
+        raise InputError(f"{table} is not a file. Name the captures.parquet of a crawl.")
+    with _opened(table) as opened:
+        missing = set(_COLUMNS) - set(opened.schema.names)
+    if missing:
+        raise InputError(f"{table} is not a capture index: it has no column {min(missing)}.")
+    name, offsets = "", frozenset[int]()
+
+    def is_page(record: Record) -> bool:
+        nonlocal name, offsets
+        if record.path.name != name:
+            name, offsets = record.path.name, _offsets(table, record.path.name)
+        return record.offset in offsets
+
+    return is_page
+
+
+def _offsets(table: Path, name: str) -> frozenset[int]:
+    """Return the offsets of the whole captures with status 200 in the WARC file *name*."""
+    import pyarrow.compute as pc  # noqa: PLC0415  # most packages are made without a table
+
+    wanted: Any = (
+        (pc.field("warc_file") == name) & (pc.field("status") == 200) & (pc.field("truncated") == "")
+    )
+    offsets = set[object]()
+    with _opened(table) as opened:
+        for batch in opened.batches(_COLUMNS):
+            rows: Any = batch
+            offsets.update(rows.filter(wanted)["warc_offset"].to_pylist())
+    return frozenset(offset for offset in offsets if isinstance(offset, int))
+
+
+@contextmanager
+def _opened(table: Path) -> Iterator[ParquetTable]:
+    """Open *table*; InputError where it, or what is read of it, is not Parquet."""
+    import pyarrow as pa  # noqa: PLC0415  # most packages are made without a table
+
+    from amicrawl.parquet import ParquetTable  # noqa: PLC0415
+
+    try:
+        with ParquetTable(table, str(table)) as opened:
+            yield opened
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(f"{table} cannot be read as a capture index: {error}") from error

@@ -1,9 +1,9 @@
-"""ZipNum clusters made over a Spark cluster: the files that `writer.py` makes, byte for byte.
+"""ZipNum clusters made over a Spark cluster: the files that `writer.py` writes, byte for byte.
 
-Spark sorts the lines. A task writes each range of them, checked, next to the cluster, and says how many
-they are; by these counts it is known which lines a shard has, and a task writes each shard. The driver
-writes `cluster.idx`, last. Inputs and output are paths that all workers see under their names, or URIs
-of stores (`index/location.py`).
+Spark sorts the lines. A task writes each range of them, checked, next to the cluster, and reports how
+many they are; from these counts follows which lines a shard has, and a task writes each shard. The
+driver writes `cluster.idx`, last. Inputs and output are paths that all workers see under their names, or
+URIs of stores (`index/location.py`).
 """
 
 from __future__ import annotations
@@ -15,15 +15,20 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-import orjson
-import pyarrow as pa
 from isal import igzip
 
 from amicrawl.disk import Disk, OutputFile
 from amicrawl.errors import DamagedFileError, InputError, OutputError, UsageError
 from amicrawl.index.lines.line_reader import line_blocks
 from amicrawl.index.location import Location, reachable
-from amicrawl.index.spark import done_on_spark, explained, spark_schema
+from amicrawl.index.spark import (
+    ATTEMPTS_SUFFIX,
+    LINE,
+    damage_in,
+    done_on_spark,
+    lines_of_files,
+    written_parts,
+)
 from amicrawl.index.workers import Lost
 from amicrawl.index.zipnum.cluster import BLOCK_LINES, IDX_NAME, SHARD_LINES, SHARD_NAME
 from amicrawl.index.zipnum.writer import (
@@ -38,18 +43,13 @@ from amicrawl.index.zipnum.writer import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    import pyarrow as pa
     from pyspark.sql import SparkSession
 
-ATTEMPTS_SUFFIX = ".attempts"
-"""What stands behind the cluster's name in that of the directory in which tasks write."""
+    from amicrawl.index.spark import Damage
+
 MOST_REJECTED = 20
 """Rejected lines of a range that are shown; the others are counted."""
-
-_LINE, _DAMAGE = "line", "damage"
-_READ_FIELDS: list[pa.Field[Any]] = [pa.field(_LINE, pa.binary()), pa.field(_DAMAGE, pa.binary())]
-READ = pa.schema(_READ_FIELDS)
-_SAID_FIELDS: list[pa.Field[Any]] = [pa.field("range", pa.int32()), pa.field("said", pa.binary())]
-_SAID = pa.schema(_SAID_FIELDS)
 
 
 class Slice(NamedTuple):
@@ -96,7 +96,13 @@ def write_zipnum_on_spark(
         attempts.remove()
     try:
         written = Written()
-        ranges = _ranges(_sorted(spark, indexes, attempts, partitions), attempts, written, on_rejected)
+        lines = lines_of_files(spark, indexes, ending=b"\r")
+
+        def write(batches: Iterable[pa.RecordBatch], part: str) -> dict[str, Any]:
+            return write_range(batches, attempts.below(f"{part}.gz"))
+
+        reports = written_parts(lines, write, by=(LINE,), partitions=partitions, doing="sort the lines")
+        ranges = _ranges(reports, attempts, written, on_rejected)
         # No index may speak of shards that are going to change.
         with reachable(out):
             out.below(IDX_NAME).remove_file()
@@ -113,22 +119,22 @@ def write_zipnum_on_spark(
 
 
 def _ranges(
-    sorted_ranges: Iterable[dict[str, Any]],
+    reports: Iterable[dict[str, Any]],
     attempts: Location,
     written: Written,
     on_rejected: Callable[[bytes, str], None],
 ) -> list[Slice]:
     """Return where the lines of each range are, and add to *written* what was left out of them."""
     ranges: list[Slice] = []
-    for said in sorted_ranges:
-        if said["damage"]:
-            path, offset, reason = said["damage"]
-            raise DamagedFileError(Path(path), offset, reason)
-        written.duplicates += said["duplicates"]
-        written.rejected += said["rejected"]
-        for line, reason in said["examples"]:
+    for report in reports:
+        if report["damage"]:
+            file, offset, reason = report["damage"][0]
+            raise DamagedFileError(Location(file).as_path, offset, reason)
+        written.duplicates += report["duplicates"]
+        written.rejected += report["rejected"]
+        for line, reason in report["examples"]:
             on_rejected(line.encode(), reason)
-        ranges.append(Slice(attempts.below(said["file"]), 0, said["lines"]))
+        ranges.append(Slice(attempts.below(report["file"]), 0, report["lines"]))
     return ranges
 
 
@@ -146,63 +152,16 @@ def _written_shards(spark: SparkSession, shards: Sequence[Shard], written: Writt
     return b"".join(idx)
 
 
-def _sorted(
-    spark: SparkSession, indexes: Sequence[Location], attempts: Location, partitions: int
-) -> list[dict[str, Any]]:
-    """Have the lines sorted and written below *attempts*; return what is said of each range."""
-
-    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            numbers: Any = batch["id"].to_pylist()
-            for number in numbers:
-                yield from lines_in(indexes[number])
-
-    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from pyspark import TaskContext  # noqa: PLC0415  # only a worker has one
-
-        context = TaskContext.get()
-        assert context is not None
-        number = context.partitionId()
-        said = write_range(batches, attempts.below(f"{number:05d}-{context.taskAttemptId()}.gz"))
-        yield pa.RecordBatch.from_pydict({"range": [number], "said": [orjson.dumps(said)]}, schema=_SAID)
-
-    lines = spark.range(0, len(indexes), 1, numPartitions=len(indexes))
-    lines = lines.mapInArrow(read, spark_schema(READ))
-    ranges = (
-        lines.repartitionByRange(partitions, _LINE) if partitions else lines.repartitionByRange(_LINE)
-    )
-    found = ranges.sortWithinPartitions(_LINE).mapInArrow(write, spark_schema(_SAID))
-    with explained("sort the lines"):
-        rows = found.collect()
-    return [orjson.loads(bytes(row["said"])) for row in sorted(rows, key=lambda row: row["range"])]
-
-
-def lines_in(location: Location) -> Iterator[pa.RecordBatch]:
-    """Yield the lines of an index; behind what could be read of a damaged one, what is wrong."""
-    with tempfile.TemporaryDirectory(prefix="amicrawl-") as scratch:
-        try:
-            for block in line_blocks(location.fetched(Path(scratch))):
-                lines = [line.rstrip(b"\r") for line in block]
-                columns: dict[str, list[Any]] = {_LINE: lines, _DAMAGE: [None] * len(lines)}
-                yield pa.RecordBatch.from_pydict(columns, schema=READ)
-        except DamagedFileError as error:
-            damage = orjson.dumps([str(location.as_path), error.offset, error.reason])
-            yield pa.RecordBatch.from_pydict({_LINE: [None], _DAMAGE: [damage]}, schema=READ)
-
-
 def write_range(batches: Iterable[pa.RecordBatch], file: Location) -> dict[str, Any]:
-    """Write the sorted lines in *batches* to *file*, as far as they belong into a cluster.
-
-    Returns what is to be said of them.
-    """
+    """Write the sorted lines in *batches* that belong into a cluster to *file*; return the report."""
     written = Written()
-    damage: list[Any] = []
+    damage: list[Damage] = []
     examples: list[tuple[str, str]] = []
 
     def lines() -> Iterator[bytes]:
         for batch in batches:
-            damage.extend(batch[_DAMAGE].drop_null().to_pylist())
-            some: Any = batch[_LINE].drop_null().to_pylist()
+            damage.extend(damage_in(batch))
+            some: Any = batch[LINE].drop_null().to_pylist()
             yield from some
 
     def reject(line: bytes, reason: str) -> None:
@@ -219,7 +178,7 @@ def write_range(batches: Iterable[pa.RecordBatch], file: Location) -> dict[str, 
         **asdict(written),
         "file": file.last_part,
         "examples": examples,
-        "damage": orjson.loads(damage[0]) if damage else None,
+        "damage": [[*each] for each in damage],
     }
 
 

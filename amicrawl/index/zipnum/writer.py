@@ -140,17 +140,28 @@ def write_blocks(
         packed = OutputFile.replacing(path, disk=disk)
         opened.callback(packed.close)
         idx.write(json_idx_head(path.name))
-        for key, block in blocks_of(
-            checked_lines(lines, written, lambda _line, _reason: None), block_lines
-        ):
-            member = pack(b"".join(block))
-            idx.write(json_idx_line(Block(key, "", packed.tell(), len(member))))
+        checked = checked_lines(lines, written, lambda _line, _reason: None)
+        for member in json_members(blocks_of(checked, block_lines), idx.write, written):
             packed.write(member)
-            written.blocks += 1
-            written.lines += len(block)
         packed.seal()
         idx.seal()
     return written
+
+
+def json_members(
+    blocks: Iterable[tuple[bytes, list[bytes]]],
+    add_idx_line: Callable[[bytes], object],
+    written: Written,
+) -> Iterator[bytes]:
+    """Yield each of *blocks* as a gzip member, after its line of the index went to *add_idx_line*."""
+    offset = 0
+    for key, block in blocks:
+        member = pack(b"".join(block))
+        add_idx_line(json_idx_line(Block(key, "", offset, len(member))))
+        offset += len(member)
+        written.blocks += 1
+        written.lines += len(block)
+        yield member
 
 
 def idx_path_of(path: Path) -> Path:

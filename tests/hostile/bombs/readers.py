@@ -31,7 +31,7 @@ READERS: dict[str, tuple[str, ...]] = {
     ),
     "CDXJ": (
         *("index/lines/cdxj.py", "index/lines/shapes.py", "index/lookup/query.py"),
-        *("index/merging/fields.py", "index/merging/join.py", "index/merging/sides.py"),
+        *("index/merging/join.py", "index/merging/sides.py"),
         *("report/inputs.py", "report/rows.py", "report/years.py"),
         "table/convert.py",
     ),
@@ -72,7 +72,7 @@ OUR_OWN = frozenset({
     *("crawl/processes/child.py", "crawl/processes/dealing.py", "crawl/processes/parent.py"),
     "crawl/processes/specification.py",
     *("crawl/spark/driver.py", "crawl/spark/leases.py", "crawl/spark/partition.py"),
-    *("index/merging/spark.py", "index/zipnum/spark.py", "table/spark.py", "table/read_only_sql.py"),
+    *("index/merging/spark.py", "index/spark.py", "table/read_only_sql.py"),
     # Settings, and files of the package.
     *("jobs/connection.py", "crawlfile/keys.py"),
     *("discovery/ignores.py", "index/sidecar/soft404.py"),

@@ -12,12 +12,17 @@ from lxml import etree
 from sidecar_material import ENGLISH, HTML_4_0, RUSSIAN, html
 
 from amicrawl.errors import UsageError
-from amicrawl.index.sidecar.detectors import Characteriser, Detectors, installed_detectors
+from amicrawl.index.sidecar.detectors import (
+    Characteriser,
+    Detectors,
+    Subject,
+    installed_detectors,
+    is_text,
+)
 from amicrawl.index.sidecar.media_type import Libmagic, Signatures
 from amicrawl.index.sidecar.openings import Opening, opening_of
 from amicrawl.index.sidecar.pronom import FidoSignatures, installed_signatures
 from amicrawl.index.sidecar.soft404 import Soft404Model
-from amicrawl.index.sidecar.subject import Subject, is_text
 from amicrawl.index.sidecar.text import SAMPLE, CharsetDetector, read
 from benchmarks.soft404.fit import fit, worth
 from benchmarks.soft404.pages import Fold, pages

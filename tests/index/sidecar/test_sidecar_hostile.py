@@ -14,10 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sidecar_material import http, read_back, warc
 
-from amicrawl.index.sidecar.detectors import Characteriser, installed_detectors
+from amicrawl.index.sidecar.detectors import (
+    CONTENT_LIMIT,
+    Characteriser,
+    Subject,
+    installed_detectors,
+    subject_of,
+)
 from amicrawl.index.sidecar.findings import encode_block, parse_block
 from amicrawl.index.sidecar.soft404 import features_of
-from amicrawl.index.sidecar.subject import CONTENT_LIMIT, Subject, subject_of
 
 if TYPE_CHECKING:
     from pathlib import Path

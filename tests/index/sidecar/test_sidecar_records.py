@@ -22,12 +22,11 @@ from sidecar_material import (
 
 from amicrawl.disk import Disk
 from amicrawl.index.derivatives.file import Maker, Publisher, sha1
-from amicrawl.index.lines.cdxj import key_of, timestamp_of, url_of
+from amicrawl.index.lines.record_lines import key_of, timestamp_of, url_of
 from amicrawl.index.merging.sides import is_sidecar_record, sidecar_fields, sidecar_tie
 from amicrawl.index.reading.records import read_records
-from amicrawl.index.sidecar.detectors import Characteriser, installed_detectors
+from amicrawl.index.sidecar.detectors import Characteriser, installed_detectors, subject_of
 from amicrawl.index.sidecar.file import SidecarFile
-from amicrawl.index.sidecar.subject import subject_of
 from amicrawl.urls import surt
 
 if TYPE_CHECKING:

@@ -12,14 +12,18 @@ from sidecar_material import ENGLISH, RUSSIAN, arc, html, http, read_back, recor
 
 from amicrawl.index.collection.file import collect_file
 from amicrawl.index.collection.products import jobs_for
-from amicrawl.index.merging.fields import added_fields
 from amicrawl.index.merging.sides import is_sidecar_record, sidecar_tie
 from amicrawl.index.reading.records import read_records
-from amicrawl.index.sidecar.detectors import Characteriser, Detectors, installed_detectors
-from amicrawl.index.sidecar.findings import Findings, Identity, encode_block, parse_block
+from amicrawl.index.sidecar.detectors import (
+    Characteriser,
+    Detectors,
+    Subject,
+    installed_detectors,
+    is_text,
+)
+from amicrawl.index.sidecar.findings import Findings, Identity, added_fields, encode_block, parse_block
 from amicrawl.index.sidecar.media_type import Signatures
 from amicrawl.index.sidecar.soft404 import Soft404Model
-from amicrawl.index.sidecar.subject import Subject, is_text
 
 if TYPE_CHECKING:
     from pathlib import Path
