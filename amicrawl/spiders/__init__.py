@@ -1,1 +1,51 @@
-"""Spiders: what to crawl, in a few lines each, since how to crawl lies below them."""
+"""What to crawl: the spiders `site`, `seeds`, `recrawl`, `queue` and `job`, and what they share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from scrapy import Spider
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+    from amicrawl.crawl.arguments import SeedArguments, SiteArguments
+    from amicrawl.crawl.queued import QueueArguments
+
+
+class FrontierSpider(Spider):
+    """A spider whose URLs are handed out by the frontier; no request of it passes through Scrapy."""
+
+    resumes = True
+    """Whether a URL that an earlier crawl into the directory has fetched is done."""
+
+    reads_responses = False
+    """Whether `parse` looks at responses; a subclass with a `parse` of its own says True.
+
+    Where it does not, the add-on leaves out of Scrapy what only serves callbacks.
+    """
+
+    async def start(self) -> AsyncIterator[Any]:
+        """Offer to the frontier what the crawl begins with, and yield nothing."""
+        await self.offer()
+        # An empty loop makes this the asynchronous generator that Scrapy asks for.
+        nothing: tuple[Any, ...] = ()
+        for item in nothing:
+            yield item
+
+    async def offer(self) -> None:
+        """Offer to the frontier what the crawl begins with."""
+        raise NotImplementedError
+
+    def parse(self, response: Response, **_: Any) -> None:
+        """Do nothing: the page is archived by now."""
+
+
+def set_output(crawler: Crawler, arguments: SeedArguments | SiteArguments | QueueArguments) -> None:
+    """Set the output directory that *arguments* name, above every other setting of it."""
+    for name, value in (("AMICRAWL_OUT", arguments.out), ("AMICRAWL_RUN_ID", arguments.run_id)):
+        if value is not None:
+            crawler.settings.set(name, value, "cmdline")

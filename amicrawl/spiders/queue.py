@@ -5,30 +5,20 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Self
 
-from scrapy import Spider
-
 from amicrawl.crawl.arguments import configured, explained
+from amicrawl.spiders import FrontierSpider, set_output
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
     from scrapy.crawler import Crawler
-    from scrapy.http import Response
     from scrapy.settings import BaseSettings
 
     from amicrawl.crawl.queued import QueueArguments, QueueFeed
 
 
-class QueueSpider(Spider):
+class QueueSpider(FrontierSpider):
     """Fetches seeds from Redis. Arguments: `amicrawl.crawl.queued.QueueArguments`."""
 
     name = "queue"
-
-    resumes = True
-    """Whether a URL that an earlier crawl into the directory has fetched is done."""
-
-    reads_responses = False
-    """Whether `parse` looks at responses."""
 
     queue_feed: QueueFeed
 
@@ -56,20 +46,11 @@ class QueueSpider(Spider):
         kwargs = configured(crawler, kwargs)
         default_key = str(crawler.settings.get("REDIS_START_URLS_KEY") or "")
         arguments = QueueArguments.parse(kwargs, name=cls.name, default_key=default_key)
-        for name, value in (("AMICRAWL_OUT", arguments.out), ("AMICRAWL_RUN_ID", arguments.run_id)):
-            if value is not None:
-                crawler.settings.set(name, value, "cmdline")
+        set_output(crawler, arguments)
         spider = super().from_crawler(crawler, *args, arguments=arguments)
         spider.queue_feed = QueueFeed(crawler, arguments)
         return spider
 
-    async def start(self) -> AsyncIterator[Any]:
+    async def offer(self) -> None:
         """Feed the queue into the frontier; no request of it passes through here."""
         await self.queue_feed.feed()
-        # An empty loop makes this the asynchronous generator that Scrapy asks for.
-        nothing: tuple[Any, ...] = ()
-        for item in nothing:
-            yield item
-
-    def parse(self, response: Response, **_: Any) -> None:
-        """Do nothing: the page is archived by now, and a list crawl follows no links."""

@@ -6,23 +6,19 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from scrapy import Spider
-
 from amicrawl.crawl.arguments import RecrawlArguments, configured, explained
 from amicrawl.crawl.run import run_of
 from amicrawl.crawl.seedlist import read_starts, site_crawled_in
+from amicrawl.spiders import FrontierSpider
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
     from scrapy.crawler import Crawler
-    from scrapy.http import Response
 
     from amicrawl.crawl.arguments import SiteArguments
     from amicrawl.seed import Seed
 
 
-class RecrawlSpider(Spider):
+class RecrawlSpider(FrontierSpider):
     """Fetches what is due of an earlier crawl. Arguments: `amicrawl.crawl.arguments.RecrawlArguments`.
 
     Each request says what is known of the last capture (`ETag`, `Last-Modified`). An answer that brings
@@ -31,17 +27,11 @@ class RecrawlSpider(Spider):
 
     name = "recrawl"
 
-    resumes = True
-    """Whether a URL that an earlier crawl into the directory has fetched is done."""
-
     follows_links = False
     """Whether the crawl takes what its pages lead to: where the spider `site` was there before."""
 
     starts: tuple[Seed, ...] = ()
     depth = ""
-
-    reads_responses = False
-    """Whether `parse` looks at responses; see `SeedsSpider`."""
 
     def __init__(self, *, arguments: RecrawlArguments, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -69,14 +59,7 @@ class RecrawlSpider(Spider):
         said = {name: value for name, value in asdict(site).items() if value and name != "config"}
         self.asked |= {name: str(value) for name, value in said.items()} | {"url": " ".join(site.url)}
 
-    async def start(self) -> AsyncIterator[Any]:
+    async def offer(self) -> None:
         """Offer nothing: the frontier knows what is due."""
         run = run_of(self.crawler)
         run.tally.seeds_ended = True
-        # An empty loop makes this the asynchronous generator that Scrapy asks for.
-        nothing: tuple[Any, ...] = ()
-        for item in nothing:
-            yield item
-
-    def parse(self, response: Response, **_: Any) -> None:
-        """Do nothing: the page is archived by now."""

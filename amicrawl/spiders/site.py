@@ -1,27 +1,27 @@
-"""`scrapy crawl site -a url=https://example.org/`: archive a web site by following its links."""
+"""`scrapy crawl site -a url=https://example.org/`: archive a web site by following its links.
+
+`scrapy crawl job -a ident=IDENT` does so for a job in Redis, for a pipeline or by hand.
+"""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Self
 
-from scrapy import Spider
-
 from amicrawl.crawl.arguments import JOB_ARGUMENT, SiteArguments, configured, explained, job_argument
 from amicrawl.crawl.processes import as_process
 from amicrawl.crawl.seedlist import offer_starts, read_starts
+from amicrawl.spiders import FrontierSpider, set_output
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
     from scrapy.crawler import Crawler
-    from scrapy.http import Response
     from scrapy.settings import BaseSettings
 
+    from amicrawl.crawl.job.opening import Job
     from amicrawl.seed import Seed
 
 
-class SiteSpider(Spider):
+class SiteSpider(FrontierSpider):
     """Follows links and page requisites from its start URLs, within a scope.
 
     Arguments: `amicrawl.crawl.arguments.SiteArguments`. The scope is that of the settings (surts, hosts,
@@ -30,14 +30,8 @@ class SiteSpider(Spider):
 
     name = "site"
 
-    resumes = True
-    """Whether a URL that an earlier crawl into the directory has fetched is done."""
-
     follows_links = True
     """Whether the crawl takes what its pages lead to."""
-
-    reads_responses = False
-    """Whether `parse` looks at responses; a subclass with a `parse` of its own says True."""
 
     def __init__(self, *, arguments: SiteArguments, starts: tuple[Seed, ...], **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -67,20 +61,34 @@ class SiteSpider(Spider):
         arguments = as_process(
             crawler, SiteArguments.parse(kwargs), job=str(kwargs.get(JOB_ARGUMENT, ""))
         )
-        for name, value in (("AMICRAWL_OUT", arguments.out), ("AMICRAWL_RUN_ID", arguments.run_id)):
-            if value is not None:
-                crawler.settings.set(name, value, "cmdline")
+        set_output(crawler, arguments)
         starts = read_starts(arguments)
         job = job_argument(kwargs, out=arguments.out)
         return super().from_crawler(crawler, *args, arguments=arguments, starts=starts, **job)
 
-    async def start(self) -> AsyncIterator[Any]:
+    async def offer(self) -> None:
         """Offer the start URLs; no request passes through here."""
         await offer_starts(self.crawler, self.arguments, self.starts)
-        # An empty loop makes this the asynchronous generator that Scrapy asks for.
-        nothing: tuple[Any, ...] = ()
-        for item in nothing:
-            yield item
 
-    def parse(self, response: Response, **_: Any) -> None:
-        """Do nothing: the page is archived by now, and its links are taken."""
+
+class JobSpider(SiteSpider):
+    """The spider `site`, with what the record of a job asks for in place of arguments."""
+
+    name = "job"
+
+    job: Job
+    """Reports the crawl to Redis, and brings the changes made there to the crawl."""
+
+    @classmethod
+    @explained
+    def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
+        """Read and claim the job. Raises UsageError, InputError, RedisUnavailable or LeaseLost."""
+        # Scrapy loads every spider for any crawl, and the way to Redis takes a third of a second.
+        from amicrawl.crawl.job.specification import JobArguments, opened  # noqa: PLC0415
+
+        job, site, starts = opened(crawler, JobArguments.parse(kwargs))
+        # The class above would read its own arguments out of a crawl file.
+        spider = super(SiteSpider, cls).from_crawler(crawler, *args, arguments=site, starts=starts)
+        spider.job = job
+        spider.asked = {"ident": job.ident, **spider.asked}
+        return spider
