@@ -11,7 +11,7 @@ import typer
 from amicrawl.cli.options import AsOneObject
 from amicrawl.config import PREFIX, CrawlConfig
 from amicrawl.crawlfile import examine
-from amicrawl.crawlfile.effective import effective
+from amicrawl.crawlfile.crawl_file import effective
 from amicrawl.crawlfile.keys import shipped_schema
 from amicrawl.crawlfile.reading import read_sheet
 from amicrawl.errors import ExitCode, InputError, UsageError

@@ -23,7 +23,7 @@ from urllib.parse import quote_from_bytes
 from amicrawl.discovery import coding, css, markup
 from amicrawl.discovery.charset import UTF_8, charset_of, decoded, transcoded
 from amicrawl.discovery.kinds import Found, Kind, Link, kind_of_relation
-from amicrawl.seed.fault import NotASeedError
+from amicrawl.seed.seed import NotASeedError
 from amicrawl.seed.sitemap import entries_of
 from amicrawl.urls import resolve, text_of
 from amicrawl.urls.fetchable import Base

@@ -20,9 +20,9 @@ import orjson
 from amicrawl.errors import UsageError
 from amicrawl.jobs import redis_values
 from amicrawl.seed import Seed
-from amicrawl.seed.fault import NotASeedError
 from amicrawl.seed.fields import checked_url
 from amicrawl.seed.jsonl import seed_of_json
+from amicrawl.seed.seed import NotASeedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -18,16 +18,15 @@ from typing import TYPE_CHECKING
 from amicrawl.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from amicrawl.seed.fault import Fault
     from amicrawl.seed.formats import SeedFormat
     from amicrawl.seed.reader import BatchReader, SeedReader, count_entries, open_seed
-    from amicrawl.seed.seed import Seed
+    from amicrawl.seed.seed import Fault, Seed
     from amicrawl.seed.sitemap_tree import SitemapLimits
 else:
     __getattr__ = lazy_exports(
         __name__,
         BatchReader="reader",
-        Fault="fault",
+        Fault="seed",
         Seed="seed",
         SeedFormat="formats",
         SeedReader="reader",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
 
-from amicrawl.seed.fault import NotASeedError, excerpt
+from amicrawl.seed.seed import NotASeedError, excerpt
 from amicrawl.urls import without_userinfo
 
 if TYPE_CHECKING:

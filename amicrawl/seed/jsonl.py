@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, NoReturn
 
 import orjson
 
-from amicrawl.seed.fault import NotASeedError, printable
 from amicrawl.seed.fields import CONDITIONAL, conditionals, meta_json, url_of
 from amicrawl.seed.lines import utf8
-from amicrawl.seed.seed import Seed
+from amicrawl.seed.seed import NotASeedError, Seed, printable
 
 if TYPE_CHECKING:
     from amicrawl.seed.fields import Flaw

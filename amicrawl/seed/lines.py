@@ -9,15 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from amicrawl.errors import InputError
-from amicrawl.seed.fault import NotASeedError
 from amicrawl.seed.fields import WHITE_SPACE, checked_url
-from amicrawl.seed.seed import Seed
+from amicrawl.seed.seed import NotASeedError, Seed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
 
-    from amicrawl.seed.fault import FaultLog
     from amicrawl.seed.fields import Flaw
+    from amicrawl.seed.seed import FaultLog
     from amicrawl.seed.source import Source
 
 MAX_LINE = 8 * 1024**2

@@ -41,17 +41,16 @@ import pyarrow as pa
 
 from amicrawl.errors import InputError, OutputError
 from amicrawl.parquet import ParquetTable
-from amicrawl.seed.fault import NotASeedError, excerpt, printable
 from amicrawl.seed.fields import CONDITIONAL, Conditionals, conditionals, meta_json, url_of
 from amicrawl.seed.lines import MAX_LINE
-from amicrawl.seed.seed import Seed
+from amicrawl.seed.seed import NotASeedError, Seed, excerpt, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from amicrawl.seed.fault import FaultLog
     from amicrawl.seed.fields import Flaw
+    from amicrawl.seed.seed import FaultLog
     from amicrawl.seed.source import Source
 
     Row = Mapping[str, object]

@@ -16,8 +16,8 @@ from urllib.parse import urljoin
 from lxml import etree
 
 from amicrawl.errors import InputError
-from amicrawl.seed.fault import NotASeedError, excerpt, printable
 from amicrawl.seed.formats import is_web
+from amicrawl.seed.seed import NotASeedError, excerpt, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

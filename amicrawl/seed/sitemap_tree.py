@@ -12,19 +12,18 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from amicrawl.errors import InputError
-from amicrawl.seed.fault import NotASeedError
 from amicrawl.seed.fields import checked_url, meta_json
 from amicrawl.seed.formats import is_web, starts_markup
 from amicrawl.seed.lines import read_lines, seed_of_line
-from amicrawl.seed.seed import Seed
+from amicrawl.seed.seed import NotASeedError, Seed
 from amicrawl.seed.sitemap import MAX_TEXT, Entry, entries_of
 from amicrawl.seed.source import opened
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
 
-    from amicrawl.seed.fault import FaultLog
     from amicrawl.seed.fields import Flaw
+    from amicrawl.seed.seed import FaultLog
     from amicrawl.seed.source import Fetch, Source
 
 MAX_ADDRESS = 2048

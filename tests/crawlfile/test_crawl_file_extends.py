@@ -6,7 +6,7 @@ import tomllib
 from typing import TYPE_CHECKING
 
 from amicrawl.crawlfile import examine, read_crawl_file
-from amicrawl.crawlfile.effective import effective
+from amicrawl.crawlfile.crawl_file import effective
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -31,7 +31,7 @@ from amicrawl.jobs.seedqueue import seed_in
 from amicrawl.jobs.sharing.batch import links_in
 from amicrawl.message import ChunkReader
 from amicrawl.report.line_batches import cdxj_lines
-from amicrawl.seed.fault import NotASeedError
+from amicrawl.seed.seed import NotASeedError
 from amicrawl.table.block_rows import rows_of_block
 from amicrawl.table.convert import converted
 from amicrawl.table.schema import EOT

@@ -15,7 +15,7 @@ from urls.vectors import FULL, lines
 
 from amicrawl.config import Identity
 from amicrawl.errors import InputError
-from amicrawl.seed.fault import NotASeedError
+from amicrawl.seed.seed import NotASeedError
 from amicrawl.seed.sitemap import Entry, entries_of
 from amicrawl.seed.sitemap_tree import SitemapLimits
 from amicrawl.seed.source import packing_of, unpacked

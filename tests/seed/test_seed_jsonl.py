@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from amicrawl.seed import Fault, Seed
-from amicrawl.seed.fault import NotASeedError
 from amicrawl.seed.jsonl import MAX_DEPTH, MAX_VALUES, seed_of_json
+from amicrawl.seed.seed import NotASeedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from amicrawl.seed.fault import NotASeedError
+from amicrawl.seed.seed import NotASeedError
 from amicrawl.seed.sitemap import MAX_TEXT, Entry, entries_of
 
 NS = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'

@@ -10,7 +10,7 @@ import pytest
 
 from amicrawl.errors import InputError
 from amicrawl.seed import open_seed
-from amicrawl.seed.fault import NotASeedError
+from amicrawl.seed.seed import NotASeedError
 from amicrawl.seed.sitemap import entries_of
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpora" / "sitemap"
