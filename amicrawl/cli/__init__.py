@@ -1,8 +1,9 @@
 """The command `amicrawl`: everything around the crawl. One module per command.
 
 Each option is declared once, as an `Annotated` type with its names, its help and its bounds: above the
-command that has it, or, where several have it, in `options`, `archive_files` or `redis_options`. The
-default is in the command's signature.
+command that has it, or, where several have it, in `options`, `file_work`, `archive_files` or
+`redis_options`. Options that belong together are the fields of a dataclass, which the command takes as
+one argument (`options.grouped`).
 
 A command parses, calls one function of a room, and prints. What goes wrong on purpose is said in a
 sentence on standard error, and the exit code says whose fault it was (`docs/exit-codes.md`).

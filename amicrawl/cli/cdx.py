@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from amicrawl.cli.archive_files import make_directory, placed_lines
-from amicrawl.cli.options import Engine, EngineOption, Master
+from amicrawl.cli.options import BlockLines, PartitionedOptions, Port, grouped
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, UsageError
 from amicrawl.index.lines.line_reader import files_in, line_blocks
 from amicrawl.index.lines.sorting import external_sort
-from amicrawl.index.location import Location, is_uri
+from amicrawl.index.location import Location
 from amicrawl.index.lookup.query import answer, count_pages
 from amicrawl.index.lookup.request import request_of
 from amicrawl.index.lookup.server import PATH, CdxServer, is_loopback
@@ -154,14 +154,13 @@ IndexFiles = Annotated[
 ClusterDirectory = Annotated[
     str, typer.Option("-o", "--out", help="Directory for the cluster; for Spark, or a URI.")
 ]
-BlockLines = Annotated[int, typer.Option("--block-lines", min=1, help="Lines per block.", metavar="N")]
 ShardLines = Annotated[int, typer.Option("--shard-lines", min=1, help="Lines per shard.", metavar="N")]
 Title = Annotated[str, typer.Option(help="Title of the collection.")]
 Replace = Annotated[bool, typer.Option("--replace", help="Replace an existing cluster.")]
-Partitions = Annotated[int, typer.Option(min=0, help="Ranges that Spark sorts; 0 for its choice.")]
 
 
 @app.command()
+@grouped
 def zipnum(
     paths: IndexFiles,
     out: ClusterDirectory,
@@ -170,19 +169,16 @@ def zipnum(
     shard_lines: ShardLines = SHARD_LINES,
     title: Title = "",
     replace: Replace = False,
-    engine: EngineOption = Engine.LOCAL,
-    master: Master = "",
-    partitions: Partitions = 0,
+    where: PartitionedOptions,
 ) -> None:
     """Build a ZipNum cluster from index files, sorted or not.
 
     Exit code 5 if lines were left out because they are not index lines.
     Example: amicrawl cdx zipnum cdxj/ -o index/
     """
-    if engine is Engine.LOCAL and (partitions or any(map(is_uri, [*paths, out]))):
-        raise UsageError("URIs and --partitions are for Spark. Add --engine spark.")
-    on_spark = partial(_zipnum_on_spark, master=master, partitions=partitions)
-    make = on_spark if engine is Engine.SPARK else _zipnum_here
+    where.check_places([*paths, out])
+    on_spark = partial(_zipnum_on_spark, master=where.master, partitions=where.partitions)
+    make = on_spark if where.on_spark else _zipnum_here
     written = make(
         paths,
         out,
@@ -228,7 +224,6 @@ def _tell(line: bytes, reason: str) -> None:
 
 
 Host = Annotated[str, typer.Option(help="Address to listen on.")]
-Port = Annotated[int, typer.Option(min=0, max=65535, help="Port; 0: any free one.")]
 Public = Annotated[bool, typer.Option("--public", help="Allow addresses that other machines can reach.")]
 
 

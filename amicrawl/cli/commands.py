@@ -77,11 +77,11 @@ COMMANDS: Mapping[str, Place] = {
     "wacz": Place("wacz:wacz", "Package WARC files with an index and a page list as WACZ."),
     "cdx": Place("cdx:app", "Look up captures in CDXJ files and ZipNum clusters, and build clusters."),
     "repair": Place(
-        "repair:repair",
+        "output_directory:repair",
         "Seal what a killed crawl left in DIRECTORY: whole records are kept, torn ones moved aside.",
     ),
     "upload": Place(
-        "upload:upload",
+        "output_directory:upload",
         "Upload the files of DIRECTORY to a bucket, and verify each there by size and SHA-256.",
     ),
     "table": Place("table:table", "Convert CDXJ files to a Parquet table with one row per capture."),

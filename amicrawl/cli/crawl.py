@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple, NoReturn
 
 import typer
 
-from amicrawl.cli.options import Engine, EngineOption, Master, Quiet, pairs, passed_on
+from amicrawl.cli.options import PartitionedOptions, Quiet, Settings, grouped, pairs, passed_on
 from amicrawl.cli.project import crawl_settings
 from amicrawl.config import PREFIX, CrawlConfig, Robots
 from amicrawl.crawl.start import start_crawl
@@ -52,14 +53,6 @@ Out = Annotated[
         help="Output directory; overrides the crawl file. ami-out by default.",
     ),
 ]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option("-s", "--set", metavar="NAME=VALUE", help="Set a setting; overrides the crawl file."),
-]
-Arguments = Annotated[
-    list[str] | None,
-    typer.Option("-a", metavar="NAME=VALUE", help="Set a spider argument; overrides the crawl file."),
-]
 Processes = Annotated[
     str,
     typer.Option(
@@ -68,57 +61,83 @@ Processes = Annotated[
         show_default="1",
     ),
 ]
-Partitions = Annotated[
-    int,
-    typer.Option(min=0, metavar="N", help="With Spark: number of groups of hosts; 0: three per core."),
-]
-Delay = Annotated[
-    float | None,
-    typer.Option(min=0, metavar="SECONDS", help="Delay between two requests to a host; 1 by default."),
-]
 Depth = Annotated[
     int | None, typer.Option(min=0, metavar="N", help="Maximum number of links from a start URL.")
-]
-RobotsPolicy = Annotated[
-    Robots | None, typer.Option("--robots", help="Whether robots.txt is obeyed; obey by default.")
-]
-Operator = Annotated[
-    str | None,
-    typer.Option(metavar="CONTACT", help="Who crawls: a URL or e-mail address, sent to servers."),
-]
-MaxPages = Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop after N responses.")]
-MaxTime = Annotated[
-    float | None, typer.Option(min=0, metavar="SECONDS", help="Stop after so many seconds.")
 ]
 Ignore = Annotated[
     list[str] | None,
     typer.Option(metavar="REGEX", help="Do not follow links that match; may be repeated."),
 ]
-Verbose = Annotated[
-    int, typer.Option("-v", "--verbose", count=True, help="Print the log; twice: at level DEBUG.")
-]
 Now = Annotated[bool, typer.Option("--now", help="Crawl even if the schedule says it is not due.")]
 
 
+@dataclass(frozen=True)
+class RequestOptions:
+    """How a crawl requests, when it stops, what it prints; every setting and spider argument."""
+
+    delay: Annotated[
+        float | None,
+        typer.Option(
+            min=0, metavar="SECONDS", help="Delay between two requests to a host; 1 by default."
+        ),
+    ] = None
+    robots: Annotated[
+        Robots | None, typer.Option(help="Whether robots.txt is obeyed; obey by default.")
+    ] = None
+    operator: Annotated[
+        str | None,
+        typer.Option(metavar="CONTACT", help="Who crawls: a URL or e-mail address, sent to servers."),
+    ] = None
+    max_pages: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Stop after N responses.")
+    ] = None
+    max_time: Annotated[
+        float | None, typer.Option(min=0, metavar="SECONDS", help="Stop after so many seconds.")
+    ] = None
+    quiet: Quiet = False
+    verbose: Annotated[
+        int, typer.Option("-v", "--verbose", count=True, help="Print the log; twice: at level DEBUG.")
+    ] = 0
+    settings: Settings = None
+    arguments: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-a", metavar="NAME=VALUE", help="Set a spider argument; overrides the crawl file."
+        ),
+    ] = None
+
+    def all_settings(self, **further: object) -> list[str]:
+        """Return the settings of -s, then those of options, also of *further*: the last one counts."""
+        options = {
+            "DELAY": self.delay,
+            "ROBOTS": self.robots,
+            "OPERATOR": self.operator,
+            "STOP_PAGES": self.max_pages,
+            "STOP_TIME": self.max_time,
+            **further,
+        }
+        typed = (f"{PREFIX}{name}={value}" for name, value in options.items() if value is not None)
+        return [*(self.settings or ()), *typed]
+
+    def loudness(self) -> list[str]:
+        """Return the options of Scrapy that say how much is printed."""
+        if self.quiet and self.verbose:
+            raise UsageError("-q and -v contradict each other. Leave one away.")
+        if self.quiet:
+            return ["-s", "LOG_ENABLED=0"]
+        return ["-L", "INFO" if self.verbose == 1 else "DEBUG"] if self.verbose else []
+
+
+@grouped
 def crawl(
     what: What,
     *,
     out: Out = "",
-    delay: Delay = None,
     depth: Depth = None,
-    robots: RobotsPolicy = None,
-    operator: Operator = None,
-    max_pages: MaxPages = None,
-    max_time: MaxTime = None,
     ignore: Ignore = None,
-    quiet: Quiet = False,
-    verbose: Verbose = 0,
-    settings: Settings = None,
-    arguments: Arguments = None,
+    request: RequestOptions,
     processes: Processes = "",
-    engine: EngineOption = Engine.LOCAL,
-    master: Master = "",
-    partitions: Partitions = 0,
+    where: PartitionedOptions,
     now: Now = False,
 ) -> None:
     """Crawl a site by its URL, the URLs of a seed list, or what a crawl file describes.
@@ -130,35 +149,19 @@ def crawl(
     due yet is not crawled: the command prints when it is due, so a timer may call it every hour.
     With --engine spark, a cluster crawls a seed list into a bucket.
     """
-    given_settings = _typed(
-        settings,
-        DELAY=delay,
-        MAX_HOPS=depth,
-        ROBOTS=robots,
-        OPERATOR=operator,
-        STOP_PAGES=max_pages,
-        STOP_TIME=max_time,
-        IGNORES=_patterns(ignore or []),
-    )
-    given = pairs(arguments or [], option="-a")
-    if engine is Engine.SPARK:
-        _begin_over_spark(
-            what, given, given_settings, out=out, master=master, partitions=partitions,
-            others={"--processes": processes, "--now": now, "--depth": depth, "--ignore": ignore},
-        )  # fmt: skip
+    settings = request.all_settings(MAX_HOPS=depth, IGNORES=_patterns(ignore or []))
+    given = pairs(request.arguments or [], option="-a")
+    if where.on_spark:
+        others = {"--processes": processes, "--now": now, "--depth": depth, "--ignore": ignore}
+        _begin_over_spark(what, given, settings, where, out=out, others=others)
         return
-    if master or partitions:
-        raise UsageError("--master and --partitions are for --engine spark.")
     target = target_of(what)
     if not isinstance(target, Path) and target.spider == "seeds" and (depth is not None or ignore):
         raise UsageError("--depth and --ignore are about links, and a seed list follows none.")
-    further = [*passed_on(given_settings), *loudness(quiet=quiet, verbose=verbose)]
-    if out:
-        given["out"] = out
-    if processes:
-        given["processes"] = processes
-    wanted = given | _as_arguments(pairs(settings or [], option="-s"), given)
+    further = [*passed_on(settings), *request.loudness()]
+    given |= {name: value for name, value in (("out", out), ("processes", processes)) if value}
     if isinstance(target, Path):
+        wanted = given | _as_arguments(pairs(request.settings or [], option="-s"), given)
         _begin_by_file(target, given, wanted, further, now=now)
     else:
         begin([target.spider], target.arguments | given, further)
@@ -168,10 +171,9 @@ def _begin_over_spark(
     what: list[str],
     arguments: dict[str, str],
     settings: list[str],
+    where: PartitionedOptions,
     *,
     out: str,
-    master: str,
-    partitions: int,
     others: dict[str, object],
 ) -> None:
     """Crawl over Spark; *others* are options that are about other crawls."""
@@ -181,14 +183,13 @@ def _begin_over_spark(
     from amicrawl.cli.spark_crawl import crawl_over_spark  # noqa: PLC0415  # most crawls are none of it
 
     crawl_over_spark(
-        what, out=out, master=master, partitions=partitions, settings=settings, arguments=arguments
+        what,
+        out=out,
+        master=where.master,
+        partitions=where.partitions,
+        settings=settings,
+        arguments=arguments,
     )
-
-
-def _typed(settings: list[str] | None, **options: object) -> list[str]:
-    """Return *settings*, those of -s, and after them those of *options*: the last one counts."""
-    typed = (f"{PREFIX}{name}={value}" for name, value in options.items() if value is not None)
-    return [*(settings or []), *typed]
 
 
 def _patterns(written: list[str]) -> str | None:
@@ -199,15 +200,6 @@ def _patterns(written: list[str]) -> str | None:
                 f"--ignore {pattern!r} is empty or has white space in it: write \\s for that."
             )
     return " ".join(written) or None
-
-
-def loudness(*, quiet: bool, verbose: int) -> list[str]:
-    """Return the options of Scrapy that say how much is printed."""
-    if quiet and verbose:
-        raise UsageError("-q and -v contradict each other. Leave one away.")
-    if quiet:
-        return ["-s", "LOG_ENABLED=0"]
-    return ["-L", "INFO" if verbose == 1 else "DEBUG"] if verbose else []
 
 
 def _begin_by_file(
@@ -269,20 +261,8 @@ Before = Annotated[
 ]
 
 
-def recrawl(
-    directory: Directory,
-    *,
-    before: Before = "",
-    delay: Delay = None,
-    robots: RobotsPolicy = None,
-    operator: Operator = None,
-    max_pages: MaxPages = None,
-    max_time: MaxTime = None,
-    quiet: Quiet = False,
-    verbose: Verbose = 0,
-    settings: Settings = None,
-    arguments: Arguments = None,
-) -> None:
+@grouped
+def recrawl(directory: Directory, *, before: Before = "", request: RequestOptions) -> None:
     """Request again what is due of the crawl in DIR, and store what has changed.
 
     Example: amicrawl recrawl ami-out --before 2100-01-01
@@ -290,16 +270,8 @@ def recrawl(
     This is `scrapy crawl recrawl`. When a URL is due depends on how often its page was found changed.
     """
     given = {"dir": directory, **({"before": before} if before else {})}
-    given_settings = _typed(
-        settings,
-        DELAY=delay,
-        ROBOTS=robots,
-        OPERATOR=operator,
-        STOP_PAGES=max_pages,
-        STOP_TIME=max_time,
-    )
-    further = [*passed_on(given_settings), *loudness(quiet=quiet, verbose=verbose)]
-    begin(["recrawl"], given | pairs(arguments or [], option="-a"), further)
+    further = [*passed_on(request.all_settings()), *request.loudness()]
+    begin(["recrawl"], given | pairs(request.arguments or [], option="-a"), further)
 
 
 class Target(NamedTuple):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from amicrawl.cli.options import check_installed
-from amicrawl.cli.redis_options import PrefixOption, RedisOption, redis_settings
+from amicrawl.cli.options import Port, check_installed, grouped
+from amicrawl.cli.redis_options import RedisOptions
 from amicrawl.disk import Disk
 from amicrawl.errors import InputError, UsageError
 
@@ -24,47 +25,11 @@ _PASSWORD = "AMICRAWL_DASHBOARD_PASSWORD"  # noqa: S105  # the name of a variabl
 
 app = typer.Typer(
     add_completion=False,
-    help="Watch and control jobs in a browser or over HTTP.",
     invoke_without_command=True,
 )
 user_app = typer.Typer(no_args_is_help=True, help="Manage the users of the dashboard.")
 app.add_typer(user_app, name="user")
 
-Host = Annotated[
-    str, typer.Option(help="Address to listen on; any but this machine's own needs --users.")
-]
-Port = Annotated[int, typer.Option(min=0, max=65535, help="Port; 0: any free one.")]
-UsersOrNone = Annotated[
-    Path | None,
-    typer.Option(
-        help="Users file; without it every user of this machine is an admin.",
-        envvar=_USERS,
-        metavar="FILE",
-    ),
-]
-Archives = Annotated[
-    Path | None,
-    typer.Option(help="Directory of the jobs' archives, for their summaries.", metavar="DIR"),
-]
-AllowHost = Annotated[
-    list[str] | None,
-    typer.Option(help="A further host name of the dashboard.", metavar="NAME"),
-]
-TrustedProxy = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="Address or network of proxies whose X-Forwarded-For and -Proto are trusted.",
-        metavar="NETWORK",
-    ),
-]
-Certificate = Annotated[Path | None, typer.Option(help="Certificate for HTTPS.", metavar="FILE")]
-JobsPerUser = Annotated[
-    int,
-    typer.Option(
-        min=0, help="Maximum number of queued and running jobs per user; 0: no limit.", metavar="N"
-    ),
-]
-Key = Annotated[Path | None, typer.Option(help="Private key of the certificate.", metavar="FILE")]
 UsersFile = Annotated[
     Path, typer.Option("--users", help="The users file.", envvar=_USERS, metavar="FILE")
 ]
@@ -74,24 +39,54 @@ RoleName = Annotated[Literal["view", "operate", "admin"], typer.Option(help="Wha
 Token = Annotated[bool, typer.Option("--token", help="Print a new token for programs; set no password.")]
 
 
-@app.callback()
-def dashboard(  # noqa: PLR0917  # typer makes options of them
-    context: typer.Context,
-    redis: RedisOption = None,
-    prefix: PrefixOption = None,
-    host: Host = "127.0.0.1",
-    port: Port = 8650,
-    users: UsersOrNone = None,
-    archives: Archives = None,
-    allow_host: AllowHost = None,
-    trusted_proxy: TrustedProxy = None,
-    certificate: Certificate = None,
-    key: Key = None,
-    jobs_per_user: JobsPerUser = 0,
-) -> None:
-    """Serve the dashboard until a signal comes.
+@dataclass(frozen=True)
+class ServerOptions:
+    """Where the dashboard listens, and which clients may use it."""
 
-    Example: amicrawl dashboard --redis redis://localhost:6379/0
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; any but this machine's own needs --users.")
+    ] = "127.0.0.1"
+    port: Port = 8650
+    users: Annotated[
+        Path | None,
+        typer.Option(
+            help="Users file; without it every user of this machine is an admin.",
+            envvar=_USERS,
+            metavar="FILE",
+        ),
+    ] = None
+    archives: Annotated[
+        Path | None,
+        typer.Option(help="Directory of the jobs' archives, for their summaries.", metavar="DIR"),
+    ] = None
+    allow_host: Annotated[
+        list[str] | None, typer.Option(help="A further host name of the dashboard.", metavar="NAME")
+    ] = None
+    trusted_proxy: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Address or network of proxies whose X-Forwarded-For and -Proto are trusted.",
+            metavar="NETWORK",
+        ),
+    ] = None
+    certificate: Annotated[Path | None, typer.Option(help="Certificate for HTTPS.", metavar="FILE")] = (
+        None
+    )
+    key: Annotated[Path | None, typer.Option(help="Private key of the certificate.", metavar="FILE")] = (
+        None
+    )
+    jobs_per_user: Annotated[
+        int,
+        typer.Option(min=0, help="Maximum number of queued and running jobs per user; 0: no limit."),
+    ] = 0
+
+
+@app.callback()
+@grouped
+def dashboard(context: typer.Context, *, redis: RedisOptions, server: ServerOptions) -> None:
+    """Watch and control jobs in a browser or over HTTP.
+
+    Serves until Ctrl-C or SIGTERM. Example: amicrawl dashboard --redis redis://localhost:6379/0
     """
     if context.invoked_subcommand is not None:
         return
@@ -103,16 +98,16 @@ def dashboard(  # noqa: PLR0917  # typer makes options of them
         level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr
     )
     settings = Settings(
-        redis=redis_settings(redis, prefix),
-        host=host,
-        port=port,
-        users=users,
-        archives=archives,
-        allow_hosts=tuple(allow_host or ()),
-        trusted_proxies=tuple(trusted_proxy or ()),
-        certificate=certificate,
-        key=key,
-        jobs_per_user=jobs_per_user,
+        redis=redis.settings(),
+        host=server.host,
+        port=server.port,
+        users=server.users,
+        archives=server.archives,
+        allow_hosts=tuple(server.allow_host or ()),
+        trusted_proxies=tuple(server.trusted_proxy or ()),
+        certificate=server.certificate,
+        key=server.key,
+        jobs_per_user=server.jobs_per_user,
     )
     serve(settings, disk=Disk())
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from amicrawl.cli.frontier.output import CAUSES
 from amicrawl.cli.options import AsOneObject, Reach, json_text
 from amicrawl.config import PREFIX, CrawlConfig, Robots
 from amicrawl.crawl.links import REQUISITE
@@ -132,6 +131,9 @@ def _happened(rules: Rules, row: dict[str, Any] | None) -> str:
         found += ", not captured"
     status = row["status"]
     if status == Status.WITHHELD:
+        # Loaded where there is a row: the commands about frontiers come with numpy and Arrow.
+        from amicrawl.cli.frontier.rows import CAUSES  # noqa: PLC0415
+
         found += f"; withheld: {CAUSES[row['http_status']][1]}" if row["http_status"] in CAUSES else ""
     elif status == Status.EXCLUDED:
         found += "; robots.txt forbade it when its turn came"
@@ -276,9 +278,9 @@ def _row(rules: Rules, url: str) -> dict[str, Any] | None:
     """Return the row that the frontier of the crawl has for *url*, if there is one."""
     if rules.directory is None or not (rules.directory / "frontier").is_dir():
         return None
-    # Loaded where there is a frontier: its tables come with numpy and Arrow.
+    # As above.
     from amicrawl.cli.frontier.lookup import find, row_facts  # noqa: PLC0415
-    from amicrawl.cli.frontier.source import opened  # noqa: PLC0415
+    from amicrawl.cli.frontier.rows import opened  # noqa: PLC0415
 
     with opened(rules.directory) as source:
         match = find(source, url)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +13,7 @@ from amicrawl.index.collection.collecting import Failed, collect, collect_by
 from amicrawl.index.collection.file import collect_file
 from amicrawl.index.collection.products import FileJob
 from amicrawl.index.collection.remote import PlacedJob, collect_placed, do_placed
+from amicrawl.index.lines.record_lines import Compat
 from amicrawl.index.location import Location
 from amicrawl.index.workers import run_jobs
 from amicrawl.terminal import ProgressBar, counted, harmless, human_size
@@ -24,6 +25,18 @@ if TYPE_CHECKING:
     from amicrawl.index.collection.collecting import Collected, Event, Job, State
     from amicrawl.index.collection.file import Outcome
     from amicrawl.index.location import Facts
+
+
+CompatOption = Annotated[
+    Compat, typer.Option(help="Reproduce the index lines of this tool byte for byte.")
+]
+Post = Annotated[
+    bool, typer.Option("--post", "-p", help="Make method and body of a POST or PUT part of its key.")
+]
+DirRoot = Annotated[
+    str | None,
+    typer.Option("--dir-root", metavar="DIR", help="Record file names relative to this directory."),
+]
 
 
 class Screen:

@@ -13,8 +13,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from amicrawl.cli.archive_files import archive_files, check_root, make_directory, placed_files
-from amicrawl.cli.file_work import Screen, do_files, do_placed_files
-from amicrawl.cli.options import Engine, EngineOption, Master, Processes, Quiet
+from amicrawl.cli.file_work import (
+    CompatOption,
+    DirRoot,
+    Post,
+    Screen,
+    do_files,
+    do_placed_files,
+)
+from amicrawl.cli.options import BlockLines, EngineOptions, Processes, Quiet, grouped
 from amicrawl.disk import Disk
 from amicrawl.errors import OutputError, UsageError
 from amicrawl.index.collection.products import MARKS, FileJob, ProductOptions, named_apart
@@ -27,7 +34,7 @@ from amicrawl.index.zipnum.cluster import BLOCK_LINES
 from amicrawl.index.zipnum.writer import write_blocks, write_zipnum
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from amicrawl.index.collection.collecting import Collected
 
@@ -42,129 +49,55 @@ Out = Annotated[
     str | None,
     typer.Option("-o", "--out", help="Directory or URI for one index per file; - for standard output."),
 ]
-Merge = Annotated[
-    Path | None,
-    typer.Option(help="One sorted index of all files; - for standard output.", metavar="FILE"),
-]
-Zipnum = Annotated[
-    Path | None, typer.Option(help="Directory for a ZipNum cluster of all files.", metavar="DIR")
-]
-Blocks = Annotated[
-    Path | None,
-    typer.Option(
-        *("-c", "--blocks"),
-        help="One index of all files in packed blocks, and their places.",
-        metavar="FILE",
-    ),
-]
-BlockLines = Annotated[
-    int, typer.Option("-l", "--block-lines", min=1, help="Lines per block of -c and --zipnum.")
-]
-CompatOption = Annotated[Compat, typer.Option(help="Reproduce the lines of this tool byte for byte.")]
-LayoutOption = Annotated[Layout, typer.Option("--format", help="Format of a line.")]
-Post = Annotated[
-    bool, typer.Option("--post", "-p", help="Make method and body of a POST or PUT part of its key.")
-]
-Every = Annotated[
-    bool, typer.Option("--all", help="Index requests, warcinfo and all other records too.")
-]
-Records = Annotated[
-    str, typer.Option(help="Record types to index, comma-separated, or all.", metavar="TYPES")
-]
-Fields = Annotated[
-    str,
-    typer.Option(
-        "-f", "--fields", help="Further fields, comma-separated: recordid, http:NAME, a WARC field."
-    ),
-]
-OnlyFields = Annotated[
-    str, typer.Option("-rf", "--only-fields", help="Exactly these fields, comma-separated.")
-]
-RecordDigests = Annotated[
-    bool, typer.Option("-d", "--record-digests", help="Add SHA-256 of each record's bytes as stored.")
-]
-DirRoot = Annotated[
-    str | None, typer.Option("--dir-root", help="Record file names relative to this directory.")
-]
-Packed = Annotated[bool, typer.Option("--gzip", help="Compress the index with gzip.")]
 Again = Annotated[bool, typer.Option("--again", help="Rebuild what is done already.")]
 
 
-def index(
-    files: Files,
-    *,
-    out: Out = None,
-    merge: Merge = None,
-    zipnum: Zipnum = None,
-    blocks: Blocks = None,
-    block_lines: BlockLines = BLOCK_LINES,
-    compat: CompatOption = Compat.CDXJ_INDEXER,
-    layout: LayoutOption = Layout.CDXJ,
-    post: Post = False,
-    every: Every = False,
-    records: Records = "",
-    fields: Fields = "",
-    only: OnlyFields = "",
-    digests: RecordDigests = False,
-    root: DirRoot = None,
-    packed: Packed = False,
-    jobs: Processes = 0,
-    again: Again = False,
-    quiet: Quiet = False,
-    engine: EngineOption = Engine.LOCAL,
-    master: Master = "",
-) -> None:
-    """Write a sorted CDXJ file for each of FILES.
+@dataclass(frozen=True)
+class LineOptions:
+    """What gets a line, and what is in it."""
 
-    Files that are indexed already and have not changed are skipped. The exit code is 5 if a part of a
-    file is damaged; the rest is indexed. Example: amicrawl index crawl/*.warc.gz -o cdxj/
-    """
-    if out == "-":
-        out, merge = None, merge or STANDARD
-    if only and (fields or layout is not Layout.CDXJ):
-        raise UsageError("--only-fields says all that a line has. Leave -f and --format out.")
-    if (zipnum or blocks) is not None and layout is not Layout.CDXJ:
-        raise UsageError(
-            "A ZipNum cluster, or one of blocks, is made of CDXJ lines. Leave --format out."
-        )
-    whole = Whole(merge=merge, zipnum=zipnum, blocks=blocks, block_lines=block_lines, packed=packed)
-    whole.check()
-    options = _options(compat, records, fields, only, post=post, every=every, digests=digests)
-    how = ProductOptions(options, layout, packed=packed and not whole.is_asked_for)
-    screen = Screen(quiet=quiet, names_products=False)
-    if engine is Engine.SPARK or any(map(is_uri, [*files, out or ""])):
-        cluster = master if engine is Engine.SPARK else None
-        collected = _index_placed(
-            files, out, how, whole, screen, root=root, processes=jobs, again=again, master=cluster
-        )
-    else:
-        collected = _index_files(
-            list(map(Path, files)), out, how, whole, screen, root=root, processes=jobs, again=again
-        )
-    screen.conclude(collected, noun="line")
+    compat: CompatOption = Compat.CDXJ_INDEXER
+    layout: Annotated[Layout, typer.Option("--format", help="Format of a line.")] = Layout.CDXJ
+    post: Post = False
+    every: Annotated[
+        bool, typer.Option("--all", help="Index requests, warcinfo and all other records too.")
+    ] = False
+    records: Annotated[
+        str, typer.Option(help="Record types to index, comma-separated, or all.", metavar="TYPES")
+    ] = ""
+    fields: Annotated[
+        str,
+        typer.Option(
+            *("-f", "--fields"),
+            help="Further fields, comma-separated: recordid, http:NAME, a WARC field.",
+        ),
+    ] = ""
+    only: Annotated[
+        str, typer.Option("-rf", "--only-fields", help="Exactly these fields, comma-separated.")
+    ] = ""
+    digests: Annotated[
+        bool,
+        typer.Option("-d", "--record-digests", help="Add SHA-256 of each record's bytes as stored."),
+    ] = False
 
-
-def _options(
-    compat: Compat, records: str, fields: str, only: str, *, post: bool, every: bool, digests: bool
-) -> IndexOptions:
-    types = _listed(records)
-    _check_types(types)
-    return IndexOptions(
-        compat=compat,
-        post=post,
-        all_records=every or "all" in types,
-        fields=_listed(only or fields),
-        only_fields=bool(only),
-        records=types,
-        stored_digests=digests,
-    )
-
-
-def _check_types(types: Collection[str]) -> None:
-    if unknown := sorted(set(types) - {*RECORD_TYPES, "all"}):
-        raise UsageError(
-            f"There are no records of type {', '.join(unknown)}. "
-            f"Choose from {', '.join(RECORD_TYPES)}, all."
+    def index_options(self) -> IndexOptions:
+        """Return them as options of the index. Raises UsageError for what does not go together."""
+        if self.only and (self.fields or self.layout is not Layout.CDXJ):
+            raise UsageError("--only-fields says all that a line has. Leave -f and --format out.")
+        types = _listed(self.records)
+        if unknown := sorted({*types} - {*RECORD_TYPES, "all"}):
+            raise UsageError(
+                f"There are no records of type {', '.join(unknown)}. "
+                f"Choose from {', '.join(RECORD_TYPES)}, all."
+            )
+        return IndexOptions(
+            compat=self.compat,
+            post=self.post,
+            all_records=self.every or "all" in types,
+            fields=_listed(self.only or self.fields),
+            only_fields=bool(self.only),
+            records=types,
+            stored_digests=self.digests,
         )
 
 
@@ -174,6 +107,110 @@ def _listed(names: str) -> tuple[str, ...]:
 
 STANDARD = Path("-")
 """Standard input or output."""
+
+
+@dataclass(frozen=True)
+class Whole:
+    """What is made of the indexes of all files together."""
+
+    merge: Annotated[
+        Path | None,
+        typer.Option(help="One sorted index of all files; - for standard output.", metavar="FILE"),
+    ] = None
+    zipnum: Annotated[
+        Path | None, typer.Option(help="Directory for a ZipNum cluster of all files.", metavar="DIR")
+    ] = None
+    blocks: Annotated[
+        Path | None,
+        typer.Option(
+            *("-c", "--blocks"),
+            help="One index of all files in packed blocks, and their places.",
+            metavar="FILE",
+        ),
+    ] = None
+    block_lines: BlockLines = BLOCK_LINES
+    packed: Annotated[bool, typer.Option("--gzip", help="Compress the index with gzip.")] = False
+
+    @property
+    def is_asked_for(self) -> bool:
+        """Whether anything is."""
+        return any(out is not None for out in (self.merge, self.zipnum, self.blocks))
+
+    def check(self, layout: Layout) -> None:
+        """Raise OutputError for a directory where a file is to be, UsageError for a cluster of CDX."""
+        if (self.zipnum or self.blocks) is not None and layout is not Layout.CDXJ:
+            raise UsageError(
+                "A ZipNum cluster, or one of blocks, is made of CDXJ lines. Leave --format out."
+            )
+        for path, option in ((self.merge, "--merge"), (self.blocks, "--blocks")):
+            if path is not None and path.is_dir():
+                raise OutputError(f"{path} is a directory. Name a file with {option}.")
+
+    @property
+    def parts(self) -> Path | None:
+        """Directory of the indexes of single files until they are merged; a new run resumes from it."""
+        beside = next(
+            (
+                out
+                for out in (self.merge, self.zipnum, self.blocks)
+                if out not in (None, STANDARD) and (not out.exists() or out.is_file() or out.is_dir())
+            ),
+            None,
+        )
+        return beside.with_name(f"{beside.name}.parts") if beside is not None else None
+
+    def write(self, parts: Sequence[Path], scratch: Path) -> None:
+        """Write it from *parts*, each in byte order."""
+        if self.merge is not None:
+            with merged_files(parts, scratch=scratch) as lines:
+                if self.merge == STANDARD:
+                    _write_out(without_repeats(lines))
+                else:
+                    # The legends of the parts come first, and are one.
+                    write_lines(without_repeats(lines), self.merge, packed=self.packed, disk=Disk())
+        if self.zipnum is not None:
+            make_directory(self.zipnum)
+            with merged_files(parts, scratch=scratch) as lines:
+                write_zipnum(lines, self.zipnum, disk=Disk(), block_lines=self.block_lines, replace=True)
+        if self.blocks is not None:
+            with merged_files(parts, scratch=scratch) as lines:
+                write_blocks(lines, self.blocks, disk=Disk(), block_lines=self.block_lines)
+
+
+@grouped
+def index(
+    files: Files,
+    *,
+    out: Out = None,
+    whole: Whole,
+    line: LineOptions,
+    root: DirRoot = None,
+    jobs: Processes = 0,
+    again: Again = False,
+    quiet: Quiet = False,
+    where: EngineOptions,
+) -> None:
+    """Write a sorted CDXJ file for each of FILES.
+
+    Files that are indexed already and have not changed are skipped. The exit code is 5 if a part of a
+    file is damaged; the rest is indexed. Example: amicrawl index crawl/*.warc.gz -o cdxj/
+    """
+    if out == "-":
+        out, whole = None, replace(whole, merge=whole.merge or STANDARD)
+    whole.check(line.layout)
+    packed = whole.packed and not whole.is_asked_for
+    how = ProductOptions(line.index_options(), line.layout, packed=packed)
+    screen = Screen(quiet=quiet, names_products=False)
+    if where.on_spark or any(map(is_uri, [*files, out or ""])):
+        collected = _index_placed(
+            files, out, how, whole, screen,
+            root=root, processes=jobs, again=again, master=where.cluster,
+        )  # fmt: skip
+    else:
+        collected = _index_files(
+            list(map(Path, files)), out, how, whole, screen, root=root, processes=jobs, again=again
+        )
+    screen.conclude(collected, noun="line")
 
 
 def _index_files(
@@ -241,58 +278,6 @@ def _index_placed(
         paths = [replace(job, out=Path(out)).path for job in jobs if job.stem in collected.outcomes]
         whole.write(paths, Path(out))
     return collected
-
-
-@dataclass(frozen=True, kw_only=True)
-class Whole:
-    """What is made of the indexes of all files together."""
-
-    merge: Path | None
-    zipnum: Path | None
-    blocks: Path | None
-    block_lines: int
-    packed: bool
-
-    @property
-    def is_asked_for(self) -> bool:
-        """Whether anything is."""
-        return any(out is not None for out in (self.merge, self.zipnum, self.blocks))
-
-    def check(self) -> None:
-        """Raise OutputError where a file is asked for in place of a directory."""
-        for path, option in ((self.merge, "--merge"), (self.blocks, "--blocks")):
-            if path is not None and path.is_dir():
-                raise OutputError(f"{path} is a directory. Name a file with {option}.")
-
-    @property
-    def parts(self) -> Path | None:
-        """Directory of the indexes of single files until they are merged; a new run resumes from it."""
-        beside = next(
-            (
-                out
-                for out in (self.merge, self.zipnum, self.blocks)
-                if out not in (None, STANDARD) and (not out.exists() or out.is_file() or out.is_dir())
-            ),
-            None,
-        )
-        return beside.with_name(f"{beside.name}.parts") if beside is not None else None
-
-    def write(self, parts: Sequence[Path], scratch: Path) -> None:
-        """Write it from *parts*, each in byte order."""
-        if self.merge is not None:
-            with merged_files(parts, scratch=scratch) as lines:
-                if self.merge == STANDARD:
-                    _write_out(without_repeats(lines))
-                else:
-                    # The legends of the parts come first, and are one.
-                    write_lines(without_repeats(lines), self.merge, packed=self.packed, disk=Disk())
-        if self.zipnum is not None:
-            make_directory(self.zipnum)
-            with merged_files(parts, scratch=scratch) as lines:
-                write_zipnum(lines, self.zipnum, disk=Disk(), block_lines=self.block_lines, replace=True)
-        if self.blocks is not None:
-            with merged_files(parts, scratch=scratch) as lines:
-                write_blocks(lines, self.blocks, disk=Disk(), block_lines=self.block_lines)
 
 
 def jobs_for(

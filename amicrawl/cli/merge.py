@@ -8,14 +8,14 @@ from typing import Annotated
 import typer
 
 from amicrawl.cli.archive_files import make_directory, placed_lines
-from amicrawl.cli.options import Engine, EngineOption, Master, as_many
-from amicrawl.errors import ExitCode, UsageError
+from amicrawl.cli.options import PartitionedOptions, Processes, Quiet, as_many, grouped
+from amicrawl.errors import ExitCode
 from amicrawl.index.lines.line_reader import files_in
-from amicrawl.index.location import Location, is_uri
+from amicrawl.index.location import Location
 from amicrawl.index.merging.merge import SIDECAR_SUFFIXES, Merged
 from amicrawl.index.merging.merge import merge as merge_files
-from amicrawl.index.merging.spark import PARTITIONS, merge_on_spark
-from amicrawl.terminal import LiveLines, counted, harmless
+from amicrawl.index.merging.spark import merge_on_spark
+from amicrawl.terminal import ProgressBar, counted, harmless
 
 Indexes = Annotated[
     str, typer.Argument(metavar="CDXJ", help="A CDXJ file, or a directory of them; for Spark, or a URI.")
@@ -33,61 +33,40 @@ Out = Annotated[
 ByKey = Annotated[
     bool, typer.Option("--by-key", help="Match by key and second only, as merge_cdxj does.")
 ]
-AtATime = Annotated[
-    int,
-    typer.Option(
-        "-j",
-        "--jobs",
-        "--processes",
-        min=0,
-        help="Files merged at a time; 0: one for each processor.",
-        metavar="N",
-    ),
-]
 
 
-Partitions = Annotated[
-    int,
-    typer.Option(
-        min=0, help=f"Number of partitions of the join over Spark; 0: {PARTITIONS}.", metavar="N"
-    ),
-]
-
-
+@grouped
 def merge(
     indexes: Indexes,
     sidecars: Sidecars,
     out: Out,
     *,
     by_key: ByKey = False,
-    processes: AtATime = 0,
-    engine: EngineOption = Engine.LOCAL,
-    master: Master = "",
-    partitions: Partitions = 0,
+    jobs: Processes = 0,
+    spark: PartitionedOptions,
+    quiet: Quiet = False,
 ) -> None:
     """Add type, format, charset, languages and soft-404 probability to CDXJ lines.
 
     A line finds its record by record id, else by file and offset, else by key, second and digest, else
     by key and second. Lines without one are copied. Example: amicrawl merge cdxj/ meta/ -o merged/
     """
-    if engine is Engine.LOCAL and (partitions or any(map(is_uri, [indexes, *sidecars, out]))):
-        raise UsageError("URIs and --partitions are for Spark. Add --engine spark.")
-    line = LiveLines()
+    spark.check_places([indexes, *sidecars, out])
+    with ProgressBar(quiet=quiet) as bar:
 
-    def show_progress(merged: Merged, files: int) -> None:
-        of = counted(files, "file")
-        line.show(f"{merged.files:,} of {of}, {counted(merged.counts.lines, 'line')}")
+        def show_progress(merged: Merged, files: int) -> None:
+            lines = counted(merged.counts.lines, "line")
+            bar.show(merged.files, files, f"{merged.files:,} of {counted(files, 'file')}, {lines}")
 
-    try:
-        if engine is Engine.SPARK:
+        if spark.on_spark:
             from amicrawl.index.spark import session  # noqa: PLC0415  # an extra
 
             placed = placed_lines([indexes])
             beside = placed_lines(sidecars, suffixes=SIDECAR_SUFFIXES)
             where = Location.of(out)
-            with session(master) as spark:
+            with session(spark.master) as opened:
                 merged = merge_on_spark(
-                    spark, placed, beside, where, by_key_only=by_key, partitions=partitions,
+                    opened, placed, beside, where, by_key_only=by_key, partitions=spark.partitions,
                     show=lambda merged: show_progress(merged, len(placed)),
                 )  # fmt: skip
         else:
@@ -95,14 +74,12 @@ def merge(
             records = files_in([Path(name) for name in sidecars], suffixes=SIDECAR_SUFFIXES)
             make_directory(Path(out))
             merged = merge_files(
-                lines, records, Path(out), processes=as_many(processes), by_key_only=by_key,
+                lines, records, Path(out), processes=as_many(jobs), by_key_only=by_key,
                 show=lambda merged: show_progress(merged, len(lines)),
             )  # fmt: skip
-    finally:
-        line.clear()
-    show(merged, out)
-    if merged.faults or merged.counts.malformed:
-        raise typer.Exit(ExitCode.DAMAGED)
+    if not quiet:
+        show(merged, out)
+    print_losses(merged)
 
 
 def show(merged: Merged, out: str) -> None:
@@ -124,7 +101,14 @@ def show(merged: Merged, out: str) -> None:
             "second say different things. An index with record ids tells them apart: "
             "amicrawl index --fields recordid."
         )
-    if counts.malformed:
-        typer.echo(f"No CDXJ, and copied as it is: {counted(counts.malformed, 'line')}.", err=True)
+
+
+def print_losses(merged: Merged) -> None:
+    """Print what could not be merged to standard error; if there is any, end with exit code 5."""
+    malformed = merged.counts.malformed
+    if malformed:
+        typer.echo(f"No CDXJ, and copied as it is: {counted(malformed, 'line')}.", err=True)
     for fault in merged.faults:
         typer.echo(f"Broken: {harmless(fault)}", err=True)
+    if merged.faults or malformed:
+        raise typer.Exit(ExitCode.DAMAGED)

@@ -1,4 +1,7 @@
-"""Options of several commands: `-q`, `--json`, `--engine`, `--jobs`, `NAME=VALUE`, a directory."""
+"""Options of several commands, each declared once; what is printed, and how a stopped run ends.
+
+A command with many options takes them as a dataclass, which `grouped` turns into options.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +9,68 @@ import json
 import os
 import sys
 from contextlib import contextmanager
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import StrEnum
+from functools import wraps
 from importlib.util import find_spec
+from inspect import Parameter, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
 
 from amicrawl.errors import ExitCode, InputError, UsageError
+from amicrawl.terminal import aligned
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """Return *command* with an option for each field of its keyword arguments that are dataclasses."""
+    hints = get_type_hints(command, include_extras=True)
+    groups = {}
+    parameters = []
+    for name, parameter in signature(command).parameters.items():
+        if parameter.kind is Parameter.KEYWORD_ONLY and is_dataclass(hints[name]):
+            groups[name] = hints[name]
+            parameters += _parameters_of(hints[name])
+        else:
+            parameters.append(parameter.replace(annotation=hints[name]))
+
+    @wraps(command)
+    def called(*args: Any, **given: Any) -> None:
+        for name, group in groups.items():
+            given[name] = group(**{each.name: given.pop(each.name) for each in fields(group)})
+        command(*args, **given)
+
+    return with_parameters(called, parameters)
+
+
+def _parameters_of(group: Any) -> list[Parameter]:
+    hints = get_type_hints(group, include_extras=True)
+    return [
+        Parameter(
+            each.name,
+            Parameter.KEYWORD_ONLY,
+            default=Parameter.empty if each.default is MISSING else each.default,
+            annotation=hints[each.name],
+        )
+        for each in fields(group)
+    ]
+
+
+def with_parameters(
+    command: Callable[..., None], parameters: Sequence[Parameter]
+) -> Callable[..., None]:
+    """Return *command* as a function of *parameters*, for typer, which reads both places."""
+    vars(command)["__signature__"] = signature(command).replace(parameters=parameters)
+    command.__annotations__ = {each.name: each.annotation for each in parameters}
+    return command
 
 
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print errors only.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, one object per line.")]
 AsOneObject = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
@@ -38,6 +88,13 @@ def print_lines(lines: Iterable[str]) -> None:
         typer.echo(line.encode(encoding, "backslashreplace").decode(encoding))
 
 
+def print_table(
+    heading: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[bool], otherwise: str
+) -> None:
+    """Print *rows* below *heading*, in columns as `aligned`; *otherwise* if there are none."""
+    print_lines(aligned([heading, *rows], right=right) if rows else [otherwise])
+
+
 class Engine(StrEnum):
     """What does the work."""
 
@@ -45,17 +102,70 @@ class Engine(StrEnum):
     SPARK = "spark"
 
 
-EngineOption = Annotated[Engine, typer.Option(help="This machine, or a Spark cluster.")]
-Master = Annotated[
-    str,
-    typer.Option(help="Spark master URL; spark-submit's by default.", metavar="URL"),
-]
+@dataclass(frozen=True)
+class EngineOptions:
+    """Where the work is done. Raises UsageError for a Spark option without Spark."""
+
+    engine: Annotated[Engine, typer.Option(help="This machine, or a Spark cluster.")] = Engine.LOCAL
+    master: Annotated[
+        str, typer.Option(help="Spark master URL; spark-submit's by default.", metavar="URL")
+    ] = ""
+
+    def __post_init__(self) -> None:
+        if self.master and not self.on_spark:
+            raise UsageError("--master is for Spark. Add --engine spark.")
+
+    @property
+    def on_spark(self) -> bool:
+        """Whether a Spark cluster does the work."""
+        return self.engine is Engine.SPARK
+
+    @property
+    def cluster(self) -> str | None:
+        """The master of the Spark cluster; None for this machine."""
+        return self.master if self.on_spark else None
+
+
+@dataclass(frozen=True)
+class PartitionedOptions(EngineOptions):
+    """The same, and into how many parts Spark divides the work."""
+
+    partitions: Annotated[
+        int, typer.Option(min=0, metavar="N", help="With Spark: number of partitions; 0: its choice.")
+    ] = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.partitions and not self.on_spark:
+            raise UsageError("--partitions is for Spark. Add --engine spark.")
+
+    def check_places(self, names: Iterable[str]) -> None:
+        """Raise UsageError if one of *names* is a URI, which only Spark reads and writes here."""
+        if not self.on_spark and any("://" in name for name in names):
+            raise UsageError("URIs are for Spark. Add --engine spark, or give paths.")
 
 
 Reach = Literal["inf", "shallow"]
 """How far a crawl of a site goes: below the directory of each start URL, or the start pages alone."""
 
-Processes = Annotated[int, typer.Option("-j", "--jobs", min=0, help="Processes; 0: one per processor.")]
+Processes = Annotated[
+    int,
+    typer.Option(
+        *("-j", "--jobs", "--processes"), min=0, metavar="N", help="Processes; 0: one per processor."
+    ),
+]
+BlockLines = Annotated[
+    int, typer.Option("-l", "--block-lines", min=1, metavar="N", help="Lines per block of a cluster.")
+]
+Port = Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="Port; 0: any free one.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        *("-s", "--set"),
+        metavar="NAME=VALUE",
+        help="Set a setting (may be repeated); overrides the crawl file.",
+    ),
+]
 
 
 def as_many(processes: int) -> int:

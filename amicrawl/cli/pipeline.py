@@ -10,6 +10,7 @@ import re
 import signal
 import socket
 import sys
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,9 +18,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from pydantic import ByteSize, TypeAdapter, ValidationError
 
-from amicrawl.cli.options import AsJson
+from amicrawl.cli.options import AsJson, Settings, grouped, print_table
 from amicrawl.cli.project import crawl_settings, options_of_crawls, project_settings
-from amicrawl.cli.redis_options import PrefixOption, RedisOption, redis_settings, with_store
+from amicrawl.cli.redis_options import RedisOptions, with_store
 from amicrawl.disk import Disk
 from amicrawl.errors import UsageError
 from amicrawl.jobs.attempt import Workshop
@@ -38,7 +39,7 @@ from amicrawl.jobs.pipeline_record import (
 from amicrawl.jobs.queues import queue_order
 from amicrawl.jobs.supervisor import Mode
 from amicrawl.record.bucket import open_bucket
-from amicrawl.terminal import aligned, harmless, human_size, human_span
+from amicrawl.terminal import harmless, human_size, human_span
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -51,74 +52,54 @@ _BUCKET = "AMICRAWL_BUCKET"
 app = typer.Typer(invoke_without_command=True, add_completion=False)
 
 
-Slots = Annotated[int, typer.Option("--slots", min=1, max=200, help="Jobs at once.")]
-Name = Annotated[
-    str, typer.Option("--name", metavar="NICK", help="Name of the pipeline; the machine's by default.")
-]
-Data = Annotated[Path, typer.Option("--data", help="Directory that holds a directory per job.")]
-Large = Annotated[bool, typer.Option("--large", help="Take jobs from pending-large, too.")]
-ShallowOnly = Annotated[
-    bool, typer.Option("--shallow-only", help="Take shallow jobs only, from pending-ao.")
-]
-FinishJobs = Annotated[
-    bool, typer.Option("--finish-jobs", help="On the first signal, finish running jobs.")
-]
-Lease = Annotated[
-    float,
-    typer.Option(
-        "--lease",
-        min=2,
-        max=3600,
-        help="Seconds without a heartbeat after which a crawl counts as dead.",
-    ),
-]
-MinFree = Annotated[
-    str, typer.Option("--min-free", metavar="SIZE", help="Take no job with less free disk space.")
-]
-Failures = Annotated[
-    int, typer.Option("--failures", min=1, help="Consecutive crashes after which a job is failed.")
-]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option("-s", "--set", metavar="NAME=VALUE", help="A setting of every crawl."),
-]
-KeepFor = Annotated[
-    float,
-    typer.Option(
-        "--keep-for",
-        min=0,
-        help="Seconds that a returned job is reserved for the machine with its files.",
-    ),
-]
-Bucket = Annotated[str, typer.Option("--bucket", metavar="URL", help="Bucket for the jobs' files.")]
 WhichPipeline = Annotated[str, typer.Argument(help="Name or key of a pipeline.", show_default=False)]
 Finish = Annotated[bool, typer.Option("--finish", help="Finish running jobs first.")]
-CheckpointEvery = Annotated[
-    float,
-    typer.Option("--checkpoint-every", min=1, help="Seconds between checkpoints in the bucket."),
-]
+
+
+@dataclass(frozen=True)
+class CrawlOptions:
+    """Which jobs a pipeline takes, and how it runs their crawls."""
+
+    slots: Annotated[int, typer.Option(min=1, max=200, help="Jobs at once.")] = 2
+    name: Annotated[
+        str, typer.Option(metavar="NICK", help="Name of the pipeline; the machine's by default.")
+    ] = ""
+    data: Annotated[Path, typer.Option(help="Directory that holds a directory per job.")] = Path("jobs")
+    large: Annotated[bool, typer.Option("--large", help="Take jobs from pending-large, too.")] = False
+    shallow_only: Annotated[
+        bool, typer.Option("--shallow-only", help="Take shallow jobs only, from pending-ao.")
+    ] = False
+    finish_jobs: Annotated[
+        bool, typer.Option("--finish-jobs", help="On the first signal, finish running jobs.")
+    ] = False
+    lease: Annotated[
+        float,
+        typer.Option(
+            min=2, max=3600, help="Seconds without a heartbeat after which a crawl counts as dead."
+        ),
+    ] = 30
+    min_free: Annotated[
+        str, typer.Option(metavar="SIZE", help="Take no job with less free disk space.")
+    ] = "5GiB"
+    failures: Annotated[
+        int, typer.Option(min=1, help="Consecutive crashes after which a job is failed.")
+    ] = 5
+    settings: Settings = None
+    keep_for: Annotated[
+        float,
+        typer.Option(
+            min=0, help="Seconds that a returned job is reserved for the machine with its files."
+        ),
+    ] = 600
+    bucket: Annotated[str, typer.Option(metavar="URL", help="Bucket for the jobs' files.")] = ""
+    checkpoint_every: Annotated[
+        float, typer.Option(min=1, help="Seconds between checkpoints in the bucket.")
+    ] = 300
 
 
 @app.callback()
-def pipeline(
-    context: typer.Context,
-    *,
-    slots: Slots = 2,
-    name: Name = "",
-    data: Data = Path("jobs"),
-    large: Large = False,
-    shallow_only: ShallowOnly = False,
-    finish_jobs: FinishJobs = False,
-    lease: Lease = 30,
-    min_free: MinFree = "5GiB",
-    failures: Failures = 5,
-    settings: Settings = None,
-    keep_for: KeepFor = 600,
-    bucket: Bucket = "",
-    checkpoint_every: CheckpointEvery = 300,
-    redis: RedisOption = None,
-    prefix: PrefixOption = None,
-) -> None:
+@grouped
+def pipeline(context: typer.Context, *, crawls: CrawlOptions, redis: RedisOptions) -> None:
     """Run jobs from Redis, each crawl in a child process.
 
     The first SIGTERM or Ctrl-C has the crawls stop and gives their jobs back, to be resumed; the second
@@ -127,32 +108,27 @@ def pipeline(
     """
     if context.invoked_subcommand is not None:
         return
-    nickname = name or _nickname(socket.gethostname())
-    bucket = bucket or _bucket_of_all(settings or [])
+    nickname = crawls.name or _nickname(socket.gethostname())
+    bucket = crawls.bucket or _bucket_of_all(crawls.settings or [])
     options = PipelineOptions(
-        slots=slots,
-        queues=tuple(queue_order(nickname, large=large, shallow_only=shallow_only)),
-        lease=timedelta(seconds=lease),
-        min_free=_size(min_free),
-        on_signal=Mode.FINISHES if finish_jobs else Mode.RELEASES,
-        failures_borne=failures,
+        slots=crawls.slots,
+        queues=tuple(queue_order(nickname, large=crawls.large, shallow_only=crawls.shallow_only)),
+        lease=timedelta(seconds=crawls.lease),
+        min_free=_size(crawls.min_free),
+        on_signal=Mode.FINISHES if crawls.finish_jobs else Mode.RELEASES,
+        failures_borne=crawls.failures,
         # With a bucket every machine can fetch its files.
-        kept_for=timedelta(seconds=0 if bucket else keep_for),
-        grace=min(GRACE, lease / 2),
+        kept_for=timedelta(seconds=0 if bucket else crawls.keep_for),
+        grace=min(GRACE, crawls.lease / 2),
     )
-    where = redis_settings(redis, prefix)
-    workshop = _workshop(
-        data.absolute(), where, settings or [], bucket=bucket, lease=lease, every=checkpoint_every
-    )
-    _run(nickname, where, workshop, options)
+    where = redis.settings()
+    _run(nickname, where, _workshop(crawls, where, bucket=bucket), options)
 
 
-def _workshop(
-    data: Path, where: RedisSettings, settings: Sequence[str], *, bucket: str, lease: float, every: float
-) -> Workshop:
-    """Return what makes the crawls in *data*; the *bucket*, if any, is there and open to us."""
-    disk = Disk()
-    command, further = _crawl_command(settings, bucket)
+def _workshop(crawls: CrawlOptions, where: RedisSettings, *, bucket: str) -> Workshop:
+    """Return what makes the crawls; the *bucket*, if any, is there and open to us."""
+    disk, data = Disk(), crawls.data.absolute()
+    command, further = _crawl_command(crawls.settings or [], bucket)
     if bucket:
         open_bucket(bucket, disk=disk)
     return Workshop(
@@ -160,10 +136,10 @@ def _workshop(
         store_id=opened_store(data, disk=disk),
         command=command,
         environment={**os.environ, **further, **where.environment()},
-        lease_seconds=lease,
+        lease_seconds=crawls.lease,
         disk=disk,
         bucket=bucket,
-        checkpoint_every=every,
+        checkpoint_every=crawls.checkpoint_every,
     )
 
 
@@ -246,12 +222,12 @@ def list_pipelines(store: JobStore, *, as_json: AsJson = False) -> None:
         for facts in found:
             typer.echo(json.dumps(facts))
         return
-    if not found:
-        typer.echo("No pipeline runs. Start one with `amicrawl pipeline --data DIRECTORY`.")
-        return
-    right = (False, False, True, True, True, True, False)
-    for line in aligned([_HEADING, *(_row(facts, int(now)) for facts in found)], right=right):
-        typer.echo(line)
+    print_table(
+        _HEADING,
+        [_row(facts, int(now)) for facts in found],
+        right=(False, False, True, True, True, True, False),
+        otherwise="No pipeline runs. Start one with `amicrawl pipeline --data DIRECTORY`.",
+    )
 
 
 def _facts(fields: Mapping[str, str], now: float) -> dict[str, Any]:

@@ -11,18 +11,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from amicrawl.cli.options import Reach
+from amicrawl.cli.options import AsOneObject, Reach, Settings, grouped
 from amicrawl.cli.project import (
     OUR_SETTINGS,
     SETTINGS_MODULE,
     options_of_crawls,
     settings_module,
 )
-from amicrawl.cli.redis_options import PrefixOption, RedisOption, job_store, redis_settings, with_store
+from amicrawl.cli.redis_options import RedisOptions, with_store
 from amicrawl.config import PREFIX, CrawlConfig, Identity
 from amicrawl.discovery.selection import has_scope
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, InputError, UsageError
+from amicrawl.jobs.connection import connect
 from amicrawl.jobs.lease import LEASE
 from amicrawl.jobs.sharing.creation import (
     MOST_STARTS,
@@ -85,6 +86,7 @@ Add = Annotated[bool, typer.Option("--add", help="Add seeds to an existing crawl
 Strict = Annotated[bool, typer.Option("--strict", help="Exit code 7 for a line that cannot be used.")]
 
 
+@grouped
 def create(
     name: Name,
     *,
@@ -98,8 +100,7 @@ def create(
     as_list: AsList = False,
     add: Add = False,
     strict: Strict = False,
-    redis: RedisOption = None,
-    prefix: PrefixOption = None,
+    redis: RedisOptions,
 ) -> None:
     """Create the shared crawl NAME and add its seeds.
 
@@ -126,11 +127,8 @@ def create(
         open_bucket(place, disk=Disk())
     faults = _Faults()
     listed = open_seed(seeds, format=seed_format, on_fault=faults)
-    store = job_store(redis, prefix)
-    try:
+    with redis.store() as store:
         given = _give(store, record, listed, seeds, again=add, by=crawl.identity)
-    finally:
-        store.close()
     typer.echo(f"{name}: {given} seeds in {record.partitions} partitions.")
     if strict and faults.count:
         raise typer.Exit(ExitCode.SEEDS_BAD)
@@ -230,12 +228,9 @@ Turn = Annotated[
         "--turn", min=0.0, help="Seconds after which a partition gives way to waiting ones; 0: never."
     ),
 ]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option("-s", "--set", metavar="NAME=VALUE", help="A setting of the crawl on this machine."),
-]
 
 
+@grouped
 def work(
     name: Name,
     *,
@@ -244,8 +239,7 @@ def work(
     lease: Lease = _LEASE,
     turn: Turn = 0.0,
     settings: Settings = None,
-    redis: RedisOption = None,
-    prefix: PrefixOption = None,
+    redis: RedisOptions,
 ) -> None:
     """Work on the shared crawl NAME until it has ended.
 
@@ -256,8 +250,8 @@ def work(
     """
     checked_name(name)
     given = options_of_crawls(settings)
-    way = redis_settings(redis, prefix)
-    store = job_store(redis, prefix)
+    way = redis.settings()
+    store = connect(way)
     share, disk = Share.open(store, name), Disk()
     further = [*_arguments_of(share, data / name, disk=disk), *given]
     worker = Worker(
@@ -307,14 +301,13 @@ def _arguments_of(share: Share, directory: Path, *, disk: Disk) -> list[str]:
     return further
 
 
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object.")]
 Resend = Annotated[
     bool, typer.Option("--resend", help="Send all links again, in case Redis has lost some.")
 ]
 
 
 @with_store
-def status(store: JobStore, name: Name, as_json: AsJson = False) -> None:
+def status(store: JobStore, name: Name, as_json: AsOneObject = False) -> None:
     """Show the state of the shared crawl NAME, partition by partition."""
     share = Share.open(store, checked_name(name))
     rows = [_shown(number, known) for number, known in enumerate(share.standings())]

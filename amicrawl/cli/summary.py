@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import partial
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from amicrawl.cli.archive_files import check_output_file
-from amicrawl.cli.options import Engine, EngineOption, Master, Quiet, check_installed
+from amicrawl.cli.options import EngineOptions, Quiet, check_installed, grouped
 from amicrawl.disk import Disk, OutputFile
 from amicrawl.errors import ExitCode, InputError, OutputError, UsageError
 from amicrawl.report.counts import CDX_SUMMARY, CORRECTED
@@ -66,81 +67,104 @@ Paths = Annotated[
         "directories and URIs of them; - is stdin."
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON that can be merged with others.")]
-AsText = Annotated[bool, typer.Option("--text", help="Print text (the default).")]
-Html = Annotated[Path | None, typer.Option("--html", help="Write a page with charts.", metavar="FILE")]
-CompatOption = Annotated[Tool | None, typer.Option(help="Exactly the figures of this tool.")]
-Source = Annotated[
-    str | None, typer.Option("--from", help=f"One of {', '.join(KINDS)}.", metavar="KIND")
-]
-Others = Annotated[
-    list[str] | None, typer.Option(help="Report what PATH and OTHER have in common.", metavar="OTHER")
-]
-Report = Annotated[bool, typer.Option("--report", help="With --json: raw values, all hosts.")]
-Hosts = Annotated[int, typer.Option("--tophosts", min=0, help="Hosts to show; 0 shows all.")]
-Samples = Annotated[int, typer.Option(min=0, max=100, help="Samples to show.")]
-Quick = Annotated[
-    bool, typer.Option("--quick", help="Tables only: leave out what needs keys; many times as fast.")
-]
-Replay = Annotated[str, typer.Option(help="URL prefix of the links to samples.")]
-Monthly = Annotated[bool, typer.Option("--monthly", help="cdx-summarize: by month.")]
-Compact = Annotated[bool, typer.Option("--compact", help="cdx-summarize: without zeros.")]
-FullHost = Annotated[bool, typer.Option("--fullhost", help="cdx-summarize: by host.")]
-FoldOption = Annotated[Fold, typer.Option(help="cdx-summarize: count these hosts as one.")]
-ShowForm = Annotated[Form, typer.Option(help="cdx-summarize: what is printed.")]
 
 
-def summary(
-    paths: Paths,
-    *,
-    as_json: AsJson = False,
-    as_text: AsText = False,
-    html: Html = None,
-    compat: CompatOption = None,
-    source: Source = None,
-    overlap: Others = None,
-    report: Report = False,
-    hosts: Hosts = 10,
-    samples: Samples = 10,
-    quick: Quick = False,
-    quiet: Quiet = False,
-    replay: Replay = REPLAY,
-    monthly: Monthly = False,
-    compact: Compact = False,
-    full_host: FullHost = False,
-    fold: FoldOption = Fold.NONE,
-    show: ShowForm = Form.LINES,
-    engine: EngineOption = Engine.LOCAL,
-    master: Master = "",
-) -> None:
+@dataclass(frozen=True)
+class YearOptions:
+    """What is printed with --compat cdx-summarize."""
+
+    monthly: Annotated[bool, typer.Option("--monthly", help="cdx-summarize: by month.")] = False
+    compact: Annotated[bool, typer.Option("--compact", help="cdx-summarize: without zeros.")] = False
+    full_host: Annotated[bool, typer.Option("--fullhost", help="cdx-summarize: by host.")] = False
+    fold: Annotated[Fold, typer.Option(help="cdx-summarize: count these hosts as one.")] = Fold.NONE
+    show: Annotated[Form, typer.Option(help="cdx-summarize: what is printed.")] = Form.LINES
+
+
+@dataclass(frozen=True)
+class SummaryOptions:
+    """What is counted, and where the figures go."""
+
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print JSON that can be merged with others.")
+    ] = False
+    as_text: Annotated[bool, typer.Option("--text", help="Print text (the default).")] = False
+    html: Annotated[
+        Path | None, typer.Option("--html", help="Write a page with charts.", metavar="FILE")
+    ] = None
+    compat: Annotated[Tool | None, typer.Option(help="Exactly the figures of this tool.")] = None
+    source: Annotated[
+        str | None, typer.Option("--from", help=f"One of {', '.join(KINDS)}.", metavar="KIND")
+    ] = None
+    overlap: Annotated[
+        list[str] | None,
+        typer.Option(help="Report what PATH and OTHER have in common.", metavar="OTHER"),
+    ] = None
+    report: Annotated[bool, typer.Option("--report", help="With --json: raw values, all hosts.")] = False
+    hosts: Annotated[int, typer.Option("--tophosts", min=0, help="Hosts to show; 0 shows all.")] = 10
+    samples: Annotated[int, typer.Option(min=0, max=100, help="Samples to show.")] = 10
+    quick: Annotated[
+        bool,
+        typer.Option("--quick", help="Tables only: leave out what needs keys; many times as fast."),
+    ] = False
+    quiet: Quiet = False
+    replay: Annotated[str, typer.Option(help="URL prefix of the links to samples.")] = REPLAY
+
+    @property
+    def prints_text(self) -> bool:
+        """Whether text is printed: where it is asked for, or nothing else is."""
+        return self.as_text or not (self.as_json or self.html)
+
+
+@grouped
+def summary(paths: Paths, *, options: SummaryOptions, years: YearOptions, where: EngineOptions) -> None:
     """Summarise the indexes, tables or archive files at PATHs as one collection.
 
     Example: amicrawl summary ami-out/captures.parquet --html summary.html
     """
-    inputs = [*paths, *(overlap or ())]
-    _check(
-        compat,
-        inputs,
-        ours=(as_json, html, overlap, report, quick, source),
-        theirs=(monthly, compact, full_host, fold is not Fold.NONE, show is not Form.LINES),
-        on_spark=engine is Engine.SPARK and (quick or compat is Tool.CDX_SUMMARIZE or STDIN in inputs),
-        beside_quick=quick and (compat or html or overlap or report or source),
-    )
-    as_text = as_text or not (as_json or html)
-    if compat is Tool.CDX_SUMMARIZE:
-        _summarize(paths, monthly=monthly, compact=compact, full_host=full_host, fold=fold, show=show)
-        return
-    if quick:
-        _quick(paths, as_json=as_json, as_text=as_text)
-        return
+    _check([*paths, *(options.overlap or ())], options, years, where)
+    if options.compat is Tool.CDX_SUMMARIZE:
+        _print_years(paths, years)
+    elif options.quick:
+        _quick(paths, options)
+    else:
+        _print_summary(paths, options, where)
+
+
+def _check(
+    inputs: Sequence[str], options: SummaryOptions, years: YearOptions, where: EngineOptions
+) -> None:
+    """Raise UsageError for what does not go together."""
+    is_years = options.compat is Tool.CDX_SUMMARIZE
+    only_ours = options.html or options.overlap or options.source or options.report
+    if where.on_spark and (options.quick or is_years or STDIN in inputs):
+        raise UsageError(
+            f"--quick, --compat {Tool.CDX_SUMMARIZE} and standard input are for this machine. "
+            "Leave --engine out."
+        )
+    if inputs.count(STDIN) > 1:
+        raise UsageError(f"{STDIN} is standard input, which can be read once. Name it once.")
+    if is_years and (only_ours or options.as_json or options.quick):
+        raise UsageError(
+            f"--compat {options.compat} prints lines of its own. Leave --json, --html, --overlap, "
+            "--report, --quick and --from out."
+        )
+    if not is_years and years != YearOptions():
+        raise UsageError(
+            "--monthly, --compact, --fullhost, --fold and --show are options of "
+            f"--compat {Tool.CDX_SUMMARIZE}. Add that, or leave them out."
+        )
+    if options.quick and (only_ours or options.compat):
+        raise UsageError("--quick goes with --json and --text only: it knows no hosts or URLs.")
+
+
+def _print_summary(paths: Sequence[str], options: SummaryOptions, where: EngineOptions) -> None:
+    """Count the captures at *paths*, and print or write the figures."""
+    html = options.html
     if html is not None:
         check_output_file(html, option="--html")
-    rules = CORRECTED if compat is None else CDX_SUMMARY
-    with ProgressBar(quiet=quiet) as bar:
-        reading, other = _counted(
-            paths, overlap or (), bar, rules=rules, kind=source,
-            master=master if engine is Engine.SPARK else None,
-        )  # fmt: skip
+    rules = CORRECTED if options.compat is None else CDX_SUMMARY
+    with ProgressBar(quiet=options.quiet) as bar:
+        reading, other = _counted(paths, options, bar, rules=rules, master=where.cluster)
     for one in (reading, other):
         if one is not None:
             if one.without_captures and not one.counts.captures:
@@ -150,29 +174,30 @@ def summary(
     if other:
         reading.damage += other.damage
         shared = overlap_of(reading.counts, other.counts)
-    shown = _Shown(reading.counts, shared, hosts or len(reading.counts.by_host), samples, replay)
+    hosts = options.hosts or len(reading.counts.by_host)
+    shown = _Shown(reading.counts, shared, hosts, options.samples, options.replay)
     if html is not None:
         _write(html, shown.page(f"Summary of {', '.join(Path(path).name or path for path in paths)}"))
-    if as_json:
-        typer.echo(shown.json(report=report))
-    if as_text:
+    if options.as_json:
+        typer.echo(shown.json(report=options.report))
+    if options.prints_text:
         typer.echo("\n".join(shown.lines()))
     # A text has what was skipped.
-    if not as_text or rules == CDX_SUMMARY:
-        _tell_skipped(reading.counts.skipped)
-    _tell_damage(reading.damage)
+    if not options.prints_text or rules == CDX_SUMMARY:
+        _print_skipped(reading.counts.skipped)
+    _print_damage(reading.damage)
 
 
 def _counted(
     paths: Sequence[str],
-    others: Sequence[str],
+    options: SummaryOptions,
     bar: ProgressBar,
     *,
     rules: str,
-    kind: str | None,
     master: str | None,
 ) -> tuple[Reading, Reading | None]:
-    """Count *paths*, and *others* where there are any; over Spark where there is a *master*."""
+    """Count *paths*, and those of --overlap if there are any; over Spark if there is a *master*."""
+    others, kind = options.overlap or (), options.source
     if master is not None:
         from amicrawl.index.spark import session  # noqa: PLC0415  # an extra
 
@@ -188,40 +213,6 @@ def _counted(
         progress=lambda done, total, counts: bar.show(done, total, counted(counts.captures, "capture")),
     )
     return read(paths), read(others) if others else None
-
-
-def _check(
-    compat: Tool | None,
-    inputs: Sequence[str],
-    *,
-    ours: Sequence[object],
-    theirs: Sequence[object],
-    on_spark: bool,
-    beside_quick: object,
-) -> None:
-    """Raise UsageError for what does not go together: *theirs* are options of cdx-summarize only."""
-    refused = None
-    if on_spark:
-        refused = (
-            f"--quick, --compat {Tool.CDX_SUMMARIZE} and standard input are for this machine. "
-            "Leave --engine out."
-        )
-    elif inputs.count(STDIN) > 1:
-        refused = f"{STDIN} is standard input, which can be read once. Name it once."
-    elif compat is Tool.CDX_SUMMARIZE and any(ours):
-        refused = (
-            f"--compat {compat} prints lines of its own. Leave --json, --html, --overlap, --report, "
-            "--quick and --from out."
-        )
-    elif compat is not Tool.CDX_SUMMARIZE and any(theirs):
-        refused = (
-            "--monthly, --compact, --fullhost, --fold and --show are options of "
-            f"--compat {Tool.CDX_SUMMARIZE}. Add that, or leave them out."
-        )
-    elif beside_quick:
-        refused = "--quick goes with --json and --text only: it knows no hosts or URLs."
-    if refused:
-        raise UsageError(refused)
 
 
 class _Shown(NamedTuple):
@@ -269,37 +260,38 @@ class _Shown(NamedTuple):
         return [*lines, *(overlap_lines(self.shared) if self.shared is not None else ())]
 
 
-def _quick(paths: list[str], *, as_json: bool, as_text: bool) -> None:
+def _quick(paths: list[str], options: SummaryOptions) -> None:
     check_installed("query", "duckdb")
     from amicrawl.report.parquet import count_narrow  # noqa: PLC0415  # loaded for this alone
 
     counts = count_narrow(paths)
-    if as_json:
+    if options.as_json:
         typer.echo(narrow_to_json(counts))
-    if as_text:
+    if options.prints_text:
         typer.echo("\n".join(narrow_lines(counts, today=datetime.now(tz=UTC).date())))
-    _tell_skipped(counts.skipped)
+    _print_skipped(counts.skipped)
 
 
-def _summarize(
-    paths: list[str], *, monthly: bool, compact: bool, full_host: bool, fold: Fold, show: Form
-) -> None:
+def _print_years(paths: list[str], options: YearOptions) -> None:
     from amicrawl.report.years import folded, read_years  # noqa: PLC0415
 
-    read_one = partial(read_years, monthly=monthly, full_host=full_host, fold=folded(fold))
-    if show in {Form.OVERLAP, Form.OVERLAP_CSV}:
-        _show_overlap({path: read_one([path]) for path in paths}, as_csv=show is Form.OVERLAP_CSV)
+    read_one = partial(
+        read_years, monthly=options.monthly, full_host=options.full_host, fold=folded(options.fold)
+    )
+    if options.show in {Form.OVERLAP, Form.OVERLAP_CSV}:
+        as_csv = options.show is Form.OVERLAP_CSV
+        _show_overlap({path: read_one([path]) for path in paths}, as_csv=as_csv)
         return
     read = read_one(paths)
     lines = {
-        "lines": lambda: read.years.lines(compact=compact),
+        "lines": lambda: read.years.lines(compact=options.compact),
         "totals": read.years.totals,
         "csv": read.years.csv,
-    }[show]()
+    }[options.show]()
     for line in lines:
         typer.echo(line)
-    _tell_skipped(read.skipped)
-    _tell_damage(read.damage)
+    _print_skipped(read.skipped)
+    _print_damage(read.damage)
 
 
 def _show_overlap(archives: Mapping[str, YearsRead], *, as_csv: bool) -> None:
@@ -310,8 +302,8 @@ def _show_overlap(archives: Mapping[str, YearsRead], *, as_csv: bool) -> None:
     for line in shared_csv(shared) if as_csv else [json.dumps(shared)]:
         typer.echo(line)
     for path, read in archives.items():
-        _tell_skipped(read.skipped, of=path)
-    _tell_damage([sentence for read in archives.values() for sentence in read.damage])
+        _print_skipped(read.skipped, of=path)
+    _print_damage([sentence for read in archives.values() for sentence in read.damage])
 
 
 def _names(paths: list[str]) -> list[str]:
@@ -320,7 +312,7 @@ def _names(paths: list[str]) -> list[str]:
     return short if len(set(short)) == len(short) and all(short) else paths
 
 
-def _tell_skipped(skipped: Counter[str], *, of: str = "") -> None:
+def _print_skipped(skipped: Counter[str], *, of: str = "") -> None:
     if skipped:
         where = f" of {harmless(of)}" if of else ""
         sys.stderr.write(f"amicrawl: skipped {counted(skipped.total(), 'line')}{where}, by reason:\n")
@@ -328,7 +320,7 @@ def _tell_skipped(skipped: Counter[str], *, of: str = "") -> None:
             sys.stderr.write(f"  {lines:>12,}  {harmless(reason)}\n")
 
 
-def _tell_damage(damage: list[str]) -> None:
+def _print_damage(damage: list[str]) -> None:
     for sentence in damage:
         sys.stderr.write(f"amicrawl: {harmless(sentence)}\n")
     if damage:

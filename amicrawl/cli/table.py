@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -9,9 +10,9 @@ from typing import Annotated
 import typer
 
 from amicrawl.cli.archive_files import make_directory, placed_lines
-from amicrawl.cli.options import Engine, EngineOption, Master, Quiet
+from amicrawl.cli.options import PartitionedOptions, Quiet, grouped
 from amicrawl.disk import Disk
-from amicrawl.errors import ExitCode, UsageError
+from amicrawl.errors import ExitCode
 from amicrawl.index.lines.line_reader import files_in
 from amicrawl.index.location import Location, is_uri
 from amicrawl.table import SCHEMAS, Place, TableOptions, TableReport, make_table
@@ -39,35 +40,38 @@ Out = Annotated[
         "-o", "--out", help="Directory of the table; for Spark, or a URI.", metavar="DIRECTORY"
     ),
 ]
-Partitions = Annotated[
-    int, typer.Option(min=0, help="Number of key ranges with Spark, one file each; 0: Spark decides.")
-]
-SchemaOption = Annotated[
-    SchemaName, typer.Option(help="The 31 columns of the End of Term table, or Common Crawl's.")
-]
-Flat = Annotated[
-    bool,
-    typer.Option("--flat", help="No partition directories: crawl and subset as ordinary columns."),
-]
-Crawl = Annotated[
-    str, typer.Option(help="Value of the column crawl in all rows; from file names by default.")
-]
-Segment = Annotated[str, typer.Option(help="Value of the column segment.")]
-Subset = Annotated[str, typer.Option(help="Value of the column subset.")]
 
 
+@dataclass(frozen=True)
+class ColumnOptions:
+    """Which columns a table has, and what some of them say."""
+
+    schema: Annotated[
+        SchemaName, typer.Option(help="The 31 columns of the End of Term table, or Common Crawl's.")
+    ] = SchemaName.EOT
+    flat: Annotated[
+        bool,
+        typer.Option("--flat", help="No partition directories: crawl and subset as ordinary columns."),
+    ] = False
+    crawl: Annotated[
+        str, typer.Option(help="Value of the column crawl in all rows; from file names by default.")
+    ] = ""
+    segment: Annotated[str, typer.Option(help="Value of the column segment.")] = ""
+    subset: Annotated[str, typer.Option(help="Value of the column subset.")] = ""
+
+    def table_options(self) -> TableOptions:
+        """Return them as options of the table."""
+        place = Place(self.crawl or None, self.segment or None, self.subset or None)
+        return TableOptions(schema=SCHEMAS[self.schema.value], place=place, flat=self.flat)
+
+
+@grouped
 def table(
     inputs: Inputs,
     out: Out,
     *,
-    schema: SchemaOption = SchemaName.EOT,
-    flat: Flat = False,
-    crawl: Crawl = "",
-    segment: Segment = "",
-    subset: Subset = "",
-    engine: EngineOption = Engine.LOCAL,
-    master: Master = "",
-    partitions: Partitions = 0,
+    columns: ColumnOptions,
+    spark: PartitionedOptions,
     quiet: Quiet = False,
 ) -> None:
     """Convert CDXJ files to a Parquet table with one row per capture.
@@ -75,17 +79,18 @@ def table(
     A line that cannot be converted is written to `DIRECTORY.rejects.txt`, behind the reason; the exit
     code is then 5. Example: amicrawl table merged/ -o table/
     """
-    options = table_options(schema, flat=flat, crawl=crawl, segment=segment, subset=subset)
-    if engine is Engine.SPARK:
+    options = columns.table_options()
+    spark.check_places([*inputs, out])
+    if spark.on_spark:
         from amicrawl.index.spark import session  # noqa: PLC0415  # an extra
         from amicrawl.table.spark import make_table_on_spark  # noqa: PLC0415
 
         places, where = placed_lines(inputs), Location.of(out)
-        with session(master) as spark:
-            report = make_table_on_spark(spark, places, where, options=options, partitions=partitions)
+        with session(spark.master) as opened:
+            report = make_table_on_spark(
+                opened, places, where, options=options, partitions=spark.partitions
+            )
     else:
-        if partitions or any(map(is_uri, [*inputs, out])):
-            raise UsageError("URIs and --partitions are for Spark. Add --engine spark.")
         files = files_in([Path(name) for name in inputs])
         make_directory(Path(out))
         with ProgressBar(quiet=quiet) as bar:
@@ -97,14 +102,6 @@ def table(
     show(report, out, quiet=quiet)
     if report.rejects or report.damaged:
         raise typer.Exit(ExitCode.DAMAGED)
-
-
-def table_options(
-    schema: SchemaName, *, flat: bool, crawl: str, segment: str, subset: str
-) -> TableOptions:
-    """Return the options of a table that a command was given."""
-    place = Place(crawl or None, segment or None, subset or None)
-    return TableOptions(schema=SCHEMAS[schema.value], place=place, flat=flat)
 
 
 def show(report: TableReport, out: str, *, quiet: bool) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from amicrawl.cli.options import AsJson
 from amicrawl.errors import UsageError
 from amicrawl.terminal import harmless
 from amicrawl.urls import (
@@ -45,7 +46,6 @@ Urls = Annotated[
     list[str] | None,
     typer.Argument(metavar="URL", help="URLs; - reads them from standard input, one per line."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]
 Base = Annotated[str | None, typer.Option(help="The page on which the URLs are links.")]
 FullHost = Annotated[bool, typer.Option("--full-host", help="Group by host, not by registrable domain.")]
 

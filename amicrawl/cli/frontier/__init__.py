@@ -9,11 +9,10 @@ from __future__ import annotations
 import typer
 
 from amicrawl.cli.frontier.comparison import diff, show_map
+from amicrawl.cli.frontier.damage import rebuild, retry, verify
 from amicrawl.cli.frontier.files import compact, export, import_dump, pack
 from amicrawl.cli.frontier.listing import inspect, ls, schedule, stats
 from amicrawl.cli.frontier.lookup import explain, show
-from amicrawl.cli.frontier.recovery import rebuild, retry
-from amicrawl.cli.frontier.verification import verify
 
 __all__ = ["app"]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from amicrawl.cli.frontier.output import (
+from amicrawl.cli.frontier.rows import (
     AnyPath,
     HostKey,
     Limit,
@@ -17,9 +17,9 @@ from amicrawl.cli.frontier.output import (
     host_key_in,
     hour_text,
     key_text,
+    partition_in,
     text_of,
 )
-from amicrawl.cli.frontier.source import partition_in
 from amicrawl.cli.options import AsJson, json_text, print_lines
 from amicrawl.disk import Disk
 from amicrawl.errors import InputError

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from amicrawl.cli.frontier.output import AnyPath, hour_now
-from amicrawl.cli.frontier.source import frontier_directory, partition_in
+from amicrawl.cli.frontier.rows import AnyPath, frontier_directory, hour_now, partition_in
 from amicrawl.cli.options import AsJson, json_text, print_lines
 from amicrawl.disk import Disk, OutputFile
 from amicrawl.errors import InputError, UsageError

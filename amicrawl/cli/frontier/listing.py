@@ -7,23 +7,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from amicrawl.cli.frontier.output import (
+from amicrawl.cli.frontier.rows import (
     CAUSES,
     STATUSES,
     AnyPath,
     AtHour,
     HostKey,
     Limit,
+    LiveSource,
     as_text_field,
+    due_in_crawl,
+    frontier_directory,
     host_key_in,
-    hour_in,
     hour_now,
+    hour_option,
     hour_text,
     key_text,
+    opened,
     status_name,
     text_of,
 )
-from amicrawl.cli.frontier.source import LiveSource, due_in_crawl, frontier_directory, opened
 from amicrawl.cli.options import AsJson, json_text, print_lines
 from amicrawl.errors import UsageError
 from amicrawl.frontier.format.footer import RegionId
@@ -39,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from amicrawl.cli.frontier.source import Source
+    from amicrawl.cli.frontier.rows import Source
 
 
 def inspect(path: AnyPath, *, as_json: AsJson = False) -> None:
@@ -198,15 +201,7 @@ _SHOWN = ("host_key", "path_key", "status", "next_due", "url_ref")
 _BATCH = 4096
 
 
-Before = Annotated[
-    int,
-    typer.Option(
-        parser=hour_in,
-        metavar="TIME",
-        show_default="now",
-        help="Due by then: 2027-01-31, 2027-01-31T18:00Z, or hours since 1970.",
-    ),
-]
+Before = Annotated[int, hour_option("Due by then")]
 State = Annotated[
     str | None, typer.Option(metavar="NAME", help="Only rows in this state, by name or number.")
 ]

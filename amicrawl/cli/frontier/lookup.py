@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import numpy as np
 import typer
 
-from amicrawl.cli.frontier.output import (
+from amicrawl.cli.frontier.rows import (
     CAUSES,
     HOUR,
     AnyPath,
@@ -21,11 +21,11 @@ from amicrawl.cli.frontier.output import (
     float_value,
     hour_text,
     key_text,
+    opened,
     second_text,
     source_name,
     status_name,
 )
-from amicrawl.cli.frontier.source import opened
 from amicrawl.cli.options import AsJson, json_text, print_lines
 from amicrawl.config import Identity
 from amicrawl.errors import InputError
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from amicrawl.cli.frontier.source import Source
+    from amicrawl.cli.frontier.rows import Source
     from amicrawl.urls import UrlKey
 
 

@@ -9,18 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from amicrawl.cli.options import AsJson
+from amicrawl.cli.options import AsJson, print_table
 from amicrawl.cli.redis_options import with_store
 from amicrawl.jobs import logs, lookup, queues, redis_values, verbs
 from amicrawl.jobs.connection import RedisUnavailable
 from amicrawl.jobs.ident import checked_ident, ident_of, normalised
 from amicrawl.jobs.logs import Download, Ignore
 from amicrawl.jobs.record import ENDED, RESPONSES
-from amicrawl.terminal import aligned, counted, harmless, human_size
+from amicrawl.terminal import counted, harmless, human_size
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from amicrawl.jobs.connection import JobStore
     from amicrawl.jobs.record import JobRecord
 
@@ -91,7 +89,7 @@ def ls(store: JobStore, *, finished: Finished = False, as_json: AsJson = False) 
             typer.echo(json.dumps(facts_of(record)))
         return
     rows = [_row(record) for record in found]
-    _print_table(
+    print_table(
         ("ident", "state", "since", "received", "responses", "queue", "URL"),
         rows,
         right=(False, False, False, True, True, True, False),
@@ -119,7 +117,7 @@ def pending(store: JobStore, *, as_json: AsJson = False) -> None:
             harmless(record.url, limit=_URL_SHOWN) if record else "(no record: no pipeline will take it)"
         )
         rows.append((entry.queue, str(entry.place), entry.ident, url))
-    _print_table(
+    print_table(
         ("queue", "place", "ident", "URL"),
         rows,
         right=(False, True, False, False),
@@ -212,21 +210,6 @@ def delay_text(record: JobRecord) -> str:
     if least == most:
         return f"{least:,} ms" if least else "none"
     return f"{least:,} to {most:,} ms"
-
-
-def _print_table(
-    heading: tuple[str, ...],
-    rows: Sequence[tuple[str, ...]],
-    *,
-    right: tuple[bool, ...],
-    otherwise: str,
-) -> None:
-    """Print *rows* below *heading*; the sentence *otherwise* where there are none."""
-    if not rows:
-        typer.echo(otherwise)
-        return
-    for line in aligned([heading, *rows], right=right):
-        typer.echo(line)
 
 
 _LINE = 4_000

@@ -7,17 +7,18 @@ import hashlib
 import json
 import re
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import typer
 
 from amicrawl.cli.job.listing import EVERY, moment
-from amicrawl.cli.options import AsJson
+from amicrawl.cli.options import AsJson, grouped
 from amicrawl.cli.redis_options import with_store
 from amicrawl.errors import ExitCode, InputError, UsageError
 from amicrawl.jobs import lookup
-from amicrawl.jobs.connection import RedisUnavailable
+from amicrawl.jobs.connection import JobStore, RedisUnavailable
 from amicrawl.jobs.lookup import LARGEST_LIST
 from amicrawl.jobs.record import JobState
 from amicrawl.jobs.submission import JobExistsError, Submission, Submitted
@@ -25,7 +26,6 @@ from amicrawl.jobs.submission import submit as submit_job
 
 if TYPE_CHECKING:
     from amicrawl.crawlfile import CrawlFile
-    from amicrawl.jobs.connection import JobStore
     from amicrawl.jobs.record import JobRecord
 
 _CODES = {
@@ -39,78 +39,90 @@ _DELAY = re.compile(r"([0-9]{1,7})(?:-([0-9]{1,7}))?")
 
 
 Url = Annotated[str | None, typer.Argument(metavar="URL", help="Start URL.")]
-Shallow = Annotated[
-    bool, typer.Option("--shallow", help="Only the page, with what it needs to be shown.")
-]
 UrlList = Annotated[
     str | None, typer.Option("--list", metavar="FILE|URL", help="Take the start URLs from a list.")
 ]
 Config = Annotated[
     Path | None, typer.Option("--config", help="A crawl file with further settings.", show_default=False)
 ]
-Note = Annotated[str, typer.Option("--note", help="Shown with the job.")]
-Tag = Annotated[
-    str, typer.Option("--pipeline", metavar="TAG", help="Only pipelines with TAG in their nickname.")
-]
-Large = Annotated[bool, typer.Option("--large", help="Only pipelines for large jobs.")]
-UserAgent = Annotated[
-    str, typer.Option("--user-agent", metavar="TEXT", help="User-Agent of its requests.")
-]
-Delay = Annotated[
-    str | None, typer.Option("--delay", metavar="MS|MIN-MAX", help="Milliseconds between two requests.")
-]
-Concurrency = Annotated[int | None, typer.Option("--concurrency", metavar="N", help="Requests at once.")]
-NoOffsiteLinks = Annotated[
-    bool, typer.Option("--no-offsite-links", help="Leave out pages of other hosts.")
-]
-IgnoreSets = Annotated[
-    list[str] | None,
-    typer.Option("--ignore-set", metavar="SET", help="A shipped ignore set; may be repeated."),
-]
-Ignores = Annotated[
-    list[str] | None,
-    typer.Option("--ignore", metavar="PATTERN", help="An ignore pattern; may be repeated."),
-]
-Force = Annotated[bool, typer.Option("--force", help="Crawl again although an earlier job has ended.")]
-IfOlder = Annotated[
-    str | None,
-    typer.Option(
-        "--if-older", metavar="AGE", help="The same, if it ended at least so long ago: 90m, 12h, 2d."
-    ),
-]
-StartedBy = Annotated[str, typer.Option("--by", metavar="NAME", help="Submitter.")]
-StartedIn = Annotated[
-    str,
-    typer.Option(
-        "--in", metavar="CHANNEL", help="IRC channel in which ArchiveBot's bot announces the end."
-    ),
-]
 Wait = Annotated[
     bool, typer.Option("--wait", help="Wait until it ends; exit code 0 if completed, 6 if aborted.")
 ]
 
 
+@dataclass(frozen=True)
+class JobOptions:
+    """What a job's record says beside its URL."""
+
+    shallow: Annotated[
+        bool, typer.Option("--shallow", help="Only the page, with what it needs to be shown.")
+    ] = False
+    note: Annotated[str, typer.Option(help="Shown with the job.")] = ""
+    pipeline: Annotated[
+        str, typer.Option(metavar="TAG", help="Only pipelines with TAG in their nickname.")
+    ] = ""
+    large: Annotated[bool, typer.Option("--large", help="Only pipelines for large jobs.")] = False
+    user_agent: Annotated[str, typer.Option(help="User-Agent of its requests.")] = ""
+    delay: Annotated[
+        str | None, typer.Option(metavar="MS|MIN-MAX", help="Milliseconds between two requests.")
+    ] = None
+    concurrency: Annotated[int | None, typer.Option(help="Requests at once.")] = None
+    no_offsite_links: Annotated[
+        bool, typer.Option("--no-offsite-links", help="Leave out pages of other hosts.")
+    ] = False
+    ignore_set: Annotated[
+        list[str] | None, typer.Option(metavar="SET", help="A shipped ignore set; may be repeated.")
+    ] = None
+    ignore: Annotated[
+        list[str] | None, typer.Option(metavar="PATTERN", help="An ignore pattern; may be repeated.")
+    ] = None
+    force: Annotated[
+        bool, typer.Option("--force", help="Crawl again although an earlier job has ended.")
+    ] = False
+    if_older: Annotated[
+        str | None,
+        typer.Option(metavar="AGE", help="The same, if it ended at least so long ago: 90m, 12h, 2d."),
+    ] = None
+    started_by: Annotated[str, typer.Option("--by", metavar="NAME", help="Submitter.")] = ""
+    started_in: Annotated[
+        str,
+        typer.Option(
+            "--in", metavar="CHANNEL", help="IRC channel in which ArchiveBot's bot announces the end."
+        ),
+    ] = "command line"
+
+    def submission(self, target: _Target, config: str | None, pace: _Pace) -> Submission:
+        """Return the job for *target*. The text of a crawl file, *config*, and its *pace* count less."""
+        return Submission(
+            url=target.url,
+            depth="shallow" if self.shallow else "inf",
+            is_list=target.is_list,
+            lines=target.lines,
+            config=config,
+            note=self.note,
+            pipeline=self.pipeline,
+            large=self.large,
+            user_agent=self.user_agent,
+            delay=_delay(self.delay) or pace.delay,
+            concurrency=self.concurrency or pace.concurrency,
+            offsite_links=not self.no_offsite_links,
+            ignore_sets=tuple(_names(self.ignore_set or [])),
+            ignores=tuple(self.ignore or ()),
+            started_by=self.started_by or _user(),
+            started_in=self.started_in,
+            again=_again(self.if_older, force=self.force),
+        )
+
+
 @with_store
+@grouped
 def submit(
     store: JobStore,
     url: Url = None,
     *,
-    shallow: Shallow = False,
     url_list: UrlList = None,
     config: Config = None,
-    note: Note = "",
-    pipeline: Tag = "",
-    large: Large = False,
-    user_agent: UserAgent = "",
-    delay: Delay = None,
-    concurrency: Concurrency = None,
-    no_offsite_links: NoOffsiteLinks = False,
-    ignore_set: IgnoreSets = None,
-    ignore: Ignores = None,
-    force: Force = False,
-    if_older: IfOlder = None,
-    started_by: StartedBy = "",
-    started_in: StartedIn = "command line",
+    job: JobOptions,
     wait: Wait = False,
     as_json: AsJson = False,
 ) -> None:
@@ -119,27 +131,8 @@ def submit(
     A URL has one job, whatever its depth; one that is there already is refused, which --force and
     --if-older change for jobs that have ended. Example: amicrawl job submit http://example.org/ --wait
     """
-    text, paced = (None, None) if config is None else _config_of(config)
-    target, is_list, lines = _target(url, url_list)
-    submission = Submission(
-        url=target,
-        depth="shallow" if shallow else "inf",
-        is_list=is_list,
-        lines=lines,
-        config=text,
-        note=note,
-        pipeline=pipeline,
-        large=large,
-        user_agent=user_agent,
-        delay=_delay(delay) or (paced and paced.delay),
-        concurrency=concurrency or (paced and paced.concurrency),
-        offsite_links=not no_offsite_links,
-        ignore_sets=tuple(_names(ignore_set or [])),
-        ignores=tuple(ignore or []),
-        started_by=started_by or _user(),
-        started_in=started_in,
-        again=_again(if_older, force=force),
-    )
+    text, pace = (None, _Pace()) if config is None else _config_of(config)
+    submission = job.submission(_target(url, url_list), text, pace)
     try:
         submitted = submit_job(store, submission, now=time.time())
     except JobExistsError as error:
@@ -167,23 +160,34 @@ def _show(submitted: Submitted, *, as_json: bool) -> None:
     typer.echo(f"{submitted.url} {begun}: {submitted.queue}", err=True)
 
 
-def _target(url: str | None, url_list: str | None) -> tuple[str, bool, str | None]:
-    """Return the URL of the job, whether it is a list's, and the list where it has no URL of its own."""
+class _Target(NamedTuple):
+    """What a job crawls."""
+
+    url: str
+    is_list: bool = False
+    """Whether the URL stands for a list of start URLs."""
+    lines: str | None = None
+    """The list, where it has no URL of its own."""
+
+
+def _target(url: str | None, url_list: str | None) -> _Target:
+    """Return what a job crawls that is given *url*, a list, or both."""
     if url_list is None:
         if url is None:
             raise UsageError("Nothing to crawl: give a URL, or a list with --list.")
-        return _with_scheme(url), False, None
+        return _Target(_with_scheme(url))
     if url_list.lower().startswith(("http://", "https://")):
         if url is not None:
             raise UsageError(
                 "Give a URL, or the URL of a list with --list: a job begins at one of them."
             )
-        return url_list, True, None
+        return _Target(url_list, is_list=True)
     lines = _lines_of(Path(url_list))
     name = re.sub(r"[^A-Za-z0-9._-]", "-", Path(url_list).name) or "list"
     digest = hashlib.sha256(lines.encode()).hexdigest()[:32]
     # A job is named by a URL. One below `.invalid` belongs to no site.
-    return _with_scheme(url) if url else f"http://list.invalid/{digest}/{name}", True, lines
+    named = _with_scheme(url) if url else f"http://list.invalid/{digest}/{name}"
+    return _Target(named, is_list=True, lines=lines)
 
 
 def _lines_of(path: Path) -> str:
@@ -206,15 +210,15 @@ def _lines_of(path: Path) -> str:
 class _Pace(NamedTuple):
     """What a crawl file says of the settings that a job has in its record, which go before the file."""
 
-    delay: tuple[int, int] | None
-    concurrency: int | None
+    delay: tuple[int, int] | None = None
+    concurrency: int | None = None
 
 
 def _config_of(config: Path) -> tuple[str, _Pace]:
     """Return what a crawl file says, checked, as text that another machine can follow; and its pace."""
     # Loaded for a job that has one: to check a file takes as much loading as to talk to Redis.
     from amicrawl.crawlfile import CrawlFileError, examine  # noqa: PLC0415
-    from amicrawl.crawlfile.effective import effective  # noqa: PLC0415
+    from amicrawl.crawlfile.crawl_file import effective  # noqa: PLC0415
 
     examined = examine(config, is_part=True)
     if examined.faults:

@@ -65,7 +65,7 @@ READERS: dict[str, tuple[str, ...]] = {
 
 OUR_OWN = frozenset({
     # What the same user's program has written on this machine, beside what is checked above.
-    *("cli/collection.py", "index/collection/file.py", "jobs/data_directory.py"),
+    *("cli/collection_steps.py", "index/collection/file.py", "jobs/data_directory.py"),
     *("jobs/sharing/outbox.py", "jobs/sharing/worker.py", "crawl/requests.py", "crawl/opening.py"),
     *("crawl/guest/scheduler.py", "crawl/job/leased.py", "dashboard/users.py"),
     # What one process of a command tells another.

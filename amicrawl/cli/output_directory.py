@@ -1,4 +1,4 @@
-"""`amicrawl upload`: copy a crawl's directory to a bucket, or finish what a crawl could not."""
+"""`amicrawl repair` and `upload`: finish what a crawl left in its output directory, or could not do."""
 
 from __future__ import annotations
 
@@ -12,11 +12,22 @@ from amicrawl.cli.options import CrawlDirectory, check_is_there
 from amicrawl.disk import OPEN_SUFFIX, DirectoryLock, Disk
 from amicrawl.errors import AmicrawlError, InputError, OutputError
 from amicrawl.record.bucket import open_bucket
+from amicrawl.record.repair import repair as repair_directory
 from amicrawl.record.upload import Uploads
 from amicrawl.terminal import counted, harmless, human_size
 
 if TYPE_CHECKING:
     from amicrawl.record import SealedFile
+
+
+def repair(directory: CrawlDirectory) -> None:
+    """Seal what a killed crawl left in DIRECTORY: whole records are kept, torn ones moved aside.
+
+    The next crawl into the directory does the same by itself. Example: amicrawl repair ami-out
+    """
+    check_is_there(directory)
+    repaired = repair_directory(directory, disk=Disk())
+    typer.echo(repaired.sentence() if repaired.found_anything else f"Nothing to repair in {directory}.")
 
 
 To = Annotated[str, typer.Option(help="s3://bucket/path, gs://bucket/path or file:///path.")]
