@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -23,9 +24,9 @@ AMICRAWL_BACKOFF_MAX = 0.1
 
 
 def shell_blocks(page: str) -> list[str]:
-    """Return the sh blocks of *page* that use the environment, those that set it up left out."""
+    """Return the sh blocks of *page* that use an installed amicrawl, those that install it left out."""
     blocks = re.findall(r"```sh\n(.*?)```", (PROJECT / page).read_text(), re.DOTALL)
-    return [block for block in blocks if ".venv/bin/" in block]
+    return [block for block in blocks if re.search(r"^(amicrawl|\.venv/bin/)", block, re.MULTILINE)]
 
 
 @pytest.fixture
@@ -57,7 +58,7 @@ def _run(block: str, place: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         ["sh", "-euc", block],
         cwd=place,
-        env=environment(),
+        env=environment() | {"PATH": f".venv/bin{os.pathsep}{os.environ['PATH']}"},
         capture_output=True,
         text=True,
         check=False,
