@@ -92,9 +92,7 @@ def collection(
     # What was lost is written down first: a step may fail, for want of room as any.
     _write_report(collected, collection_at)
     with to_be_continued(lambda: None):
-        take_steps(
-            steps, collection_at, collected, source=source, options=options, master=where.cluster
-        )
+        take_steps(steps, collection_at, collected, source=source, options=options, master=where.cluster)
     if steps:
         _write_report(collected, collection_at)
     if not (quiet and collected.is_sound):

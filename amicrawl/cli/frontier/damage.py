@@ -17,16 +17,16 @@ from amicrawl.config import Identity
 from amicrawl.crawl.policy import read_policy, write_policy
 from amicrawl.disk import DirectoryLock, Disk
 from amicrawl.errors import DamagedFileError, ExitCode, InputError, UsageError
+from amicrawl.frontier.corrections import failed, make_due
 from amicrawl.frontier.format.faults import FrontierFileError
 from amicrawl.frontier.format.reader import FrontierFile
 from amicrawl.frontier.format.verification import check_rows
 from amicrawl.frontier.format.verification import verify as verify_file
-from amicrawl.frontier.corrections import failed, make_due
 from amicrawl.frontier.live import LivePartition
 from amicrawl.frontier.opening import load
 from amicrawl.frontier.states import WAITING, Status
-from amicrawl.frontier.store.generations import Generations
 from amicrawl.frontier.store.directory import SUPERBLOCK_SIZE, decode_superblock, list_directory
+from amicrawl.frontier.store.generations import Generations
 from amicrawl.frontier.store.logs import replay_logs
 from amicrawl.record.crawl_json import read_crawl_json
 from amicrawl.record.repair import repair_locked
