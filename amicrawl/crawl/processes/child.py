@@ -29,7 +29,12 @@ from scrapy.exceptions import DontCloseSpider
 
 from amicrawl.config import PREFIX, CrawlConfig
 from amicrawl.crawl.extensions import CrawlExtension
-from amicrawl.crawl.processes.specification import LARGEST_MESSAGE, Allowance, specification
+from amicrawl.crawl.processes.specification import (
+    BY_PARENT,
+    LARGEST_MESSAGE,
+    Allowance,
+    specification,
+)
 from amicrawl.crawl.sharing.links import Outgoing, take_links
 from amicrawl.crawl.watching.progress import BusyHost, BusyHosts, next_in, shown_hosts
 from amicrawl.errors import AmicrawlError
@@ -48,8 +53,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-BY_PARENT = "processes"
-"""The reason for a pause of all processes."""
 _EVERY = 0.2
 _HOSTS_EVERY = 1.0
 _BATCHES = 16
@@ -220,6 +223,7 @@ class Process(CrawlExtension):
             "seeds_announced": run.tally.seeds_announced,
             "failures": dict(run.tally.failures),
             "waiting": run.waiting if run.has_frontier else 0,
+            "later": run.later if run.has_frontier else 0,
             "in_flight": run.frontier.in_flight if run.has_frontier else 0,
             "inflight_limit": run.limit.limit,
             "paused": sorted(run.paused),

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
+from amicrawl.crawl.processes.specification import BY_PARENT
 from amicrawl.crawl.watching.progress import BusyHost, Reports, if_long, longest_waiting
-from amicrawl.crawl.watching.screen import Moment, unreached
+from amicrawl.crawl.watching.screen import Moment, left, retried, unreached
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,15 +64,17 @@ class Screen:
             pages_per_second=pages_per_second,
             bytes_per_second=bytes_per_second,
             next_in=None if in_flight else if_long(min(waits, default=None)),
-            paused_by=tuple(sorted({name for each in known for name in each["paused"]})),
+            paused_by=tuple(sorted({name for each in known for name in each["paused"]} - {BY_PARENT})),
             is_stopping=bool(reason) and reason != "finished",
         )
 
     def end(self, tally: Tally, facts: Sequence[dict[str, Any]], reason: str) -> None:
         """Print the summary."""
-        notes = "" if reason == "finished" else "to resume, run the same command again\n"
-        if not notes and tally.reached_nothing:
-            notes = unreached(tally)
+        known, where = [each for each in facts if each], str(self._order.directory)
+        notes = unreached(tally) if reason == "finished" and tally.reached_nothing else ""
+        notes += retried(sum(each["later"] for each in known), where)
+        if reason != "finished":
+            waiting = sum(each["waiting"] for each in known)
+            notes += left(waiting, is_list_unread=not tally.seeds_ended)
         moment = self._moment(tally, facts, reason)
-        where = str(self._order.directory)
         self._reports.end(tally, moment, reason=reason, notes=notes, directory=where)

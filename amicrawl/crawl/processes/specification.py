@@ -30,6 +30,8 @@ FOLDER = "processes"
 """The directory of the children, in that of the crawl."""
 PLAN = "plan.json"
 """The file in it that says how the directory is dealt: what is there without it is of no use."""
+BY_PARENT = "processes"
+"""The reason for a pause of all processes."""
 LARGEST_MESSAGE = 16 << 20
 """Bytes of one message between parent and child."""
 

@@ -26,16 +26,18 @@ from amicrawl.crawl.run import Run, run_of
 from amicrawl.crawl.watching.screen import (
     Moment,
     dropped,
+    left,
     live_lines,
     nothing_due,
     reasons,
     report,
+    retried,
     start_line,
     status_line,
     summary,
     unreached,
 )
-from amicrawl.terminal import LiveLines, counted
+from amicrawl.terminal import LiveLines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -89,8 +91,9 @@ class BusyHosts:
         if recount or now >= self._count_at:
             began = time.perf_counter()
             self._queues = frontier.longest_queues(_LONGEST_QUEUES)
-            # It looks at every host: the more there are, the less often.
-            self._count_at = now + max(_QUEUES_EVERY, 200 * (time.perf_counter() - began))
+            # It looks at every host: the more there are, the less often. None is queued at the start.
+            least = _QUEUES_EVERY if self._queues else 0.0
+            self._count_at = now + max(least, 200 * (time.perf_counter() - began))
         flying, waiting = frontier.hosts_in_flight(), dict(self._queues)
         keys = dict.fromkeys([key for key, _ in flying.most_common(most)]) | waiting
         return [self._host(key, flying.get(key, 0), waiting.get(key), now) for key in list(keys)[:most]]
@@ -302,11 +305,7 @@ class Progress:
         if reason == "finished" and not run.tally.rows:
             note += self._why_nothing(where)
         elif run.later and run.tally.rows:
-            note += (
-                f"{counted(run.later, 'URL')} will be retried by the same command when due "
-                f"(`amicrawl frontier stats {where}` shows when), or now after "
-                f"`amicrawl frontier retry {where}`\n"
-            )
+            note += retried(run.later, where)
         return note if reason == "finished" else note + self._left_over()
 
     def _why_nothing(self, where: str) -> str:
@@ -325,10 +324,9 @@ class Progress:
     def _left_over(self) -> str:
         """Return how much a crawl that was stopped has left, and how it is resumed."""
         run, beside = self._run, self._beside()
-        unread = " and the rest of the seed list not read" if self._has_unread_seeds() else ""
-        note = f"{counted(run.waiting + beside, 'URL')} not fetched{unread}"
-        # Scrapy's own spiders begin anew.
-        note += "; to resume, run the same command again\n" if run.spec.resumes else "\n"
+        note = left(
+            run.waiting + beside, is_list_unread=self._has_unread_seeds(), resumes=run.spec.resumes
+        )
         if beside and not self._crawler.settings.get("JOBDIR"):
             note += f"of them {beside:,} in Scrapy's queue alone, which lasts only with JOBDIR\n"
         return note

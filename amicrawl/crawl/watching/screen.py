@@ -217,6 +217,27 @@ def dropped(by_set: Mapping[str, int]) -> str:
     )
 
 
+def retried(urls: int, directory: str) -> str:
+    """Return the line for *urls* that are tried again when they are due; empty for none."""
+    if not urls:
+        return ""
+    return (
+        f"{counted(urls, 'URL')} will be retried by the same command when due "
+        f"(`amicrawl frontier stats {directory}` shows when), or now after "
+        f"`amicrawl frontier retry {directory}`\n"
+    )
+
+
+def left(urls: int, *, is_list_unread: bool, resumes: bool = True) -> str:
+    """Return the line of a crawl that was stopped with so many *urls* left.
+
+    *resumes*: the same command resumes it, as it does not with Scrapy's own spiders.
+    """
+    unread = " and the rest of the seed list not read" if is_list_unread else ""
+    how = "; to resume, run the same command again" if resumes else ""
+    return f"{counted(urls, 'URL')} not fetched{unread}{how}\n"
+
+
 def unreached(tally: Tally) -> str:
     """Return the line of a crawl to which no server responded, or that had no seed of its own."""
     if tally.seeds_read and tally.seeds_elsewhere == tally.seeds_read:
