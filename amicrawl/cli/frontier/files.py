@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 
 _DAY = 24
+_ROWS_OF_ONE_PAGE = 1 << 20
+"""Rows up to which `import` makes one page of a column."""
 
 Directory = Annotated[
     Path, typer.Argument(help="A frontier's directory, or a crawl's output directory.")
@@ -140,6 +142,16 @@ PageRows = Annotated[
     typer.Option(min=0, metavar="N", help="Maximum number of rows per page; 0: one page per column."),
 ]
 
+PageRowsOrFewer = Annotated[
+    int | None,
+    typer.Option(
+        min=0,
+        metavar="N",
+        help="Maximum number of rows per page; 0: one page per column. Default: 0 for up to a million "
+        f"URLs, else {PAGE_ROWS}.",
+    ),
+]
+
 
 def export(path: AnyPath, *, out: OutOrStandard = None, as_json: JsonAnyway = False) -> None:
     """Export PATH as one JSON object.
@@ -175,29 +187,33 @@ def import_dump(
     out: Out,
     codec: CodecName = "zstd",
     schedule: Schedule = False,
-    max_page_rows: PageRows = 0,
+    max_page_rows: PageRowsOrFewer = None,
     as_json: AsJson = False,
 ) -> None:
     """Write the frontier file that the JSON object in DUMP describes.
 
     Example: amicrawl frontier import dump.json -o frontier.meguri --schedule
     """
-    options = WriteOptions(
-        codec=Codec[codec.upper()],
-        schedule=schedule,
-        max_page_rows=max_page_rows,
-        # The format allows a key to come twice; what was exported is imported as it was.
-        equal_keys=True,
-    )
     disk = Disk()
     with Copies(out.parent, disk) as copies:
         partition = _read(dump, copies)
+        rows = len(partition.urls["host_key"])
+        if max_page_rows is None:
+            # A page is made in memory.
+            max_page_rows = 0 if rows <= _ROWS_OF_ONE_PAGE else PAGE_ROWS
+        options = WriteOptions(
+            codec=Codec[codec.upper()],
+            schedule=schedule,
+            max_page_rows=max_page_rows,
+            # The format allows a key to come twice; what was exported is imported as it was.
+            equal_keys=True,
+        )
         size = write_partition(partition, out, options=options, disk=disk, after_page=copies.drop_pages)
-    urls, hosts = len(partition.urls["host_key"]), len(partition.hosts["host_key"])
+    hosts = len(partition.hosts["host_key"])
     if as_json:
-        print_lines([json_text({"path": str(out), "urls": urls, "hosts": hosts, "bytes": size})])
+        print_lines([json_text({"path": str(out), "urls": rows, "hosts": hosts, "bytes": size})])
     else:
-        print_lines([f"imported {urls} urls, {hosts} hosts into {harmless(str(out))}, {size} bytes"])
+        print_lines([f"imported {rows} urls, {hosts} hosts into {harmless(str(out))}, {size} bytes"])
 
 
 def _read(path: Path, copies: Copies) -> Partition:
