@@ -265,7 +265,7 @@ class _Text:
         return True
 
     def _next(self) -> str:
-        """Return the next character that is no white space; empty at the end."""
+        """Return the next character that is not white space; empty at the end."""
         while True:
             self._fill(1)
             found = _WHITE_SPACE.match(self._text, self._at)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from amicrawl.frontier.format.schema import Column
 
 _ROWS = 65_536  # rows compared at a time
-_OCTETS = 4 << 20  # octets of strings compared at a time
+_OCTETS = 4 << 20  # octets of strings that are compared in any case
 _ANNEXES = {"url_ref": "url_annex", "etag_ref": "etag_annex"}
 
 Table = Literal["urls", "hosts"]
@@ -163,27 +163,14 @@ def _strings_differ(
     distinct = rows[first]
     if int(lengths[distinct].sum()) > MOST_OVERLAP * (len(old) + len(new)) + _OCTETS:
         raise Malformed("its strings overlap each other, so that comparing them would not end")
-    before, after = np.frombuffer(old, np.uint8), np.frombuffer(new, np.uint8)
-    unequal = np.zeros(len(distinct), np.bool_)
-    for some in _portions(lengths[distinct]):
-        sizes = lengths[distinct[some]]
-        ends = np.cumsum(sizes)
-        step = np.arange(ends[-1]) - np.repeat(ends - sizes, sizes)
-        ours_at, theirs_at = (np.repeat(side[distinct[some]], sizes) + step for side in (left, right))
-        unequal[some] = np.logical_or.reduceat(before[ours_at] != after[theirs_at], ends - sizes)
+    triples = zip(*(side[distinct].tolist() for side in (left, right, lengths)), strict=True)
+    unequal = np.fromiter(
+        (bytes(old[at : at + size]) != bytes(new[to : to + size]) for at, to, size in triples),
+        np.bool_,
+        len(distinct),
+    )
     differ[rows] = unequal[inverse]
     return differ
-
-
-def _portions(lengths: np.ndarray) -> Iterator[slice]:
-    """Yield the strings in portions of few octets; a long string comes alone."""
-    ends = np.cumsum(lengths)
-    first = 0
-    while first < len(lengths):
-        done = int(ends[first - 1]) if first else 0
-        stop = max(int(np.searchsorted(ends, done + _OCTETS, "right")), first + 1)
-        yield slice(first, stop)
-        first = stop
 
 
 def _described(

@@ -16,6 +16,7 @@ from frontier.store.partitions import (
     PowerCutDisk,
     SmallPartition,
     entry,
+    host_frame,
     intern_frame,
     names_in,
     numbers_in,
@@ -232,6 +233,20 @@ def test_before_the_second_snapshot_the_first_can_be_lost(tmp_path: Path) -> Non
         f"{tmp_path}/snap-1.meguri is missing though the superblock names it.",
         "The partition was opened from log-1 + log-2.",
     )
+
+
+def test_logs_with_hosts_and_removed_urls_stand_in_for_the_first_snapshot(tmp_path: Path) -> None:
+    partition = SmallPartition(tmp_path)
+    partition.put([1, 2])
+    partition.drop(2)
+    partition.journal.append(host_frame(partition.next_lsn, bytes(97)))
+    partition.next_lsn += 1
+    partition.snapshot()
+    partition.put([3])
+    partition.journal.sync()
+    partition.close()
+    flip(tmp_path / "snap-1.meguri", 30)
+    check(tmp_path, 1, 3)
 
 
 @pytest.mark.parametrize(
