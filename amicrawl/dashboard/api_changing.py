@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from amicrawl.dashboard.problems import Problem
 from amicrawl.dashboard.users import Role, Users
-from amicrawl.errors import UsageError
 from amicrawl.jobs import queues, verbs
+from amicrawl.jobs.lookup import WrongStateError
 from amicrawl.jobs.pipeline_record import tell_to_drain
-from amicrawl.jobs.record import ENDED, LIVE
+from amicrawl.jobs.record import LIVE
 from amicrawl.jobs.submission import DELAY, JobExistsError, Submission, submit
 
 if TYPE_CHECKING:
@@ -193,10 +193,8 @@ def _done(
     try:
         with store.answering():
             result = verb(store, ident, *arguments)
-    except UsageError as error:
-        job = call.site.board.job_or_none(ident)
-        is_over = job is not None and (job["state"] in ENDED or "has not ended" in str(error))
-        raise Problem(409 if is_over else 422, str(error)) from error
+    except WrongStateError as error:
+        raise Problem(409, str(error)) from error
     job = call.site.board.job_or_none(ident)
     return {
         "ident": ident,
@@ -212,7 +210,7 @@ def _queues(call: Call, change: Callable[[JobStore], object]) -> Any:
     try:
         with store.answering():
             change(store)
-    except UsageError as error:
+    except WrongStateError as error:
         raise Problem(409, str(error)) from error
     return {"queues": call.site.board.queues()}
 

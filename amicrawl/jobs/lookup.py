@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from amicrawl.errors import InputError
+from amicrawl.errors import InputError, UsageError
 from amicrawl.jobs import redis_values
 from amicrawl.jobs.ident import checked_ident, is_ident
 from amicrawl.jobs.live_settings import LONGEST_PATTERN
@@ -28,6 +28,10 @@ _LONGEST_PAST = 4096
 
 class NoSuchJobError(InputError):
     """There is no job of that ident."""
+
+
+class WrongStateError(UsageError):
+    """The state that the job is in does not permit the change."""
 
 
 class Counts(NamedTuple):

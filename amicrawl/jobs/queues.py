@@ -121,7 +121,7 @@ def lengths(store: JobStore) -> dict[str, int]:
 def move(store: JobStore, ident: str, *, place: int, queue: str | None = None) -> str:
     """Put a job that waits at *place* (1: the next) of *queue*, or of the one it is in; return its name.
 
-    A place behind the last is the last. Raises UsageError where the job does not wait.
+    A place behind the last is the last. Raises WrongStateError where the job is not in a queue.
     """
     if place < 1:
         raise UsageError(f"{place} is not a place in a queue: the next job to be crawled has place 1.")
@@ -139,6 +139,6 @@ def _queue_of(store: JobStore, ident: str) -> str:
     raise _not_waiting(store, ident)
 
 
-def _not_waiting(store: JobStore, ident: str) -> UsageError:
+def _not_waiting(store: JobStore, ident: str) -> lookup.WrongStateError:
     record = lookup.job(store, ident)
-    return UsageError(f"Job {ident} is not in a queue: it {record.state.phrase}.")
+    return lookup.WrongStateError(f"Job {ident} is not in a queue: it {record.state.phrase}.")

@@ -1,8 +1,8 @@
-"""What is done to a job once it is there: each verb checks, then changes everything in one step.
+"""Changes of a job that is there: each verb checks, then changes everything in one step.
 
-A change writes its fields, then lets `settings_age` grow by one, then publishes the new age, so a crawl
-that hears of it finds it done. Every verb raises UsageError for what is refused, with the reason, and
-NoSuchJobError where there is no such job.
+A change writes its fields, then increments `settings_age`, then publishes the new age, so a crawl that
+receives it finds the change done. Every verb raises UsageError for what is refused, with the reason:
+WrongStateError if that is the state of the job; and NoSuchJobError where there is no such job.
 """
 
 from __future__ import annotations
@@ -139,7 +139,9 @@ def expire(store: JobStore, ident: str) -> None:
     if done == "absent":
         raise lookup.no_such_job(ident)
     if done == "alive":
-        raise UsageError(f"Job {ident} has not ended: its record cannot be deleted. Abort it first.")
+        raise lookup.WrongStateError(
+            f"Job {ident} has not ended: its record cannot be deleted. Abort it first."
+        )
 
 
 def where(store: JobStore, ident: str) -> Where:
@@ -175,5 +177,7 @@ def _change(store: JobStore, ident: str, changes: Sequence[tuple[str, str, str]]
     return int(changed)
 
 
-def _ended(record: JobRecord) -> UsageError:
-    return UsageError(f"Job {record.ident} {record.state.phrase}: it can no longer be changed.")
+def _ended(record: JobRecord) -> lookup.WrongStateError:
+    return lookup.WrongStateError(
+        f"Job {record.ident} {record.state.phrase}: it can no longer be changed."
+    )

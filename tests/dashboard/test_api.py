@@ -185,7 +185,7 @@ def test_a_waiting_job_is_moved_and_removed(asking: Asking) -> None:
     assert asking.post("/pending/remove", {"queue": "pending", "ident": idents[0]}).status_code == 409
     assert (
         asking.post("/pending/move", {"queue": "working", "ident": idents[1], "position": 0}).status_code
-        == 409
+        == 422
     )
     assert order() == [idents[1], idents[2]]
 

@@ -55,8 +55,19 @@ def test_a_job_that_is_not_there_or_has_ended_is_a_sentence(
         opened(redis_server, "../../etc", tmp_path)
     ident = submitted(redis_server, URL)
     redis_server.client().hset(ident, "finished_at", "1")
-    with pytest.raises(UsageError, match="has ended"):
+    with pytest.raises(UsageError, match="has completed"):
         opened(redis_server, ident, tmp_path)
+
+
+def test_a_job_that_has_failed_is_refused_and_stays_out_of_its_queue(
+    redis_server: RedisServer, tmp_path: Path
+) -> None:
+    ident, client = submitted(redis_server, URL), redis_server.client()
+    client.delete("pending")
+    client.hset(ident, "failed", "true")
+    with pytest.raises(UsageError, match=f"{ident} has failed"):
+        opened(redis_server, ident, tmp_path)
+    assert not client.exists("pending", "working", f"amicrawl:lease:{ident}")
 
 
 def test_what_a_pipeline_has_claimed_is_crawled_by_its_token_only(

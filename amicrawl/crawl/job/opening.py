@@ -24,7 +24,7 @@ from amicrawl.jobs.lease import LEASE, Claim, Claims, Finished, Happened, Renewa
 from amicrawl.jobs.lease_time import LEASE_VARIABLE, TOKEN_VARIABLE, UNIT_VARIABLE, steady_clock
 from amicrawl.jobs.link import fetched_copy, restore
 from amicrawl.jobs.queues import queue_names
-from amicrawl.jobs.record import encoded_info, info_of
+from amicrawl.jobs.record import JobRecord, encoded_info, info_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -139,8 +139,9 @@ def _claimed(store: JobStore, unit: str, ttl: timedelta, directory: Path) -> Job
         return Job(store, copy, Claim(unit, 0), ttl, 0.0, by_hand=True)
     if copy.record["url"].lower().startswith("ftp:"):
         raise UsageError(f"The job {unit} is for FTP, which only ArchiveBot's pipelines fetch.")
-    if copy.record.get("finished_at"):
-        raise UsageError(f"The job {unit} has ended. Submit it again to have it crawled again.")
+    record = JobRecord.parse(copy.record, ident=unit)
+    if record.has_ended:
+        raise UsageError(f"Job {unit} {record.state.phrase}. Submit it with --force to crawl it again.")
     renewed = steady_clock()
     claim = claims.take(unit, owner, ttl)
     if claim is None:
