@@ -55,19 +55,25 @@ class Board:
         self._store = store
         self._watch = Watch(store)
         self._has_summary = has_summary
-        self._overview = Overview(self._watch, has_summary=has_summary, names_every=_NAMES_EVERY)
+        self._overview = Overview(
+            self._watch, has_summary=has_summary, names_every=_NAMES_EVERY, queued_every=0.0
+        )
         self._reading = threading.Lock()
         self._lock = threading.Lock()
         self._names: Names | None = None
         self._names_at = 0.0
 
-    def totals(self, *, viewers: int) -> Totals:
-        """Return all jobs in figures."""
+    def overview(self, *, viewers: int) -> tuple[list[Job], Totals]:
+        """Return the jobs that run and are queued, and all jobs in figures, from one reading."""
         # One for all: it remembers the names, for which all keys are looked through, and the rates.
         with self._reading:
             self._overview.read(viewers=viewers)
             assert self._overview.totals is not None
-            return self._overview.totals
+            return list(self._overview.jobs.values()), self._overview.totals
+
+    def totals(self, *, viewers: int) -> Totals:
+        """Return all jobs in figures."""
+        return self.overview(viewers=viewers)[1]
 
     def live(self) -> Live:
         """Return which jobs run and which are queued."""

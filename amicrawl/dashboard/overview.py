@@ -71,7 +71,6 @@ class Rates:
 MOST = 2000
 """Jobs that are shown at once, those that run first."""
 QUEUES = (PENDING, PENDING_SHALLOW, PENDING_LARGE)
-_WAITING_EVERY = 5.0
 
 
 class Overview:
@@ -83,7 +82,9 @@ class Overview:
         *,
         has_summary: Callable[[str, Seen], bool],
         names_every: float = 5.0,
+        queued_every: float = 5.0,
     ) -> None:
+        """Queues and pipelines are looked up every *names_every* seconds, queued jobs *queued_every*."""
         self._watch = watch
         self._has_summary = has_summary
         self._names_every = names_every
@@ -91,7 +92,8 @@ class Overview:
         self._names_at = 0.0
         self._memory: int | None = None
         self._nicknames: dict[str, str] = {}
-        self._waiting_at = -_WAITING_EVERY
+        self._queued_every = queued_every
+        self._queued_at = float("-inf")
         self._rates: dict[str, Rates] = {}
         self.running: list[str] = []
         self.seen: dict[str, Seen] = {}
@@ -117,10 +119,10 @@ class Overview:
         queue_of = {ident: name for name, idents in live.queues.items() for ident in idents}
         running = set(self.running)
         waiting = [ident for ident in queue_of if ident not in running][: MOST - len(running)]
-        if now - self._waiting_at < _WAITING_EVERY:
+        if now - self._queued_at < self._queued_every:
             due = [i for i in waiting if i not in self.jobs or self.jobs[i]["queue"] != queue_of[i]]
         else:
-            due, self._waiting_at = waiting, now
+            due, self._queued_at = waiting, now
         asked = [*self.running, *due]
         seen = dict(zip(asked, self._watch.jobs(asked, facts=("now", "hosts")), strict=True))
         self.seen = {ident: seen[ident] for ident in self.running if seen[ident].record.get("url")}

@@ -222,7 +222,9 @@ class _Files(StaticFiles):
 
 
 def _jobs(site: Site, request: Request, _visitor: Visitor) -> dict[str, Any]:
-    jobs, choice = site.board.jobs(LIVE, most=2000), JobChoice.of(request.query_params)
+    found, totals = site.board.overview(viewers=site.hub.viewers)
+    jobs = [job for job in found if job["state"] in LIVE]
+    choice = JobChoice.of(request.query_params)
     chosen = choice.of_all(jobs)
     choice = replace(choice, page=min(choice.page, max(-(-len(chosen) // ROWS), 1)))
     return {
@@ -232,7 +234,7 @@ def _jobs(site: Site, request: Request, _visitor: Visitor) -> dict[str, Any]:
         "all": len(jobs),
         "submitters": sorted({job["started_by"] for job in jobs} - {""}),
         "pipelines": sorted({job["pipeline"] or job["queue"] or "" for job in jobs} - {""}),
-        "totals": site.board.totals(viewers=site.hub.viewers),
+        "totals": totals,
     }
 
 
