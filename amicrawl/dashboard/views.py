@@ -132,7 +132,9 @@ def past_view(record: JobRecord, *, pipeline: str = "") -> Job:
 def _job(record: JobRecord, seen: Seen, queue: str | None, pipeline: str, *, has_summary: bool) -> Job:
     now = reported(seen.facts.get("now"))
     rates = now.get("rates")
-    rates = rates if isinstance(rates, dict) and record.state is JobState.RUNNING else {}
+    # What a crawl reported last says nothing once it has lost its lease. ArchiveBot's have none.
+    is_current = record.state is JobState.RUNNING and (seen.is_leased or not seen.attempt)
+    rates = rates if isinstance(rates, dict) and is_current else {}
     attempt, resumed = seen.attempt or record.further.get("amicrawl_attempt", ""), seen.resumed
     return {
         "ident": record.ident,

@@ -237,7 +237,7 @@ def _whole(name: str, value: str, faults: list[str]) -> int | None:
     if not value:
         return None
     if _WHOLE.fullmatch(value) is None:
-        faults.append(f"{name} is {value[:40]!r}, not a whole number")
+        faults.append(f"{name}: {value[:40]!r} is not a whole number")
         return None
     return int(value)
 
@@ -248,7 +248,7 @@ def _fraction(name: str, value: str, faults: list[str]) -> float | None:
     number = float(value) if _FRACTION.fullmatch(value) is not None else math.nan
     # An infinite time could not be made a date; a log may be trimmed to its end.
     if math.isnan(number) or (math.isinf(number) and name != "last_trimmed_log_entry"):
-        faults.append(f"{name} is {value[:40]!r}, not a number")
+        faults.append(f"{name}: {value[:40]!r} is not a number")
         return None
     return number
 

@@ -55,6 +55,8 @@ class Seen:
     """JSON texts by name."""
     attempt: str = ""
     resumed: str = ""
+    is_leased: bool = False
+    """Whether its crawl, one of ours, has renewed its lease in time."""
     is_wrong: bool = False
     """Whether the key of the record holds something else than a record."""
 
@@ -100,7 +102,11 @@ class Watch:
         with self._store.answering():
             for at in range(0, len(idents), _AT_ONCE):
                 some = idents[at : at + _AT_ONCE]
-                named = [key for i in some for key in (keys.job(i), keys.facts(i), keys.claim(i))]
+                named = [
+                    key
+                    for ident in some
+                    for key in (keys.job(ident), keys.facts(ident), keys.claim(ident), keys.lease(ident))
+                ]
                 room = redis_values.ROOM * len(some) // len(idents)
                 args: list[str | int | float] = [longest, room, len(FIELDS), *FIELDS, *facts]
                 found += [
@@ -278,12 +284,13 @@ def _seen(values: Any, facts: Sequence[str]) -> Seen:
         return Seen({}, is_wrong=True)
     record = _named(FIELDS, values)
     theirs = values[len(FIELDS) : len(FIELDS) + len(facts)]
-    attempt, resumed = values[-2:]
+    attempt, resumed, is_leased = values[-3:]
     return Seen(
         record,
         {name: text for name, text in zip(facts, theirs, strict=True) if text is not None},
         attempt or "",
         resumed or "",
+        is_leased=bool(is_leased),
     )
 
 

@@ -152,6 +152,24 @@ def test_every_verb_changes_its_field_and_tells_the_crawl(
     assert asking.get(f"/jobs/{IDENT}").json()["state"] == "aborting"
 
 
+def test_a_crawl_without_a_lease_has_no_rate(asking: Asking, redis_server: RedisServer) -> None:
+    """What a crawl reported last says nothing once its pipeline is gone."""
+
+    def rates() -> tuple[float | None, float | None]:
+        (job,) = asking.get("/jobs").json()["jobs"]
+        return job["items_per_s"], job["bytes_per_s"]
+
+    with redis_server.client() as client:
+        run_job(client, IDENT)
+        now = json.dumps({"state": "running", "rates": {"items": 3.5, "bytes": 7.0}})
+        client.hset(f"amicrawl:facts:{IDENT}", "now", now)
+        client.hset(f"amicrawl:claim:{IDENT}", "attempt", "1")
+        client.set(f"amicrawl:lease:{IDENT}", "1")
+        assert rates() == (3.5, 7.0)
+        client.delete(f"amicrawl:lease:{IDENT}")
+        assert rates() == (None, None)
+
+
 def test_a_refusal_says_whether_it_is_the_request_or_the_state(
     asking: Asking, redis_server: RedisServer
 ) -> None:

@@ -67,7 +67,7 @@ def test_every_icon_that_is_asked_for_is_there() -> None:
     asked = set()
     for file in FILES:
         asked |= set(re.findall(r"\bicon\(\"(\w+)\"\)", file.read_text()))
-    states = {"running", "queued", "paused", "completed", "aborted", "failed", "stale"}
+    states = {"running", "queued", "paused", "completed", "aborted", "failed", "silent"}
     assert asked | states <= drawn
 
 

@@ -65,13 +65,13 @@ def test_live_settings_are_followed_while_a_job_runs(redis_server: RedisServer, 
         assert code == 6
         said = lines_of(entries)
         dead = " ".join(str(text) for text in client.zrange("amicrawl:dead", 0, -1))
-    assert "Settings: 1 workers, 100 to 120 ms delay" in said
-    assert "4 workers, 30 to 30 ms delay" in said
-    assert "(1 new, 0 gone)" in said
-    assert "(0 new, 1 gone)" in said
+    assert "Settings: concurrency 1, delay 100 to 120 ms" in said
+    assert "concurrency 4, delay 30 to 30 ms" in said
+    assert "(1 added, 0 removed)" in said
+    assert "(0 added, 1 removed)" in said
     assert "paused" in said
-    assert "going on" in said
-    assert "Not followed, what was in force stays: delay_min" in said
+    assert "Settings: resumed" in said
+    assert "Invalid, the previous value stays in force: delay_min" in said
     assert "12x" in dead
     assert "unclosed" in dead
     assert "Script requested immediate stop" in said

@@ -32,7 +32,7 @@ def ignores_of(run: Run) -> set[str]:
 def test_each_request_draws_its_own_delay_between_the_least_and_the_greatest(run: Run) -> None:
     orders = Orders(run, random=Random(7))
     assert orders.follow(LiveSettings(delay_min=250, delay_max=375, concurrency=3)) == [
-        "3 workers, 250 to 375 ms delay"
+        "concurrency 3, delay 250 to 375 ms"
     ]
     waits = []
     for host in range(200):
@@ -84,5 +84,5 @@ def test_a_pause_of_the_operator_is_one_reason_among_others(run: Run) -> None:
     run.pause("disk")
     assert orders.follow(LiveSettings(paused=True)) == ["paused"]
     assert run.paused == {"disk", BY_OPERATOR}
-    assert orders.follow(LiveSettings(paused=False)) == ["going on"]
+    assert orders.follow(LiveSettings(paused=False)) == ["resumed"]
     assert run.paused == {"disk"}

@@ -206,7 +206,9 @@ def _sentence(record: JobRecord) -> str:
 
 def delay_text(record: JobRecord) -> str:
     """Return how long a job waits between two requests: `none`, `250 ms`, `250 to 375 ms`."""
-    least, most = record.delay_min or 0, record.delay_max or 0
+    least, most = record.delay_min, record.delay_max
+    if least is None or most is None:
+        return "unknown"
     if least == most:
         return f"{least:,} ms" if least else "none"
     return f"{least:,} to {most:,} ms"

@@ -235,7 +235,7 @@ class JobLink:
         new = [fault for fault in faults if fault not in self._faults]
         self._faults = set(faults)
         for fault in new:
-            self._log.tell(f"Not followed, what was in force stays: {fault}")
+            self._log.tell(f"Invalid, the previous value stays in force: {fault}")
         if new:
             task = asyncio.ensure_future(on_a_thread(lambda: self._complain(new)))
             self._complaints.add(task)

@@ -66,7 +66,7 @@ class Orders:
             changed += self._follow_ignores(settings.ignores)
         if settings.suppress_ignore_reports != self.suppress_ignore_reports:
             self.suppress_ignore_reports = settings.suppress_ignore_reports
-            changed.append("ignore reports off" if self.suppress_ignore_reports else "ignore reports on")
+            changed.append("ignored URLs " + ("not " * self.suppress_ignore_reports) + "logged")
         if settings.paused is not None:
             changed += self._follow_pause(wanted=settings.paused)
         self.age = settings.age
@@ -87,8 +87,8 @@ class Orders:
         return [self._shown()]
 
     def _shown(self) -> str:
-        span = f"{self.delay * 1000:g} to {self.delay_max * 1000:g} ms delay"
-        return f"{self.concurrency} workers, {span}"
+        span = f"{self.delay * 1000:g} to {self.delay_max * 1000:g} ms"
+        return f"concurrency {self.concurrency}, delay {span}"
 
     def _follow_ignores(self, wanted: frozenset[str]) -> list[str]:
         following = self._run.following
@@ -105,7 +105,7 @@ class Orders:
         removed = self._in_force.drop(Source.JOB, self._layer.ignores - wanted, ignores)
         self._refused = {pattern: why for pattern, why in self._refused.items() if pattern in wanted}
         self._run.wake()
-        return [f"{len(self._in_force.ignores)} ignores ({added} new, {removed} gone)"]
+        return [f"{len(self._in_force.ignores)} ignore patterns ({added} added, {removed} removed)"]
 
     def _follow_pause(self, *, wanted: bool) -> list[str]:
         if wanted and BY_OPERATOR not in self._run.paused:
@@ -113,5 +113,5 @@ class Orders:
             return ["paused"]
         if not wanted and BY_OPERATOR in self._run.paused:
             self._run.resume(BY_OPERATOR)
-            return ["going on"]
+            return ["resumed"]
         return []

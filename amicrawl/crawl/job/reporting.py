@@ -347,7 +347,9 @@ class JobLog:
         self._seconds += 1
         dropped = self._facts.ignored_dropped
         if dropped > self._dropped_told and self._seconds >= _DROPS_TOLD_EVERY:
-            self.tell(f"{dropped - self._dropped_told} queued URLs were dropped: ignored by now")
+            self.tell(
+                f"{dropped - self._dropped_told} queued URLs were dropped: they match an ignore pattern"
+            )
             self._dropped_told, self._seconds = dropped, 0
 
     def _left_out(self, url: str, failure: Failure, detail: str) -> None:

@@ -13,11 +13,11 @@ function showGauge(gauge, value) {
 }
 
 function showBadge(badge, pipeline) {
-  const word = pipeline.draining ? "draining" : pipeline.status.toLowerCase();
-  const state = pipeline.is_stale ? "stale" : pipeline.draining || pipeline.status !== "Running" ? "draining" : "running";
-  if (badge.dataset.state === state && badge.textContent === (state === "stale" ? "stale" : word)) return;
+  const word = pipeline.is_stale ? "silent" : pipeline.draining ? "draining" : pipeline.status.toLowerCase();
+  const state = pipeline.is_stale ? "silent" : pipeline.draining || pipeline.status !== "Running" ? "draining" : "running";
+  if (badge.dataset.state === state && badge.textContent === word) return;
   badge.dataset.state = state;
-  badge.replaceChildren(icon(state), el("span", null, state === "stale" ? "stale" : word));
+  badge.replaceChildren(icon(state), el("span", null, word));
 }
 
 function showJobs(cell, pipeline) {
