@@ -25,7 +25,7 @@ ADDRESSES = 2 << 30
 """Bytes that a child may map."""
 SECONDS = 20
 """Of a processor, that a child may use; one that waits is given fifteen times as long."""
-MEMORY = 1 << 30
+MEMORY = 640 << 20
 """Bytes that a child may have had in memory."""
 
 _LOADED = (

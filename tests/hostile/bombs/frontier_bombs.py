@@ -42,7 +42,7 @@ def _hosts() -> bytes:
 
 
 def _pages() -> bytes:
-    return encode_partition(_partition(2000), WriteOptions(Codec.ZSTD, max_page_rows=1))
+    return encode_partition(_partition(600), WriteOptions(Codec.ZSTD, max_page_rows=1))
 
 
 def _texts(arena: bytes, references: int) -> bytes:

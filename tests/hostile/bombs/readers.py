@@ -7,6 +7,7 @@ be put here.
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import amicrawl
@@ -83,10 +84,11 @@ OUR_OWN = frozenset({
 
 def reading_modules() -> set[str]:
     """Return the paths, within the package, of all modules that call what unpacks or parses."""
+    may_call = re.compile(rf"\b(?:{'|'.join(CALLS)})\(").search
     return {
         path.relative_to(PACKAGE).as_posix()
         for path in PACKAGE.rglob("*.py")
-        if not CALLS.isdisjoint(_called(ast.parse(path.read_bytes())))
+        if may_call(text := path.read_text()) and not CALLS.isdisjoint(_called(ast.parse(text)))
     }
 
 

@@ -1,4 +1,4 @@
-"""Every bomb goes through every command that reads its format: within 1 GiB and 20 s of a processor.
+"""Every bomb goes through every command that reads its format: within 640 MiB and 20 s of a processor.
 
 A command ends by itself, with a code that is documented, and with a sentence or its work done.
 """

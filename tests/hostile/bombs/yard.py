@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import zstandard
 from hostile.bombs import frontier_bombs, parquet_bombs
 from hostile.bombs.archive_bombs import PAGE, RECORD, dictionary_of_gigabytes, record, zeros
+from hostile.bombs.confined import MEMORY
 from isal import isal_zlib
 
 if TYPE_CHECKING:
@@ -98,9 +99,9 @@ def arc(length: int) -> bytes:
 
 ARCHIVES: dict[str, Callable[[], bytes]] = {
     "dictionary.warc.zst": dictionary_of_gigabytes,
-    "zeros.warc.zst": lambda: zeros(512 << 20, says_size=False),
+    "zeros.warc.zst": lambda: zeros(320 * MIB, says_size=False),
     "records.warc.zst": lambda: frame(record() * 100, 1000),
-    "records.warc.gz": lambda: packed(record() * 100, 300),
+    "records.warc.gz": lambda: packed(record() * 100, 100),
     "zeros.warc.gz": lambda: packed(bytes(MIB), 64),
     "a-long-block.warc.gz": lambda: packed(
         RECORD % (64 * MIB, b"HTTP/1.1 200 OK\r\n\r\n") + bytes(MIB), 1
@@ -108,7 +109,7 @@ ARCHIVES: dict[str, Callable[[], bytes]] = {
     "members.warc.gz": lambda: gzip.compress(b"") * 3000,
     "head.warc.gz": lambda: packed(b"WARC/1.1\r\n" + b"A: b\r\n" * 100_000, 10),
     "line-ends.warc.gz": lambda: packed(b"\r\n" * (MIB // 2), 128),
-    "line-ends-behind.warc.gz": lambda: packed(record() + b"\r\n" * (MIB // 2), 256),
+    "line-ends-behind.warc.gz": lambda: packed(record() + b"\r\n" * (MIB // 2), 100),
     "a-blank-line.warc.gz": lambda: (
         gzip.compress(b"WARC/1.1\r\nA: b\r\n") + gzip.compress(b"\r\r\r") * 30_000
     ),
@@ -148,7 +149,7 @@ YARD: dict[str, Format] = {
         {
             "lines.txt.gz": lambda: packed(LINE * 1000, 300),
             "a-line.txt.gz": lambda: packed(b"x" * MIB, 64),
-            "a-line.txt.zst": lambda: zeros(1 << 30, says_size=False),
+            "a-line.txt.zst": lambda: zeros(MEMORY, says_size=False),
             "empty-lines.txt.gz": lambda: packed(b"\n" * MIB, 4),
             "escapes.txt": lambda: b"http://" + b"%41" * 300_000 + b"/\n",
             "ats.txt": lambda: b"http://" + b"a@" * 400_000 + b"/\n",
@@ -168,7 +169,7 @@ YARD: dict[str, Format] = {
     ),
     "zstd": Format(
         {
-            "zeros.zst": lambda: zeros(1 << 30, says_size=False),
+            "zeros.zst": lambda: zeros(MEMORY, says_size=False),
             "skipped.zst": lambda: b"\x50\x2a\x4d\x18\0\0\0\0" * 8000,
             "window.zst": lambda: b"\x28\xb5\x2f\xfd\x00\xf8" + bytes(20),
         },
@@ -310,12 +311,20 @@ YARD: dict[str, Format] = {
             "frontier schedule {}",
             "frontier show {} http://127.0.0.1/",
             "frontier explain {} http://127.0.0.1/",
-            "frontier export {}",
             "frontier pack {} -o out.meguri",
             "frontier compact {} -o out.meguri",
             "frontier diff {} {}",
             "frontier map {}",
         ),
+    ),
+    # It writes a line for each row, however they are packed: one file of so many does.
+    "meguri, exported": Format(
+        {
+            name: make
+            for name, make in frontier_bombs.BOMBS.items()
+            if name not in {"ascending.meguri", "runs.meguri", "hosts.meguri"}
+        },
+        ("frontier export {}",),
     ),
     "crawl file": Format(
         {
@@ -425,7 +434,7 @@ def directories() -> Iterator[tuple[str, Callable[[Path], None], Sequence[str]]]
     )
     yield (
         "a block that was not sealed",
-        partial(_crawl, name="ami-00000.warc.gz.open", content=lambda: packed(bytes(MIB), 256)),
+        partial(_crawl, name="ami-00000.warc.gz.open", content=lambda: packed(bytes(MIB), 100)),
         CRAWLED,
     )
 
