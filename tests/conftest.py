@@ -2,6 +2,7 @@
 
 import gc
 import os
+import re
 import signal
 from collections.abc import Generator
 from functools import cache
@@ -81,6 +82,9 @@ _STARTS_PROCESSES = frozenset(
 )
 """What a test module imports, or a test has as a fixture, that starts processes or crawls."""
 
+_IMPORT = re.compile(r"^(?:from|import) [^(\n]*(?:\([^)]*\))?", re.MULTILINE)
+_NAME = re.compile(r"\w+")
+
 
 # A shell that starts the tests in the background has them, and all that they start, ignore Ctrl-C. Some
 # tests interrupt what they have started.
@@ -106,6 +110,23 @@ def _place(path: Path, places: tuple[str, ...]) -> int | None:
     return next((n for n, each in enumerate(places) if f"{path_below}/".startswith(f"{each}/")), None)
 
 
+@cache
+def _is_slow(path: Path) -> bool:
+    """Return whether all tests of the module or folder at *path* are."""
+    if _place(path, LONGEST + SLOW) is not None:
+        return True
+    if path.suffix != ".py":
+        return False
+    names = {name for line in _IMPORT.findall(path.read_text()) for name in _NAME.findall(line)}
+    return not _STARTS_PROCESSES.isdisjoint(names)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import nothing for `make quick` whose tests it would leave out."""
+    is_quick = config.getoption("markexpr") == "not slow"
+    return True if is_quick and _is_slow(collection_path) else None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what is slow, and begin with what takes longest, on each worker with some of it.
@@ -116,9 +137,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     others: list[pytest.Item] = []
     for item in items:
         place = _place(item.path, LONGEST)
-        used = {*vars(item.module), *item.fixturenames} if isinstance(item, pytest.Function) else ()
-        is_slow = place is not None or _place(item.path, SLOW) is not None
-        if is_slow or not _STARTS_PROCESSES.isdisjoint(used):
+        fixtures = item.fixturenames if isinstance(item, pytest.Function) else ()
+        if _is_slow(item.path) or not _STARTS_PROCESSES.isdisjoint(fixtures):
             item.add_marker("slow")
         if place is None:
             others.append(item)

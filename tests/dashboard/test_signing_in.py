@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import shutil
 import ssl
 import stat
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import httpx
@@ -23,7 +25,6 @@ from amicrawl.jobs.connection import RedisSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from redis_server import RedisServer
 
@@ -42,12 +43,18 @@ class Clock:
         return self.now
 
 
-@pytest.fixture
-def users(tmp_path: Path) -> Users:
-    found = Users(tmp_path / "users.json", disk=Disk())
+@pytest.fixture(scope="module")
+def made_users(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file of users, made once: a password takes long to hash."""
+    made = Users(tmp_path_factory.mktemp("users") / "users.json", disk=Disk())
     for name, role in (("vera", Role.view), ("otto", Role.operate), ("anna", Role.admin)):
-        found.put(name, role=role, password=PASSWORD)
-    return found
+        made.put(name, role=role, password=PASSWORD)
+    return made.path
+
+
+@pytest.fixture
+def users(tmp_path: Path, made_users: Path) -> Users:
+    return Users(Path(shutil.copy(made_users, tmp_path)), disk=Disk())
 
 
 @pytest.fixture
