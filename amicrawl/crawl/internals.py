@@ -100,7 +100,7 @@ class Signaller:
         """Tell whether any component listens to one of *signals*."""
         for sender in self._senders:
             listeners = dispatcher.connections.get(sender, _NOTHING)
-            if dispatcher.Any in listeners or not signals.isdisjoint(listeners):
+            if dispatcher.Any in listeners or not listeners.keys().isdisjoint(signals):
                 return True
         return False
 

@@ -129,10 +129,10 @@ class Dialer:
         return self._allowed(answer)
 
     def _allowed(self, addresses: Sequence[str]) -> list[str]:
-        reasons = [self._guard.refusal(address) for address in addresses]
-        allowed = [address for address, why in zip(addresses, reasons, strict=True) if why is None]
+        allowed = [address for address in addresses if self._guard.refusal(address) is None]
         if not allowed:
-            raise NotConnectedError(f"{addresses[0]} is {reasons[0]}.", Failure.ADDRESS_REFUSED)
+            why = self._guard.refusal(addresses[0])
+            raise NotConnectedError(f"{addresses[0]} is {why}.", Failure.ADDRESS_REFUSED)
         return allowed[:_MOST_ADDRESSES]
 
     async def _first_of(

@@ -158,7 +158,7 @@ def literal(host: str) -> str | None:
             return str(ipaddress.IPv6Address(host))
     try:
         return socket.inet_ntoa(socket.inet_aton(host))
-    except (OSError, UnicodeError):
+    except (OSError, ValueError):
         return None
 
 

@@ -190,7 +190,8 @@ class Wire:
                 answer_within=None if patience is None else patience.seconds,
             )  # fmt: skip
             self._exchanges.add(exchange)
-            self._watch_time()
+            if self._timer is None:
+                self._watch_time()
             try:
                 if self._closing is not None:
                     exchange.abandon(_CLOSED)
@@ -237,7 +238,8 @@ class Wire:
     async def _dial(self, pool: Pool, lane: Lane, deadline: float) -> Connection:
         lane.dialling += 1
         made = False
-        self._watch_time()
+        if self._timer is None:
+            self._watch_time()
         try:
             within = min(self._limits.connect_timeout, deadline - time.monotonic())
             connection = await self._dialer.dial(lane.route, within=within)
@@ -274,10 +276,9 @@ class Wire:
             self._watch_time()
 
     def _watch_time(self) -> None:
-        """Have `_sweep` called soon, unless it is to be called already."""
-        if self._timer is None:
-            self._lateness.due = time.monotonic() + _SWEEP
-            self._timer = self._loop.call_later(_SWEEP, self._sweep)
+        """Have `_sweep` called soon."""
+        self._lateness.due = time.monotonic() + _SWEEP
+        self._timer = self._loop.call_later(_SWEEP, self._sweep)
 
 
 def _capture(request: WireRequest, message: Message, exchange: Exchange) -> Capture:

@@ -70,6 +70,7 @@ REFUSED = {
     "ff02::1": "multicast",
     "0x7f.1": "no address",
     "localhost": "no address",
+    "1.1.1.1\0": "no address",
     "": "no address",
 }
 
@@ -171,6 +172,8 @@ def test_an_ipv4_address_that_python_calls_global_may_be_dialled_or_is_on_the_li
         ("[fe80::1%25eth0]", "fe80::1"),
         ("example.org", None),
         ("0x7f.1.example.org", None),
+        ("1.1.1.1\0", None),
+        ("a:b", None),
         ("", None),
     ],
 )
