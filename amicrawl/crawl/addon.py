@@ -33,7 +33,7 @@ from amicrawl.crawl.trim import leave_out_replaced, leave_out_switched, trim_to_
 from amicrawl.crawl.watching.control import Control
 from amicrawl.crawl.watching.logs import drop_early_lines, format_handlers
 from amicrawl.crawl.watching.progress import Progress
-from amicrawl.crawl.watching.stopping import DiskRoom
+from amicrawl.crawl.watching.stopping import DiskRoom, StopConditions
 from amicrawl.disk import keep_standard_streams
 from amicrawl.errors import UsageError
 
@@ -297,6 +297,7 @@ def _set_components(settings: BaseSettings, spider: Any, config: CrawlConfig) ->
     # Of several processes, the parent shows the progress of all.
     place("EXTENSIONS", Progress, None if is_child() else 0)
     place("EXTENSIONS", DiskRoom, 0)
+    place("EXTENSIONS", StopConditions, 0)
     # What comes behind `Closing` finds files sealed and the finish reason known.
     place("EXTENSIONS", Control, 10)
     for path, number, is_wanted in (
@@ -305,7 +306,6 @@ def _set_components(settings: BaseSettings, spider: Any, config: CrawlConfig) ->
         ("processes.child.Process", -5, is_child()),
         # Before anything that opens the output: a directory that is another's is not touched.
         ("job.joblink.JobLink", -2, getattr(spider, "job", None) is not None),
-        ("watching.stopping.StopConditions", 0, _has_stop_conditions(config)),
         # Behind `Closing`, which has written down by then how the crawl ended.
         ("uploading.Uploading", 10, config.bucket),
         ("watching.metrics.MetricsEndpoint", 10, config.metrics),
@@ -313,14 +313,3 @@ def _set_components(settings: BaseSettings, spider: Any, config: CrawlConfig) ->
     ):
         if is_wanted:
             _place(settings, "EXTENSIONS", f"amicrawl.crawl.{path}", number)
-
-
-def _has_stop_conditions(config: CrawlConfig) -> bool:
-    limits = (
-        config.stop_pages,
-        config.stop_bytes,
-        config.stop_errors,
-        config.stop_time,
-        config.stop_free,
-    )
-    return any(limits)

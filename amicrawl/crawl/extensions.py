@@ -24,13 +24,13 @@ from amicrawl.errors import AmicrawlError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
+    from concurrent.futures import Future
 
     from scrapy.crawler import Crawler
 
     from amicrawl.crawl.run import Run
 
     Later = Coroutine[Any, Any, None] | None
-    from concurrent.futures import Future
 
 
 class CrawlExtension:

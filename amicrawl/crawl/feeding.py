@@ -29,15 +29,13 @@ from amicrawl.frontier.seen import KeyIndex
 from amicrawl.urls import Refused, octets
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Iterator
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
     from pathlib import Path
 
+    from amicrawl.crawl.run import Run
     from amicrawl.seed import Seed
 
     Record = Callable[[Seed, Failure, str], Awaitable[None]]
-    from collections.abc import AsyncIterator, Callable
-
-    from amicrawl.crawl.run import Run
 
 _WORDS = (Failure.UNFETCHABLE_URL, Failure.REPEATED_SEED)
 _HALF = 2**64
@@ -60,7 +58,7 @@ def repeated(seed: Seed) -> Line:
 
 
 class LeftOut:
-    """Those of the crawl into *directory*; *record* gives one its row."""
+    """The lines that lead to no request, in the crawl into *directory*; *record* gives one its row."""
 
     def __init__(self, directory: Path, *, record: Record) -> None:
         self._directory = directory

@@ -166,20 +166,3 @@ class ScrapyEngine:
             return self._crawler.engine
         except RuntimeError:
             return None
-
-
-class NoEngine:
-    """The engine of a run that no crawler drives."""
-
-    def wake(self) -> None:
-        """Do nothing."""
-
-    def pause(self) -> None:
-        """Do nothing."""
-
-    def resume(self) -> None:
-        """Do nothing."""
-
-    def close(self, reason: str) -> bool:  # noqa: ARG002
-        """Return False: there is nothing to close."""
-        return False

@@ -142,10 +142,8 @@ def asked_again_at(known: Mapping[str, Any]) -> int:
 
 
 def _shown(name: str) -> str:
-    return (
-        "ROBOTSTXT_OBEY"
-        if name == "obey"
-        else name
-        if " " in name or name in {"depth", _CONTROL}
-        else (PREFIX + name.upper())
-    )
+    """Return the setting or argument that *name* stands for, as the operator knows it."""
+    if name == "obey":
+        return "ROBOTSTXT_OBEY"
+    is_argument = " " in name or name in {"depth", _CONTROL}
+    return name if is_argument else PREFIX + name.upper()

@@ -17,7 +17,6 @@ from amicrawl.crawl.arguments import CrawlSpec
 from amicrawl.crawl.credentials import Credentials
 from amicrawl.crawl.feeding import LeftOut
 from amicrawl.crawl.in_force import InForce
-from amicrawl.crawl.internals import NoEngine
 from amicrawl.crawl.links import SiteLinks
 from amicrawl.crawl.opening import Opening, Resumed, check_directory, opened_partition
 from amicrawl.crawl.output import HeldArchive, Output
@@ -53,7 +52,6 @@ if TYPE_CHECKING:
     from amicrawl.seed import Seed
 
 _NOTHING_ASKED = CrawlSpec()
-_NO_ENGINE = NoEngine()
 
 
 class Run(CrawlState):
@@ -82,7 +80,7 @@ class Run(CrawlState):
         identity: Identity,
         spec: CrawlSpec = _NOTHING_ASKED,
         *,
-        engine: Engine = _NO_ENGINE,
+        engine: Engine,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Steer *engine*; *clock* gives monotonic seconds."""

@@ -199,8 +199,6 @@ class Uploader:
         logger.warning("%s. It is tried again in %.0f s.", str(error).rstrip("."), pause)
 
 
-logger = logging.getLogger(__name__)
-
 _LAST_WAIT = 10.0
 """Seconds that a second signal waits for the block that is under way."""
 

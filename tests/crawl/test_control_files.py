@@ -166,7 +166,7 @@ def test_a_crawl_of_a_list_says_that_it_has_no_use_for_patterns(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "control").mkdir()
-    steered = Steered(Run(CrawlConfig(out=tmp_path), Identity.EXACT))
+    steered = Steered(Run(CrawlConfig(out=tmp_path), Identity.EXACT, engine=StandInEngine()))
     steered.write("ignores", "/x")
     assert "it follows no links" in caplog.text
 

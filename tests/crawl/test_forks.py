@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _PARENT = """
 import asyncio, json, os, signal, socket, sys
-from amicrawl.crawl.processes import forking
+from amicrawl.crawl.processes.child import fork
 
 async def parent():
     loop = asyncio.get_running_loop()
@@ -48,7 +48,7 @@ async def parent():
         sys.exit(7)
 
     log, stderr = os.pipe()
-    process = forking.fork(act, keep=theirs.fileno(), stderr=stderr)
+    process = fork(act, keep=theirs.fileno(), stderr=stderr)
     os.close(stderr)
     theirs.close()
     code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
@@ -62,9 +62,9 @@ asyncio.run(parent())
 _PREPARED = """
 import json, os, sys
 import amicrawl.settings
-from amicrawl.crawl.processes import forking, parent
+from amicrawl.crawl.processes import child, parent
 before = os.listdir("/proc/self/fd")
-forking.prepare()
+child.prepare_forks()
 print(json.dumps({
     "threads": len(os.listdir("/proc/self/task")),
     "reactor": "twisted.internet.reactor" in sys.modules,

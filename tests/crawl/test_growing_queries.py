@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from crawl.stand_in_engine import StandInEngine
 from record.exchanges import capture
 
 from amicrawl.config import CrawlConfig, Identity
@@ -25,7 +26,7 @@ def followed(run: Run, offer: Offer, link: str) -> list[Offer]:
 
 
 def test_a_query_that_grows_from_page_to_page_is_followed_four_times() -> None:
-    run = Run(CrawlConfig(), Identity.CANONICAL)
+    run = Run(CrawlConfig(), Identity.CANONICAL, engine=StandInEngine())
     scope = Scope()
     scope.widen(START)
     selection = Selection(scope=scope, ignores=IgnoreSet())

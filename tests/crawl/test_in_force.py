@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from crawl.stand_in_engine import StandInEngine
 
 from amicrawl.config import CrawlConfig, Identity
 from amicrawl.crawl.arguments import CrawlSpec
@@ -29,7 +30,7 @@ class Crawl:
 
     def __init__(self, out: Path) -> None:
         config = CrawlConfig(out=out, delay=1.0, inflight_max=500, ignores=("/mine",), ignore_sets=())
-        self.run = Run(config, Identity.CANONICAL)
+        self.run = Run(config, Identity.CANONICAL, engine=StandInEngine())
         selection = make_selection(config, ["http://a.example/"], depth="inf")
         self.run.following = Following(selection, key_of=self.run.key_of, starts=(), widens=True)
         self.ignores = selection.ignores

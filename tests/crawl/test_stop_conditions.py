@@ -64,7 +64,7 @@ def test_clock_and_disk_lead_to_their_limit(
 
 @pytest.mark.parametrize("reason", sorted(LIMITS))
 def test_a_limit_has_an_exit_code_of_its_own(tmp_path: Path, reason: str) -> None:
-    run = Run(config(out=tmp_path / "out"), Identity.EXACT)
+    run = Run(config(out=tmp_path / "out"), Identity.EXACT, engine=StandInEngine())
     run.finish_reason = reason
     assert run.exit_code() is ExitCode.LIMIT
     assert f"`{reason}`" in (PROJECT / "docs" / "watching.md").read_text()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
+from crawl.stand_in_engine import StandInEngine
 
 from amicrawl.config import CrawlConfig, Identity
 from amicrawl.crawl.following import Following
@@ -16,7 +17,7 @@ from amicrawl.jobs.live_settings import LiveSettings
 
 @pytest.fixture
 def run() -> Run:
-    made = Run(CrawlConfig(), Identity.CANONICAL)
+    made = Run(CrawlConfig(), Identity.CANONICAL, engine=StandInEngine())
     ignores = IgnoreSet()
     ignores.add("configured", source="AMICRAWL_IGNORES")
     selection = Selection(scope=Scope(), ignores=ignores)

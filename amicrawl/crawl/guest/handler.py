@@ -181,13 +181,14 @@ class GuestHandler(BaseDownloadHandler):
 class Receipt:
     """The part of a response that has arrived; the watcher of a fetch."""
 
-    __slots__ = ("_began", "_crawler", "_most", "_received", "_request", "_warn_above", "body_pieces",
-                 "cancelled", "headers", "latency", "stopped")  # fmt: skip
+    __slots__ = ("_began", "_crawler", "_most", "_received", "_request", "_signals", "_warn_above",
+                 "body_pieces", "cancelled", "headers", "latency", "stopped")  # fmt: skip
 
     def __init__(self, crawler: Crawler, request: Request, *, max_size: int, warn_size: int) -> None:
         """Hold the response to sizes in bytes, 0 for none, unless `meta` has others."""
         self._crawler = crawler
         self._request = request
+        self._signals = Signaller(crawler)
         self._most: int = request.meta.get("download_maxsize", max_size)
         self._warn_above: int = request.meta.get("download_warnsize", warn_size)
         self._received = 0
@@ -240,7 +241,7 @@ class Receipt:
 
     def _send(self, signal: object, **said: Any) -> None:
         """Send *signal*, and note where a handler of it ends the download."""
-        if not Signaller(self._crawler).is_heard(frozenset({signal})):
+        if not self._signals.is_heard(frozenset({signal})):
             return
         results = self._crawler.signals.send_catch_log(
             signal, request=self._request, spider=self._crawler.spider, **said

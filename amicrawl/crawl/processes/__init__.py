@@ -2,9 +2,8 @@
 
     specification   what the parent is to do, and which process a child is
     parent      starts the children, carries links between them, ends them together, joins what they made
-    forking     a child is a fork of the parent, which has imported everything
     screen      one progress for all, and the log lines of the children
-    child       an ordinary crawl of the hosts of one shard, in DIR/processes/NUMBER
+    child       a fork of the parent: a crawl of the hosts of one shard, in DIR/processes/NUMBER
     dealing     the directory: one frontier dealt to the children, and theirs made one again
 
 Hosts are dealt by `shard_of`, and links travel as in a crawl over several machines: they are in an

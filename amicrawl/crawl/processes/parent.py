@@ -22,7 +22,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from amicrawl.crawl.processes import forking
+from amicrawl.crawl.processes.child import fork, prepare_forks
 from amicrawl.crawl.processes.dealing import Dealing, is_unfinished, links_are_delivered
 from amicrawl.crawl.processes.screen import Screen
 from amicrawl.crawl.processes.specification import FOLDER, LARGEST_MESSAGE, SPECIFICATION, Specification
@@ -194,7 +194,7 @@ class Parent:
             os.environ[SPECIFICATION] = given.as_json()
             start_crawl(self._order.arguments)
 
-        child.process = forking.fork(crawl, keep=theirs.fileno(), stderr=stderr)
+        child.process = fork(crawl, keep=theirs.fileno(), stderr=stderr)
         theirs.close()
         os.close(stderr)
         reader, child.writer = await asyncio.open_connection(sock=ours, limit=LARGEST_MESSAGE)
@@ -368,7 +368,7 @@ async def _ended(child: Child) -> int:
 
 def become_parent(order: Order) -> NoReturn:
     """Be the parent of the processes that *order* asks for, and exit with their exit code."""
-    forking.prepare()
+    prepare_forks()
     try:
         order.directory.mkdir(parents=True, exist_ok=True)
         sys.exit(asyncio.run(Parent(order).run()))

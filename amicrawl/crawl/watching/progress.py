@@ -22,7 +22,7 @@ from scrapy.exceptions import NotConfigured
 
 from amicrawl.config import LogFormat
 from amicrawl.crawl.extensions import before_shutdown
-from amicrawl.crawl.run import Run, run_of
+from amicrawl.crawl.run import run_of
 from amicrawl.crawl.watching.screen import (
     Moment,
     dropped,

@@ -53,28 +53,13 @@ def clock_or_disk_reached(config: CrawlConfig, *, elapsed: float, free: int | No
     return None
 
 
-class DiskGuard:
-    """Whether the crawl is paused for want of room: below a threshold, until there is a tenth more.
+def is_full(free: int, threshold: int, *, was_full: bool) -> bool:
+    """Return whether *free* bytes are too few: below *threshold*, and then until there is a tenth more.
 
     So a disk that hovers at the threshold does not start and stop the crawl with every file.
     """
-
-    __slots__ = ("_resume_at", "_threshold", "paused")
-
-    paused: bool
-    """Whether nothing new may be fetched now."""
-
-    def __init__(self, threshold: int) -> None:
-        """Pause below *threshold* free bytes; never for 0."""
-        self.paused = False
-        self._threshold = threshold
-        # In whole numbers, rounded up: a float would lose bytes of a large disk.
-        self._resume_at = -(-threshold * 11 // 10)
-
-    def measured(self, free: int) -> bool:
-        """Note that *free* bytes are free, and tell whether the crawl is paused from now on."""
-        self.paused = free < (self._resume_at if self.paused else self._threshold)
-        return self.paused
+    # In whole numbers, rounded up: a float would lose bytes of a large disk.
+    return free < (-(-threshold * 11 // 10) if was_full else threshold)
 
 
 class StopConditions(CrawlExtension):
@@ -136,12 +121,14 @@ class DiskRoom(CrawlExtension):
             raise NotConfigured
         super().__init__(crawler, run)
         self._free = free
-        self._guard = DiskGuard(run.config.pause_free)
+        self._is_paused = False
 
     def look(self) -> None:
         """Measure, and pause or resume accordingly."""
-        free, was_paused = self._free(self._run), self._guard.paused
-        if free is None or self._guard.measured(free) is was_paused:
+        free, was_paused = self._free(self._run), self._is_paused
+        if free is not None:
+            self._is_paused = is_full(free, self._run.config.pause_free, was_full=was_paused)
+        if free is None or self._is_paused is was_paused:
             return
         if was_paused:
             logger.info("There is room on the disk again (%s): the crawl continues.", human_size(free))
