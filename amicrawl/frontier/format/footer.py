@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -73,8 +73,7 @@ _COLUMN_REST: Final = struct.Struct("<BBBQIBQQ")
 _STATISTICS: Final = struct.Struct("<QQQQQIIQQf")
 
 
-@dataclass(frozen=True, slots=True)
-class Region:
+class Region(NamedTuple):
     """A run of bytes of the file."""
 
     id: int
@@ -122,8 +121,7 @@ class ColumnEntry:
         return (int(entry["zone_min"]), int(entry["zone_max"])) if entry["zone_valid"] else None
 
 
-@dataclass(frozen=True, slots=True)
-class Statistics:
+class Statistics(NamedTuple):
     """Sums over the whole file."""
 
     url_rows: int
@@ -163,7 +161,7 @@ def encode_footer(footer: Footer) -> bytes:
         (Tag.REGIONS, _encode_regions(footer.regions)),
         (Tag.URL_COLUMNS, _encode_columns(footer.url_columns)),
         (Tag.HOST_COLUMNS, _encode_columns(footer.host_columns)),
-        (Tag.STATISTICS, _encode_statistics(footer.statistics)),
+        (Tag.STATISTICS, _STATISTICS.pack(*footer.statistics)),
     ]
     if footer.meta:
         sections.append((Tag.META, _encode_meta(footer.meta)))
@@ -171,9 +169,7 @@ def encode_footer(footer: Footer) -> bytes:
 
 
 def _encode_regions(regions: Sequence[Region]) -> bytes:
-    return write_uvarint(len(regions)) + b"".join(
-        _REGION.pack(region.id, region.offset, region.length, region.crc32c, 0) for region in regions
-    )
+    return write_uvarint(len(regions)) + b"".join(_REGION.pack(*region, 0) for region in regions)
 
 
 def _encode_columns(columns: Sequence[ColumnEntry]) -> bytes:
@@ -202,10 +198,6 @@ def _encode_column(column: ColumnEntry) -> bytes:
             column.pages.tobytes() if len(column.pages) > 1 else bytes(8),
         )
     )
-
-
-def _encode_statistics(statistics: Statistics) -> bytes:
-    return _STATISTICS.pack(*(getattr(statistics, name) for name in Statistics.__slots__))
 
 
 def _encode_meta(meta: Sequence[tuple[bytes, bytes]]) -> bytes:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 import numpy as np
 
@@ -45,8 +45,7 @@ class PageKind(IntEnum):
     SCHEDULE = 5
 
 
-@dataclass(frozen=True, slots=True)
-class PageHeader:
+class PageHeader(NamedTuple):
     """The 32 bytes before a payload; numbers are as they were found, whether known or not."""
 
     kind: int
@@ -62,18 +61,7 @@ class PageHeader:
 
     def pack(self) -> bytes:
         """Return the header as it is stored in a file."""
-        return _LAYOUT.pack(
-            self.kind,
-            self.encoding,
-            self.codec,
-            self.flags,
-            self.values,
-            self.uncompressed_size,
-            self.compressed_size,
-            self.first_row,
-            self.base,
-            self.payload_crc32c,
-        )
+        return _LAYOUT.pack(*self)
 
     @classmethod
     def unpack(cls, block: bytes | memoryview) -> Self:

@@ -171,28 +171,22 @@ class FrontierFile:
         least, greatest = self._urls.zones("next_due")
         wanted = self._urls.only_or((greatest != 0) & (least <= at))
         # With one page there is nothing that a schedule could spare.
-        if len(wanted) > 1 and RegionId.SCHEDULE in self._regions:
-            return np.sort(self._confirmed(self._schedule(), at))
+        schedule = self.schedule() if len(wanted) > 1 else None
+        if schedule is not None:
+            candidates = schedule.candidates(at)
+            due = self._urls.take("next_due", candidates)
+            return np.sort(np.compress((due != 0) & (due <= at), candidates))
         found = [
             first + np.flatnonzero((due != 0) & (due <= at))
             for first, due in self._urls.pages("next_due", wanted)
         ]
         return np.concatenate([np.empty(0, np.int64), *found])
 
-    def _confirmed(self, schedule: Schedule, at: int) -> np.ndarray:
-        candidates = schedule.candidates(at)
-        due = self._urls.take("next_due", candidates)
-        return np.compress((due != 0) & (due <= at), candidates)
-
-    def schedule(self) -> tuple[int, int, list[np.ndarray]] | None:
-        """Return base hour, covered rows and the rows of each bucket, or None without a schedule."""
-        if RegionId.SCHEDULE not in self._regions:
+    def schedule(self) -> Schedule | None:
+        """Return which rows are due when, or None without a schedule."""
+        region = self._regions.get(RegionId.SCHEDULE)
+        if region is None:
             return None
-        schedule = self._schedule()
-        return schedule.base, schedule.covered, schedule.buckets
-
-    def _schedule(self) -> Schedule:
-        region = self._regions[RegionId.SCHEDULE]
         header, payload = self._blob(region, PageKind.SCHEDULE, most=most_schedule_bytes(self.url_rows))
         with self._source.placed(region.offset, region.name):
             try:

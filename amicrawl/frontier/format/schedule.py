@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -55,8 +55,7 @@ def bucket_of(offsets: np.ndarray) -> np.ndarray:
     return buckets
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Schedule:
+class Schedule(NamedTuple):
     """The rows of each bucket."""
 
     base: int

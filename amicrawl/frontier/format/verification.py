@@ -20,7 +20,7 @@ from amicrawl.frontier.format.header import CRC32C, Flag
 from amicrawl.frontier.format.layout import check_sums
 from amicrawl.frontier.format.partition import KeyOrder, Partition
 from amicrawl.frontier.format.reader import FrontierFile
-from amicrawl.frontier.format.schedule import Schedule, ScheduleCheck
+from amicrawl.frontier.format.schedule import ScheduleCheck
 from amicrawl.frontier.format.schema import HOST_REFERENCES, URL_REFERENCES, Codec, Encoding
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def _check_times(file: FrontierFile, urls: Pages) -> None:
     """Check statistics and schedule against the column they are about."""
     least, greatest = 0, 0
     schedule = file.schedule()
-    check = ScheduleCheck(Schedule(*schedule)) if schedule is not None else None
+    check = ScheduleCheck(schedule) if schedule is not None else None
     place = next((region for region in file.regions if region.id == RegionId.SCHEDULE), file.regions[0])
     for first, due in urls("next_due"):
         scheduled = due[due != 0]

@@ -11,7 +11,7 @@ The same partition gives the same bytes, under Zstandard as long as its library 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -260,8 +260,8 @@ class _Writer:
             raise Malformed(
                 f"a blob of {header.uncompressed_size} bytes becomes {length}: no reader would open that"
             )
-        packed = replace(
-            header, codec=self.options.codec, compressed_size=length, payload_crc32c=checksum
+        packed = header._replace(
+            codec=self.options.codec, compressed_size=length, payload_crc32c=checksum
         ).pack()
         self.sink.write_at(offset, packed)
         self.regions.append(
