@@ -115,12 +115,14 @@ def test_a_line_end_that_is_not_crlf_is_put_up_with_and_noted(body: bytes) -> No
     assert reader.lax
 
 
+@pytest.mark.slow
 def test_a_million_tiny_chunks_are_read_in_one_pass() -> None:
     """Copying the rest of the block for every chunk would take hours here."""
     body = b"1\r\na\r\n" * 1_000_000 + b"0\r\n\r\n"
     assert sum(map(len, unchunk([body]))) == 1_000_000
 
 
+@pytest.mark.slow
 def test_a_body_fed_byte_by_byte_is_read_in_one_pass() -> None:
     body = b"1\r\na\r\n" * 20_000 + b"0\r\n" + b"X-Trailer: value\r\n" * 5_000 + b"\r\n"
     reader = ChunkReader()
@@ -198,6 +200,7 @@ def test_odd_header_lines_are_read_as_far_as_they_make_sense() -> None:
     assert header_fields(head) == [(b"folded first", b"x"), (b"A", b"1"), (b"B", b"one two three")]
 
 
+@pytest.mark.slow
 def test_many_folded_lines_and_interim_responses_are_read_in_one_pass() -> None:
     """Joining line by line, or copying the rest for each response, would take minutes here."""
     folded = b"HTTP/1.1 200 OK\r\nA: b\r\n" + b" c\r\n" * 500_000 + b"\r\n"

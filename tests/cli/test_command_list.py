@@ -59,6 +59,7 @@ def test_a_paragraph_of_help_is_one_line_and_the_example_another_paragraph(name:
         assert not re.search(r"[^\n]Example: ", each.help)
 
 
+@pytest.mark.slow
 def test_help_names_what_is_taken_by_a_word_and_not_by_a_type_of_python() -> None:
     for name in COMMANDS:
         command = loaded(name)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from amicrawl.frontier import Dispatch, Offer
 
-EXAMPLES = 40 * int(os.environ.get("AMICRAWL_HISTORIES", "1"))
+EXAMPLES = 25 * int(os.environ.get("AMICRAWL_HISTORIES", "1"))
 HOSTS = 4
 OUTCOMES = [
     Outcome(200),

@@ -42,7 +42,7 @@ from amicrawl.politeness import Gates, HostBreaker, InflightLimit
 from amicrawl.seed import Seed
 from amicrawl.urls import UrlKey
 
-EXAMPLES = 40 * int(os.environ.get("AMICRAWL_HISTORIES", "1"))
+EXAMPLES = 25 * int(os.environ.get("AMICRAWL_HISTORIES", "1"))
 START = 472_222
 WEEK = 168
 MANY = 5

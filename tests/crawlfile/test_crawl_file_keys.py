@@ -111,6 +111,7 @@ VALUES = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.sampled_from([*KEYS.values(), *HOST_KEYS.values()]), VALUES)
 def test_a_value_fits_a_key_where_it_fits_the_schema(key: Key, value: object) -> None:

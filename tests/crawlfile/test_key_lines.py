@@ -111,6 +111,7 @@ def paths_of(value: Any, path: Path = ()) -> set[Path]:
     return found
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(documents())
 def test_every_key_is_found_on_the_line_it_was_written_on(written: Written) -> None:

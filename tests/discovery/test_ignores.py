@@ -148,6 +148,7 @@ def test_expressions_of_every_kind_that_archivebot_ships_can_be_used(
 EXPLODING = r"(?!x)(a+)+\1[b-z]$"
 
 
+@pytest.mark.slow
 def test_a_search_that_would_run_away_ends_and_other_expressions_are_searched(
     ignores: IgnoreSet, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -176,6 +177,7 @@ def test_urls_are_searched_as_they_are_asked_for(ignores: IgnoreSet) -> None:
     assert searchable("http://x/\udce9?{a}") == "http://x/%E9?{a}"
 
 
+@pytest.mark.slow
 def test_any_url_can_be_asked_about() -> None:
     ignores = IgnoreSet.of_sets(*set_names())
     ignores.add("^{primary_url}x")

@@ -188,6 +188,7 @@ def test_a_seed_that_cannot_be_fetched_puts_nothing_on_site() -> None:
         Scope().widen("ftp://a.example/")
 
 
+@pytest.mark.slow
 @given(url=URLS)
 def test_any_url_gets_a_decision_with_a_rule(url: str) -> None:
     decision = SITE.decide(url, kind=Kind.LINK, hops=1, parent_in_scope=True)

@@ -62,6 +62,7 @@ def test_a_limit_of_zero_is_none() -> None:
     assert verdict(url, limits=off) is None
 
 
+@pytest.mark.slow
 @given(url=URLS)
 def test_any_url_has_a_verdict(url: str) -> None:
     assert verdict(url) is None or isinstance(verdict(url), Shape)

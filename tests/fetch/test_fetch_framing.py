@@ -130,6 +130,7 @@ NAME = st.text("abcXYZ019-_!", min_size=1, max_size=9).map(str.encode)
 VALUE = st.binary(max_size=20).filter(lambda value: not {*value} & {0, 10, 13})
 
 
+@pytest.mark.slow
 @given(fields=st.lists(st.tuples(NAME, VALUE), max_size=6))
 def test_the_fields_of_a_regular_head_are_those_that_the_slow_way_finds(
     fields: list[tuple[bytes, bytes]],

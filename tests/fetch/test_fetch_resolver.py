@@ -116,6 +116,7 @@ def test_that_a_name_is_missing_is_kept_for_a_short_while(keep_missing: float, t
     assert len(asked) == times
 
 
+@pytest.mark.slow
 def test_slow_names_hold_up_nobody_and_are_looked_up_once(run: Run) -> None:
     """A hundred names hang; the next one is answered at once."""
     go_on = threading.Event()

@@ -15,6 +15,7 @@ def test_what_once_broke_a_reader_does_no_more(name: str) -> None:
         TARGETS[name].run(octets)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TARGETS)
 @settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(data=st.data())

@@ -29,6 +29,7 @@ def test_lines_come_in_the_order_of_their_bytes(
     assert list(external_sort(lines, memory=memory, scratch=scratch)) == sorted(lines)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.lists(LINES), st.integers(1, 2000))
 def test_lines_that_come_in_blocks_are_cut_at_line_feeds_only(

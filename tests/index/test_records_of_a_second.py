@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -72,6 +73,7 @@ X, Y = (Side(Ties(WHEN, "", name, "", "A"), addition) for name, addition in ((""
 """Records that the same line may get, of which different things are known."""
 
 
+@pytest.mark.slow
 @example([X, Y, X], [Ties(WHEN, "", "", "", "A")])
 @example([Y, X, Y], [Ties(WHEN, "", "", "", "A")] * 3)
 @given(st.lists(st.builds(Side, ties=TIES, addition=ADDITIONS), max_size=12), st.lists(TIES, max_size=8))

@@ -45,6 +45,7 @@ def by_the_long_way(raw: bytes) -> dict[str, str]:
     return head.fields
 
 
+@pytest.mark.slow
 @given(lines=st.lists(st.lists(st.sampled_from(PIECES), max_size=5).map("".join), max_size=5))
 @settings(max_examples=400, deadline=None)
 def test_a_usual_header_has_the_fields_that_any_header_has(lines: list[str]) -> None:
@@ -96,6 +97,7 @@ HTTP_PIECES = [
 ]
 
 
+@pytest.mark.slow
 @given(block=st.lists(st.sampled_from(HTTP_PIECES), max_size=6).map(b"".join))
 @settings(max_examples=300, deadline=None)
 def test_a_field_of_an_http_header_is_the_first_of_its_name(block: bytes) -> None:

@@ -399,6 +399,7 @@ def test_titles(content: bytes, content_type: str, title: str) -> None:
     assert title_of(content, content_type) == title
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(
     st.lists(st.sampled_from([b"<title", b">", b"<!--", b"-->", b"<svg>", b"</svg>", b"&#1;", b"\xff"]))

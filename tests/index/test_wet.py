@@ -52,6 +52,7 @@ def test_text_is_what_a_reader_sees(page: str, seen: str) -> None:
     assert text(page) == seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "page",
     [
@@ -84,6 +85,7 @@ def test_a_tag_of_attributes_without_end_is_passed_over_in_little_memory() -> No
         tracemalloc.stop()
 
 
+@pytest.mark.slow
 def test_no_more_tokens_are_read_than_the_limit() -> None:
     assert sum(1 for _ in tokens("<p>" * (MOST_TOKENS + 5))) == MOST_TOKENS
 

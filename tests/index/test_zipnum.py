@@ -145,6 +145,7 @@ KEYS = st.text(st.sampled_from("ab,)/."), min_size=1, max_size=4)
 KEYED = st.lists(st.tuples(KEYS, st.integers(1, 3)), max_size=40)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(KEYED, KEYS, KEYS, st.integers(1, 4), st.integers(1, 3))
 def test_every_range_and_page_is_what_a_scan_finds(
@@ -278,6 +279,7 @@ def test_a_shard_may_be_a_link_to_another_disk(tmp_path: Path) -> None:
     assert read(tmp_path / "b") == pages(5)
 
 
+@pytest.mark.slow
 def test_a_bomb_is_not_inflated(tmp_path: Path) -> None:
     member = pack(b"a 1 {}\n" + b"x" * (65 * 1024**2))
     (tmp_path / "cdx-00000.gz").write_bytes(member)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -69,6 +70,7 @@ def test_the_object_for_pages_has_numbers_and_their_names() -> None:
     assert (data["depth"], data["bytes_downloaded"], data["warc_size"]) == ("inf", 5, 7)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     st.dictionaries(

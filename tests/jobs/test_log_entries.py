@@ -105,6 +105,7 @@ def test_what_is_no_entry_is_refused_with_a_reason(text: str) -> None:
         parsed(text)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     st.text(max_size=60) | st.recursive(st.none() | st.integers() | st.text(), st.lists).map(json.dumps)

@@ -48,6 +48,7 @@ def test_it_stays_between_floor_and_ceiling(latency: float, seconds: float) -> N
     assert timeout.seconds == seconds
 
 
+@pytest.mark.slow
 @given(st.lists(st.floats(0, 1e6), min_size=64, max_size=200))
 def test_at_most_one_answer_in_twenty_took_longer_than_half_of_it(latencies: list[float]) -> None:
     timeout = AdaptiveTimeout(0.0, 1e9)

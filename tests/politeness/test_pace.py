@@ -221,6 +221,7 @@ answers = st.tuples(
 )
 
 
+@pytest.mark.slow
 @given(
     st.lists(answers, max_size=100),
     st.floats(0, 20),

@@ -330,6 +330,7 @@ ROWS = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(JSON | ROWS, max_size=3))
 def test_no_row_raises_or_outlives_a_day(rows: list[object]) -> None:
     cache = RobotsCache.from_rows(rows, agent="a", written_for="a", now=NOW)

@@ -124,6 +124,7 @@ def test_normal_durability_forces_at_most_once_a_second_and_by_size(tmp_path: Pa
     archive.close()
 
 
+@pytest.mark.slow
 def test_normal_durability_forces_by_size_too(tmp_path: Path) -> None:
     disk = NotingDisk()
     archive = open_archive(tmp_path, disk=disk, warc_size=10**9)

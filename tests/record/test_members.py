@@ -102,6 +102,7 @@ def test_no_bytes_at_all_raise(content: bytes) -> None:
     assert ENDS[1] <= end <= ENDS[1] + len(content)
 
 
+@pytest.mark.slow
 def test_a_member_that_inflates_enormously_is_not_held_in_memory() -> None:
     head = b"WARC/1.1\r\nContent-Length: 200000000\r\n\r\n"
     bomb = igzip_lib.compress(head + b"\0" * 200_000_000 + b"\r\n\r\n", 1, igzip_lib.COMP_GZIP)

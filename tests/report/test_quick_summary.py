@@ -55,6 +55,7 @@ def _times(rows: list[dict[str, object]]) -> Any:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(st.lists(ROW, max_size=20))
 def test_it_has_the_figures_of_the_whole_summary(

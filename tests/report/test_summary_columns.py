@@ -97,6 +97,7 @@ def _is_of_the_calendar(value: bytes) -> bool:
     return True
 
 
+@pytest.mark.slow
 @given(st.lists(st.none() | st.datetimes(), min_size=1), st.sampled_from(["s", "us"]), st.booleans())
 def test_moments_become_the_digits_that_the_calendar_says(
     moments: list[datetime | None], unit: Any, zoned: bool
@@ -146,6 +147,7 @@ def _counts_of(keys: list[bytes]) -> Counts:
     return counted(batch_of_rows(rows))
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.lists(KEY, min_size=1, max_size=20), st.booleans())
 def test_keys_are_taken_apart_as_python_would(keys: list[bytes], in_order: bool) -> None:

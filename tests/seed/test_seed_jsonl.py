@@ -210,6 +210,7 @@ def test_a_line_of_nothing_but_values_is_refused_before_it_is_taken_apart() -> N
         seed_of('{"url":"http://a.example/","x":[' + "0.5," * MAX_VALUES + "1]}")
 
 
+@pytest.mark.slow
 @given(
     st.dictionaries(
         st.text(max_size=5).filter(lambda name: name not in ("url", "digest", "etag", "last_modified")),

@@ -103,6 +103,7 @@ def test_a_list_that_is_packed_twice_is_refused(read: Read) -> None:
         read(gzip.compress(zstd(LINES)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("packing", list(Packing))
 def test_a_bomb_comes_out_in_blocks_that_fit_the_memory(packing: Packing) -> None:
     zeros = bytes(1 << 26)

@@ -215,6 +215,7 @@ def test_other_documents_are_no_sitemaps(document: str, reason: str) -> None:
     assert found.startswith(reason)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "filling",
     [

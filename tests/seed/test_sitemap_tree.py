@@ -173,6 +173,7 @@ def test_no_more_than_so_many_urls_are_read_of_one_document(text: bool) -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", [False, True])
 def test_no_more_than_so_many_bytes_are_read_of_one_document_packed_or_not(text: bool) -> None:
     urls = [f"http://a.example/{number}" for number in range(20_000)]
@@ -189,6 +190,7 @@ def test_no_more_than_so_many_bytes_are_read_of_one_document_packed_or_not(text:
         )
 
 
+@pytest.mark.slow
 def test_a_bomb_of_spaces_costs_no_more_than_the_limit() -> None:
     bomb = gzip.compress(b"<urlset><url><loc>http://a.example/</loc></url>" + b" " * (1 << 26))
     urls, faults = Web({TOP: bomb}).read(size=1 << 20)

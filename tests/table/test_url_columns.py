@@ -217,6 +217,7 @@ def test_many_urls_at_once_give_what_each_gives_alone() -> None:
     assert _at_once(urls) == [_alone(url) for url in urls]
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.one_of(

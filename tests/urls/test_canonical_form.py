@@ -199,6 +199,7 @@ def test_any_text_has_a_form_or_a_reason(url: str, policy: Policy) -> None:
         assert isinstance(form.reason, Reason)
 
 
+@pytest.mark.slow
 @given(url=URLS)
 @settings(max_examples=100)
 def test_bytes_and_text_give_the_same(url: str) -> None:
@@ -217,6 +218,7 @@ def test_a_form_is_its_own_form_but_for_the_documented_exceptions(url: str) -> N
         assert uncovered_dots or not form.host or form.host.endswith(".") or empty_key
 
 
+@pytest.mark.slow
 @given(url=ORDINARY)
 @settings(max_examples=100)
 def test_the_short_way_and_the_long_way_agree(url: str) -> None:

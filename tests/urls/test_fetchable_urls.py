@@ -132,6 +132,7 @@ def test_leading_zeros_of_a_port_do_not_count_however_many() -> None:
     assert fetched("http://h:" + "0" * 9000 + "80/").port == 80
 
 
+@pytest.mark.slow
 @given(url=st.one_of(URLS, ANY_TEXT.map("http://h/".__add__), ANY_TEXT.map("http://".__add__)))
 @settings(max_examples=120)
 def test_whatever_is_fetched_is_printable_ascii_without_spaces(url: str) -> None:
@@ -146,6 +147,7 @@ def test_whatever_is_fetched_is_printable_ascii_without_spaces(url: str) -> None
         assert found.wire_url.endswith(found.request_target)
 
 
+@pytest.mark.slow
 @given(url=URLS)
 @settings(max_examples=100)
 def test_another_reader_finds_the_same_host_and_port_in_the_wire_url(url: str) -> None:
@@ -160,6 +162,7 @@ def test_another_reader_finds_the_same_host_and_port_in_the_wire_url(url: str) -
         ) == found.request_target
 
 
+@pytest.mark.slow
 @given(url=URLS)
 @settings(max_examples=100)
 def test_the_name_is_fetched_as_the_url_was(url: str) -> None:

@@ -43,6 +43,7 @@ SHAPES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_url_of_400_kb_is_read_in_passing(shape: str) -> None:
     """What took the square of the length would outlast the time limit of a test."""

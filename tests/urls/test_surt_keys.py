@@ -113,6 +113,7 @@ def test_of_the_segments_that_look_like_sessions_the_last_sixteen_are_looked_at(
     assert key.count("(" + "o" * 24 + ")") == others
 
 
+@pytest.mark.slow
 @given(url=st.one_of(URLS, ANY_TEXT))
 @settings(max_examples=120, deadline=None)
 def test_a_key_fits_into_a_line_of_an_index(url: str) -> None:
@@ -222,6 +223,7 @@ def _joined(pieces: list[str]) -> st.SearchStrategy[str]:
     return st.lists(st.sampled_from(pieces), max_size=6).map("".join)
 
 
+@pytest.mark.slow
 @given(
     scheme=st.sampled_from(
         [
@@ -252,6 +254,7 @@ def test_keys_equal_those_of_the_library_that_indexes_were_made_with(
     assert surt(url) == library.surt(url)
 
 
+@pytest.mark.slow
 @given(
     scheme=st.sampled_from(["http://", "https://", "HTTP://", "ftp://"]),
     host=st.sampled_from(
@@ -271,6 +274,7 @@ def test_the_short_way_to_a_key_leads_where_all_rules_lead(
     assert surt(url) == by_all_rules(url)
 
 
+@pytest.mark.slow
 @given(
     url=st.one_of(
         URLS,

@@ -105,6 +105,7 @@ def test_a_url_that_cannot_be_fetched_is_keyed_as_written() -> None:
         assert key == UrlKey(host_key(raw_split(url)[0]), path_key(url))
 
 
+@pytest.mark.slow
 @given(url=URLS, grouping=st.sampled_from(Grouping))
 @settings(max_examples=100)
 def test_both_identities_put_a_url_under_the_same_host(url: str, grouping: Grouping) -> None:

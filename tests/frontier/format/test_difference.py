@@ -94,6 +94,7 @@ def test_an_annex_is_compared_as_a_column_of_its_own() -> None:
     assert list(row_differences(old, new)) == [RowDifference("urls", 0, 0, ("url_annex",))]
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_differences_are_those_of_the_sorted_lists(data: st.DataObject) -> None:

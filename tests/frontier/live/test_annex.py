@@ -62,6 +62,7 @@ def offer(seed: Seed, extra: dict[str, Any] | None = None) -> Offer:
     return Offer(seed, UrlKey(1, 2), Source.SEED, extra=extra)
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(seed=SEEDS, extra=st.dictionaries(st.text(max_size=5), JSON, min_size=1, max_size=3))
 def test_an_offer_comes_back_from_the_arena(directory: Path, seed: Seed, extra: dict[str, Any]) -> None:

@@ -61,6 +61,7 @@ def tables(draw: st.DrawFn) -> tuple[list[Row], list[int]]:
     return rows, due
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(tables())
 def test_rows_come_by_host_then_priority_then_offset(table: tuple[list[Row], list[int]]) -> None:
@@ -79,6 +80,7 @@ def test_rows_come_by_host_then_priority_then_offset(table: tuple[list[Row], lis
     assert heads == sorted(heads)
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(tables(), st.lists(HOSTS, max_size=8))
 def test_a_host_can_be_taken_out_of_turn_and_once(

@@ -73,6 +73,7 @@ def reopened(directory: Path) -> tuple[dict[str, Status], tuple[str, ...]]:
     return rows, notes
 
 
+@pytest.mark.slow
 def test_a_flipped_bit_costs_one_change(tmp_path: Path) -> None:
     directory = tmp_path / "frontier"
     (log,) = killed_crawl(directory)

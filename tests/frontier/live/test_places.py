@@ -49,6 +49,7 @@ def test_many_orders_are_those_of_each(priorities: list[float]) -> None:
     assert orders.tolist() == [order_of(priority) for priority in priorities]
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(PRIORITIES, OFFSETS, NUMBERS), max_size=30))
 def test_places_sort_by_priority_and_then_by_offset(rows: list[tuple[float, int, int]]) -> None:
     places = sorted(place(order_of(priority), offset, number) for priority, offset, number in rows)

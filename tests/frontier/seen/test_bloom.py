@@ -75,9 +75,10 @@ def test_a_filter_is_the_reference_s_to_the_bit_and_answers_as_it_does(directory
         assert len(keys[0]) - len(unique) == line["already_seen_while_adding"]
         capacity = int(line["capacity"])
         bloom = BlockedBloom(*sizing(capacity, line["fp_rate"]), capacity=int(line["sized_for"]))
-        for host, path in unique[: len(unique) // 2]:
+        alone = min(len(unique) // 2, 2000)
+        for host, path in unique[:alone]:
             add_one(bloom, host, path)
-        rest = np.array(unique[len(unique) // 2 :], np.uint64).reshape(-1, 2)
+        rest = np.array(unique[alone:], np.uint64).reshape(-1, 2)
         bloom.add_many(rest[:, 0], rest[:, 1])
 
         blob = blob_of(line, directory)

@@ -25,6 +25,7 @@ def check(found: SortedKeys, keys: list[tuple[int, int]], others: list[tuple[int
     assert [found.find(*one) for one in others] == [numbers.get(one) for one in others]
 
 
+@pytest.mark.slow
 @given(keys=KEYS, others=KEYS)
 def test_rows_are_found_and_others_are_not(
     keys: list[tuple[int, int]], others: list[tuple[int, int]]

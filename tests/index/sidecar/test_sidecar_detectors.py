@@ -69,6 +69,7 @@ def test_the_end_of_a_payload_that_is_cut_is_not_taken_for_its_end(fido: FidoSig
     assert fido.identify(GIF, is_whole=False).puid == ""
 
 
+@pytest.mark.slow
 def test_shelves_lead_to_the_same_answers_as_trying_everything(fido: FidoSignatures) -> None:
     """What Fido does, in its simplest form: every expression on every payload."""
     formats: dict[str, Any] = {}
@@ -265,6 +266,7 @@ def test_the_shipped_model_does_what_it_says_it_does() -> None:
     assert shipped.recall >= written["recall"]
 
 
+@pytest.mark.slow
 def test_the_same_pages_give_the_same_model() -> None:
     sample = list(pages(560, fold=Fold.TRAINING))
     made = fit(sample)

@@ -59,6 +59,7 @@ PAYLOADS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PAYLOADS)
 def test_no_payload_takes_for_ever(name: str) -> None:
     began = time.process_time()
@@ -69,6 +70,7 @@ def test_no_payload_takes_for_ever(name: str) -> None:
     assert len(encode_block(found)) < 10_000
 
 
+@pytest.mark.slow
 def test_a_bomb_is_inflated_no_further_than_it_is_looked_at(tmp_path: Path) -> None:
     bomb = gzip.compress(b"<html>" + bytes(CONTENT_LIMIT * 8))
     block = http(bomb, fields=["Content-Type: text/html", "Content-Encoding: gzip"])

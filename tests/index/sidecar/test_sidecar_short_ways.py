@@ -42,6 +42,7 @@ def documents() -> Iterator[bytes]:
             yield doctype.encode() + b"<p>" + bytes([octet]) * 3 + b"</p>"
 
 
+@pytest.mark.slow
 def test_what_libmagic_is_not_asked_about_it_would_have_called_html(libmagic: Libmagic) -> None:
     answers = [
         (libmagic.identify(page, is_whole=True).media_type, libmagic.asked(page)) for page in documents()
