@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import tracemalloc
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -13,10 +14,10 @@ import pytest
 from faulty_disks import QuickDisk
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from record.exchanges import capture, failed, item, names_in, pages, table_rows
+from record.exchanges import capture, failed, item, names_in, pages, table_rows, urls_of
 
 from amicrawl.errors import DamagedFileError, InputError
-from amicrawl.record import CAPTURES, CapturesJournal
+from amicrawl.record import CAPTURES, CapturesJournal, RecordLocation
 from amicrawl.record import table as table_module
 from amicrawl.record.captures import row_of
 from amicrawl.record.journal import DamagedLine, encode_row, read_rows
@@ -109,6 +110,15 @@ def test_an_item_that_no_warc_stage_saw_is_measured(tmp_path: Path) -> None:
     assert row["warc_file"] == ""
 
 
+def test_an_item_that_failed_or_was_stored_is_not_measured(tmp_path: Path) -> None:
+    """The digest of a 304 is that of the seed, not that of the empty body."""
+    stored = item(capture(body=b""), digest="ab" * 20, body_length=7, unchanged=True)
+    stored.location = RecordLocation("ami-00000.warc.gz", 0, 1)
+    keep(tmp_path, stored, item(failed()))
+    found = [(row["digest"], row["body_length"], row["unchanged"]) for row in table_rows(tmp_path)]
+    assert found == [("ab" * 20, 7, True), ("", 0, False)]
+
+
 TEXT = st.text(st.characters(), max_size=30)
 
 
@@ -134,9 +144,11 @@ def test_any_text_comes_back_as_it_went_in(
 
 
 def test_lone_surrogates_become_replacement_characters_and_pairs_are_joined(tmp_path: Path) -> None:
-    keep(tmp_path, item(capture("http://h/\ud800x\ud83d\ude00"), Seed("", meta_json="\udfff")))
-    [row] = table_rows(tmp_path)
+    odd = item(capture("http://h/\ud800x\ud83d\ude00"), Seed("", meta_json="\udfff"))
+    keep(tmp_path, odd, item(capture("http://h/next")))
+    row, following = table_rows(tmp_path)
     assert (row["url"], row["meta_json"]) == ("http://h/\ufffdx\U0001f600", "\ufffd")
+    assert following["url"] == "http://h/next"
 
 
 def test_every_truncation_of_a_journal_keeps_the_rows_before_it(tmp_path: Path) -> None:
@@ -171,6 +183,8 @@ def test_every_truncation_of_a_journal_keeps_the_rows_before_it(tmp_path: Path) 
         (orjson.dumps(row_of(item()) | {"status": 2**31}), "out of range"),
         (orjson.dumps(row_of(item()) | {"fetched_at": 2**63}), "out of range"),
         (orjson.dumps(row_of(item()) | {"ttfb_ms": 2**40}), "out of range"),
+        (orjson.dumps(row_of(item()) | {"status": -(2**31) - 1}), "out of range"),
+        (orjson.dumps(row_of(item()) | {"ttfb_ms": -(2**31) - 1}), "out of range"),
         (b"[" * 2000, "not JSON"),
     ],
 )
@@ -196,6 +210,38 @@ def test_a_line_without_end_does_not_fill_the_memory(tmp_path: Path) -> None:
     rows = [row[0] for row in read_rows(path, on_damage=damage.append, limit=1000)]
     assert rows == ["http://h/"]
     assert [fault.offset for fault in damage] == [0, 5001 + len(line)]
+    assert all("more than 1000 bytes" in str(fault) for fault in damage)
+
+
+def test_behind_a_line_of_many_megabytes_offsets_are_right_and_memory_was_not_needed(
+    tmp_path: Path,
+) -> None:
+    row = encode_row(row_of(item(failed("http://h/"))))
+    path = tmp_path / "captures-00000.open"
+    vast = 40 << 20
+    with path.open("wb") as file:
+        file.truncate(vast)
+        file.seek(vast)
+        file.write(b"\n" + row + b"{}\n" + row)
+    damage: list[DamagedLine] = []
+    tracemalloc.start()
+    rows = [values[0] for values in read_rows(path, on_damage=damage.append, limit=1 << 20)]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert rows == ["http://h/", "http://h/"]
+    assert [fault.offset for fault in damage] == [0, vast + 1 + len(row)]
+    assert peak < 10 << 20
+
+
+@pytest.mark.parametrize(("size", "is_reported"), [(999, False), (1000, True), (1001, True)])
+def test_a_last_line_without_end_is_torn_unless_it_is_longer_than_any_row(
+    tmp_path: Path, size: int, is_reported: bool
+) -> None:
+    path = tmp_path / "captures-00000.open"
+    path.write_bytes(b"\0" * size)
+    damage: list[DamagedLine] = []
+    assert list(read_rows(path, on_damage=damage.append, limit=1000)) == []
+    assert [fault.offset for fault in damage] == [0] * is_reported
 
 
 def test_sealing_refuses_a_damaged_journal_and_changes_nothing(tmp_path: Path) -> None:
@@ -221,6 +267,20 @@ def test_a_journal_that_the_table_holds_is_not_taken_in_again(tmp_path: Path) ->
     keep(tmp_path)
     assert len(table_rows(tmp_path)) == 5
     assert names_in(tmp_path) == ["captures.parquet"]
+
+
+@pytest.mark.parametrize("named", [None, b"", b"x", b"1.5", b"9" * 13])
+def test_a_table_that_names_no_journal_has_taken_in_none(tmp_path: Path, named: bytes | None) -> None:
+    """One that another tool has written; a number that is wrong would drop rows."""
+    keep(tmp_path, *pages(2))
+    path = tmp_path / "captures.parquet"
+    metadata = {} if named is None else {b"amicrawl.last_journal": named}
+    pq.write_table(pq.read_table(path).replace_schema_metadata(metadata), path)
+    for number in range(2):
+        leave(tmp_path, *pages(1, first=2 + number))
+    assert names_in(tmp_path) == ["captures-00000.open", "captures-00001.open", "captures.parquet"]
+    keep(tmp_path)
+    assert [row["url"] for row in table_rows(tmp_path)] == urls_of(pages(4))
 
 
 def test_row_groups_are_bounded_by_rows_and_by_bytes(tmp_path: Path) -> None:
