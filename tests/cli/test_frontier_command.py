@@ -524,3 +524,10 @@ def test_how_long_until_a_url_is_due_is_not_rounded_to_hours(due_in: int, says: 
     }
     asked = Asked("http://a.example/", "http://a.example/", None, 480_000 * 3600 - due_in)
     assert any(each.endswith(says) for each in sentences(asked, "URL as written", row, None).says)
+
+
+def test_no_frontier_is_rebuilt_where_nothing_was_crawled(tmp_path: Path) -> None:
+    """A directory that was named by mistake would become a crawl of no URLs."""
+    with pytest.raises(InputError, match="holds no crawl"):
+        run("rebuild", tmp_path)
+    assert not list(tmp_path.iterdir())

@@ -296,6 +296,8 @@ def rebuild(
         directory = directory.parent
     if not directory.is_dir():
         raise InputError(f"{directory} is not a directory. Give the output directory of a crawl.")
+    if not any(_is_of_a_crawl(path.name) for path in directory.iterdir()):
+        raise InputError(f"{directory} holds no crawl. Give the output directory of one.")
     disk = Disk()
     with ExitStack() as stack:
         stack.enter_context(DirectoryLock(directory))
@@ -312,6 +314,11 @@ def rebuild(
             seeds=(seed for reader in readers for seed in reader),
         )
     print_lines([json_text(asdict(made)) if as_json else harmless(made.sentence())])
+
+
+def _is_of_a_crawl(name: str) -> bool:
+    """Return whether *name* is that of a part of a crawl, from which a frontier can be rebuilt."""
+    return name.startswith(("frontier", "captures", "crawl.json")) or ".warc" in name
 
 
 def _say_of_fault(fault: Fault) -> None:
