@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from amicrawl.cli.archive_files import make_directory, placed_lines
-from amicrawl.cli.options import BlockLines, PartitionedOptions, Port, grouped
+from amicrawl.cli.options import AsJson, BlockLines, PartitionedOptions, Port, grouped
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, UsageError
 from amicrawl.index.lines.line_reader import files_in, line_blocks
@@ -72,7 +72,7 @@ Closest = Annotated[str, typer.Option(help="Order by distance to TIME.", metavar
 Offset = Annotated[int, typer.Option(min=0, help="Lines to skip.")]
 Limit = Annotated[int, typer.Option(help="Maximum number of lines; negative: the last ones.")]
 Fields = Annotated[str, typer.Option(help="Fields to show, comma-separated.")]
-Output = Annotated[str, typer.Option(help="cdxj, json or text.")]
+Output = Annotated[str, typer.Option(help="cdxj, json or text.", show_default="cdxj")]
 Page = Annotated[int, typer.Option(min=-1, help="Page number, from 0; -1: everything.")]
 PageSize = Annotated[int, typer.Option("--page-size", min=0, help="Blocks per page.")]
 ShowNumPages = Annotated[bool, typer.Option("--show-num-pages", help="Only count the pages.")]
@@ -94,7 +94,8 @@ def query(
     offset: Offset = 0,
     limit: Limit = 0,
     fields: Fields = "",
-    output: Output = "cdxj",
+    output: Output = "",
+    as_json: AsJson = False,
     page: Page = -1,
     page_size: PageSize = 0,
     show_num_pages: ShowNumPages = False,
@@ -103,6 +104,8 @@ def query(
 
     Example: amicrawl cdx query index/ --url '*.example.com' --filter '=status:200'
     """
+    if as_json and output not in {"", "json"}:
+        raise UsageError(f"--json is --output json, and not {output}. Leave one of the two out.")
     given = {
         "url": url,
         "matchType": match_type,
@@ -114,7 +117,7 @@ def query(
         "offset": str(offset),
         "limit": str(limit or ""),
         "fields": fields,
-        "output": output,
+        "output": "json" if as_json else output or "cdxj",
         "page": "" if page < 0 else str(page),
         "pageSize": str(page_size or ""),
         "showNumPages": "true" if show_num_pages else "",

@@ -158,10 +158,22 @@ BlockLines = Annotated[
     int, typer.Option("-l", "--block-lines", min=1, metavar="N", help="Lines per block of a cluster.")
 ]
 Port = Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="Port; 0: any free one.")]
+
+
+def _complete_setting(incomplete: str) -> list[str]:
+    """Return the names of settings that begin so, for a shell."""
+    # Loaded for a shell that asks.
+    from amicrawl.config import PREFIX, CrawlConfig  # noqa: PLC0415
+
+    names = (f"{PREFIX}{field.upper()}=" for field in CrawlConfig.model_fields)
+    return [name for name in names if name.startswith(incomplete)]
+
+
 Settings = Annotated[
     list[str] | None,
     typer.Option(
         *("-s", "--set"),
+        autocompletion=_complete_setting,
         metavar="NAME=VALUE",
         help="Set a setting (may be repeated); overrides the crawl file.",
     ),

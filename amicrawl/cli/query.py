@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from amicrawl.cli.archive_files import check_output_file
-from amicrawl.cli.options import check_installed, pairs
+from amicrawl.cli.options import AsJson, check_installed, grouped, json_text, pairs
 from amicrawl.cli.query_output import FORMATS, write_answer
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, OutputError, UsageError
@@ -29,8 +30,18 @@ TablePath = Annotated[
     Path | None,
     typer.Argument(help="A table, a captures.parquet, or a directory of either.", show_default=False),
 ]
+
+
+def _complete_query(incomplete: str) -> list[str]:
+    """Return the names of queries that begin so, for a shell."""
+    return [name for name in named_queries() if name.startswith(incomplete)]
+
+
 QueryName = Annotated[
-    str | None, typer.Argument(help="Name of a query; --list shows all.", show_default=False)
+    str | None,
+    typer.Argument(
+        autocompletion=_complete_query, help="Name of a query; --list shows all.", show_default=False
+    ),
 ]
 Sql = Annotated[
     str | None,
@@ -39,45 +50,65 @@ Sql = Annotated[
 Parameters = Annotated[
     list[str] | None, typer.Option("--param", "-p", metavar="K=V", help="Set a parameter of the query.")
 ]
-FormatName = Annotated[
-    str | None,
-    typer.Option(
-        "--format",
-        metavar="|".join(FORMATS),
-        help="Output format; by default that of FILE's suffix, else table.",
-    ),
-]
-Out = Annotated[Path | None, typer.Option("-o", "--out", metavar="FILE", help="Write to this file.")]
 Listed = Annotated[bool, typer.Option("--list", help="List the queries, or those that PATH supports.")]
 Show = Annotated[bool, typer.Option("--show", help="Show the SQL instead of running it.")]
-Warc = Annotated[
-    Path | None,
-    typer.Option(metavar="DIR", help="Write the records found to WARC files in DIR."),
-]
-Archives = Annotated[
-    Path, typer.Option(metavar="DIR", help="Directory of the indexed WARC files, for --warc.")
-]
-PerFile = Annotated[
-    int, typer.Option(min=0, metavar="N", help="Records per file of --warc; 0: all in one.")
-]
 Unrestricted = Annotated[
     bool, typer.Option("--unrestricted", help="Allow --sql to read and write any file.")
 ]
 
 
+@dataclass(frozen=True)
+class OutputOptions:
+    """What becomes of the rows."""
+
+    format_name: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="|".join(FORMATS),
+            help="Output format; by default that of FILE's suffix, else table.",
+        ),
+    ] = None
+    as_json: AsJson = False
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", metavar="FILE", help="Write to this file.")
+    ] = None
+    warc: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write the records found to WARC files in DIR.")
+    ] = None
+    archives: Annotated[
+        Path, typer.Option(metavar="DIR", help="Directory of the indexed WARC files, for --warc.")
+    ] = Path()
+    per_file: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Records per file of --warc; 0: all in one.")
+    ] = RECORDS_PER_FILE
+
+    def check(self, table: Path, *, show: bool) -> str:
+        """Return the format of the rows. UsageError or OutputError for what cannot be done."""
+        named = self.format_name is not None or self.as_json
+        if self.format_name is not None and self.as_json:
+            raise UsageError("--json is --format jsonl. Leave one of the two out.")
+        chosen = "jsonl" if self.as_json else _format(self.format_name, self.out)
+        if self.warc is not None and (self.out is not None or named or show):
+            raise UsageError(
+                "--warc writes records, not rows. Leave -o, --format, --json and --show out."
+            )
+        if self.out is not None:
+            check_output_file(self.out, option="-o")
+            _check_elsewhere(self.out, table)
+        return chosen
+
+
+@grouped
 def query(
     path: TablePath = None,
     name: QueryName = None,
     *,
     sql: Sql = None,
     param: Parameters = None,
-    format_name: FormatName = None,
-    out: Out = None,
+    output: OutputOptions,
     listed: Listed = False,
     show: Show = False,
-    warc: Warc = None,
-    archives: Archives = Path(),
-    per_file: PerFile = RECORDS_PER_FILE,
     unrestricted: Unrestricted = False,
 ) -> None:
     """Run a named query, or SQL of your own, on the table at PATH.
@@ -86,7 +117,7 @@ def query(
     amicrawl query table/ --sql "SELECT count(*) FROM ccindex"
     """
     if listed:
-        _list(path)
+        _list(path, as_json=output.as_json)
         return
     if show and name is None and path is not None:
         typer.echo(named_query(str(path)).text, nl=False)
@@ -96,25 +127,20 @@ def query(
             "Say which table, and either the name of a query or --sql: amicrawl query table/ "
             "count_by_month. amicrawl query --list shows the queries."
         )
-    chosen = _format(format_name, out)
     values = pairs(param or (), option="--param")
     if sql is not None and (values or show):
         raise UsageError("--param and --show belong to shipped queries. Leave them out, or --sql.")
-    if warc is not None and (out is not None or format_name is not None or show):
-        raise UsageError("--warc writes records, not rows. Leave -o, --format and --show out.")
-    if out is not None:
-        check_output_file(out, option="-o")
-        _check_elsewhere(out, path)
+    chosen = output.check(path, show=show)
     asked = None if name is None else named_query(name)
     with _opened(path, restricted=not unrestricted) as table:
         if asked is not None and show:
             typer.echo(table.script(asked, values))
             return
         answer = table.ask_sql(_text_of(sql)) if asked is None else table.ask(asked, values)
-        if warc is None:
-            write_answer(answer, chosen, out)
+        if output.warc is None:
+            write_answer(answer, chosen, output.out)
         else:
-            _export(answer, archives, warc, per_file=per_file)
+            _export(answer, output.archives, output.warc, per_file=output.per_file)
 
 
 def _opened(path: Path, *, restricted: bool = True) -> QueryTable:
@@ -149,12 +175,17 @@ def _export(answer: Answer, archives: Path, out: Path, *, per_file: int) -> None
         raise typer.Exit(ExitCode.DAMAGED)
 
 
-def _list(path: Path | None) -> None:
+def _list(path: Path | None, *, as_json: bool) -> None:
     known = list(named_queries().values())
     if path is not None:
         with _opened(path) as table:
             known = [each for each in known if table.fits(each)]
     for each in known:
+        if as_json:
+            parameters = {one.name: one.default for one in each.parameters}
+            facts = {"name": each.name, "query": each.sentence, "parameters": parameters}
+            typer.echo(json_text(facts))
+            continue
         typer.echo(each.name)
         for line in _facts(each):
             typer.echo(f"    {line}")

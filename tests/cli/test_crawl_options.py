@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import warm_processes
@@ -12,10 +13,6 @@ from loopback import PROJECT, environment
 
 from amicrawl.cli.commands import COMMANDS, GROUPS
 from amicrawl.errors import ExitCode
-
-if TYPE_CHECKING:
-    import subprocess
-    from pathlib import Path
 
 
 def run(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -73,3 +70,25 @@ def test_a_recrawl_takes_the_options_of_politeness_and_limits(tmp_path: Path) ->
     done = run("recrawl", str(tmp_path), *line, "--max-pages", "3")
     assert done.returncode == ExitCode.INPUT
     assert "nothing was crawled into it" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [
+        ("amicrawl crawl -s AMICRAWL_DEL", "AMICRAWL_DELAY="),
+        ("amicrawl share work x -s AMICRAWL_DEL", "AMICRAWL_DELAY="),
+        ("amicrawl query out captures_by_st", "captures_by_status"),
+        ("amicrawl job submit --ignore-set nog", "nogravatar"),
+    ],
+)
+def test_a_shell_completes_names_of_settings_queries_and_ignore_sets(line: str, wanted: str) -> None:
+    variables = {"COMP_WORDS": line, "COMP_CWORD": str(len(line.split()) - 1)}
+    done = subprocess.run(
+        [str(Path(sys.executable).with_name("amicrawl"))],
+        env={**environment(), "_AMICRAWL_COMPLETE": "complete_bash", **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert wanted in done.stdout.split(), done.stderr

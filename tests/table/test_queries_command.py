@@ -80,6 +80,16 @@ def test_an_answer_is_json(folder: Path) -> None:
     assert "\x7f" not in printed
 
 
+def test_json_is_one_object_a_line_as_in_other_commands(folder: Path) -> None:
+    lines = shown(folder, "count_by_tld_page_host_domain", "--json").splitlines()
+    assert json.loads(lines[0]) == {"tld": "gov", "pages": 13, "hosts": 4, "domains": 2}
+    listed = [json.loads(line) for line in shown("--list", "--json").splitlines()]
+    (found,) = (each for each in listed if each["name"] == "count_domains_of_tld")
+    assert found["parameters"]["tld"] == "gov"
+    with pytest.raises(UsageError, match="--json is --format jsonl"):
+        shown(folder, "count_idna", "--json", "--format", "csv")
+
+
 @pytest.mark.parametrize("ending", ["csv", "json", "parquet"])
 def test_a_file_is_written_as_its_name_ends(ending: str, folder: Path, tmp_path: Path) -> None:
     out = tmp_path / f"answer.{ending}"

@@ -50,6 +50,14 @@ Wait = Annotated[
 ]
 
 
+def _complete_set(incomplete: str) -> list[str]:
+    """Return the names of ignore sets that begin so, for a shell."""
+    # Loaded for a shell that asks.
+    from amicrawl.discovery import set_names  # noqa: PLC0415
+
+    return [name for name in set_names() if name.startswith(incomplete)]
+
+
 @dataclass(frozen=True)
 class JobOptions:
     """What a job's record says beside its URL."""
@@ -71,7 +79,10 @@ class JobOptions:
         bool, typer.Option("--no-offsite-links", help="Leave out pages of other hosts.")
     ] = False
     ignore_set: Annotated[
-        list[str] | None, typer.Option(metavar="SET", help="A shipped ignore set; may be repeated.")
+        list[str] | None,
+        typer.Option(
+            autocompletion=_complete_set, metavar="SET", help="A shipped ignore set; may be repeated."
+        ),
     ] = None
     ignore: Annotated[
         list[str] | None, typer.Option(metavar="PATTERN", help="An ignore pattern; may be repeated.")
