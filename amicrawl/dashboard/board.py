@@ -141,16 +141,16 @@ class Board:
     def log(self, ident: str, *, after: int | None, before: int | None, most: int) -> Log:
         """Return a part of the log of a job: behind *after*, else in front of *before*, else the end."""
         self._job(ident)
-        if after is not None:
-            key = self._store.keys.log(ident)
-            with self._store.answering():
-                found = redis_values.scored_at(
-                    self._store, key, after=float(after), most=most, longest=_LARGEST_READ
-                )
-        elif before is not None:
-            found = self._watch.log_before(ident, before, most=most)
-        else:
-            found = self._watch.logs({ident: 0.0}, most=most)[ident]
+        with self._store.answering():
+            found = redis_values.scored_at(
+                self._store,
+                self._store.keys.log(ident),
+                after=after,
+                before=before if after is None else None,
+                most=most,
+                longest=_LARGEST_READ,
+                newest=after is None,
+            )
         entries = [entry_view(score, text) for score, text in found]
         return {"entries": entries, "last": entries[-1]["score"] if entries else after or 0}
 

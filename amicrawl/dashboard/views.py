@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import math
+from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
 import orjson
 
 from amicrawl.dashboard.wording import fraction, link, plain, text_of, whole
-from amicrawl.jobs.logs import Download, Ignore, NotAnEntryError, parsed
+from amicrawl.jobs.logs import LONGEST_ENTRY, NotAnEntryError, Stdout, parsed
 from amicrawl.jobs.pipeline_record import DRAIN_FIELD, is_silent
 from amicrawl.jobs.record import RESPONSES, JobRecord, JobState
 from amicrawl.jobs.watching import Seen, number_of
@@ -90,24 +91,7 @@ MOST_IGNORES = 5000
 MOST_POINTS = 2000
 MOST_FILES = 5000
 _SHORT = 500
-_FACTS = frozenset(
-    {
-        *("ts", "unit", "token", "attempt", "resumed", "state", "paused_by", "finish_reason", "elapsed"),
-        *(
-            "rates",
-            "waiting",
-            "in_flight",
-            "later",
-            "known",
-            "limit",
-            "delay",
-            "delay_max",
-            "concurrency",
-        ),
-        *("suppress_ignore_reports", "settings_age", "faults", "counts", "ignored_dropped"),
-        *("log_dropped", "rev", "host", "pid", "directory"),
-    }
-)
+_MOST_FACTS = 100
 
 
 def job_view(
@@ -187,7 +171,9 @@ def detail_view(job: Job, seen: Seen) -> JobDetail:
         "no_offsite_links": record.no_offsite_links,
         "slug": plain(record.slug, limit=_SHORT),
         "hosts": hosts_view(seen.facts.get("hosts")),
-        "facts": {name: _bounded(now[name]) for name in _FACTS & now.keys()},
+        "facts": {
+            plain(name, limit=100): _bounded(value) for name, value in islice(now.items(), _MOST_FACTS)
+        },
     }
 
 
@@ -255,35 +241,12 @@ def entry_view(score: float, text: str) -> LogEntry:
             "type": "unknown",
             "message": f"{plain(text, limit=_SHORT)} ({plain(str(error), limit=_SHORT)})",
         }
-    if isinstance(entry, Download):
-        return {
-            "score": int(score),
-            "ts": entry.ts,
-            "type": "download",
-            "url": plain(entry.url),
-            "link": link(entry.url),
-            "response_code": entry.response_code,
-            "wget_code": plain(entry.wget_code, limit=_SHORT),
-            "is_error": entry.is_error,
-            "is_warning": entry.is_warning,
-        }
-    if isinstance(entry, Ignore):
-        return {
-            "score": int(score),
-            "ts": entry.ts,
-            "type": "ignore",
-            "url": plain(entry.url),
-            "link": link(entry.url),
-            "pattern": plain(entry.pattern),
-            "source": plain(entry.source, limit=_SHORT),
-        }
-    lines = entry.message.split("\n")
-    return {
-        "score": int(score),
-        "ts": entry.ts,
-        "type": "stdout",
-        "message": "\n".join(plain(line) for line in lines[:1000]),
-    }
+    fields = {name: plain(v) if isinstance(v, str) else v for name, v in entry.fields().items()}
+    if isinstance(entry, Stdout):
+        fields["message"] = plain(entry.message, limit=LONGEST_ENTRY)
+    else:
+        fields["link"] = link(entry.url)
+    return cast("LogEntry", {"score": int(score), **fields})
 
 
 def reported(text: str | None) -> dict[str, Any]:

@@ -149,16 +149,6 @@ def script_source(name: str) -> str:
     return included + text
 
 
-def script_names() -> list[str]:
-    """Return the names of all scripts, sorted; not of what they include."""
-    files = resources.files(__package__).joinpath("scripts").iterdir()
-    return sorted(
-        file.name.removesuffix(".lua")
-        for file in files
-        if file.name.endswith(".lua") and not file.name.startswith("_")
-    )
-
-
 @dataclass(frozen=True)
 class JobStore:
     """A client, the names of its keys and its scripts: what everything of this room is handed."""

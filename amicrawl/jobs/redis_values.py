@@ -111,16 +111,19 @@ def scored_at(
     key: str,
     *,
     after: float | None = None,
+    before: float | None = None,
     most: int = 1000,
     longest: int = LONGEST_VALUE,
     newest: bool = False,
 ) -> list[tuple[float, str]]:
     """Return elements of the sorted set at *key* with their scores, ascending.
 
-    Those with scores above *after*, the first *most* of them, or the last with *newest*.
+    Those with scores above *after* and below *before*, the first *most* of them, or the last with
+    *newest*.
     """
     lowest = "-inf" if after is None else f"({after:.17g}"
-    reply = _reply(store, key, "zset", most, longest, lowest, "+inf", "newest" if newest else "")
+    highest = "+inf" if before is None else f"({before:.17g}"
+    reply = _reply(store, key, "zset", most, longest, lowest, highest, "newest" if newest else "")
     found = _elements(store, key, "zset", reply)
     pairs = [(float(score), text) for text, score in zip(found[::2], found[1::2], strict=True)]
     return pairs[::-1] if newest else pairs

@@ -114,16 +114,6 @@ class Watch:
                 ]
         return found
 
-    def log_before(self, ident: str, score: int, *, most: int) -> list[tuple[float, str]]:
-        """Return the last *most* entries of a log in front of number *score*, oldest first."""
-        with self._store.answering():
-            (flat,) = self._store.scripts(
-                "watch_log",
-                keys=[self._store.keys.log(ident)],
-                args=[LONGEST_ENTRY, redis_values.ROOM, most, f"({score}", -1],
-            )
-        return _paired(flat)
-
     def logs(self, after: Mapping[str, float], *, most: int) -> dict[str, list[tuple[float, str]]]:
         """Return the newest *most* entries of the logs in *after* behind that number, oldest first."""
         if not after:
@@ -282,7 +272,7 @@ class Broadcasts:
 def _seen(values: Any, facts: Sequence[str]) -> Seen:
     if not isinstance(values, list):
         return Seen({}, is_wrong=True)
-    record = _named(FIELDS, values)
+    record = {name: text for name, text in zip(FIELDS, values, strict=False) if text is not None}
     theirs = values[len(FIELDS) : len(FIELDS) + len(facts)]
     attempt, resumed, is_leased = values[-3:]
     return Seen(
@@ -296,13 +286,6 @@ def _seen(values: Any, facts: Sequence[str]) -> Seen:
 
 def _paired(flat: Sequence[str]) -> list[tuple[float, str]]:
     return [(float(flat[i]), flat[i + 1]) for i in range(0, len(flat), 2)]
-
-
-def _named(names: Sequence[str], values: Any) -> dict[str, str]:
-    """Return what *values* holds for *names*; nothing where it is the name of a key of another type."""
-    if not isinstance(values, list):
-        return {}
-    return {name: value for name, value in zip(names, values, strict=False) if value is not None}
 
 
 def _answers(batch: Any) -> Iterator[Any]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from amicrawl.jobs.connection import RedisUnavailable, connect
+from amicrawl.jobs.redis_values import scored_at
 from amicrawl.jobs.watching import LONGEST, Broadcasts, Watch, number_of
 
 if TYPE_CHECKING:
@@ -58,7 +59,9 @@ def test_the_newest_entries_of_a_log_are_read_behind_a_number(store: JobStore) -
     watch = Watch(store)
     read = watch.logs({IDENT: 90, OTHER: 0}, most=5)
     assert read == {IDENT: [(float(n), f"entry {n}") for n in range(96, 101)], OTHER: []}
-    assert watch.log_before(IDENT, 10, most=2) == [(8.0, "entry 8"), (9.0, "entry 9")]
+    key = store.keys.log(IDENT)
+    assert scored_at(store, key, before=10, most=2, newest=True) == [(8.0, "entry 8"), (9.0, "entry 9")]
+    assert scored_at(store, key, after=97, before=100) == [(98.0, "entry 98"), (99.0, "entry 99")]
 
 
 def test_names_are_told_apart_below_a_prefix_with_odd_characters(redis_server: RedisServer) -> None:
