@@ -186,6 +186,54 @@ def test_an_entry_that_is_there_twice_is_crawled_once(store: JobStore) -> None:
     assert raw(store).lrange("working", 0, -1) == [IDENTS[0]]
 
 
+def test_jobs_that_are_passed_over_keep_their_places(store: JobStore) -> None:
+    for ident in IDENTS[:3]:
+        queue(store, ident)
+    for ident in IDENTS[:2]:
+        raw(store).hset(ident, "url", "ftp://files.example/pub/")
+    claim = Claims(store).reserve(["pending"], OWNER)
+    assert claim is not None
+    assert claim.unit == IDENTS[2]
+    assert raw(store).lrange("pending", 0, -1) == [IDENTS[1], IDENTS[0]]
+
+
+def test_a_job_that_was_queued_by_hand_after_its_owner_died_is_in_working_once(store: JobStore) -> None:
+    """Twice, the second entry would be there for ever: the end of a job removes one."""
+    queue(store, IDENTS[0])
+    claims = Claims(store)
+    assert claims.reserve(["pending"], OWNER, LONG) is not None
+    run_out(store, IDENTS[0])
+    raw(store).lpush("pending", IDENTS[0])
+    second = claims.reserve(["pending"], "pipeline:other", LONG)
+    assert second is not None
+    assert raw(store).lrange("working", 0, -1) == [IDENTS[0]]
+    assert claims.finish(IDENTS[0], second.token, info="{}") is Finished.COMPLETED
+    assert raw(store).exists("working") == 0
+
+
+def test_a_pause_ends_with_its_job(store: JobStore) -> None:
+    """Otherwise the next job of that URL that ArchiveBot's bot submits would begin paused."""
+    queue(store, IDENTS[0])
+    claims = Claims(store)
+    claim = claims.reserve(["pending"], OWNER)
+    assert claim is not None
+    raw(store).hset(store.keys.desired(IDENTS[0]), "paused", "1")
+    assert claims.finish(IDENTS[0], claim.token, info="{}") is Finished.COMPLETED
+    assert raw(store).exists(store.keys.desired(IDENTS[0])) == 0
+
+
+def test_a_claim_that_was_to_expire_stays_once_its_job_is_taken(store: JobStore) -> None:
+    """A crawl whose claim is gone stops without writing."""
+    queue(store, IDENTS[0])
+    claims = Claims(store)
+    claim = claims.reserve(["pending"], OWNER)
+    assert claim is not None
+    assert claims.give_back(IDENTS[0], claim.token, Happened.DRAINED) is GivenBack.QUEUED
+    raw(store).expire(store.keys.claim(IDENTS[0]), 60)
+    assert claims.reserve(["pending"], OWNER) is not None
+    assert raw(store).ttl(store.keys.claim(IDENTS[0])) == -1
+
+
 def test_a_lease_is_regained_until_somebody_has_taken_the_job_over(store: JobStore) -> None:
     queue(store, IDENTS[0])
     claims = Claims(store)
