@@ -17,7 +17,7 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
-from amicrawl.crawl.trim import default_headers
+from amicrawl.config import Headers
 from amicrawl.errors import AmicrawlError, UsageError
 from amicrawl.frontier import belongs
 from amicrawl.urls import without_userinfo
@@ -305,6 +305,20 @@ def _keep_usual_fields(settings: BaseSettings, fields: Mapping[str, str]) -> Non
     usual = default_headers(str(settings.get("AMICRAWL_HEADERS", "fast")))
     rest = {name: value for name, value in usual.items() if name.lower() not in named}
     settings.set(_FIELDS, {**fields, **rest}, "spider")
+
+
+_USUAL_FIELDS = {
+    Headers.FAST: {"Accept": "*/*"},
+    Headers.BROWSER: {
+        "Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
+        "Accept-Language": "en-US,en;q=0.5",
+    },
+}
+
+
+def default_headers(headers: str) -> dict[str, str]:
+    """Return the fields that a value of `AMICRAWL_HEADERS` stands for; none for any other value."""
+    return next((dict(fields) for word, fields in _USUAL_FIELDS.items() if word.value == headers), {})
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
     specification   what the parent is to do, and which process a child is
     parent      starts the children, carries links between them, ends them together, joins what they made
-    screen      one progress for all, and the log lines of the children
     child       a fork of the parent: a crawl of the hosts of one shard, in DIR/processes/NUMBER
     dealing     the directory: one frontier dealt to the children, and theirs made one again
 

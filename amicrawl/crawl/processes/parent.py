@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from amicrawl.crawl.processes.child import fork, prepare_forks
 from amicrawl.crawl.processes.dealing import Dealing, is_unfinished, links_are_delivered
-from amicrawl.crawl.processes.screen import Screen
 from amicrawl.crawl.processes.specification import FOLDER, LARGEST_MESSAGE, SPECIFICATION, Specification
 from amicrawl.crawl.start import ignore_signals, start_anew, start_crawl
 from amicrawl.crawl.state import CLASSES, Tally
+from amicrawl.crawl.watching.progress import ParentProgress
 from amicrawl.crawl.watching.screen import fault_line
 from amicrawl.disk import DirectoryLock, Disk
 from amicrawl.errors import AmicrawlError, ExitCode, UsageError
@@ -83,7 +83,7 @@ class Parent:
         self._disk = Disk()
         self._dealing = Dealing(order.directory, disk=self._disk)
         self._children: list[Child] = []
-        self._screen = Screen(order)
+        self._reports = ParentProgress(order)
         self._reason = ""
         """Why the crawl ends; empty while it does not."""
         self._told = False
@@ -118,7 +118,7 @@ class Parent:
         if plan is None and is_unfinished(order.directory):
             await self._settle([order.directory])
         with DirectoryLock(order.directory):
-            self._screen.begin()
+            self._reports.start()
             plan = plan or dealing.deal(order.processes, prefix=order.prefix)
             self._prefix = plan.prefix
             self._order = _spooled(order)
@@ -166,7 +166,7 @@ class Parent:
             child.crashes += 1
             if self._reason or child.crashes >= _CRASHES:
                 break
-            self._screen.say(
+            self._reports.note(
                 f"Process {child.number} ended unexpectedly ({_how(child.code)}): it is started again."
             )
             child.before.update({name: child.facts.get(name, 0) for name in _SUMMED})
@@ -187,7 +187,7 @@ class Parent:
             file=self._order.file if self._order.file != "-" else "",
             deals=self._order.file.lower().startswith(("http://", "https://")),
             settles=self._settles,
-            names_hosts=self._screen.shows_hosts,
+            names_hosts=self._reports.on_terminal,
         )
 
         def crawl() -> None:
@@ -216,7 +216,7 @@ class Parent:
         """Pass on what a child writes, line by line."""
         with suppress(ValueError):
             while line := await log.readline():
-                self._screen.pass_on(line.decode("utf-8", "replace").rstrip("\n"))
+                self._reports.say(line.decode("utf-8", "replace").rstrip("\n"))
 
     def _hear(self, child: Child, said: dict[str, Any]) -> None:
         kind = said["t"]
@@ -250,7 +250,7 @@ class Parent:
             (order.stop_pages, rows.rows, "limit-pages"),
             (order.stop_bytes, rows.bytes_received, "limit-bytes"),
             (order.stop_errors, rows.failed, "limit-errors"),
-            (order.stop_time, self._screen.elapsed, "limit-time"),
+            (order.stop_time, self._reports.elapsed, "limit-time"),
         ):
             if limit and reached >= limit:
                 self._end(reason)
@@ -292,9 +292,11 @@ class Parent:
 
     async def _watch(self) -> None:
         while True:
-            await asyncio.sleep(self._screen.every)
+            await asyncio.sleep(self._reports.every)
             if not self._settles:
-                self._screen.show(self.tally(), [child.facts for child in self._children], self._reason)
+                self._reports.show_all(
+                    self.tally(), [child.facts for child in self._children], self._reason
+                )
 
     def tally(self) -> Tally:
         """Return the counts of all processes together."""
@@ -322,7 +324,7 @@ class Parent:
                  for child in self._children]  # fmt: skip
         bad = next((code for code in codes if code not in _GOOD), None)
         if bad is not None:
-            self._screen.say(
+            self._reports.note(
                 f"What was crawled is in {self._order.directory / FOLDER}; the same command continues."
             )
             return bad
@@ -330,10 +332,10 @@ class Parent:
         if lost:
             # Nothing may be dealt anew before these have arrived.
             names = ", ".join(str(child.directory) for child in lost)
-            self._screen.say(f"Links between processes wait in {names}; the same command continues.")
+            self._reports.note(f"Links between processes wait in {names}; the same command continues.")
         else:
             self._dealing.gather(reason=self._reason, finished=datetime.now(UTC))
-        self._screen.end(self.tally(), [child.facts for child in self._children], self._reason)
+        self._reports.end_all(self.tally(), [child.facts for child in self._children], self._reason)
         if self._reason == "finished":
             if ExitCode.SEEDS_BAD in codes:
                 return ExitCode.SEEDS_BAD

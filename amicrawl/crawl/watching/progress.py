@@ -15,13 +15,14 @@ import sys
 import time
 from contextlib import suppress
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, NamedTuple, Self, TextIO
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TextIO
 
 from scrapy import signals
 from scrapy.exceptions import NotConfigured
 
 from amicrawl.config import LogFormat
 from amicrawl.crawl.extensions import before_shutdown
+from amicrawl.crawl.processes.specification import BY_PARENT
 from amicrawl.crawl.run import run_of
 from amicrawl.crawl.watching.screen import (
     Moment,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 
     from scrapy.crawler import Crawler
 
+    from amicrawl.crawl.processes.specification import Order
     from amicrawl.crawl.run import Run
     from amicrawl.crawl.state import Tally
 
@@ -237,12 +239,12 @@ class Progress:
         self._crawler = crawler
         self._run = run
         self._at_shutdown = at_shutdown
+        self._timer: asyncio.TimerHandle | None = None
         self._busy = BusyHosts(run)
         config = run.config
         self._reports = Reports(
             stream, log_format=config.log_format, every=config.progress_every, clock=run.clock
         )
-        self._timer: asyncio.TimerHandle | None = None
         crawler.signals.connect(self._opened, signals.spider_opened)
         crawler.signals.connect(self._closed, signals.spider_closed)
 
@@ -355,3 +357,56 @@ class Progress:
             next_in=None if under_way else if_long(next_in(run)),
             is_stopping=run.stopping,
         )
+
+
+class ParentProgress(Reports):
+    """The reports on the crawl of several processes, by their parent."""
+
+    def __init__(self, order: Order) -> None:
+        super().__init__(sys.stderr, log_format=order.log_format, every=order.progress_every)
+        self._order = order
+
+    def start(self) -> None:
+        """Print what is crawled, how politely, into what; a report in JSON has no such line."""
+        if self._order.start and not self.as_json:
+            self.say(self._order.start)
+
+    def note(self, sentence: str) -> None:
+        """Print *sentence*, one of the parent's own."""
+        self.say({"event": "note", "message": sentence} if self.as_json else sentence)
+
+    def show_all(self, tally: Tally, facts: Sequence[dict[str, Any]], reason: str) -> None:
+        """Show how things stand, by the *facts* of each process, and why the crawl ends, if it does."""
+        if any(facts):
+            hosts = [BusyHost(*host) for each in facts for host in each.get("hosts", ())]
+            moment = self._moment(tally, facts, reason)
+            self.show(tally, moment, longest_waiting(hosts), processes=len(facts))
+
+    def _moment(self, tally: Tally, facts: Sequence[dict[str, Any]], reason: str) -> Moment:
+        known = [each for each in facts if each]
+        waiting = sum(each["waiting"] for each in known)
+        pages_per_second, bytes_per_second = self.rates(tally)
+        in_flight = sum(each["in_flight"] for each in known)
+        waits = [each["next_in"] for each in known if each["next_in"] is not None]
+        return Moment(
+            elapsed=self.elapsed,
+            total=tally.rows + waiting if tally.seeds_ended else tally.seeds_announced,
+            in_flight=in_flight,
+            inflight_limit=sum(each["inflight_limit"] for each in known),
+            pages_per_second=pages_per_second,
+            bytes_per_second=bytes_per_second,
+            next_in=None if in_flight else if_long(min(waits, default=None)),
+            paused_by=tuple(sorted({name for each in known for name in each["paused"]} - {BY_PARENT})),
+            is_stopping=bool(reason) and reason != "finished",
+        )
+
+    def end_all(self, tally: Tally, facts: Sequence[dict[str, Any]], reason: str) -> None:
+        """Print the summary."""
+        known, where = [each for each in facts if each], str(self._order.directory)
+        notes = unreached(tally) if reason == "finished" and tally.reached_nothing else ""
+        notes += retried(sum(each["later"] for each in known), where)
+        if reason != "finished":
+            waiting = sum(each["waiting"] for each in known)
+            notes += left(waiting, is_list_unread=not tally.seeds_ended)
+        moment = self._moment(tally, facts, reason)
+        self.end(tally, moment, reason=reason, notes=notes, directory=where)
