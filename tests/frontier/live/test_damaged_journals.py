@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 from frontier.live.crawls import frontier_on, opened
-from frontier.store.partitions import frame
+from frontier.store.partitions import frame, host_frame, intern_frame, url_frame
 
 from amicrawl.config import Identity
 from amicrawl.frontier import Found, Offer, Outcome, Source, Status
+from amicrawl.frontier.arena import entry_of
 from amicrawl.frontier.store.journal import read_frames
-from amicrawl.frontier.store.logs import gap_at
+from amicrawl.frontier.store.logs import arena_lengths, gap_at
+from amicrawl.frontier.url_row import UrlRow
 from amicrawl.seed import Seed
 from amicrawl.urls import text_of, url_key
 
@@ -119,7 +121,8 @@ def test_behind_damage_at_the_end_of_a_log_the_next_one_counts(tmp_path: Path) -
     rows, notes = reopened(directory)
     assert len(rows) >= len(URLS) - 1
     assert str(first) in notes[0]
-    assert second.read_bytes() == kept
+    assert not any("cut off" in note for note in notes)
+    assert (first.read_bytes(), second.read_bytes()) == (bytes(block), kept)
 
 
 def test_what_could_not_fit_into_the_damage_is_not_taken_for_what_follows_it() -> None:
@@ -135,4 +138,24 @@ def test_what_could_not_fit_into_the_damage_is_not_taken_for_what_follows_it() -
 def test_damage_that_looks_like_frames_everywhere_is_given_up_on() -> None:
     # Each head says that the rest of the log is one string: to sum all of them up would take hours.
     heads = [struct.pack("<QBBI", 3, 2, 0, 2_000_000 - 14 * n) for n in range(140_000)]
-    assert gap_at(b"bad frame" * 4 + b"".join(heads) + bytes(50_000), 0, 2) is None
+    damage = b"bad frame" * 4 + b"".join(heads) + bytes(50_000)
+    assert gap_at(damage + frame(4, 2, b"\1b", key_length=0), 0, 2) is None
+
+
+def test_how_long_the_arena_was_is_what_sixteen_rows_behind_damage_say() -> None:
+    """Each refers to the string before it; one that does not is outvoted by the others."""
+    entries, length = entry_of(b"http://a.test/"), 1000
+    frames = [host_frame(7, bytes(97))]
+    for number in range(20):
+        reference = 5 if number == 0 else length
+        row = UrlRow(1, number, 1, url_ref=reference).packed()
+        frames += [intern_frame(8 + 2 * number, entries), url_frame(9 + 2 * number, row)]
+        length += len(entries)
+    said = list(arena_lengths(b"".join(frames), 0, 7))
+    assert said == [5, *[1000] * 15]
+
+
+def test_only_the_row_right_behind_a_string_says_where_that_began() -> None:
+    string, row = intern_frame(1, b"\1a"), UrlRow(1, 2, 1, url_ref=500).packed()
+    settled = url_frame(3, UrlRow(1, 3, 1, url_ref=9).packed())
+    assert list(arena_lengths(string + url_frame(2, row) + settled, 0, 1)) == [500]
