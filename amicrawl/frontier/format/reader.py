@@ -199,23 +199,21 @@ class FrontierFile:
 
     def seen_filter(self) -> bytes:
         """Return the blob of the seen-set filter, empty where there is none."""
-        region = self._regions.get(RegionId.SEEN_SET)
-        if region is None:
-            return b""
-        header, blob = self._blob(region, PageKind.FILTER)
-        with self._source.placed(region.offset, region.name):
-            check_header(header, values=self.url_rows & 0xFFFF_FFFF, base=0)
-        return blob
+        return self._content(RegionId.SEEN_SET, PageKind.FILTER, values=self.url_rows & 0xFFFF_FFFF)
 
     def arena(self) -> bytes:
         """Return the string arena, empty where there is none."""
-        region = self._regions.get(RegionId.STRINGS)
+        return self._content(RegionId.STRINGS, PageKind.BLOB)
+
+    def _content(self, number: RegionId, kind: PageKind, *, values: int | None = None) -> bytes:
+        """Return the content of a region whose header counts *values*, or its bytes; empty for none."""
+        region = self._regions.get(number)
         if region is None:
             return b""
-        header, arena = self._blob(region, PageKind.BLOB)
+        header, content = self._blob(region, kind)
         with self._source.placed(region.offset, region.name):
-            check_header(header, values=len(arena), base=0)
-        return arena
+            check_header(header, values=len(content) if values is None else values, base=0)
+        return content
 
     def _blob(
         self, region: Region, kind: PageKind, *, most: int | None = None
