@@ -94,7 +94,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # How long it takes to make an example, and to try it, says more of the machine's other work than of the
 # code. `make test` tries the same examples each time; `make fuzz` searches for others.
 _SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
-settings.register_profile("search", deadline=None, suppress_health_check=_SLOW)
+settings.register_profile("search", deadline=None, max_examples=300, suppress_health_check=_SLOW)
 settings.register_profile("same", settings.get_profile("search"), derandomize=True, max_examples=60)
 settings.load_profile("same")
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from amicrawl.config import PREFIX, CrawlConfig
@@ -112,7 +112,6 @@ VALUES = st.one_of(
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
 @given(st.sampled_from([*KEYS.values(), *HOST_KEYS.values()]), VALUES)
 def test_a_value_fits_a_key_where_it_fits_the_schema(key: Key, value: object) -> None:
     whole = isinstance(value, float) and value.is_integer()

@@ -7,7 +7,7 @@ import tomllib
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from amicrawl.crawlfile.lines import key_lines
@@ -112,7 +112,6 @@ def paths_of(value: Any, path: Path = ()) -> set[Path]:
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
 @given(documents())
 def test_every_key_is_found_on_the_line_it_was_written_on(written: Written) -> None:
     try:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import zstandard
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from index.archive_files import ARC_HEADER, URL, arc, gzip_member, http, packed, unexpected, warc
 
@@ -266,7 +266,6 @@ def _damaged(data: bytes, at: int, value: int) -> bytes:
     return data[:at] + bytes([value]) + data[at + 1 :]
 
 
-@settings(deadline=None)
 @given(st.integers(0), st.integers(0, 255), st.sampled_from(["gz", "zst", "plain", "arc", "arc.gz"]))
 def test_no_byte_can_be_changed_so_that_reading_raises_or_loses_more_than_is_told(
     tmp_path_factory: pytest.TempPathFactory, at: int, value: int, kind: str
@@ -284,7 +283,6 @@ def test_no_byte_can_be_changed_so_that_reading_raises_or_loses_more_than_is_tol
         assert record.offset + record.length <= len(data)
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=2000))
 def test_any_bytes_can_be_read(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     path = tmp_path_factory.getbasetemp() / "any"

@@ -20,7 +20,7 @@ from urllib.parse import urlencode
 
 import pytest
 import warm_processes
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from index.lookup_lines import cluster, line, pages, plain
 from loopback import environment
@@ -129,7 +129,6 @@ def test_a_url_without_a_host_has_no_other_match_than_itself() -> None:
         request_of({"url": ["urn:x:Y"], "matchType": ["host"]})
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.from_regex(r"https?://[a-z0-9.:\[\]-]{1,12}(/[a-zA-Z0-9/?&=.%~-]{0,12})?", fullmatch=True))
 def test_the_captures_of_a_url_lie_in_every_range_of_it(url: str) -> None:
     each = f"{surt(url)} 20200101000000 {{}}".encode()
@@ -351,7 +350,6 @@ def test_cdx_lines_have_fields_too() -> None:
     assert Row(b"").timestamp == ""
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(st.binary(max_size=40).filter(lambda each: b"\n" not in each), max_size=8))
 def test_hostile_lines_raise_nothing_but_our_errors(
     tmp_path_factory: pytest.TempPathFactory, lines: list[bytes]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from amicrawl.index.lines.cdxj import CdxjLine, parse_cdxj
@@ -15,7 +15,6 @@ TIMES = st.integers(0, 10**14 - 1).map("{:014d}".format)
 FIELDS = st.dictionaries(st.text(), st.text())
 
 
-@settings(deadline=None)
 @given(KEYS, TIMES, FIELDS)
 def test_a_line_reads_back_as_it_was(key: str, timestamp: str, fields: dict[str, str]) -> None:
     line = CdxjLine(key, timestamp, fields)
@@ -58,7 +57,6 @@ def test_what_is_no_line_is_refused_with_a_reason(line: bytes, reason: str) -> N
         parse_cdxj(line)
 
 
-@settings(deadline=None)
 @given(st.binary())
 def test_any_bytes_are_a_line_or_refused(data: bytes) -> None:
     try:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from faulty_disks import FullDisk
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from amicrawl.errors import OutputError
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 LINES = st.lists(st.binary(max_size=12).map(lambda line: line.replace(b"\n", b" ") + b"\n"))
 
 
-@settings(deadline=None)
 @given(LINES, st.integers(1, 2000))
 def test_lines_come_in_the_order_of_their_bytes(
     tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], memory: int
@@ -30,7 +29,6 @@ def test_lines_come_in_the_order_of_their_bytes(
 
 
 @pytest.mark.slow
-@settings(deadline=None)
 @given(st.lists(LINES), st.integers(1, 2000))
 def test_lines_that_come_in_blocks_are_cut_at_line_feeds_only(
     tmp_path_factory: pytest.TempPathFactory, blocks: list[list[bytes]], memory: int

@@ -262,7 +262,7 @@ _ties = st.tuples(
 )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(lines=st.lists(_ties, max_size=7), sides=st.lists(_ties, max_size=5))
 def test_no_line_is_lost_and_memory_makes_no_difference(
     tmp_path_factory: pytest.TempPathFactory, lines: list[Any], sides: list[Any]

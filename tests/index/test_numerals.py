@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import orjson
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from amicrawl.index.lines.arrow_texts import (
@@ -29,7 +29,6 @@ _WRITTEN = st.one_of(
 _TEXTS = st.lists(_WRITTEN, max_size=12)
 
 
-@settings(max_examples=100)
 @given(_TEXTS)
 @example(["0", "00", "01", "0.", ".0", "1.", "1.5", "1..5", "1.5.", "10", "", "-1", "1/2", "1:"])
 def test_what_is_plain_is_a_number_and_most_numbers_are_plain(texts: list[str]) -> None:
@@ -41,7 +40,6 @@ def test_what_is_plain_is_a_number_and_most_numbers_are_plain(texts: list[str]) 
             orjson.loads(text)
 
 
-@settings(max_examples=100)
 @given(st.lists(st.from_regex(r"\A(0|[1-9][0-9]{0,3})(\.[0-9]{1,18})?\Z") | st.floats(0, 1).map(repr)))
 @example(["0", "1", "0.0", "1.0", "2", "0.10", "0.0001", "0.00001", "0.1000000000000000055", "1e-05"])
 def test_what_python_writes_so_need_not_be_written_again(texts: list[str]) -> None:
@@ -56,7 +54,6 @@ def test_what_python_writes_so_need_not_be_written_again(texts: list[str]) -> No
             assert is_zero == (number == 0)
 
 
-@settings(max_examples=100)
 @given(_TEXTS)
 @example(["1", "12345678", "123456789", "1234567890123456", "12345678901234567", "", "٣", "1 2"])
 def test_whole_numbers_are_read_as_python_reads_them(texts: list[str]) -> None:
@@ -66,7 +63,6 @@ def test_whole_numbers_are_read_as_python_reads_them(texts: list[str]) -> None:
         assert not is_one or number == int(text)
 
 
-@settings(max_examples=100)
 @given(st.binary(max_size=40), st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40))))
 def test_spans_are_read_wherever_they_are(octets: bytes, places: list[tuple[int, int]]) -> None:
     starts, ends = (

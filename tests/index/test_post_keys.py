@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from index.archive_files import exchange, gzip_member, http, index_lines, packed, unexpected, warc
 
@@ -212,7 +212,6 @@ def test_a_long_body_counts_with_its_beginning(tmp_path: Path) -> None:
     assert fields["requestBody"] == body[:LONGEST_QUERY].decode()
 
 
-@settings(deadline=None)
 @given(
     st.binary(max_size=300),
     st.sampled_from(

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from index.archive_files import http, unexpected, warc
 
@@ -47,7 +47,6 @@ def by_the_long_way(raw: bytes) -> dict[str, str]:
 
 @pytest.mark.slow
 @given(lines=st.lists(st.lists(st.sampled_from(PIECES), max_size=5).map("".join), max_size=5))
-@settings(max_examples=400, deadline=None)
 def test_a_usual_header_has_the_fields_that_any_header_has(lines: list[str]) -> None:
     raw = "\r\n".join(["WARC/1.0", *lines, "", ""]).encode()
     found = usual_fields(raw)
@@ -99,7 +98,6 @@ HTTP_PIECES = [
 
 @pytest.mark.slow
 @given(block=st.lists(st.sampled_from(HTTP_PIECES), max_size=6).map(b"".join))
-@settings(max_examples=300, deadline=None)
 def test_a_field_of_an_http_header_is_the_first_of_its_name(block: bytes) -> None:
     record = read(b"HTTP/1.1 200 OK\r\n" + block)
     listed = [

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import typer
 from faulty_disks import QuickDisk
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from loopback import SHARED
 from record.exchanges import capture, item, open_archive
@@ -400,7 +400,6 @@ def test_titles(content: bytes, content_type: str, title: str) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
 @given(
     st.lists(st.sampled_from([b"<title", b">", b"<!--", b"-->", b"<svg>", b"</svg>", b"&#1;", b"\xff"]))
 )

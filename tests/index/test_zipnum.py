@@ -7,7 +7,7 @@ import hashlib
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from index.lookup_lines import cluster, line, pages, plain
 
@@ -146,7 +146,6 @@ KEYED = st.lists(st.tuples(KEYS, st.integers(1, 3)), max_size=40)
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
 @given(KEYED, KEYS, KEYS, st.integers(1, 4), st.integers(1, 3))
 def test_every_range_and_page_is_what_a_scan_finds(
     tmp_path_factory: pytest.TempPathFactory,
@@ -230,7 +229,6 @@ def test_every_cut_of_a_shard_is_reported(tmp_path: Path) -> None:
             read(tmp_path)
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.binary(max_size=60))
 def test_a_hostile_index_raises_nothing_but_our_errors(
     tmp_path_factory: pytest.TempPathFactory, octets: bytes

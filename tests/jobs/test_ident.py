@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from amicrawl.errors import UsageError
@@ -69,7 +69,6 @@ def test_the_ident_is_that_of_the_text_as_it_stands(url: str, ident: str) -> Non
 parts = st.text(alphabet=st.sampled_from("ab%2fFB;&+?#/.[]{}@: é\ufb01\u00df~=\\|'\""), max_size=14)
 
 
-@settings(deadline=None)
 @given(path=parts, query=parts, user=st.text(alphabet="ab:%4", max_size=4))
 @example(path="%ff%2f..%3fx", query="%ff%26b;c", user="")
 @example(path="%252B", query="%252B%25252b", user=":")
@@ -82,7 +81,6 @@ def test_normalising_twice_changes_nothing(path: str, query: str, user: str) -> 
     assert normalised(once) == once
 
 
-@settings(deadline=None)
 @given(st.text(max_size=40))
 def test_any_text_has_an_ident_or_is_refused(text: str) -> None:
     for url in (text, f"http://{text}"):

@@ -6,7 +6,7 @@ import json
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from amicrawl.jobs.record import JobRecord, JobState, encoded_info, info_of
@@ -71,7 +71,6 @@ def test_the_object_for_pages_has_numbers_and_their_names() -> None:
 
 
 @pytest.mark.slow
-@settings(deadline=None)
 @given(
     st.dictionaries(
         st.sampled_from(["url", "note", "concurrency", "started_at", "aborted", "x", "log_score"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from amicrawl.jobs.logs import (
@@ -62,13 +62,11 @@ entries = st.one_of(
 )
 
 
-@settings(deadline=None)
 @given(entries)
 def test_an_entry_reads_back_as_written(entry: Entry) -> None:
     assert parsed(encoded(entry)) == entry
 
 
-@settings(deadline=None)
 @given(st.sampled_from(["\U0001f600", "\x01", "x", "\udc80"]), st.integers(1, 9_000))
 def test_no_entry_is_longer_than_it_may_be(character: str, times_: int) -> None:
     text = character * times_ * 3
@@ -106,7 +104,6 @@ def test_what_is_no_entry_is_refused_with_a_reason(text: str) -> None:
 
 
 @pytest.mark.slow
-@settings(deadline=None)
 @given(
     st.text(max_size=60) | st.recursive(st.none() | st.integers() | st.text(), st.lists).map(json.dumps)
 )

@@ -129,7 +129,7 @@ TEXT = st.text(st.characters(), max_size=30)
     ttfb=st.integers(min_value=0, max_value=2**31 - 1),
 )
 @example(url="\x00\x85\u2028\ufffe\U0010ffff", meta="\n\r\x00", etag=b"\x00\n\xff", ttfb=0)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_any_text_comes_back_as_it_went_in(
     url: str, meta: str, etag: bytes, ttfb: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING
 
 import pytest
 from fastwarc.warc import ArchiveIterator
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from record.exchanges import (
     CONDITIONAL_REQUEST,
@@ -329,7 +329,6 @@ LINE_END = st.sampled_from(
     url=st.text(max_size=30),
     request=st.binary(max_size=60),
 )
-@settings(max_examples=300, deadline=None)
 def test_no_bytes_of_a_server_make_a_file_that_foreign_readers_doubt(
     start: bytes,
     lines: list[tuple[bytes, bytes]],

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from report.summary_lines import CDX_LINES, GOOD_LINES, cdx11, counts_of
 
@@ -25,7 +25,6 @@ TODAY = date(2026, 1, 1)
 RULES = st.sampled_from([CORRECTED, CDX_SUMMARY])
 
 
-@settings(deadline=None)
 @given(
     lines=st.one_of(GOOD_LINES, CDX_LINES), cuts=st.lists(st.integers(0, 30), max_size=4), rules=RULES
 )
@@ -36,7 +35,6 @@ def test_parts_add_up_to_the_whole(lines: list[str], cuts: list[int], rules: str
     assert added(parts) == counts_of(*lines, rules=rules)
 
 
-@settings(deadline=None)
 @given(lines=GOOD_LINES, rules=RULES)
 def test_counts_come_back_from_json(lines: list[str], rules: str) -> None:
     counts = counts_of(*lines, rules=rules)
@@ -102,7 +100,6 @@ def test_json_that_carries_no_counts_is_refused_with_a_reason(text: str) -> None
         counts_from_json(text.encode(), rules=CORRECTED)
 
 
-@settings(deadline=None)
 @given(
     key=st.sampled_from(["captures", "by_host", "samples", "facets", "different_urls", "first"]),
     value=st.one_of(st.none(), st.text(), st.integers(), st.lists(st.integers())),
@@ -138,7 +135,6 @@ def test_the_bits_of_a_sketch_are_pinned() -> None:
     assert Sketch.from_json({"hashes": "eJxLaWNdIROZ6goADMICtw=="}) == sketch
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.integers(0, 2**64 - 1), max_size=50), st.lists(st.integers(0, 2**64 - 1), max_size=50)
 )

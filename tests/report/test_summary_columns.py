@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from amicrawl.index.lines.arrow_texts import Octets, Spans, whole_numbers
@@ -31,7 +31,6 @@ def scattered(values: list[bytes]) -> Spans:
     return Spans(Octets(octets), starts, starts + np.array([len(v) for v in values], np.int64))
 
 
-@settings(deadline=None)
 @given(
     st.lists(
         st.one_of(
@@ -53,7 +52,6 @@ def test_numbers_are_decimal_digits_and_nothing_else(values: list[bytes], longes
             assert number == (int(value) if digits else -1)
 
 
-@settings(deadline=None)
 @given(
     st.lists(
         st.one_of(
@@ -148,7 +146,6 @@ def _counts_of(keys: list[bytes]) -> Counts:
 
 
 @pytest.mark.slow
-@settings(deadline=None)
 @given(st.lists(KEY, min_size=1, max_size=20), st.booleans())
 def test_keys_are_taken_apart_as_python_would(keys: list[bytes], in_order: bool) -> None:
     keys = sorted(keys) if in_order else keys

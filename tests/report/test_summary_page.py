@@ -11,7 +11,7 @@ from html.parser import HTMLParser
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from report.national_labs import national_labs
 from report.summary_lines import cdx11, counts_of
@@ -174,7 +174,6 @@ def test_collections_small_and_long_have_a_page(lines: list[str]) -> None:
     assert "<h1>x</h1>" in page_of(counts_of(*lines), title="x")
 
 
-@settings(deadline=None)
 @given(st.text(), st.text())
 def test_text_is_escaped_wherever_it_stands(value: str, text: str) -> None:
     (parsed,) = Page(element("p", {"class": value}, text)).elements

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from report.summary_lines import CDX_LINES, DIGEST, batch_like, cdx11, counts_of, rows_of
 
@@ -17,7 +17,6 @@ from amicrawl.report.line_batches import Piece, cdx_lines, cdxj_lines
 from amicrawl.report.rows import Row, layout_of_count, row_like_cdx_summary, row_of_cdx, row_of_cdxj
 
 
-@settings(deadline=None)
 @given(
     lines=CDX_LINES,
     rules=st.sampled_from([CORRECTED, CDX_SUMMARY]),
@@ -80,7 +79,6 @@ CDXJ = st.builds(
 )
 
 
-@settings(deadline=None)
 @given(
     lines=st.one_of(
         st.lists(CDXJ, max_size=6),
@@ -129,7 +127,6 @@ LINES_OF_FORMS = st.builds(
 )
 
 
-@settings(deadline=None)
 @given(st.lists(st.one_of(LINES_OF_FORMS, st.just('!meta 0 {"a": "b"}'), st.just("")), max_size=30))
 def test_lines_of_several_forms_count_like_each_by_itself(lines: list[str]) -> None:
     rows: list[Row] = []

@@ -12,7 +12,7 @@ import duckdb
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -343,7 +343,6 @@ _pieces = st.one_of(
 )  # fmt: skip
 
 
-@settings(deadline=None)
 @given(st.lists(st.builds(lambda *parts: b" ".join(parts), _pieces, _pieces, _pieces), max_size=5))
 def test_a_line_has_the_same_fate_in_any_company(lines: list[bytes]) -> None:
     lines = [each for each in lines if b"\n" not in each]

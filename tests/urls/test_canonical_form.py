@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from urls.url_strategies import LINKS, ORDINARY, POLICIES, URLS
 from urls.vectors import FULL, SELECTION, lines, policy_in, text_in
 
@@ -188,7 +188,6 @@ def test_a_base_that_parses_lends_its_scheme_even_if_its_host_would_be_refused()
 
 
 @given(url=URLS, policy=POLICIES)
-@settings(max_examples=100)
 def test_any_text_has_a_form_or_a_reason(url: str, policy: Policy) -> None:
     form = canonicalize(url, policy=policy)
     if isinstance(form, Canonical):
@@ -201,14 +200,12 @@ def test_any_text_has_a_form_or_a_reason(url: str, policy: Policy) -> None:
 
 @pytest.mark.slow
 @given(url=URLS)
-@settings(max_examples=100)
 def test_bytes_and_text_give_the_same(url: str) -> None:
     image = text_of(url).encode("utf-8", "surrogateescape")
     assert canonicalize(image) == canonicalize(url)
 
 
 @given(url=URLS)
-@settings(max_examples=100)
 def test_a_form_is_its_own_form_but_for_the_documented_exceptions(url: str) -> None:
     form = canonicalize(url)
     if isinstance(form, Canonical) and canonicalize(form.url) != form:
@@ -220,7 +217,6 @@ def test_a_form_is_its_own_form_but_for_the_documented_exceptions(url: str) -> N
 
 @pytest.mark.slow
 @given(url=ORDINARY)
-@settings(max_examples=100)
 def test_the_short_way_and_the_long_way_agree(url: str) -> None:
     short = split_plain(url)
     if short is not None:

@@ -6,7 +6,7 @@ import ipaddress
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from urls.url_strategies import LINKS, POLICIES, URLS
 
@@ -88,7 +88,6 @@ def test_an_ipv6_literal_is_written_as_rfc_5952_says(number: int) -> None:
 
 
 @given(url=URLS, policy=POLICIES)
-@settings(max_examples=100)
 def test_every_url_that_can_be_fetched_has_a_form(url: str, policy: Policy) -> None:
     strict, form = canonicalize(url, policy=policy), canonical_form(url, policy=policy)
     if isinstance(strict, Canonical):
@@ -103,7 +102,6 @@ def test_every_url_that_can_be_fetched_has_a_form(url: str, policy: Policy) -> N
 
 
 @given(url=URLS)
-@settings(max_examples=100)
 def test_an_extended_form_settles_unless_a_rule_uncovers_more(url: str) -> None:
     form = canonical_form(url)
     if isinstance(form, Canonical) and form.extended:
@@ -115,7 +113,6 @@ def test_an_extended_form_settles_unless_a_rule_uncovers_more(url: str) -> None:
 
 
 @given(link=LINKS)
-@settings(max_examples=100)
 def test_a_link_has_a_form_exactly_if_it_can_be_fetched_from_its_page(link: str) -> None:
     base = "https://www.example.org/a/b?c#d"
     # The rules take "//" for nothing at all, RFC 3986 for a URL without a host.

@@ -6,7 +6,7 @@ import re
 from urllib.parse import urlsplit
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from urls.url_strategies import ANY_TEXT, URLS
 
@@ -134,7 +134,6 @@ def test_leading_zeros_of_a_port_do_not_count_however_many() -> None:
 
 @pytest.mark.slow
 @given(url=st.one_of(URLS, ANY_TEXT.map("http://h/".__add__), ANY_TEXT.map("http://".__add__)))
-@settings(max_examples=120)
 def test_whatever_is_fetched_is_printable_ascii_without_spaces(url: str) -> None:
     found = fetchable(url)
     if isinstance(found, Fetchable):
@@ -149,7 +148,6 @@ def test_whatever_is_fetched_is_printable_ascii_without_spaces(url: str) -> None
 
 @pytest.mark.slow
 @given(url=URLS)
-@settings(max_examples=100)
 def test_another_reader_finds_the_same_host_and_port_in_the_wire_url(url: str) -> None:
     """If readers could differ, a guard could be shown one host and the wire another."""
     found = fetchable(url)
@@ -164,7 +162,6 @@ def test_another_reader_finds_the_same_host_and_port_in_the_wire_url(url: str) -
 
 @pytest.mark.slow
 @given(url=URLS)
-@settings(max_examples=100)
 def test_the_name_is_fetched_as_the_url_was(url: str) -> None:
     found = fetchable(url)
     if isinstance(found, Fetchable):
@@ -173,7 +170,6 @@ def test_the_name_is_fetched_as_the_url_was(url: str) -> None:
 
 
 @given(head=st.sampled_from(["http://h/", "http://h/?", "http://h/#", "http://u:p@h/"]), tail=ANY_TEXT)
-@settings(max_examples=100)
 def test_only_what_must_be_is_encoded(head: str, tail: str) -> None:
     fit = "".join(character for character in tail if "!" <= character <= "~" and character not in UNFIT)
     assert fetched(head + fit).url == head + fit

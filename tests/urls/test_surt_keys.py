@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from urls.url_strategies import ANY_TEXT, URLS
 
@@ -115,7 +115,6 @@ def test_of_the_segments_that_look_like_sessions_the_last_sixteen_are_looked_at(
 
 @pytest.mark.slow
 @given(url=st.one_of(URLS, ANY_TEXT))
-@settings(max_examples=120, deadline=None)
 def test_a_key_fits_into_a_line_of_an_index(url: str) -> None:
     key = surt(url)
     assert key
@@ -244,7 +243,6 @@ def _joined(pieces: list[str]) -> st.SearchStrategy[str]:
     path=_joined(PIECES).map("/".__add__),
     query=st.one_of(st.just(""), _joined(ARGUMENTS).map("?".__add__)),
 )
-@settings(max_examples=150, deadline=None)  # the first example loads the library
 def test_keys_equal_those_of_the_library_that_indexes_were_made_with(
     scheme: str, host: str, port: str, path: str, query: str
 ) -> None:
@@ -266,7 +264,6 @@ def test_keys_equal_those_of_the_library_that_indexes_were_made_with(
     ),
     query=st.one_of(st.just(""), _joined([*ARGUMENTS, "A=b", "&&", "c/d", "Sid=x"]).map("?".__add__)),
 )
-@settings(max_examples=200, deadline=None)
 def test_the_short_way_to_a_key_leads_where_all_rules_lead(
     scheme: str, host: str, port: str, path: str, query: str
 ) -> None:
@@ -282,7 +279,6 @@ def test_the_short_way_to_a_key_leads_where_all_rules_lead(
         st.text(st.characters(min_codepoint=33, max_codepoint=126)).map("http://".__add__),
     )
 )
-@settings(max_examples=150, deadline=None)
 def test_whatever_a_url_holds_there_is_one_key(url: str) -> None:
     assert surt(url) == by_all_rules(url)
 

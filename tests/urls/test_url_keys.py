@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from urls.url_strategies import URLS
 from urls.vectors import FULL, SELECTION, lines, text_in
@@ -107,7 +107,6 @@ def test_a_url_that_cannot_be_fetched_is_keyed_as_written() -> None:
 
 @pytest.mark.slow
 @given(url=URLS, grouping=st.sampled_from(Grouping))
-@settings(max_examples=100)
 def test_both_identities_put_a_url_under_the_same_host(url: str, grouping: Grouping) -> None:
     """A partition's hosts must not depend on the identity that a crawl chose."""
     if not isinstance(fetchable(url), Fetchable):

@@ -95,7 +95,7 @@ def test_an_annex_is_compared_as_a_column_of_its_own() -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.data())
 def test_differences_are_those_of_the_sorted_lists(data: st.DataObject) -> None:
     """Keys beside a byte of 0 or 255, repeated too, against pairing them one by one."""

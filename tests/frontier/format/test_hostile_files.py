@@ -78,7 +78,6 @@ def changed_files(draw: st.DrawFn) -> bytes:
     return given.changed(changes, repair=draw(st.integers(0, 9)) > 0)
 
 
-@settings(max_examples=150, deadline=None)
 @given(octets=changed_files())
 def test_a_changed_file_is_refused_or_read(octets: bytes, tmp_path: Path) -> None:
     path = tmp_path / "changed.meguri"
@@ -91,7 +90,7 @@ def test_a_changed_file_is_refused_or_read(octets: bytes, tmp_path: Path) -> Non
         tracemalloc.stop()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(octets=st.binary(max_size=300), number=st.integers(0, len(OPTIONS) - 1))
 def test_a_footer_of_noise_is_refused(octets: bytes, number: int, tmp_path: Path) -> None:
     given = base(number).octets

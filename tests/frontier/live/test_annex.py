@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from frontier.live.disks import CountingDisk
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from amicrawl.errors import AmicrawlError
@@ -63,7 +63,6 @@ def offer(seed: Seed, extra: dict[str, Any] | None = None) -> Offer:
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None)
 @given(seed=SEEDS, extra=st.dictionaries(st.text(max_size=5), JSON, min_size=1, max_size=3))
 def test_an_offer_comes_back_from_the_arena(directory: Path, seed: Seed, extra: dict[str, Any]) -> None:
     next_url = entry_of(b"http://behind.test/")
@@ -72,7 +71,6 @@ def test_an_offer_comes_back_from_the_arena(directory: Path, seed: Seed, extra: 
     assert offered(*read_back(directory, entries)) == (seed, extra)
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.builds(
         Found,

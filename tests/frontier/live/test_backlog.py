@@ -6,7 +6,7 @@ from itertools import groupby
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from amicrawl.frontier.format.schema import ROW
@@ -62,7 +62,6 @@ def tables(draw: st.DrawFn) -> tuple[list[Row], list[int]]:
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
 @given(tables())
 def test_rows_come_by_host_then_priority_then_offset(table: tuple[list[Row], list[int]]) -> None:
     rows, due = table
@@ -81,7 +80,6 @@ def test_rows_come_by_host_then_priority_then_offset(table: tuple[list[Row], lis
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None)
 @given(tables(), st.lists(HOSTS, max_size=8))
 def test_a_host_can_be_taken_out_of_turn_and_once(
     table: tuple[list[Row], list[int]], asked: list[int]

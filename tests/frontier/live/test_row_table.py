@@ -50,7 +50,7 @@ def test_a_new_table_has_no_rows_and_no_name(directory: Path) -> None:
     table.close()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(steps=st.lists(st.tuples(st.integers(0, 30), st.binary(min_size=WIDTH, max_size=WIDTH))))
 def test_rows_read_as_they_were_written(directory: Path, steps: list[tuple[int, bytes]]) -> None:
     table, model = table_in(directory), list[bytes]()

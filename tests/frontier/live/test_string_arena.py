@@ -77,7 +77,7 @@ def test_a_string_in_the_file_is_followed_by_one_in_memory(directory: Path) -> N
     arena.close()
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     groups=st.lists(
         st.tuples(st.lists(st.sampled_from([*LENGTHS, 400_000]), min_size=1, max_size=3), st.booleans()),

@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sidecar_material import http, read_back, warc
 
@@ -86,7 +86,6 @@ def test_a_bomb_is_inflated_no_further_than_it_is_looked_at(tmp_path: Path) -> N
     content_type=st.text(max_size=60),
     status=st.sampled_from([200, 404, None]),
 )
-@settings(max_examples=150, deadline=None)
 def test_whatever_the_payload_the_block_reads_back(
     payload: bytes, content_type: str, status: int | None
 ) -> None:
@@ -99,6 +98,5 @@ def test_whatever_the_payload_the_block_reads_back(
 
 
 @given(st.text(max_size=400), st.text(max_size=80))
-@settings(max_examples=100, deadline=None)
 def test_whatever_the_page_its_features_are_told(page: str, url: str) -> None:
     assert features_of(f"<title>{page}", url).rest
