@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 OPEN_SUFFIX = ".open"
 _FORBIDDEN = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _TOO_MANY = frozenset({errno.EMFILE, errno.ENFILE})
+_OTHER_KIND = frozenset({errno.EEXIST, errno.EISDIR, errno.ENOTDIR})
+"""A file is where a directory is wanted, or a directory where a file is."""
 
 # For more at a time Linux looks for larger stretches of memory to hold it, and those are what a virtual
 # machine gives back to its host while they are free: having them back takes longer than writing.
@@ -275,6 +277,8 @@ def _remedy(error: OSError, path: Path) -> str:
         return "Permit writing there"
     if error.errno in _TOO_MANY:
         return "Permit more open files (ulimit -n 4096)"
+    if error.errno in _OTHER_KIND:
+        return "Name another place"
     if error.errno == errno.ENOENT:
         return f"Put {path.parent} back where it was"
     return "Free disk space, or repair the disk"

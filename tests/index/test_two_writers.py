@@ -72,6 +72,8 @@ def test_what_is_told_of_a_table_is_told_of_this_one(tmp_path: Path) -> None:
     [
         (errno.EACCES, "Permit writing there, then"),
         (errno.EROFS, "Permit writing there, then"),
+        (errno.EEXIST, "Name another place, then"),
+        (errno.ENOTDIR, "Name another place, then"),
         (errno.ENOSPC, "Free disk space, or repair the disk, then"),
     ],
 )

@@ -92,7 +92,9 @@ def write_zipnum_on_spark(
     attempts = out.beside(ATTEMPTS_SUFFIX)
     with reachable(out):
         if out.below(IDX_NAME).facts() is not None and not replace:
-            raise UsageError(f"{out} holds a ZipNum cluster already. Name another directory.")
+            raise UsageError(
+                f"{out} holds a ZipNum cluster already. Name another directory, or add --replace."
+            )
         attempts.remove()
     try:
         written = Written()

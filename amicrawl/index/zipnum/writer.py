@@ -175,7 +175,9 @@ def _make_room(idx: Path, *, disk: Disk, replace: bool) -> None:
     if not idx.exists():
         return
     if not replace:
-        raise UsageError(f"{idx.parent} holds a ZipNum cluster already. Name another directory.")
+        raise UsageError(
+            f"{idx.parent} holds a ZipNum cluster already. Name another directory, or add --replace."
+        )
     remove_durably(idx, disk=disk)
 
 
