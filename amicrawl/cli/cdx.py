@@ -185,7 +185,7 @@ def zipnum(
     written = make(
         paths,
         out,
-        on_rejected=_tell,
+        on_rejected=_print_rejected,
         block_lines=block_lines,
         shard_lines=shard_lines,
         title=title,
@@ -221,7 +221,7 @@ def _zipnum_on_spark(paths: Sequence[str], out: str, *, master: str, **options: 
         return write_zipnum_on_spark(spark, indexes, where, **options)
 
 
-def _tell(line: bytes, reason: str) -> None:
+def _print_rejected(line: bytes, reason: str) -> None:
     text = harmless(line[:200].decode("utf-8", "replace"), limit=100)
     sys.stderr.write(f"Left out, {reason}: {text}\n")
 

@@ -13,7 +13,7 @@ from amicrawl.cli.archive_files import archive_files, check_root, make_directory
 from amicrawl.cli.collection_steps import STEPS, source_of, step_lines, take_steps, write
 from amicrawl.cli.derivatives import show_detectors
 from amicrawl.cli.file_work import CompatOption, DirRoot, Post, Screen, do_placed_files
-from amicrawl.cli.options import EngineOptions, Processes, Quiet, as_many, grouped, to_be_continued
+from amicrawl.cli.options import EngineOptions, Processes, Quiet, grouped, process_count, resumable
 from amicrawl.cli.table import ColumnOptions
 from amicrawl.errors import ExitCode, UsageError
 from amicrawl.index.collection.collecting import as_object, collect
@@ -91,7 +91,7 @@ def collection(
     collection_at = Location.of(out)
     # What was lost is written down first: a step may fail, for want of room as any.
     _write_report(collected, collection_at)
-    with to_be_continued(lambda: None):
+    with resumable(lambda: None):
         take_steps(steps, collection_at, collected, source=source, options=options, master=where.cluster)
     if steps:
         _write_report(collected, collection_at)
@@ -118,9 +118,12 @@ def _collected_here(
     sources = archive_files([Path(name) for name in files])
     make_directory(out)
     work = jobs_for(sources, out, products=products, options=options, root=above)
-    with to_be_continued(screen.end):
+    with resumable(screen.end):
         collected = collect(
-            work, processes=as_many(processes), show=screen.show, patience=timedelta(seconds=patience)
+            work,
+            processes=process_count(processes),
+            show=screen.show,
+            patience=timedelta(seconds=patience),
         )
     screen.end()
     return collected

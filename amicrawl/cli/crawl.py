@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, NoReturn
 
 import typer
 
-from amicrawl.cli.options import PartitionedOptions, Quiet, Settings, grouped, pairs, passed_on
+from amicrawl.cli.options import PartitionedOptions, Quiet, Settings, grouped, pairs, settings_options
 from amicrawl.cli.project import crawl_settings
 from amicrawl.config import PREFIX, CrawlConfig, Robots
 from amicrawl.crawl.start import start_crawl
@@ -119,7 +119,7 @@ class RequestOptions:
         typed = (f"{PREFIX}{name}={value}" for name, value in options.items() if value is not None)
         return [*(self.settings or ()), *typed]
 
-    def loudness(self) -> list[str]:
+    def log_options(self) -> list[str]:
         """Return the options of Scrapy that say how much is printed."""
         if self.quiet and self.verbose:
             raise UsageError("-q and -v contradict each other. Leave one away.")
@@ -158,7 +158,7 @@ def crawl(
     target = target_of(what)
     if not isinstance(target, Path) and target.spider == "seeds" and (depth is not None or ignore):
         raise UsageError("--depth and --ignore are about links, and a seed list follows none.")
-    further = [*passed_on(settings), *request.loudness()]
+    further = [*settings_options(settings), *request.log_options()]
     given |= {name: value for name, value in (("out", out), ("processes", processes)) if value}
     if isinstance(target, Path):
         wanted = given | _as_arguments(pairs(request.settings or [], option="-s"), given)
@@ -270,7 +270,7 @@ def recrawl(directory: Directory, *, before: Before = "", request: RequestOption
     This is `scrapy crawl recrawl`. When a URL is due depends on how often its page was found changed.
     """
     given = {"dir": directory, **({"before": before} if before else {})}
-    further = [*passed_on(request.all_settings()), *request.loudness()]
+    further = [*settings_options(request.all_settings()), *request.log_options()]
     begin(["recrawl"], given | pairs(request.arguments or [], option="-a"), further)
 
 

@@ -100,7 +100,7 @@ def _facts_of_directory(directory: Path, *, rows: int) -> CrawlFacts:
     Raises InputError where there is no crawl, DamagedFileError where `captures.parquet` cannot be read.
     """
     facts = CrawlFacts()
-    with _changes_told(directory):
+    with _changes_reported(directory):
         facts.crawl = _crawl_json(directory, facts.notes)
         if facts.crawl is not None and facts.crawl.get("state") == "running":
             facts.is_held = is_locked(directory)
@@ -234,7 +234,7 @@ def _advice(directory: Path) -> str:
 
 
 @contextmanager
-def _changes_told(directory: Path) -> Iterator[None]:
+def _changes_reported(directory: Path) -> Iterator[None]:
     """Say so where a file is gone between being listed and being read: the crawl has just sealed it."""
     try:
         yield

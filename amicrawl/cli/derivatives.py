@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from amicrawl.cli.archive_files import ArchiveFiles, archive_files, make_directory
-from amicrawl.cli.file_work import Screen, complain, do_files
+from amicrawl.cli.file_work import Screen, do_files, print_error
 from amicrawl.cli.options import Processes, Quiet
 from amicrawl.index.collection.products import ProductOptions, jobs_for
 from amicrawl.index.derivatives.file import Publisher
@@ -116,11 +116,11 @@ def show_detectors(
     """Print the *versions* of detectors, and which are missing; the kinds *without* are not wanted."""
     if quiet:
         return
-    complain(f"Detectors: {', '.join(versions)}")
+    print_error(f"Detectors: {', '.join(versions)}")
     missing = [
         name
         for name, (kind, mark) in _OPTIONAL.items()
         if kind not in without and not any(mark in version for version in versions)
     ]
     if missing:
-        complain(f"Not installed: {', '.join(missing)} (pip install 'amicrawl[sidecar]')")
+        print_error(f"Not installed: {', '.join(missing)} (pip install 'amicrawl[sidecar]')")

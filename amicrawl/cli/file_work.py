@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from amicrawl.cli.options import as_many, to_be_continued
+from amicrawl.cli.options import process_count, resumable
 from amicrawl.errors import ExitCode
 from amicrawl.index.collection.collecting import Failed, collect, collect_by
 from amicrawl.index.collection.file import collect_file
@@ -64,7 +64,7 @@ class Screen:
         """Print the outcome of a file: its product, and what is lost of it."""
         self.end()
         if isinstance(came, Failed):
-            complain(
+            print_error(
                 came.reason
                 if came.is_unreadable
                 else f"{came.source}, byte {came.offset} or behind: {came.reason}"
@@ -76,9 +76,9 @@ class Screen:
             where = job.out / made.file if isinstance(job, FileJob) else job.out.below(made.file)
             typer.echo(harmless(f"{where}: {facts}"))
         for loss in came.losses:
-            complain(f"{came.source}, byte {loss.offset}: {loss.reason}")
+            print_error(f"{came.source}, byte {loss.offset}: {loss.reason}")
         if came.lost > len(came.losses):
-            complain(f"{came.source}: and {came.lost - len(came.losses):,} more")
+            print_error(f"{came.source}: and {came.lost - len(came.losses):,} more")
 
     def conclude(self, collected: Collected, *, noun: str) -> None:
         """Say what was done, things called *noun* of records; end with the code for what was not."""
@@ -90,7 +90,7 @@ class Screen:
         before = f", {len(collected.before):,} of them before" if collected.before else ""
         failed = f", {counted(len(collected.failed), 'file')} failed" if collected.failed else ""
         if not (self._quiet and collected.is_sound):
-            complain(
+            print_error(
                 f"{counted(len(outcomes), 'file')}{before}: {counted(made, noun)} of "
                 f"{counted(records, 'record')}{places}{failed}"
             )
@@ -113,8 +113,8 @@ def do_files(
     Uses up to so many *processes*, and none of its own for a single file, unless the directory
     *is_claimed*.
     """
-    processes = as_many(processes)
-    with to_be_continued(screen.end):
+    processes = process_count(processes)
+    with resumable(screen.end):
         if is_claimed:
             collected = collect(jobs, processes=processes, show=screen.show, came=screen.came)
         else:
@@ -142,11 +142,11 @@ def do_placed_files(
     where = Location.of(out)
     placed = [PlacedJob(job, *places[job.source], where) for job in jobs]
     run = (
-        partial(run_jobs, work=do_placed, processes=as_many(processes))
+        partial(run_jobs, work=do_placed, processes=process_count(processes))
         if master is None
         else partial(_on_spark, master=master)
     )
-    with to_be_continued(screen.end):
+    with resumable(screen.end):
         collected = collect_placed(run, placed, show=screen.show, came=screen.came, again=again)
     screen.end()
     return collected
@@ -163,6 +163,6 @@ def _on_spark(jobs: Sequence[PlacedJob], *, master: str) -> Generator[Event]:
             yield from collected_on_spark(spark, jobs)
 
 
-def complain(sentence: str) -> None:
+def print_error(sentence: str) -> None:
     """Say *sentence*, which may hold anything, on standard error."""
     typer.echo(harmless(sentence, limit=2000), err=True)

@@ -132,7 +132,7 @@ class Whole:
     packed: Annotated[bool, typer.Option("--gzip", help="Compress the index with gzip.")] = False
 
     @property
-    def is_asked_for(self) -> bool:
+    def is_wanted(self) -> bool:
         """Whether anything is."""
         return any(out is not None for out in (self.merge, self.zipnum, self.blocks))
 
@@ -198,7 +198,7 @@ def index(
     if out == "-":
         out, whole = None, replace(whole, merge=whole.merge or STANDARD)
     whole.check(line.layout)
-    packed = whole.packed and not whole.is_asked_for
+    packed = whole.packed and not whole.is_wanted
     how = ProductOptions(line.index_options(), line.layout, packed=packed)
     screen = Screen(quiet=quiet, names_products=False)
     if where.on_spark or any(map(is_uri, [*files, out or ""])):
@@ -233,11 +233,11 @@ def _index_files(
     with tempfile.TemporaryDirectory(prefix="amicrawl-index-") as scratch:
         sources = list(_sources(files, Path(scratch)))
         parts = whole.parts or Path(scratch) / "parts"
-        directory = Path(out) if out is not None else parts if whole.is_asked_for else Path()
+        directory = Path(out) if out is not None else parts if whole.is_wanted else Path()
         make_directory(directory / MARKS)
         jobs = jobs_for(sources, directory, options=options, root=above)
         collected = do_files(jobs, screen, processes=processes, again=again)
-        if whole.is_asked_for:
+        if whole.is_wanted:
             whole.write([job.path for job in jobs if job.stem in collected.outcomes], directory)
             if out is None:
                 shutil.rmtree(directory)
@@ -260,10 +260,10 @@ def _index_placed(
 
     What *whole* asks for is put together here, where *out* is a path. Otherwise as `_index_files`.
     """
-    if "-" in files or (out is None and whole.is_asked_for):
+    if "-" in files or (out is None and whole.is_wanted):
         raise UsageError("Workers read and write files. Name files, and a directory with -o.")
     out = out or "."
-    if whole.is_asked_for and is_uri(out):
+    if whole.is_wanted and is_uri(out):
         raise UsageError(
             "What is made of all indexes together is made on this machine. Name a directory with -o."
         )
@@ -274,7 +274,7 @@ def _index_placed(
     collected = do_placed_files(
         jobs, screen, places, out, processes=processes, master=master, again=again
     )
-    if whole.is_asked_for:
+    if whole.is_wanted:
         paths = [replace(job, out=Path(out)).path for job in jobs if job.stem in collected.outcomes]
         whole.write(paths, Path(out))
     return collected

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from amicrawl.cli.archive_files import make_directory, placed_lines
-from amicrawl.cli.options import PartitionedOptions, Processes, Quiet, as_many, grouped
+from amicrawl.cli.options import PartitionedOptions, Processes, Quiet, grouped, process_count
 from amicrawl.errors import ExitCode
 from amicrawl.index.lines.line_reader import files_in
 from amicrawl.index.location import Location
@@ -74,7 +74,7 @@ def merge(
             records = files_in([Path(name) for name in sidecars], suffixes=SIDECAR_SUFFIXES)
             make_directory(Path(out))
             merged = merge_files(
-                lines, records, Path(out), processes=as_many(jobs), by_key_only=by_key,
+                lines, records, Path(out), processes=process_count(jobs), by_key_only=by_key,
                 show=lambda merged: show_progress(merged, len(lines)),
             )  # fmt: skip
     if not quiet:

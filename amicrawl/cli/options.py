@@ -180,13 +180,13 @@ Settings = Annotated[
 ]
 
 
-def as_many(processes: int) -> int:
+def process_count(processes: int) -> int:
     """Return how many *processes* are meant: for 0, one for each processor that we may use."""
     return processes or len(os.sched_getaffinity(0))
 
 
 @contextmanager
-def to_be_continued(end_screen: Callable[[], None]) -> Iterator[None]:
+def resumable(end_screen: Callable[[], None]) -> Iterator[None]:
     """Turn an interruption into exit code 6: what is done is kept, and the next run resumes there."""
     try:
         yield
@@ -208,7 +208,7 @@ def check_installed(extra: str, *modules: str, find: Callable[[str], object] = f
 CrawlDirectory = Annotated[Path, typer.Argument(help="The output directory of a crawl.")]
 
 
-def check_is_there(directory: Path) -> None:
+def check_directory(directory: Path) -> None:
     """Raise InputError if *directory* is not a directory."""
     if not directory.is_dir():
         raise InputError(f"{directory} is not a directory. Give the output directory of a crawl.")
@@ -225,7 +225,7 @@ def pairs(written: Iterable[str], *, option: str) -> dict[str, str]:
     return found
 
 
-def passed_on(written: Iterable[str] | None) -> list[str]:
+def settings_options(written: Iterable[str] | None) -> list[str]:
     """Return settings as the command line of a crawl takes them; UsageError for what is not a pair."""
     settings = list(written or ())
     pairs(settings, option="-s")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from amicrawl.cli.options import CrawlDirectory, check_is_there
+from amicrawl.cli.options import CrawlDirectory, check_directory
 from amicrawl.disk import OPEN_SUFFIX, DirectoryLock, Disk
 from amicrawl.errors import AmicrawlError, InputError, OutputError
 from amicrawl.record.bucket import open_bucket
@@ -25,7 +25,7 @@ def repair(directory: CrawlDirectory) -> None:
 
     The next crawl into the directory does the same by itself. Example: amicrawl repair ami-out
     """
-    check_is_there(directory)
+    check_directory(directory)
     repaired = repair_directory(directory, disk=Disk())
     typer.echo(repaired.sentence() if repaired.found_anything else f"Nothing to repair in {directory}.")
 
@@ -44,7 +44,7 @@ def upload(
 
     Files that are there already are skipped. Example: amicrawl upload ami-out --to s3://archive/2026-11
     """
-    check_is_there(directory)
+    check_directory(directory)
     disk = Disk()
     with DirectoryLock(directory):
         _check_sealed(directory)
@@ -60,7 +60,7 @@ def upload(
             raise InputError(f"{directory} holds no crawl. Give the output directory of one.")
         left = _send(uploads, files)
         uploads.publish()
-        _tell_of_missing(uploads.missing())
+        _print_missing(uploads.missing())
     if left:
         raise OutputError(
             f"Not uploaded: {left} of {counted(len(files), 'file')}. All are still there; run the same "
@@ -93,7 +93,7 @@ def _send(uploads: Uploads, files: list[SealedFile]) -> int:
     return left
 
 
-def _tell_of_missing(names: list[str]) -> None:
+def _print_missing(names: list[str]) -> None:
     if names:
         typer.echo(
             f"{len(names)} WARC files that crawl.json lists are neither here nor there "

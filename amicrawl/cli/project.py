@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from amicrawl.cli.options import pairs, passed_on
+from amicrawl.cli.options import pairs, settings_options
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -73,7 +73,7 @@ def options_of_crawls(written: Sequence[str] | None) -> list[str]:
 
     names = [PREFIX + field.upper() for field in CrawlConfig.model_fields]
     CrawlConfig.from_settings({**project_settings(names), **pairs(written or (), option="-s")})
-    return passed_on(written)
+    return settings_options(written)
 
 
 def crawl_settings() -> tuple[dict[str, str], list[str]]:

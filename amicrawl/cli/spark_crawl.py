@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from amicrawl.cli.options import pairs, passed_on
+from amicrawl.cli.options import pairs, settings_options
 from amicrawl.cli.project import OUR_SETTINGS, SETTINGS_MODULE
 from amicrawl.config import PREFIX, CrawlConfig
 from amicrawl.crawl.spark.driver import MOST_PARTITIONS, SparkCrawl, crawl_on_spark
@@ -106,7 +106,7 @@ def _asked(
         format=arguments.get("format"),
         strict=arguments.get("strict", "0").lower() in {"1", "yes", "true"},
         prefix=config.warc_prefix,
-        options=(*passed_on(settings), *removing),
+        options=(*settings_options(settings), *removing),
         environment={SETTINGS_MODULE: OUR_SETTINGS},
     )
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from amicrawl.cli.archive_files import archive_files, check_output_file
-from amicrawl.cli.file_work import complain
+from amicrawl.cli.file_work import print_error
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, InputError, UsageError
 from amicrawl.index.wacz.package import SUFFIXES, Description, write_wacz
@@ -58,7 +58,7 @@ def wacz(
         output,
         description=Description(_moment(date), title, description, main_page),
         disk=Disk(),
-        on_broken=_tell,
+        on_broken=_print_broken,
         **({} if pages is None else {"is_page": pages_in_table(pages)}),
     )
     typer.echo(
@@ -77,7 +77,7 @@ def _files(given: Sequence[Path]) -> Iterator[Path]:
             found += 1
             yield path
         else:
-            complain(f"Left out, as only {' and '.join(SUFFIXES)} can go into a package: {path}")
+            print_error(f"Left out, as only {' and '.join(SUFFIXES)} can go into a package: {path}")
     if not found:
         raise InputError(f"There is no {' or '.join(SUFFIXES)} file in {', '.join(map(str, given))}.")
 
@@ -92,5 +92,5 @@ def _moment(date: str) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def _tell(broken: Broken) -> None:
-    complain(f"{broken.path}, byte {broken.offset}: {broken.reason}")
+def _print_broken(broken: Broken) -> None:
+    print_error(f"{broken.path}, byte {broken.offset}: {broken.reason}")
