@@ -117,6 +117,20 @@ def test_a_url_that_cannot_be_asked_for_says_why(url: str) -> None:
 BREAKS = st.sampled_from([b"\r", b"\n", b"\r\n", b"\0", b"\r\nX-Forged: 1"])
 
 
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("http://example.org/a b", "The URL has a character that must be percent-encoded."),
+        ("ftp://example.org/", "The URL is not an http or https URL with a host."),
+        ("http://example.org:http/", "The URL has no host, or its port is not a number."),
+    ],
+)
+def test_the_reason_why_a_url_cannot_be_asked_for_is_its_own(url: str, reason: str) -> None:
+    with pytest.raises(NotConnectedError) as raised:
+        message(WireRequest(url=url))
+    assert str(raised.value) == reason
+
+
 @given(
     before=st.binary(max_size=9), line_break=BREAKS, after=st.binary(max_size=9), in_name=st.booleans()
 )
@@ -202,6 +216,44 @@ def test_a_route_tells_connections_apart_that_must_not_be_shared() -> None:
 )
 def test_a_route_knows_host_and_port(authority: str, host_and_port: tuple[str, int]) -> None:
     assert Route("https", authority, "", TlsPolicy.VERIFY).host_and_port() == host_and_port
+
+
+def test_a_route_without_tls_leads_to_port_80() -> None:
+    assert message(WireRequest(url=URL)).route.host_and_port() == ("example.org", 80)
+
+
+def test_a_policy_of_the_request_is_followed_in_place_of_the_wires() -> None:
+    assert message(WireRequest(url=URL)).route.policy is TlsPolicy.VERIFY
+    assert message(WireRequest(url=URL, tls=TlsPolicy.RECORD)).route.policy is TlsPolicy.RECORD
+
+
+def test_what_is_recorded_is_what_was_sent() -> None:
+    plain = message(WireRequest(url=URL, fields=[(b"X-Mine", b"mine")]))
+    for sent in (0, 10, len(plain.data) - 1, len(plain.data)):
+        assert plain.recorded(sent, frozenset()) == plain.data[:sent]
+
+
+def test_values_that_are_hidden_or_secret_by_name_are_not_recorded() -> None:
+    fields = [(b"X-Mine", b"mine"), (b"X-Session-Token", b"secret")]
+    made = message(WireRequest(url=URL, method="POST", fields=fields, body=b"Cookie: a\r\n"))
+    shown = made.data.replace(b": secret", b": redacted")
+    assert made.recorded(len(made.data), frozenset()) == shown
+    assert made.recorded(len(made.data), frozenset({b"x-mine"})) == shown.replace(
+        b": mine", b": redacted"
+    )
+    plain = message(WireRequest(url=URL, fields=fields[:1]))
+    hidden = plain.recorded(len(plain.data), frozenset({b"x-mine"}))
+    assert hidden == plain.data.replace(b": mine", b": redacted")
+
+
+def test_what_the_proxy_alone_sees_is_not_recorded_however_little_was_sent() -> None:
+    line = b"Proxy-Authorization: Basic dXNlcjpwdw==\r\n"
+    proxied = WireRequest(url=URL, method="POST", body=line, proxy="http://user:pw@proxy.example:1")
+    data = message(proxied).data
+    at = data.index(line)
+    assert message(proxied).recorded(len(data), frozenset()) == data[:at] + data[at + len(line) :]
+    for sent in (at, at + 1, at + len(line)):
+        assert message(proxied).recorded(sent, frozenset()) == data[:at]
 
 
 @pytest.mark.parametrize(
