@@ -32,7 +32,7 @@ class Nothing(Body):
 
 
 class Submit(Body):
-    """A job that is asked for."""
+    """A job to be submitted."""
 
     url: Url
     shallow: bool = False
@@ -51,7 +51,7 @@ class Submit(Body):
     ignores: Annotated[list[Pattern], Field(max_length=1000)] = []
     no_offsite_links: bool = False
     lines: Annotated[str, StringConstraints(max_length=200_000)] | None = None
-    """The list itself, one URL a line, where it lies nowhere on the web; `url` is a name for it then."""
+    """The list itself, one URL a line, where it has no URL on the web; `url` is a name for it then."""
     again: bool = False
     """Whether a job of that URL that has ended is forgotten for it."""
 
@@ -102,7 +102,7 @@ class Switch(Body):
 
 
 class Move(Body):
-    """Where a job is to stand in its queue."""
+    """The place that a job is to have in its queue."""
 
     queue: Short
     ident: Ident
@@ -148,7 +148,7 @@ class LogQuery(Body):
 
 
 class EventsQuery(Body):
-    """What a stream is to tell."""
+    """What a stream sends."""
 
     jobs: Annotated[str, StringConstraints(max_length=3000)] = ""
     """Idents with commas between, or `*`."""

@@ -261,7 +261,7 @@ class Hub:
         self._broadcasts.look(overview.seen, now=time.time())
 
     def _follow(self, now: float) -> None:
-        """Begin to follow what viewers ask for; forget what no viewer has asked for in a minute."""
+        """Begin to follow what viewers request; drop what none has requested for a minute."""
         with self._lock:
             wishes = [viewer.wish for viewer in self._viewers]
         wanted = dict.fromkeys(ident for wish in wishes for ident in sorted(wish.jobs))
@@ -314,7 +314,7 @@ class Hub:
                         viewer.tell("job", event, about=f"{ident} {what}")
             state = job["state"] if job["state"] in ENDED else ""
             if number_of(seen.record.get("log_score")) < followed.score:
-                # The URL was submitted again, or Redis was emptied: its log begins anew.
+                # The URL was submitted again, or Redis was emptied: its log starts again.
                 followed.begin_anew()
         if state != followed.ended:
             followed.ended = state

@@ -54,7 +54,7 @@ class JobChoice:
 
     @classmethod
     def of(cls, query: Mapping[str, str]) -> JobChoice:
-        """Return what the *query* of a URL asks for; what means nothing counts as not asked for."""
+        """Return what the *query* of a URL asks for; what is invalid counts as absent."""
         texts = {name: query.get(name, "")[:_LONGEST] for name in ("search", "state", "by", "pipeline")}
         sort, page = query.get("sort", ""), query.get("page", "")
         known = sort.removeprefix("-") in ORDERS

@@ -26,7 +26,7 @@ OVER = 10.0
 
 
 class Point(NamedTuple):
-    """The figures of a job at a moment, in seconds of any clock that goes on."""
+    """The figures of a job at a moment, in seconds of any monotonic clock."""
 
     at: float
     items: int
@@ -41,7 +41,7 @@ class Rates:
         self._points: deque[Point] = deque(maxlen=64)
 
     def add(self, point: Point) -> None:
-        """Take note of *point*. Figures that went back, as of a job that began anew, begin anew here."""
+        """Add *point*. If figures have decreased (a job submitted again), earlier ones are dropped."""
         if self._points and point[1:] < self._points[-1][1:]:
             self._points.clear()
         self._points.append(point)

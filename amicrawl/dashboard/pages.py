@@ -212,7 +212,7 @@ class Pages:
 
 
 class _Files(StaticFiles):
-    """Our files: to be asked for again each time, and answered that they have not changed."""
+    """Our files, which browsers revalidate each time."""
 
     def file_response(self, *arguments: Any, **keywords: Any) -> Response:
         """Return the answer for one file."""

@@ -1,4 +1,4 @@
-"""Problems: how the dashboard says no, as `application/problem+json` (RFC 9457). Pure."""
+"""Problems: how the dashboard refuses a request, as `application/problem+json` (RFC 9457). Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TITLES = {413: "Content Too Large", 421: "Misdirected Request", 422: "Unprocess
 
 
 class Problem(Exception):  # noqa: N818  # the standard's word
-    """A request that is answered with *status* and a sentence instead of what it asked for."""
+    """A request that is refused with *status* and a sentence."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class Problem(Exception):  # noqa: N818  # the standard's word
         return title_of(self.status)
 
     def content(self) -> dict[str, Any]:
-        """Return the object that tells it."""
+        """Return its fields."""
         content: dict[str, Any] = {
             "type": "about:blank",
             "title": self.title,
@@ -52,7 +52,7 @@ class Problem(Exception):  # noqa: N818  # the standard's word
         return content
 
     def response(self) -> JSONResponse:
-        """Return the answer that tells it."""
+        """Return the response."""
         return JSONResponse(
             self.content(), status_code=self.status, headers=self.headers, media_type=MEDIA_TYPE
         )

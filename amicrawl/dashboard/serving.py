@@ -128,7 +128,7 @@ class Settings:
     users: Path | None = None
     """The users file; without one no user signs in, and only this machine may connect."""
     archives: Path | None = None
-    """Where the directories of jobs lie, for their summaries."""
+    """The directory that holds those of jobs, for their summaries."""
     allow_hosts: tuple[str, ...] = ()
     """Further names under which the dashboard is reached."""
     trusted_proxies: tuple[str, ...] = ()

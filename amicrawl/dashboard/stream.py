@@ -218,12 +218,12 @@ def _log_events(logs: _Logs) -> list[Event]:
 
 
 def events(_call: Call) -> Any:
-    """Tell what changes, as server-sent events."""
+    """Send changes as server-sent events."""
     raise AssertionError("it is served by `stream`")
 
 
 def stream(call: Call) -> Response:
-    """Return the answer that goes on until the browser goes away."""
+    """Return the response, which lasts until the browser disconnects."""
     return _Stream(call, _wish_of(call))
 
 

@@ -1,7 +1,7 @@
 """Views: jobs, pipelines, log entries and reports of crawls, from Redis to answers of the API. Pure.
 
-Everything in Redis may have been written by anybody. A number that is none is 0 or None, a list that is
-none is empty, and the fault is in `faults`. Lists and texts have bounds.
+Everything in Redis may have been written by any client. An invalid number is 0 or None, an invalid list
+is empty, and the fault is in `faults`. Lists and texts have bounds.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 def pipeline_view(
     key: str, record: Mapping[str, str], *, jobs: Mapping[str, Seen], prefix: str, now: float
 ) -> Pipeline:
-    """Return the pipeline whose *record* lies at *key*, with those of *jobs* that it runs.
+    """Return the pipeline whose *record* is at *key*, with those of *jobs* that it runs.
 
     *now* is by the clock of Redis, in Unix seconds.
     """
@@ -231,7 +231,7 @@ def files_view(text: str | None) -> list[FileFacts]:
 
 
 def entry_view(score: float, text: str) -> LogEntry:
-    """Return the log entry *text*; one that is none is shown as it is, as of type `unknown`."""
+    """Return the log entry *text*; an invalid one is shown as it is, with the type `unknown`."""
     try:
         entry = parsed(text)
     except NotAnEntryError as error:

@@ -1,4 +1,4 @@
-"""Jobs: crawls asked for, claimed, steered and watched over Redis, in the layout of ArchiveBot.
+"""Jobs: crawls submitted, claimed, controlled and watched over Redis, in the layout of ArchiveBot.
 
 The only room that talks to Redis, through a `JobStore` (`connection.py`).
 

@@ -51,7 +51,7 @@ _FRONTIER = re.compile(r"super|snap-[0-9]+\.meguri|log-[0-9]+")
 _INDEX = re.compile(r"captures-[0-9]+\.open|captures\.parquet|crawl\.json")
 
 
-class _Changed(Exception):  # noqa: N818  # not an error: the crawl goes on
+class _Changed(Exception):  # noqa: N818  # not an error: the crawl continues
     """A file went while the copy was made: the crawl has a newer one."""
 
 
@@ -116,7 +116,7 @@ def serial_of(url: str, *, disk: Disk) -> int:
 
 
 def restore_checkpoint(directory: Path, url: str, *, disk: Disk) -> None:
-    """Put what lies at *url* into *directory*; raises AmicrawlError where it is not whole."""
+    """Put the checkpoint at *url* into *directory*; raises AmicrawlError where it is not whole."""
     bucket = open_bucket(url, disk=disk)
     with _explained(bucket):
         for file in _listed(bucket):

@@ -80,7 +80,7 @@ class Child:
         """Return how it ended: the exit code, minus the signal, or None while it runs."""
         code = self._process.poll()
         if code is not None:
-            # What it left behind must not go on writing, nor keep its output open.
+            # Processes that it has started must not continue to write, nor keep its output open.
             self._kill_group()
             self._pump.join(_LAST_WAIT)
         return code

@@ -6,7 +6,7 @@ second time.
 
 `Reaper` gives the jobs of dead pipelines back to their queues, and removes their records. A job is one
 of ours if it has a claim; it is abandoned if its lease has expired and stayed so for a while. The while
-is counted here and begins anew when Redis did not respond, so that owners that were cut off by the same
+is counted here and restarts when Redis did not respond, so that owners that were cut off by the same
 outage can regain their leases first. Jobs of ArchiveBot's own pipelines have no claim, and are never
 touched. Every pipeline reaps; that several do at once does no harm.
 """
@@ -33,7 +33,7 @@ from amicrawl.jobs.record import encoded_info, info_of
 from amicrawl.jobs.redis_values import hash_at, list_at, names_of_keys, text_at
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
     from amicrawl.jobs.attempt import JobAttempt, Workshop
     from amicrawl.jobs.connection import JobStore
@@ -56,7 +56,7 @@ class Verdict(Enum):
     ABORTED = "aborted"
     """It was asked to end, and has."""
     RELEASED = "released"
-    """Its pipeline has stopped it; another may go on with it."""
+    """Its pipeline has stopped it; another one may resume it."""
     CRASHED = "crashed"
     UNABLE = "unable"
     """Not for want of the job's: the disk, the bucket or Redis failed."""
@@ -173,9 +173,11 @@ class Ending:
         ident, claim = attempt.ident, attempt.claim
         why = attempt.fault or sentence(attempt.exit_code or 0)
         last, released = attempt.last_line, judged is Verdict.RELEASED
-        verb = "failed" if judged is Verdict.CRASHED else "could not go on here"
+        verb = "failed" if judged is Verdict.CRASHED else "could not continue here"
         failed = f"Attempt {claim.attempt} {verb}: {why}"
-        self._last_words(attempt, "The pipeline stops; another may go on" if released else failed)
+        self._last_words(
+            attempt, "The pipeline stops; another one may resume the job" if released else failed
+        )
         if attempt.exit_code is not None and attempt.copying is not None and not attempt.copying.fault:
             self._claims.settle(ident, claim.token, shipped="1", checkpoint="")
         kept = f"{why}: {last}" if last else why
@@ -228,8 +230,10 @@ class Reaper:
         claims: Claims,
         *,
         grace: float = GRACE,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store = store
+        self._clock = clock
         self._claims = claims
         self._grace = grace
         self._lapsed: dict[tuple[str, int], float] = {}
@@ -246,7 +250,7 @@ class Reaper:
 
         *ours* are units whose crawls run here, and are watched by their pulse.
         """
-        now = time.monotonic()
+        now = self._clock()
         if now - self._looked < REAPED_EVERY:
             return {}
         self._looked = now

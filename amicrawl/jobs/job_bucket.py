@@ -4,7 +4,7 @@ Each job has a path of its own below the bucket's, called after its directory. T
 its WARC files there as they are sealed, and its index at its end (`crawl/uploading.py`). When it was
 stopped before it was done, the pipeline adds the frontier, and from then on the claim says `shipped`.
 
-The next owner fetches everything but the WARC files, whose names and sizes are enough to go on. Each
+The next owner fetches everything but the WARC files, whose names and sizes are enough to resume. Each
 file is verified by the list in the bucket, and the directory bears its name only when all are there.
 Of a machine that died the last checkpoint is taken (`checkpoint.py`); what came after it, or was in no
 WARC file that had arrived, is fetched from the web again.
@@ -56,7 +56,7 @@ def ship(directory: Path, url: str, *, disk: Disk, stopped: Callable[[], bool] =
 
 
 def fetch(directory: Path, url: str, *, checkpoints: Sequence[str], disk: Disk) -> str:
-    """Make *directory* of what lies at *url*; return of which URL. What is there is put aside.
+    """Make *directory* from what is at *url*; return from which URL. An existing one is renamed.
 
     The *checkpoints*, URLs, are newer than what was shipped, and are tried first. Raises AmicrawlError
     where nothing can be had whole; then nothing is there under that name.
@@ -82,7 +82,7 @@ def fetch(directory: Path, url: str, *, checkpoints: Sequence[str], disk: Disk) 
 
 
 def begin_anew(directory: Path, url: str, *, disk: Disk) -> None:
-    """Make *directory* for a crawl that begins although WARC files of an attempt before lie at *url*.
+    """Make *directory* for a crawl that begins although *url* has WARC files of an earlier attempt.
 
     They stay, and no file of this crawl gets the name of one. Raises OutputError.
     """

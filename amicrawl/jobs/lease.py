@@ -123,7 +123,7 @@ class Claim:
     resumed: str = ""
     """`resumed` or `restarted`; empty for a first attempt."""
     shipped: str = ""
-    """Whether the bucket holds what another machine needs to go on."""
+    """Whether the bucket holds what another machine needs to resume it."""
     checkpoint: str = ""
     """The slot of its last checkpoint there, if that is newer."""
     failures: int = 0
@@ -137,7 +137,7 @@ class Claim:
     def read(
         cls, unit: str, fields: Mapping[str, str], *, record: Mapping[str, str] | None = None
     ) -> Self:
-        """Return the claim that a hash of Redis holds; numbers that are none become 0."""
+        """Return the claim that a hash of Redis holds; invalid numbers become 0."""
         return cls(
             unit=unit,
             token=_number(fields.get("token", "")),
@@ -299,7 +299,7 @@ class Claims:
     def look(self, units: Sequence[str]) -> list[tuple[Claim | None, timedelta]]:
         """Return the claim of each of *units*, and for how long its lease is good yet; no change.
 
-        None stands for no claim, and a time of 0 for a lease that ran out.
+        None stands for no claim, and a time of 0 for an expired lease.
         """
         keys, script = self._store.keys, self._store.scripts.script("read")
         with self._store.answering(), self._store.client.pipeline(transaction=False) as pipe:

@@ -45,7 +45,7 @@ class Pulse:
         That was so at a moment from *asked* to *answered*.
 
         After a time without a look, because Redis was away or this process stood still, the wait for a
-        renewal begins anew: the crawl may have been cut off, too, and tries again with pauses.
+        renewal restarts: the crawl may have been cut off, too, and tries again with pauses.
         """
         if self._left is None or asked - self._at > self._ttl * PATIENCE:
             self.begin_anew(answered)

@@ -267,7 +267,7 @@ class Link(HeldLease):
             return False
         self._renewed(started)
         self._age, self._flushed_at = "", float("-inf")
-        self.inbox.tell("Redis had forgotten this job; its crawl has written it down again.")
+        self.inbox.tell("Redis had lost this job; its crawl has written it again.")
         self._on_answer(Answer("RESTORED"))
         return False
 
@@ -283,7 +283,7 @@ class Link(HeldLease):
         self._flushed_at = self._clock()
         trouble = str(error)[:500]
         if not self.trouble:
-            logger.warning("The crawl goes on without Redis, as long as its lease is good: %s", trouble)
+            logger.warning("The crawl continues without Redis while its lease is valid: %s", trouble)
         self.trouble = trouble
         self._hang_up()
 
@@ -350,7 +350,7 @@ def restore(store: JobStore, copy: JobCopy, *, lease_ms: int, epoch: str) -> boo
     """
     keys, ident = store.keys, copy.ident
     record = {name: value for name, value in copy.record.items() if name not in _NOT_REMEMBERED}
-    # A reader of ArchiveBot's that finds no mark begins at a number that is none.
+    # A reader of ArchiveBot's that finds no mark would begin at an invalid number.
     record.setdefault("last_broadcasted_log_entry", "0")
     claim = {name: value for name, value in copy.claim.items() if name not in {"token", "state"}}
     pairs = [text for each in (record, claim, copy.desired) for pair in each.items() for text in pair]

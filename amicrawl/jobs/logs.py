@@ -292,7 +292,7 @@ class Logged(NamedTuple):
 
 
 class LogPage(NamedTuple):
-    """Some entries of a log, ascending, and where to go on."""
+    """Some entries of a log, ascending, and where to continue."""
 
     entries: list[Logged]
     last: float

@@ -43,7 +43,7 @@ class Counts(NamedTuple):
 
 
 def job(store: JobStore, ident: str) -> JobRecord:
-    """Return the job *ident*; raises UsageError for no ident, NoSuchJobError where there is no job."""
+    """Return the job *ident*; raises UsageError for an invalid ident, NoSuchJobError for no job."""
     found = job_or_none(store, checked_ident(ident))
     if found is None:
         raise no_such_job(ident)
@@ -64,7 +64,7 @@ def job_or_none(store: JobStore, ident: str) -> JobRecord | None:
 
 
 def jobs(store: JobStore, idents: Iterable[str]) -> dict[str, JobRecord]:
-    """Return those of *idents* that are jobs, in two round trips; faults go to the letters."""
+    """Return those of *idents* that are jobs, in two round trips; faults become dead letters."""
     wanted = [ident for ident in dict.fromkeys(idents) if is_ident(ident)]
     hashes = redis_values.hashes_at(store, [store.keys.job(ident) for ident in wanted], always=_DECISIVE)
     wishes = redis_values.hashes_at(store, [store.keys.desired(ident) for ident in wanted])
@@ -159,7 +159,7 @@ def live_nicknames(store: JobStore, now: float) -> list[str]:
 
 
 def only_idents(store: JobStore, key: str, found: Sequence[str]) -> list[str]:
-    """Return those of *found*, which lay at *key*, that can be idents; the others go to the letters."""
+    """Return those of *found*, elements of *key*, that can be idents; the others become dead letters."""
     kept = []
     for element in found:
         if is_ident(element):

@@ -26,7 +26,7 @@ _NICKNAME = re.compile(r"[A-Za-z0-9_-]{3,30}")
 def queue_order(nickname: str, *, large: bool = False, shallow_only: bool = False) -> list[str]:
     """Return the names of the queues that the pipeline *nickname* looks into, first to last.
 
-    Longer tags come first, equally long ones by alphabet. Raises UsageError for a nickname that is none.
+    Longer tags come first, equally long ones by alphabet. Raises UsageError for an invalid nickname.
     """
     check_nickname(nickname)
     if shallow_only:

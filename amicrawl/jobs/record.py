@@ -43,7 +43,7 @@ class JobState(StrEnum):
     RUNNING = "running"
     PAUSED = "paused"
     ABORTING = "aborting"
-    """Its end was asked for; it waits or runs yet."""
+    """It was asked to abort, and is still queued or running."""
     COMPLETED = "completed"
     ABORTED = "aborted"
     FAILED = "failed"

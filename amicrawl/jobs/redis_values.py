@@ -164,7 +164,7 @@ def keys_like(store: JobStore, pattern: str, *, most: int = MOST_ELEMENTS) -> It
 
 
 def names_of_keys(store: JobStore, start: str, pattern: str = "*") -> Iterator[str]:
-    """Yield the names of keys that begin with *start* and go on as *pattern*, cut; some twice."""
+    """Yield the names of keys that begin with *start*, followed by *pattern*, cut; some twice."""
     escaped = re.sub(r"([*?\[\]\\^-])", r"\\\1", start)
     cursor = "0"
     while True:
@@ -183,7 +183,7 @@ def octets(text: str) -> bytes:
 
 
 def is_utf8(text: str) -> bool:
-    """Tell whether what lay in Redis was UTF-8."""
+    """Tell whether *text* was UTF-8 in Redis."""
     return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
 
 

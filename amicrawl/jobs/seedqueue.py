@@ -67,7 +67,7 @@ class SeedQueue:
             raise UsageError(f"Key {self._queue} is amicrawl's own, and no queue of seeds.")
 
     def take(self, most: int) -> list[Taken]:
-        """Take at most *most* seeds, and say that this consumer lives; with 0, only say that.
+        """Take at most *most* seeds, and report that this consumer is alive; with 0, only that.
 
         Raises UsageError where the key holds something other than a queue.
         """

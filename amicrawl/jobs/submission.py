@@ -50,7 +50,7 @@ class Submission:
     """What is to be crawled, and how."""
 
     url: str
-    """Where to begin; of a list job, where the list lies."""
+    """Where to begin; of a list job, the URL of the list."""
     depth: Literal["inf", "shallow"] = "inf"
     """The whole site, or the page with what it needs to be shown."""
     is_list: bool = False
@@ -79,8 +79,8 @@ class Submission:
     started_by: str = ""
     started_in: str = ""
     again: Literal["never", "ended"] | int = "never"
-    """What happens where the job has ended, and is remembered: nothing, or it begins anew; a number of
-    seconds: anew if it ended that long ago."""
+    """Whether a job that has ended and has a record is crawled again: never, always, or if it ended that
+    many seconds ago."""
 
 
 class Submitted(NamedTuple):

@@ -112,27 +112,27 @@ def note(store: JobStore, ident: str, text: str) -> None:
 
 
 def show_ignores(store: JobStore, ident: str) -> None:
-    """Let the log tell of URLs that are ignored."""
+    """Have the log report ignored URLs."""
     _change(store, ident, [("unset", "suppress_ignore_reports", "")])
 
 
 def hide_ignores(store: JobStore, ident: str) -> None:
-    """Let the log be silent on URLs that are ignored."""
+    """Have the log not report ignored URLs."""
     _change(store, ident, [("set", "suppress_ignore_reports", "true")])
 
 
 def pause(store: JobStore, ident: str) -> None:
-    """Let the crawl ask for nothing new until it is resumed."""
+    """Have the crawl request nothing new until it is resumed."""
     _change(store, ident, [("wish", "paused", "1")])
 
 
 def resume(store: JobStore, ident: str) -> bool:
-    """Let a paused crawl go on; tell whether it was paused."""
+    """Resume a paused crawl; tell whether it was paused."""
     return _change(store, ident, [("unwish", "paused", "")]) > 0
 
 
 def expire(store: JobStore, ident: str) -> None:
-    """Forget a job that has ended, so that it can be crawled again; what it fetched is kept."""
+    """Delete the record of an ended job, so that its URL can be submitted again; captures are kept."""
     keys = store.keys
     gone = [*keys.of_job(checked_ident(ident)), *keys.ours_of_job(ident), keys.claim(ident)]
     done = store.scripts("expire", keys=gone)

@@ -129,7 +129,7 @@ def test_a_redis_that_was_killed_and_is_empty_is_told_everything_again(
             verbs.delay(store, ident, 0, 0)
             assert crawl.ended() == 0
         said, record = crawl.said(), crawl.record()
-    assert "Redis had forgotten this job" in said
+    assert "Redis had lost this job" in said
     assert int(record["items_downloaded"]) == len(rows_of(tmp_path / "out")) == 401
     assert int(record["r2xx"]) == 401
     assert int(record["items_queued"]) == 401

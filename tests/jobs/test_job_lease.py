@@ -104,7 +104,7 @@ def test_a_crawl_that_cannot_reach_redis_pauses_when_its_lease_ends_and_goes_on_
         with JobCrawl(redis_server, ident, tmp_path / "out", variables=variables) as crawl:
             crawl.wait_until(lambda: crawl.downloaded() > 5)
             os.kill(redis_server.pid, signal.SIGSTOP)
-            crawl.wait_until(lambda: "The lease of the job cannot be kept" in crawl.stderr)
+            crawl.wait_until(lambda: "The lease of the job cannot be renewed" in crawl.stderr)
             # What was in flight comes to its end.
             crawl.wait_until(lambda: is_quiet(server, tmp_path / "out"))
             assert is_quiet(server, tmp_path / "out")
@@ -114,4 +114,4 @@ def test_a_crawl_that_cannot_reach_redis_pauses_when_its_lease_ends_and_goes_on_
         record = crawl.record()
     assert int(record["items_downloaded"]) == int(record["r2xx"]) == 121
     assert sum(entry["type"] == "download" for entry in crawl.entries()) == 121
-    assert "The lease could not be kept for a while; the crawl goes on." in crawl.said()
+    assert "The lease could not be renewed for a while; the crawl continues." in crawl.said()

@@ -16,7 +16,7 @@ from amicrawl.jobs import verbs
 from amicrawl.jobs.data_directory import JobCopy
 from amicrawl.jobs.lease import Claims, Happened
 from amicrawl.jobs.lease_time import steady_clock
-from amicrawl.jobs.link import Fed, Link, fetched_copy
+from amicrawl.jobs.link import Fed, Link, fetched_copy, restore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -174,6 +174,16 @@ def test_an_emptied_redis_is_told_everything_again(crawl: Crawl) -> None:
     assert crawl.client.lrange("working", 0, -1) == [crawl.ident]
     assert crawl.client.hget(crawl.key("claim"), "token") == str(crawl.link.copy.token)
     assert int(str(crawl.client.get("amicrawl:token"))) >= crawl.link.copy.token
+
+
+def test_a_job_that_another_owner_has_taken_since_is_not_written_again(crawl: Crawl) -> None:
+    """Redis had lost the job; before its crawl noticed, another one had written and taken it."""
+    newer = str(crawl.link.copy.token + 1)
+    crawl.client.hset(crawl.key("claim"), "token", newer)
+    crawl.client.set(crawl.key("lease"), newer)
+    assert not restore(crawl.store, crawl.link.copy, lease_ms=60_000, epoch="another")
+    assert crawl.client.hget(crawl.key("claim"), "token") == newer
+    assert crawl.client.get(crawl.key("lease")) == newer
 
 
 def test_a_redis_that_went_back_in_time_is_brought_up_to_date(crawl: Crawl) -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, InputError, OutputError, UsageError
+from amicrawl.jobs.attempt import Workshop, fetching, slot_after
 from amicrawl.jobs.checkpoint import (
     LIST_NAME,
     Checkpoints,
@@ -35,7 +36,7 @@ from amicrawl.jobs.data_directory import (
 )
 from amicrawl.jobs.ending import Reaper, Verdict, sentence, verdict
 from amicrawl.jobs.job_bucket import fetch
-from amicrawl.jobs.lease import Claim, Claims
+from amicrawl.jobs.lease import Claim, Claims, GivenBack
 from amicrawl.jobs.lease_time import Pulse
 from amicrawl.jobs.pipeline_record import (
     PipelineIdentity,
@@ -238,7 +239,7 @@ def crawl_directory(path: Path) -> Path:
 
 
 def manifest_in(bucket: Path, *names: str) -> None:
-    bucket.mkdir(exist_ok=True)
+    bucket.mkdir(parents=True, exist_ok=True)
     files = {name: Uploaded(SealedFile(name, 1, 1, "0" * 64), "2026-11-22T12:00:00Z") for name in names}
     (bucket / "uploaded.json").write_bytes(Manifest("file:///b", files).encoded(for_bucket=True))
 
@@ -392,6 +393,33 @@ def test_checkpoints_take_the_slots_in_turn_and_one_that_failed_takes_its_own_ag
         assert (restored / "frontier" / "super").is_file()
 
 
+@pytest.mark.parametrize("slot", [0, 1])
+def test_of_two_checkpoints_the_last_one_is_fetched(slot: int, tmp_path: Path) -> None:
+    base, bucket = "a.example-inf-20260101-000000-eed6r", (tmp_path / "bucket").as_uri()
+    crawl = crawl_directory(tmp_path / "here")
+    manifest_in(tmp_path / "bucket" / base, "ami-00000.warc.gz")
+    for number in range(2):
+        (crawl / "captures-00000.open").write_bytes(b"%d\n" % number)
+        save(crawl, checkpoint_url(bucket, base, number), disk=Disk(), stopped=lambda: False)
+    (tmp_path / "data").mkdir()
+    ours = Workshop(tmp_path / "data", "ours", lambda *_: [], {}, 30.0, Disk(), bucket)
+    theirs = Claim(IDENT, 2, directory=base, store="theirs", checkpoint=str(slot))
+    copying = fetching(theirs, ours)
+    assert copying is not None
+    while not copying.is_over:
+        time.sleep(0.01)
+    assert copying.fault == ""
+    assert (tmp_path / "data" / base / "captures-00000.open").read_bytes() == b"%d\n" % slot
+
+
+@pytest.mark.parametrize(("last", "first"), [("0", 1), ("1", 0), ("", 0), ("2", 0), ("x", 0)])
+def test_the_next_owner_does_not_begin_with_the_slot_of_the_last_checkpoint(
+    last: str, first: int
+) -> None:
+    """Until its own first one is whole, that is all there is."""
+    assert slot_after(last) == first
+
+
 def test_each_job_has_a_path_of_its_own_below_the_bucket() -> None:
     assert path_of("s3://b/p?region=x", "base") == "s3://b/p/base?region=x"
     assert path_of("file:///srv/archive/", "base") == "file:///srv/archive/base"
@@ -414,6 +442,32 @@ def test_records_of_dead_pipelines_and_claims_of_no_job_are_cleared_away(
     assert client.exists(new, f"pipeline:{'2' * 32}", "pipeline:foreign") == 3
     assert 0 < client.ttl(store.keys.claim(IDENT)) <= 60
     assert [fields["nickname"] for fields in pipelines(store)] == ["not yet"]
+
+
+def test_a_job_is_given_back_once_its_lease_has_been_expired_for_a_while(store: JobStore) -> None:
+    """After an outage all leases have expired: the time in which owners regain them starts again."""
+    now = 100.0
+    raw(store).hset(IDENT, "url", "http://a.example/")
+    raw(store).lpush("pending", IDENT)
+    claims = Claims(store)
+    assert claims.reserve(["pending"], "pipeline:dead") is not None
+    raw(store).delete(store.keys.lease(IDENT))
+    reaper = Reaper(store, claims, grace=15, clock=lambda: now)
+    assert reaper.reap() == {}
+    now = 114.0
+    assert reaper.reap() == {}
+    reaper.forget()
+    now = 117.0
+    assert reaper.reap() == {}
+    now = 131.0
+    assert reaper.reap() == {}
+    now = 133.5
+    assert reaper.reap(ours=[IDENT]) == {}, "its own crawls have other signs of life"
+    now = 136.0
+    assert reaper.reap() == {}
+    now = 151.5
+    assert reaper.reap() == {IDENT: GivenBack.QUEUED}
+    assert raw(store).lrange("pending", 0, -1) == [IDENT]
 
 
 def test_a_pipeline_is_told_to_drain_by_its_name_or_key(store: JobStore, tmp_path: Path) -> None:

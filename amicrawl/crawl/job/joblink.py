@@ -176,11 +176,11 @@ class JobLink:
             self._lose(link.lost)
         elif not link.may_begin:
             if BY_LEASE not in run.paused:
-                logger.warning("The lease of the job cannot be kept: nothing is fetched or written")
+                logger.warning("The lease of the job cannot be renewed: nothing is fetched or written")
                 run.pause(BY_LEASE)
         elif BY_LEASE in run.paused:
-            logger.info("The lease of the job is good again: the crawl goes on")
-            self._link.inbox.tell("The lease could not be kept for a while; the crawl goes on.")
+            logger.info("The lease of the job is renewed: the crawl continues")
+            self._link.inbox.tell("The lease could not be renewed for a while; the crawl continues.")
             run.resume(BY_LEASE)
 
     def _lose(self, why: str) -> None:
@@ -331,4 +331,4 @@ def _write(directory: Path, content: bytes, *, disk: Disk) -> None:
     try:
         write_copy(directory, content, disk=disk)
     except AmicrawlError as fault:
-        logger.warning("The crawl goes on without what it remembers of its job: %s", fault)
+        logger.warning("job.json is not written, and the crawl continues: %s", fault)

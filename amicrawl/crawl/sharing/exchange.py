@@ -61,7 +61,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How a partition stands, and what the event loop has done with batches."""
+    """The state of a partition, and what the event loop has done with batches."""
 
     idle: bool
     """Whether nothing is left in its frontier, nor anything in flight."""
@@ -106,7 +106,7 @@ class Exchange(HeldLease):
         self._number = number
         self._token = token
         self.outbox: Outbox | None = None
-        """Where links for others lie; to be set before `feed`."""
+        """The links for other partitions; to be set before `feed`."""
         self._force = force
         self._tell = tell
         self._fence = fence
@@ -141,7 +141,7 @@ class Exchange(HeldLease):
             self._tell(News(Reply("lost")))
 
     def begin(self) -> None:
-        """Renew the lease here and now, and go on with that; raises AmicrawlError where it is lost."""
+        """Renew the lease at once, and continue to; raises AmicrawlError where it is lost."""
         self.grant(_LONGEST_GRACE)
         self._hold()
         if self.lost:
@@ -149,7 +149,7 @@ class Exchange(HeldLease):
         self._thread.start()
 
     def feed(self, standing: Standing) -> None:
-        """Take how the partition stands now; never waits."""
+        """Take the present state of the partition; never waits."""
         with self._lock:
             self._kept += standing.kept
             self._fed = standing
@@ -305,7 +305,7 @@ class Exchange(HeldLease):
             self._failed(error)
 
     def _hold(self) -> None:
-        """Renew the lease without a word on how the partition stands."""
+        """Renew the lease without a report on the partition."""
         started = self._clock()
         unit = unit_of(self._share.record.name, self._number)
         renewal = Claims(self._share.store).renew(unit, self._token, self._lease)
@@ -349,7 +349,7 @@ class Exchange(HeldLease):
         # Batches may have been handed to us by an answer that never came.
         self._after = "0"
         if not self.trouble:
-            logger.warning("The crawl goes on without Redis, as long as its lease is good: %s", error)
+            logger.warning("The crawl continues without Redis while its lease is valid: %s", error)
         self.trouble = str(error)[:500]
         self._wake.clear()
         # The loop goes on feeding; a server that is away is not asked each time.

@@ -140,10 +140,10 @@ class Sharing:
     def _look_at_the_lease(self) -> None:
         is_paused = BY_LEASE in self._run.paused
         if self._exchange.may_begin and is_paused:
-            logger.info("The lease of the partition is good again: the crawl goes on")
+            logger.info("The lease of the partition is renewed: the crawl continues")
             self._run.resume(BY_LEASE)
         elif not self._exchange.may_begin and not is_paused:
-            logger.warning("The lease of the partition cannot be kept: nothing is fetched or written")
+            logger.warning("The lease of the partition cannot be renewed: nothing is fetched or written")
             self._run.pause(BY_LEASE)
 
     def _standing(self) -> Standing:

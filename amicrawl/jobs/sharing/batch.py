@@ -80,14 +80,14 @@ def encoded_link(link: Link) -> str:
 
 
 def encoded_batch(links: Iterable[str]) -> str:
-    """Return the batch with *links*, as `encoded_link` gives them; its octets as text."""
+    """Return the batch with *links*, as `encoded_link` gives them; its bytes as text."""
     packed = zlib.compress(("[" + ",".join(links) + "]").encode("ascii"), 6)
-    # The clients of this room speak text; surrogates stand for octets that are none.
+    # The clients of this room speak text; surrogates stand for bytes that are not UTF-8.
     return packed.decode("utf-8", "surrogateescape")
 
 
 def links_in(batch: str) -> tuple[list[Link], list[str]]:
-    """Return the links of *batch*, and a sentence for each that is none.
+    """Return the links of *batch*, and a sentence for each invalid one.
 
     Raises InputError where the batch as a whole cannot be read.
     """

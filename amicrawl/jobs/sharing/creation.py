@@ -50,7 +50,7 @@ class SeedGiver:
         self._waiting: dict[int, list[str]] = {}
         self._held = 0
         self.given = 0
-        """Seeds that lie in inboxes."""
+        """Seeds that are in inboxes."""
 
     def give(self, seeds: Iterable[Seed]) -> None:
         """Send all of *seeds*. Raises UsageError where another process gives seeds to this crawl now."""
@@ -122,7 +122,7 @@ def begin(store: JobStore, record: ShareRecord, *, again: bool = False) -> tuple
     """Write *record* down; return the crawl, and the token with which seeds are given to it.
 
     Where it is there already, raises UsageError, unless *again*: further seeds are given to it then, and
-    it must have been made alike. A crawl that had ended goes on.
+    it must have the same options. A crawl that had ended is resumed.
     """
     keys = ShareKeys(store.keys, record.name)
     token = uuid.uuid4().hex

@@ -167,7 +167,7 @@ class Nothing:
     """`ended`, `stopped`, `gone` (there is no such crawl) or `none`."""
     held: int = 0
     away: int = 0
-    """Partitions that only another machine can go on with."""
+    """Partitions that only another machine can resume."""
     failed: int = 0
 
 
@@ -249,7 +249,7 @@ class Share:
         turn: timedelta = timedelta(0),
         facts: str = "{}",
     ) -> Reply:
-        """Renew the lease of partition *number*, saying how it stands.
+        """Renew the lease of partition *number*, and report its state.
 
         *idle*: nothing is left to do in it and its outbox is empty. *spare*: nothing was done for a
         while, so a partition that waits may have its place. *turn*: how long it may be held while others
@@ -316,7 +316,7 @@ class Share:
         return bool(answer[0] == "done")
 
     def release(self, number: int, token: int, ended: Ended, *, place: str = "") -> str:
-        """Give partition *number* back; return how it stands: `parked`, `ready`, `failed`, or `lost`."""
+        """Give partition *number* back; return its state: `parked`, `ready`, `failed`, or `lost`."""
         keys = self.keys
         answer = self._script(
             "share_release",
