@@ -159,6 +159,19 @@ def test_a_file_in_which_nothing_is_whole_is_removed(tmp_path: Path, content: by
     assert names_in(tmp_path) == (["ami-00000.warc.gz.tail"] if content else [])
 
 
+def test_a_request_whose_response_never_arrived_is_set_aside_and_not_thrown_away(tmp_path: Path) -> None:
+    only = item()
+    leave(tmp_path, only)
+    assert only.location is not None
+    path = tmp_path / "ami-00000.warc.gz.open"
+    sent = path.read_bytes()[: only.location.offset]
+    path.write_bytes(sent)
+    repaired = mend(tmp_path)
+    assert repaired.tails == {"ami-00000.warc.gz.tail": len(sent)}
+    assert (tmp_path / "ami-00000.warc.gz.tail").read_bytes() == sent
+    assert repaired.lost_urls == urls_of([only])
+
+
 def test_the_number_of_a_removed_file_with_a_tail_is_not_used_again(tmp_path: Path) -> None:
     (tmp_path / WARC).write_bytes(b"torn")
     archive = open_archive(tmp_path)
@@ -265,6 +278,37 @@ def test_a_damaged_line_is_told_and_its_row_made_from_the_record(tmp_path: Path)
     assert f"{path}, byte {sizes[0]}" in repaired.sentence()
     damaged = (tmp_path / "captures-00000.damaged").read_bytes()
     assert damaged == b"".join(lines)
+
+
+def test_a_row_of_a_sealed_file_is_made_again_although_the_open_file_has_all_of_its_rows(
+    tmp_path: Path,
+) -> None:
+    leave(tmp_path, *pages(20), warc_size=7000)
+    assert "ami-00002.warc.gz.open" in names_in(tmp_path)
+    path = tmp_path / JOURNAL
+    path.write_bytes(b"\xff" + path.read_bytes()[1:])
+    repaired = mend(tmp_path)
+    assert (repaired.rows_kept, repaired.rows_rebuilt) == (19, 1)
+    assert sorted(table_urls(tmp_path)) == sorted(urls_of(pages(20)))
+
+
+@pytest.mark.parametrize("warc_size", [1024, 2000, 10**6])
+def test_a_journal_without_a_sound_line_is_made_again_from_all_files_that_no_table_knows(
+    tmp_path: Path, warc_size: int
+) -> None:
+    """Files of one exchange and of several, sealed and open; those of the crawl before stay."""
+    archive = open_archive(tmp_path, warc_size=2000)
+    archive.store(pages(5))
+    archive.seal()
+    leave(tmp_path, *pages(20, first=5), warc_size=warc_size)
+    path = next(tmp_path.glob("captures-*.open"))
+    path.write_bytes(
+        b"".join(b"\xff" + line[1:] for line in path.read_bytes().splitlines(keepends=True))
+    )
+    repaired = mend(tmp_path)
+    assert (repaired.rows_kept, repaired.rows_rebuilt, repaired.damaged_line_count) == (0, 16, 20)
+    lost = {entry.capture.url for entry in pages(20, first=5) if not entry.capture.status}
+    assert sorted(table_urls(tmp_path)) == sorted(set(urls_of(pages(25))) - lost)
 
 
 def test_rows_that_point_beyond_a_sealed_file_are_dropped(tmp_path: Path) -> None:
