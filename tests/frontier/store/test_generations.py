@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
@@ -289,6 +290,17 @@ def test_a_log_is_missed_where_the_newer_slot_is_damaged_too(tmp_path: Path) -> 
     (tmp_path / "log-3").unlink()
     with pytest.raises(DamagedFileError, match=r"log-3.*log is missing"):
         SmallPartition(tmp_path)
+
+
+def test_the_newest_generation_of_other_software_counts_before_its_first_change(tmp_path: Path) -> None:
+    """It begins the log with the first change, and names none in the superblock."""
+    three_generations(tmp_path)
+    slots, _ = decode_superblock((tmp_path / "super").read_bytes())
+    unnamed = [replace(slot, newest_log=0) for slot in slots]
+    (tmp_path / "super").write_bytes(encode_superblock(unnamed))
+    (tmp_path / "log-4").unlink()
+    best = next(candidates(tmp_path))
+    assert (best.generation, best.logs) == (3, ())
 
 
 def test_the_numbers_of_logs_have_no_gap_whatever_number_a_generation_gets(tmp_path: Path) -> None:
