@@ -76,7 +76,10 @@ _COMMANDS = [
         ["check --schema", "crawl --help"],
         {*_RUNNING, *_TABLES, "redis", "OpenSSL"},
     ),
-    (["explain http://a.example/ --start http://a.example/"], {*_RUNNING, "redis", "OpenSSL"}),
+    (
+        ["explain http://a.example/ --start http://a.example/"],
+        {*_RUNNING, *_TABLES, "redis", "OpenSSL"},
+    ),
     (["frontier --help"], {*_RUNNING, "pyarrow", "redis", "OpenSSL"}),
     (["upload --help", "wacz --help", "inspect --help"], {*_RUNNING, *_TABLES, "redis", "OpenSSL"}),
 ]
