@@ -101,20 +101,9 @@ def placed_lines(named: Sequence[str], *, suffixes: tuple[str, ...] = CDXJ_ENDIN
 
 
 def make_directory(path: Path) -> None:
-    """Make the directory *path* where it is not there.
-
-    UsageError where that is something else, OutputError where it cannot be made.
-    """
-    try:
-        with explained(path, "created"):
-            path.mkdir(parents=True, exist_ok=True)
-    except OutputError as error:
-        if isinstance(error.__cause__, (FileExistsError, NotADirectoryError)):
-            raise UsageError(
-                f"{path} cannot be a directory for the output: {error.__cause__.strerror}. "
-                "Choose another with -o."
-            ) from error
-        raise
+    """Make the directory *path* where it is not there; OutputError where it cannot be made."""
+    with explained(path, "created"):
+        path.mkdir(parents=True, exist_ok=True)
 
 
 def check_output_file(path: Path, *, option: str) -> None:

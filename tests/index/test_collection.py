@@ -420,7 +420,7 @@ def test_files_of_one_name_do_not_share_products(tmp_path: Path) -> None:
             2,
             "There is no product toast. Choose from cdxj,",
         ),
-        (["a.warc", "-o", "a.warc"], 2, "a.warc cannot be a directory"),
+        (["a.warc", "-o", "a.warc"], 4, "a.warc cannot be created: File exists"),
     ],
 )
 def test_what_cannot_be_followed_is_said(

@@ -61,8 +61,8 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("cdx zipnum . -o out", 2, "cdxj and merged hold the same captures."),
         ("merge side.cdxj . -o out", 2, "cdxj and merged hold the same captures."),
         # A file in place of a directory, and the other way round.
-        ("table cdxj -o x.arc", 2, "x.arc cannot be a directory for the output"),
-        ("merge cdxj side.cdxj -o x.arc", 2, "x.arc cannot be a directory for the output"),
+        ("table cdxj -o x.arc", 4, "x.arc cannot be created: File exists. Name another place"),
+        ("merge cdxj side.cdxj -o x.arc", 4, "x.arc cannot be created: File exists. Name another place"),
         ("index x.warc.gz --merge empty", 4, "empty is a directory. Name a file with --merge."),
         ("index x.warc.gz -c empty", 4, "empty is a directory. Name a file with --blocks."),
         ("summary cdxj --html empty", 4, "empty is a directory. Name a file with --html."),
