@@ -1,7 +1,7 @@
-"""Files and directories wherever they lie: a path, or the URI of an object store or a file system.
+"""Files and directories by a path, or by the URI of an object store or a file system.
 
-`s3://` (also as `s3a://`), `gs://`, `hdfs://` and `file://` are read and written with pyarrow.fs; what
-stands behind a question mark are its parameters. A file is there when all of it is: a store shows none
+`s3://` (also as `s3a://`), `gs://`, `hdfs://` and `file://` are read and written with pyarrow.fs; its
+parameters follow a question mark. A file is there when all of it is: a store shows none
 before, and beside paths it is written under a name of its own and renamed. So two processes that make
 the same file leave a whole one, whichever comes last.
 """
@@ -193,7 +193,7 @@ class Location:
 
     @property
     def _is_store(self) -> bool:
-        """Whether names there are no more than names: no directories, and nothing half written."""
+        """Whether it is in an object store, which has neither directories nor half-written objects."""
         return self.name.startswith(("s3:", "s3a:", "gs:", "gcs:"))
 
     def _found(self) -> tuple[Any, str]:

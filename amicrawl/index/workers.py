@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from multiprocessing.context import SpawnProcess
 
 PATIENCE = timedelta(minutes=10)
-"""How long a worker may say nothing before it is taken to hang, and killed."""
+"""How long a worker may report nothing before it counts as hung and is killed."""
 
 _WAKE = 1.0
 """Seconds after which silent workers are looked at."""
@@ -88,8 +88,8 @@ def run_jobs(
 ) -> Generator[JobProgress[Job] | Done[Job, Answer] | Lost[Job]]:
     """Do *jobs* in up to *processes* processes and yield what comes of them, as it comes.
 
-    *work* is a function of a module (it is imported in the processes); it is given a job and what to
-    tell its progress with. Closing the iterator kills what is at work.
+    *work* is a function of a module (it is imported in the processes); it receives a job and a function
+    that reports its progress. Closing the iterator kills what is at work.
     """
     waiting = deque(jobs)
     workers: list[_Worker[Job]] = []

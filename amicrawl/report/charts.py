@@ -1,6 +1,6 @@
 """Charts as SVG: timeline, stacked bars, grid. Pure.
 
-Places are percentages and letters have pixels, so a chart fills a phone and a desk without becoming
+Positions are percentages and text has pixels, so a chart fills a phone and a desk without becoming
 small print. What an element stands for is said in its title, and again in the table behind the chart.
 All text is escaped on its way into markup, so nothing of an index is ever obeyed.
 """
@@ -53,7 +53,7 @@ def joined(*children: str | Iterable[str]) -> Markup:
 def shown(text: str) -> str:
     """Return *text* with whatever does not print made visible, cut where it is very long.
 
-    A bidirectional override would turn the letters around it, and half a surrogate is not UTF-8.
+    A bidirectional override would reverse the text around it, and half a surrogate is not UTF-8.
     """
     cut = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
     if cut.isprintable():

@@ -239,7 +239,7 @@ def _index_of(path: Path, on_read: Callable[[int], None]) -> Iterator[tuple[Path
 
     read = 0
 
-    def tell(progress: ReadProgress) -> None:
+    def report(progress: ReadProgress) -> None:
         nonlocal read
         on_read(progress.offset - read)
         read = progress.offset
@@ -247,8 +247,8 @@ def _index_of(path: Path, on_read: Callable[[int], None]) -> Iterator[tuple[Path
     with tempfile.TemporaryDirectory(prefix="amicrawl-") as scratch:
         job = FileJob(path, path.name, Path(scratch), ("cdxj",), path.name, in_directories=False)
         (job.out / MARKS).mkdir()
-        outcome = collect_file(job, tell)
-        tell(ReadProgress(outcome.size, outcome.records))
+        outcome = collect_file(job, report)
+        report(ReadProgress(outcome.size, outcome.records))
         damage = [f"{path}, byte {loss.offset}: {loss.reason}" for loss in outcome.losses]
         if outcome.lost > len(damage):
             damage.append(f"{path}: and {outcome.lost - len(damage):,} more")

@@ -8,7 +8,7 @@ them. What comes from the index is made harmless for a terminal.
 from __future__ import annotations
 
 from datetime import date
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from amicrawl.report.counts import CDX_SUMMARY, FACETS, drawn
 from amicrawl.report.figures import (
@@ -72,22 +72,13 @@ def text_lines(
     today: date,
     harmless: Callable[[str], str],
     replay: str = REPLAY,
-    beyond: bool = True,
 ) -> Iterator[str]:
     """Yield the lines of the summary of *counts*; *today* is the date when it is made."""
     table = _Tables(left=counts.rules == CDX_SUMMARY)
     yield ""
     yield from table.lines("CDX Overview", None, _overview(counts, today))
     yield ""
-    title = "MIME Type and Status Code Distribution"
-    yield from table.grid(title, "MIME", STATUS_GROUPS, mime_status_grid(counts), counts.captures)
-    yield ""
-    title = "Path and Query Segments"
-    yield from table.grid(title, "Path", QUERY_GROUPS, path_query_grid(counts), counts.captures)
-    yield ""
-    title = "Year and Month Distribution"
-    yield from table.grid(title, "Year", MONTHS, year_month_grid(counts), counts.captures)
-    yield ""
+    yield from _grids(counts, table, (_TYPES, _PATHS, _MONTHS))
     yield from _hosts(counts, table, hosts, harmless)
     yield ""
     shown = drawn(counts.samples, size=samples)
@@ -98,7 +89,7 @@ def text_lines(
             yield f" * {replay}/{sample.time}/{harmless(sample.url)}"
     if shown or counts.rules == CDX_SUMMARY:
         yield ""
-    if beyond and counts.rules != CDX_SUMMARY:
+    if counts.rules != CDX_SUMMARY:
         yield from _beyond(counts, table, harmless)
 
 
@@ -110,12 +101,27 @@ def narrow_lines(counts: Counts, *, today: date) -> Iterator[str]:
     overview = [row for row in _overview(counts, today) if row[0] not in keyed]
     yield from table.lines("Overview", None, overview)
     yield ""
-    title = "MIME Type and Status Code Distribution"
-    yield from table.grid(title, "MIME", STATUS_GROUPS, mime_status_grid(counts), counts.captures)
-    yield ""
-    title = "Year and Month Distribution"
-    yield from table.grid(title, "Year", MONTHS, year_month_grid(counts), counts.captures)
-    yield ""
+    yield from _grids(counts, table, (_TYPES, _MONTHS))
+
+
+class _Grid(NamedTuple):
+    """A table of counts by two properties."""
+
+    title: str
+    corner: str
+    columns: Sequence[str]
+    of: Callable[[Counts], Grid]
+
+
+_TYPES = _Grid("MIME Type and Status Code Distribution", "MIME", STATUS_GROUPS, mime_status_grid)
+_PATHS = _Grid("Path and Query Segments", "Path", QUERY_GROUPS, path_query_grid)
+_MONTHS = _Grid("Year and Month Distribution", "Year", MONTHS, year_month_grid)
+
+
+def _grids(counts: Counts, table: _Tables, grids: Sequence[_Grid]) -> Iterator[str]:
+    for grid in grids:
+        yield from table.grid(grid.title, grid.corner, grid.columns, grid.of(counts), counts.captures)
+        yield ""
 
 
 def _overview(counts: Counts, today: date) -> list[list[str]]:

@@ -247,7 +247,7 @@ def _second_level(host: str) -> str:
 
 
 def category_of(mime: str) -> str:
-    """Return the category of the media type *mime*, letter case as it stands."""
+    """Return the category of the media type *mime*, case-sensitive."""
     exact = _EXACT.get(mime)
     if exact is not None:
         return exact

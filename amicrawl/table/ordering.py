@@ -53,7 +53,7 @@ def sort_lines(
     damaged: Callable[[DamagedFileError], None],
     read: Callable[..., Iterator[bytes]] = octet_blocks,
 ) -> bool:
-    """Give *sort* all lines of *paths*; tell whether in byte order they come by key, then by time.
+    """Give *sort* all lines of *paths*; return whether byte order is the order of key and time.
 
     Truncated files are reported to *damaged*. InputError where one cannot be read.
     """
@@ -174,7 +174,7 @@ class _Held:
         self.has_lines()
 
     def has_lines(self) -> bool:
-        """Tell whether there are lines left, and have some of them at hand."""
+        """Return whether there are lines left, and have some of them at hand."""
         if not self._lines and not self._block:
             try:
                 self._block = next(self._blocks, b"")

@@ -1,7 +1,7 @@
 """Queries of a table, or to a crawl's capture index, answered by DuckDB.
 
 A table is a Parquet file, or a directory of them with or without `crawl=.../subset=...` directories,
-whose values are columns then. What it is, its columns tell: the table of an index is the relation
+whose values are columns then. Its columns show what it is: the table of an index is the relation
 `ccindex` (also `eot` and `index`, and `ccindex.ccindex` and `eot.eot`, as published queries name it),
 a capture index the relation `captures`. Files of different ages are united by their columns' names.
 

@@ -186,7 +186,7 @@ class TableFile:
         self._writer = pq.ParquetWriter(schema=as_held(columns), store_schema=False, **options)
 
     def has_filters_for(self, rows: int) -> bool:
-        """Tell whether its filters are large enough for a row group of so many *rows*."""
+        """Return whether its filters are large enough for a row group of so many *rows*."""
         return rows <= self._most_rows or self._most_rows == ROW_GROUP_BLOOM
 
     def write(self, group: pa.Table) -> None:

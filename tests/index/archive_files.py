@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -10,7 +11,7 @@ import pytest
 
 from amicrawl.index.collection.products import FileJob, LineMaker, ProductOptions
 from amicrawl.index.derivatives.file import LeftOutError
-from amicrawl.index.lines.cdxj import Layout, cdx_line
+from amicrawl.index.lines.cdxj import CdxjLine, Layout, cdx_line
 from amicrawl.index.reading.records import Broken, paired
 
 if TYPE_CHECKING:
@@ -119,3 +120,11 @@ def index_lines(
         else:
             if line is not None:
                 yield cdx_line(line, layout) if layout.columns else line.encoded()
+
+
+def parse_cdxj(line: bytes) -> CdxjLine:
+    """Return what *line*, one of ours, says; values that are not strings as JSON."""
+    key, timestamp, text = line.split(b" ", 2)
+    fields = json.loads(text).items()
+    said = {name: value if isinstance(value, str) else json.dumps(value) for name, value in fields}
+    return CdxjLine(key.decode("utf-8", "surrogateescape"), timestamp.decode(), said)

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from index.archive_files import index_lines, unexpected
+from index.archive_files import index_lines, parse_cdxj, unexpected
 from urls.vectors import CORPORA
 
-from amicrawl.index.lines.cdxj import parse_cdxj
 from amicrawl.index.lines.record_lines import Compat, IndexOptions
 from amicrawl.index.reading.records import Broken, read_records
 

@@ -19,6 +19,7 @@ import pytest
 import warm_processes
 from archive_reading import TOOLS
 from fastwarc.warc import ArchiveIterator as FastArchiveIterator
+from index.archive_files import parse_cdxj
 from typer.testing import CliRunner
 from urls.vectors import CORPORA
 from warcio.archiveiterator import ArchiveIterator
@@ -26,13 +27,14 @@ from warcio.archiveiterator import ArchiveIterator
 from amicrawl.cli import app
 from amicrawl.index.derivatives.file import sha1
 from amicrawl.index.derivatives.page import page_of
-from amicrawl.index.lines.cdxj import CdxjLine, parse_cdxj
 from amicrawl.index.reading.records import Record, read_records
 from amicrawl.index.sidecar.detectors import subject_of
 
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Iterator
+
+    from amicrawl.index.lines.cdxj import CdxjLine
 
 WARCS = CORPORA / "warc"
 LISTED = WARCS / "expectations.jsonl"

@@ -10,12 +10,11 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from index.archive_files import http, packed, warc
+from index.archive_files import http, packed, parse_cdxj, warc
 from typer.testing import CliRunner
 
 from amicrawl.cli import app
 from amicrawl.errors import ExitCode, InputError, UsageError
-from amicrawl.index.lines.cdxj import parse_cdxj
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,9 +9,19 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from index.archive_files import ARC_HEADER, DIGEST, arc, http, index_lines, packed, unexpected, warc
+from index.archive_files import (
+    ARC_HEADER,
+    DIGEST,
+    arc,
+    http,
+    index_lines,
+    packed,
+    parse_cdxj,
+    unexpected,
+    warc,
+)
 
-from amicrawl.index.lines.cdxj import Layout, parse_cdxj
+from amicrawl.index.lines.cdxj import Layout
 from amicrawl.index.lines.record_lines import Compat, IndexOptions, timestamp_of
 from amicrawl.index.reading.records import Broken, read_records
 

@@ -8,12 +8,11 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from index.archive_files import exchange, http, packed, warc
+from index.archive_files import exchange, http, packed, parse_cdxj, warc
 from typer.testing import CliRunner
 
 from amicrawl.cli import app
 from amicrawl.errors import ExitCode, UsageError
-from amicrawl.index.lines.cdxj import parse_cdxj
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,9 +10,17 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from index.archive_files import exchange, gzip_member, http, index_lines, packed, unexpected, warc
+from index.archive_files import (
+    exchange,
+    gzip_member,
+    http,
+    index_lines,
+    packed,
+    parse_cdxj,
+    unexpected,
+    warc,
+)
 
-from amicrawl.index.lines.cdxj import parse_cdxj
 from amicrawl.index.lines.post_key import LONGEST_QUERY, keyed_by_body
 from amicrawl.index.lines.record_lines import Compat, IndexOptions
 from amicrawl.index.reading.records import read_records

@@ -47,8 +47,8 @@ TODAY = date(2026, 11, 21)
 BOTH = pytest.mark.parametrize("rules", [CORRECTED, CDX_SUMMARY])
 
 
-def text_of(counts: Counts, *, beyond: bool = True) -> list[str]:
-    return list(text_lines(counts, today=TODAY, harmless=str, beyond=beyond))
+def text_of(counts: Counts) -> list[str]:
+    return list(text_lines(counts, today=TODAY, harmless=str))
 
 
 def cells(lines: list[str], title: str) -> list[list[str]]:
@@ -349,7 +349,7 @@ def test_the_layout_is_pinned() -> None:
         cdx11(key="com,example)/a?b&c", mime="text/html", status="404", time="20130103000000"),
     ]
 
-    assert text_of(counts_of(*lines), beyond=False)[:20] == [
+    assert text_of(counts_of(*lines))[:20] == [
         "",
         "             CDX Overview",
         " ──────────────────────────────────── ",

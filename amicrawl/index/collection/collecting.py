@@ -153,7 +153,7 @@ def collect_by(
         if job.stem in collected.outcomes:
             came(job, collected.outcomes[job.stem])
     if run is None:
-        _Work(collected, _Tracker(waiting, len(collected.before)), show, came).do_here(waiting)
+        _Results(waiting, collected, show, came).do_here(waiting)
     else:
         do_waiting(run, waiting, collected, show=show, came=came)
     in_order(collected, jobs)
@@ -169,7 +169,7 @@ def do_waiting(
     came: Callable[[Any, Outcome | Failed], None],
 ) -> None:
     """Have *run* do what is *waiting*, and take in the results."""
-    _Work(collected, _Tracker(waiting, len(collected.before)), show, came).take(run(waiting))
+    _Results(waiting, collected, show, came).take(run(waiting))
 
 
 def same_names(jobs: Sequence[FileJob]) -> dict[str, int]:
@@ -192,25 +192,36 @@ def in_order(collected: Collected, jobs: Sequence[Job]) -> None:
     collected.failed.sort(key=lambda failed: place[failed.source])
 
 
-class _Work(NamedTuple):
-    """What is done with the results of files."""
+class _Results:
+    """The results of a run, added to *collected* as they come, and its progress."""
 
-    collected: Collected
-    tracker: _Tracker
-    show: Callable[[State], None]
-    came: Callable[[Any, Outcome | Failed], None]
+    def __init__(
+        self,
+        waiting: Sequence[Job],
+        collected: Collected,
+        show: Callable[[State], None],
+        came: Callable[[Any, Outcome | Failed], None],
+    ) -> None:
+        self._collected = collected
+        self._show = show
+        self._came = came
+        self._sizes = {job.stem: job.source_bytes for job in waiting}
+        self._at: dict[str, ReadProgress] = {}
+        self._before = len(collected.before)
+        self._done = self._failed = 0
+        self._began = time.monotonic()
 
     def take(self, running: Generator[Event]) -> None:
         """Take in all that comes."""
-        self.show(self.tracker.state())
+        self._show(self._state())
         try:
             for event in running:
                 if isinstance(event, workers.Done):
-                    self.done(event.job, event.answer)
+                    self._add_done(event.job, event.answer)
                 elif isinstance(event, workers.Lost):
-                    self.lost(event)
+                    self._add_lost(event)
                 else:
-                    self.progress(event.job, event.message)
+                    self._add_progress(event.job, event.message)
         finally:
             running.close()
 
@@ -218,60 +229,38 @@ class _Work(NamedTuple):
         """Do all that is *waiting* in this process."""
         for job in waiting:
             try:
-                self.done(job, collect_file(job, partial(self.progress, job)))
+                self._add_done(job, collect_file(job, partial(self._add_progress, job)))
             except InputError as error:
-                self.lost(workers.Lost(job, str(error), None, InputError.__name__))
+                self._add_lost(workers.Lost(job, str(error), None, InputError.__name__))
 
-    def progress(self, job: Job, at: ReadProgress) -> None:
-        self.tracker.progress(job, at)
-        self.show(self.tracker.state())
+    def _add_progress(self, job: Job, at: ReadProgress) -> None:
+        self._at[job.stem] = at
+        self._show(self._state())
 
-    def done(self, job: Job, outcome: Outcome) -> None:
-        self.collected.outcomes[job.stem] = outcome
-        self.tracker.done(job, outcome)
-        self.came(job, outcome)
-        self.show(self.tracker.state())
+    def _add_done(self, job: Job, outcome: Outcome) -> None:
+        self._collected.outcomes[job.stem] = outcome
+        self._done += 1
+        self._came(job, outcome)
+        self._add_progress(job, ReadProgress(self._sizes[job.stem], outcome.records))
 
-    def lost(self, event: workers.Lost[Any]) -> None:
+    def _add_lost(self, event: workers.Lost[Any]) -> None:
         if event.error == OutputError.__name__:
             raise OutputError(event.reason)
+        job = event.job
         offset = event.last.offset if event.last is not None else 0
         is_unreadable = event.error == InputError.__name__
-        failed = Failed(event.job.source, offset, event.sentence, is_unreadable)
-        self.collected.failed.append(failed)
-        if isinstance(event.job, FileJob):
-            _remove_half_made(event.job)
-        self.tracker.failed(event.job)
-        self.came(event.job, failed)
-        self.show(self.tracker.state())
-
-
-class _Tracker:
-    """Adds up how far the files are."""
-
-    def __init__(self, waiting: Sequence[Job], before: int) -> None:
-        self._sizes = {job.stem: job.source_bytes for job in waiting}
-        self._at: dict[str, ReadProgress] = {}
-        self._files = len(waiting) + before
-        self._done = before
-        self._failed = 0
-        self._began = time.monotonic()
-
-    def progress(self, job: Job, at: ReadProgress) -> None:
-        self._at[job.stem] = at
-
-    def done(self, job: Job, outcome: Outcome) -> None:
-        self._at[job.stem] = ReadProgress(self._sizes[job.stem], outcome.records)
-        self._done += 1
-
-    def failed(self, job: Job) -> None:
-        self._at[job.stem] = ReadProgress(self._sizes[job.stem], 0)
+        failed = Failed(job.source, offset, event.sentence, is_unreadable)
+        self._collected.failed.append(failed)
+        if isinstance(job, FileJob):
+            _remove_half_made(job)
         self._failed += 1
+        self._came(job, failed)
+        self._add_progress(job, ReadProgress(self._sizes[job.stem], 0))
 
-    def state(self) -> State:
+    def _state(self) -> State:
         return State(
-            files=self._files,
-            done=self._done,
+            files=len(self._sizes) + self._before,
+            done=self._done + self._before,
             failed=self._failed,
             read=sum(at.offset for at in self._at.values()),
             total=sum(self._sizes.values()),

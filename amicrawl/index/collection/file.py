@@ -42,8 +42,8 @@ MOST_LOSSES = 1000
 """Losses of one file that are listed; the others are counted."""
 _COLLECTED_EVERY = 1000
 """Records after which memory that is held in cycles is looked for."""
-_TOLD_EVERY = 0.25
-"""Seconds between two words on how far it is."""
+_REPORTED_EVERY = 0.25
+"""Seconds between two reports of the progress."""
 
 
 class ReadProgress(NamedTuple):
@@ -53,15 +53,15 @@ class ReadProgress(NamedTuple):
     records: int
 
 
-def collect_file(job: FileJob, tell: Callable[[ReadProgress], None]) -> Outcome:
-    """Make the products of one file and return what came of it; *tell* is given the progress.
+def collect_file(job: FileJob, report: Callable[[ReadProgress], None]) -> Outcome:
+    """Make the products of one file and return what came of it; *report* receives the progress.
 
     Raises InputError where the source cannot be read, OutputError where a product cannot be written.
     """
     maker = Maker(hostname=job.options.hostname)
     with _claimed(job.out / MARKS):
         facts = _facts_of(job.source)
-        reader = FileReader(job, maker, tell=tell)
+        reader = FileReader(job, maker, report=report)
         products = reader.read()
         outcome = Outcome(
             source=str(job.source),
@@ -95,7 +95,7 @@ class FileReader:
         job: FileJob,
         maker: Maker,
         *,
-        tell: Callable[[ReadProgress], None] = lambda _: None,
+        report: Callable[[ReadProgress], None] = lambda _: None,
     ) -> None:
         """Have *maker* make the products of *job*."""
         self.records = 0
@@ -105,8 +105,8 @@ class FileReader:
         """The first of what was lost."""
         self._job = job
         self._maker = maker
-        self._tell = tell
-        self._told = time.monotonic()
+        self._report = report
+        self._reported = time.monotonic()
 
     def read(self) -> dict[str, Made]:
         """Read the file and return what was made, by product; raises as `collect_file`."""
@@ -125,7 +125,7 @@ class FileReader:
                 self._give(Seen(record, partner, line_maker), products)
                 if not self.records % _COLLECTED_EVERY:
                     gc.collect(1)  # of the young: what a page left is that, and the rest is modules
-                self._say_how_far(record)
+                self._report_progress(record)
             return self._sealed(products)
 
     def _records(self) -> Iterator[tuple[Record, Record | None]]:
@@ -166,11 +166,11 @@ class FileReader:
         if self.lost <= MOST_LOSSES:
             self.losses.append(Loss(offset, reason))
 
-    def _say_how_far(self, record: Record) -> None:
+    def _report_progress(self, record: Record) -> None:
         now = time.monotonic()
-        if now - self._told >= _TOLD_EVERY:
-            self._told = now
-            self._tell(ReadProgress(record.offset + record.length, self.records))
+        if now - self._reported >= _REPORTED_EVERY:
+            self._reported = now
+            self._report(ReadProgress(record.offset + record.length, self.records))
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Files of a collection that lie, or whose products are to lie, in a store; and over a Spark cluster.
+"""Files of a collection that are, or whose products are to be, in a store; and over a Spark cluster.
 
 A file is copied to where it is read, its products are made there, in a directory that this attempt has
 for itself, and put where they belong, the mark last. So an attempt that is killed leaves nothing that
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from amicrawl.disk import Disk
 from amicrawl.errors import InputError, OutputError
 from amicrawl.index.collection.collecting import Collected, do_waiting, in_order, same_names
-from amicrawl.index.collection.file import Outcome, collect_file, mark_of, with_earlier, write_mark
+from amicrawl.index.collection.file import collect_file, mark_of, with_earlier, write_mark
 from amicrawl.index.collection.products import MARKS, PRODUCTS
 from amicrawl.index.location import Location, reachable
 from amicrawl.index.spark import TransientError, done_on_spark
@@ -91,7 +91,7 @@ def collect_placed(
     return collected
 
 
-def do_placed(placed: PlacedJob, tell: Callable[[ReadProgress], None]) -> Outcome:
+def do_placed(placed: PlacedJob, report: Callable[[ReadProgress], None]) -> Outcome:
     """Do one job and return what came of it; raises OSError where trying again may help."""
     with tempfile.TemporaryDirectory(prefix="amicrawl-") as name:
         work = Path(name)
@@ -99,7 +99,7 @@ def do_placed(placed: PlacedJob, tell: Callable[[ReadProgress], None]) -> Outcom
         for directory in {MARKS, *(PRODUCTS[product].directory for product in job.products)}:
             (job.out / directory).mkdir(parents=True)
         made = replace(
-            collect_file(job, tell),
+            collect_file(job, report),
             source=str(placed.source),
             size=placed.facts.size,
             changed=placed.facts.changed,
@@ -160,7 +160,7 @@ def _checked(event: Done[PlacedJob, Outcome]) -> Event:
 def do_placed_alone(job: PlacedJob) -> Outcome:
     """Do *job*; what detectors bring down is a process of their own, as on one machine."""
     if _DETECTING.isdisjoint(job.products):
-        return do_placed(job, _unheard)
+        return do_placed(job, _unreported)
     for event in run_jobs([job], do_placed, processes=1):
         if isinstance(event, Done):
             outcome: Outcome = event.answer
@@ -174,5 +174,5 @@ def do_placed_alone(job: PlacedJob) -> Outcome:
     raise AssertionError("a job has an end")
 
 
-def _unheard(_: ReadProgress) -> None:
-    """Hear how far a file is: Spark says of a task only that it is done."""
+def _unreported(_: ReadProgress) -> None:
+    """Drop the progress: Spark reports of a task only that it is done."""

@@ -60,7 +60,7 @@ def numbers_from(
 
 
 def octets_of(texts: Texts) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Return the octets that *texts* lie in, and where each begins, and where the last ends."""
+    """Return the octets of *texts*, where each of them begins, and where the last ends."""
     _, places, octets = texts.buffers()
     cuts = np.frombuffer(places, np.int32)[texts.offset : texts.offset + len(texts) + 1]
     return np.frombuffer(octets or b"", np.uint8), cuts.astype(np.int64)
@@ -171,7 +171,7 @@ class Spans:
 
     @classmethod
     def of(cls, texts: Texts) -> Self:
-        """Return where *texts* stand; those that are null are empty."""
+        """Return the spans of *texts*; those that are null are empty."""
         octets, places = octets_of(texts)
         return cls(Octets(octets), places[:-1], places[1:])
 
@@ -271,7 +271,7 @@ def are_plain(spans: Spans) -> NDArray[np.bool_]:
     points = np.zeros(len(spans), np.uint8)
     for at in range(0, int(lengths[plain].max(initial=0)), 8):
         word = spans.words(at) if at else head
-        # Zeros stand behind the end.
+        # Zeros follow the end.
         others = have_other_than_digits(word | _BEHIND[np.minimum(np.maximum(lengths - at, 0), 8)])
         pointed = word ^ _POINTS
         are_points = ~(((pointed & _REST) + _REST) | pointed) & _TOPS

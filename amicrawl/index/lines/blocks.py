@@ -1,4 +1,4 @@
-"""Many CDXJ lines at once: where their keys, timestamps and values stand in a block of octets.
+"""Many CDXJ lines at once: where their keys, timestamps and values are in a block of octets.
 
 Python looks at one line of each shape (`shapes.py`); that the others are like it, and what they hold, is
 found with a few passes of numpy over the block. Nothing is copied before it is asked for.
@@ -57,7 +57,7 @@ class Block:
         """The same, to be read from anywhere."""
         self._marks = Marks(self.all.view)
         self.ends = self._marks.ends
-        """Where the LF of each line stands."""
+        """Where the LF of each line is."""
         self.starts = self._marks.starts
         """Where each line begins."""
         self.lines = len(self.ends)
@@ -185,7 +185,7 @@ class Fields:
                 starts[where] = alike.marks[:, place] + 1
                 ends[where] = alike.marks[:, place + 1]
             else:
-                # What a line has not stands empty at its start, so that all ascend.
+                # A missing value is empty, at the start of its line, so that all ascend.
                 starts[where] = ends[where] = self._block.starts[alike.rows]
                 missing[where] = True
         return Spans(self._block.all, starts, ends), missing if missing.any() else None

@@ -1,4 +1,4 @@
-"""Lines of an index, CDXJ and CDX: parsed, and written. Pure.
+"""Lines of an index, CDXJ and CDX, as they are written. Pure.
 
     com,example)/ 20260731120000 {"url": "http://example.com/", "mime": "text/html", ...}
 
@@ -10,15 +10,12 @@ hyphen. Which lines a record has is decided in `record_lines.py`.
 from __future__ import annotations
 
 import json
-import re
 from enum import StrEnum
 from typing import NamedTuple
 
 _quoted = json.encoder.encode_basestring_ascii
 _USUAL_FIELDS = ("url", "mime", "status", "digest", "length", "offset", "filename")
 _USUAL_LINE = "{} {} {{" + ", ".join(f'"{name}": {{}}' for name in _USUAL_FIELDS) + "}}\n"
-_LINE = re.compile(rb"([^ \r\n]+) ([0-9]{14}|[0-9]{17}) (\{.*\})[ \t]*\r?\n?", re.DOTALL)
-_LONGEST_LINE = 64 << 20
 _COLUMNS = {
     "N": "urlkey",
     "b": "timestamp",
@@ -35,7 +32,7 @@ _COLUMNS = {
 
 
 class CdxjLine(NamedTuple):
-    """A line, read or to be written."""
+    """A line."""
 
     key: str
     timestamp: str
@@ -52,41 +49,6 @@ class CdxjLine(NamedTuple):
     def encoded(self) -> bytes:
         """Return the line's text in UTF-8."""
         return self.text().encode("utf-8", "surrogateescape")
-
-
-def parse_cdxj(line: bytes) -> CdxjLine:
-    """Return what *line* says. Numbers become text; 17 digits of time lose their milliseconds.
-
-    Raises ValueError, with a reason, where it is not a CDXJ line; the header of a compressed
-    index is not one.
-    """
-    match = _LINE.fullmatch(line)
-    if match is None or len(line) > _LONGEST_LINE:
-        raise ValueError(_reason(line))
-    key, timestamp, written = match.groups()
-    try:
-        found = json.loads(written)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"its third part is not JSON: {error}") from None
-    fields = {
-        name: value if isinstance(value, str) else json.dumps(value)
-        for name, value in found.items()
-        if value is not None
-    }
-    return CdxjLine(key.decode("utf-8", "surrogateescape"), timestamp[:14].decode(), fields)
-
-
-def _reason(line: bytes) -> str:
-    parts = line.rstrip(b"\r\n").split(b" ", 2)
-    if len(line) > _LONGEST_LINE:
-        return "it is longer than 64 MiB"
-    if len(parts) < 3:
-        return "it has fewer than three parts"
-    if not parts[0]:
-        return "it begins with a space, as the legend of a CDX file does"
-    if not (parts[1].isdigit() and len(parts[1]) in (14, 17)):
-        return "its second part is not a timestamp of 14 digits"
-    return "its third part is not a JSON object"
 
 
 class Layout(StrEnum):

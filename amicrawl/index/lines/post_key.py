@@ -95,7 +95,7 @@ def _as_query(body: bytes, content_type: str, *, pywb: bool) -> str:
 
 
 def _binary(body: bytes) -> str:
-    # No more than the query that counts can come of these bytes.
+    # The query that counts cannot result from more bytes.
     return "__wb_post_data=" + base64.b64encode(body[:LONGEST_QUERY]).decode()
 
 

@@ -98,7 +98,7 @@ def cdxj_lines(
 ) -> Iterator[CdxjLine]:
     """Yield the lines of *record*: one, or none.
 
-    *filename* stands for the file in the line. *partner* is the request of a response, or the response
+    *filename* is the file's name in the line. *partner* is the request of a response, or the response
     of a request, where it is known (`paired`). A record without a date has no line (`timestamp_of`).
     """
     if wanted_by(options)(record):
@@ -162,7 +162,7 @@ def _add_body(fields: dict[str, str], method: str, query: str, *, pywb: bool) ->
 
 
 def wanted_by(options: IndexOptions) -> Callable[[Record], bool]:
-    """Return what tells whether a record is of a kind that has lines."""
+    """Return a predicate: whether a record is of a kind that has lines."""
     if options.all_records:
         return lambda _: True
     if options.records:

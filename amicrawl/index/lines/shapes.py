@@ -35,7 +35,7 @@ _SCALAR = re.compile(rb"(-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)|true|false")
 
 
 class Link(NamedTuple):
-    """What stands between values, texts or scalars, and is the same in all lines: names and brackets."""
+    """What is between values, strings or scalars, and the same in all lines: names and brackets."""
 
     first: int
     """The first mark in it."""
@@ -49,7 +49,7 @@ class Link(NamedTuple):
 
 
 class Scalar(NamedTuple):
-    """Where a number or a literal stands that is a value: alone between two marks."""
+    """Where a number or a literal is that is a value: alone between two marks."""
 
     mark: int
     """The mark before it, that ends its name."""
@@ -75,7 +75,7 @@ class Shape(NamedTuple):
     def text(self, *path: str) -> int | None:
         """Return the place of the text under the names *path*; None where there is nothing.
 
-        LookupError where what is there is not a text.
+        LookupError where what is there is not a string.
         """
         found: Any = self.fields
         for name in path:
@@ -85,12 +85,12 @@ class Shape(NamedTuple):
             if found is None:
                 return None
         if not isinstance(found, str):
-            raise LookupError(f"{path[-1]} is not a text")  # noqa: TRY004
+            raise LookupError(f"{path[-1]} is not a string")  # noqa: TRY004
         return int(found)
 
 
 def shape_of(written: bytes) -> Shape | None:
-    """Return the shape of the object *written*, without what stands around it; None where it has none.
+    """Return the shape of the object *written*, without what surrounds it; None where it has none.
 
     It has none if it is not a JSON object, holds an escape, has two scalars without a mark between
     them, or is too long to be one of many.
@@ -188,7 +188,7 @@ class Marks:
             all_, is_end = all_[kept], is_end[kept]
         ends = np.flatnonzero(is_end)
         self.ends: NDArray[np.int64] = all_[ends]
-        """Where the LF of each line stands."""
+        """Where the LF of each line is."""
         self.starts: NDArray[np.int64] = np.concatenate(([0], self.ends + 1))[:-1]
         """Where each line begins."""
         self.first: NDArray[np.int64] = np.concatenate(([0], ends + 1))[:-1]
@@ -196,12 +196,12 @@ class Marks:
         self.quotes: NDArray[np.int64] = ends - self.first
         """How many quotation marks each line has."""
         self.places: NDArray[np.int64] = all_
-        """Where each mark stands."""
+        """Where each mark is."""
         self.with_controls = self.lines_of(controls) if has_controls else np.empty(0, np.int64)
         """The numbers of the lines that hold control characters."""
 
     def lines_of(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the numbers of the lines that the octets at *places* stand in."""
+        """Return the numbers of the lines that contain the octets at *places*."""
         return np.unique(np.searchsorted(self.ends, places))
 
     def of(self, rows: NDArray[np.int64], quotes: int) -> NDArray[np.int64]:

@@ -40,12 +40,10 @@ class LineSort:
 
     def __init__(self, *, scratch: Path, disk: Disk | None = None, memory: int = MEMORY) -> None:
         self._scratch = scratch
-        self._disk = disk or Disk()
         self._memory = memory
         self._held: list[bytes] = []
         self._size = 0
-        self._runs: list[IO[bytes]] = []
-        self._open_files = ExitStack()
+        self._runs = _Runs(scratch, memory=memory, disk=disk or Disk())
 
     def __enter__(self) -> Self:
         return self
@@ -70,32 +68,27 @@ class LineSort:
 
     def lines(self) -> Iterator[bytes]:
         """Yield all lines in order; to be asked once."""
-        self._held.sort()
-        if not self._runs:
+        if not self._runs.files:
             held, self._held = self._held, []
+            held.sort()
             yield from held
             return
-        _put_aside(self._held, self._runs, self._scratch, disk=self._disk, open_files=self._open_files)
-        self._held.clear()
+        self._put_held_aside()
         with explained(self._scratch, "read from"):
-            yield from merged([_rewound(run) for run in self._runs], memory=self._memory)
+            yield from self._runs.lines()
 
     def close(self) -> None:
         """Let go of what was put aside."""
         self._held.clear()
-        self._open_files.close()
+        self._runs.open_files.close()
 
     def _put_held_aside(self) -> None:
         self._held.sort()
-        open_files = self._open_files
-        _put_aside(self._held, self._runs, self._scratch, disk=self._disk, open_files=open_files)
+        self._runs.add(self._held)
         self._held.clear()
         self._size = 0
-        if len(self._runs) >= _MOST_RUNS:
-            run = _merged_run(
-                self._runs, self._scratch, memory=self._memory, disk=self._disk, open_files=open_files
-            )
-            self._runs = [run]
+        if len(self._runs.files) >= _MOST_RUNS:
+            self._runs.make_one()
 
 
 def external_sort(
@@ -109,8 +102,10 @@ def external_sort(
 
 
 def merged(runs: list[IO[bytes]], *, memory: int = MEMORY) -> Iterator[bytes]:
-    """Yield the lines of *runs*, each of them in order, in order; about *memory* bytes are held."""
+    """Yield the lines of *runs*, each of them sorted, in order; about *memory* bytes are held."""
     piece = max(_LEAST_PIECE, memory // (2 * len(runs) or 1))
+    for file in runs:
+        file.seek(0)
     held = [_Held(run, piece) for run in runs]
     while held := [run for run in held if run.has_lines()]:
         # Whatever is not greater than the last line that every run has at hand can go: what is still to
@@ -131,14 +126,13 @@ def merged_files(
 
     However many they are, no more than 128 are open at a time; what that takes goes to *scratch*.
     """
-    disk = disk or Disk()
-    with ExitStack() as open_files:
-        runs: list[IO[bytes]] = []
+    runs = _Runs(scratch, memory=memory, disk=disk or Disk())
+    with runs.open_files:
         for path in paths:
-            if len(runs) >= _MOST_RUNS:
-                runs = [_merged_run(runs, scratch, memory=memory, disk=disk, open_files=open_files)]
-            runs.append(open_files.enter_context(path.open("rb")))
-        yield merged([_rewound(run) for run in runs], memory=memory)
+            if len(runs.files) >= _MOST_RUNS:
+                runs.make_one()
+            runs.files.append(runs.open_files.enter_context(path.open("rb")))
+        yield runs.lines()
 
 
 def without_repeats(lines: Iterable[bytes]) -> Iterator[bytes]:
@@ -171,37 +165,35 @@ class _Held:
         return taken
 
 
-def _put_aside(
-    lines: list[bytes], runs: list[IO[bytes]], scratch: Path, *, disk: Disk, open_files: ExitStack
-) -> None:
-    with explained(scratch, "written to"):
-        run = _begun(scratch, disk=disk, open_files=open_files)
-        run.writelines(lines)
-        run.flush()
-    runs.append(run)
+class _Runs:
+    """Files of sorted lines without a name in the directory *scratch*, gone when they are closed."""
 
+    def __init__(self, scratch: Path, *, memory: int, disk: Disk) -> None:
+        self.files: list[IO[bytes]] = []
+        self.open_files = ExitStack()
+        self._scratch = scratch
+        self._memory = memory
+        self._disk = disk
 
-def _merged_run(
-    runs: list[IO[bytes]], scratch: Path, *, memory: int, disk: Disk, open_files: ExitStack
-) -> IO[bytes]:
-    with explained(scratch, "written to"):
-        run = _begun(scratch, disk=disk, open_files=open_files)
-        run.writelines(merged([_rewound(old) for old in runs], memory=memory))
-        run.flush()
-    for old in runs:
-        old.close()
-    return run
+    def add(self, lines: Iterable[bytes]) -> None:
+        """Write *lines* to a file of their own."""
+        with explained(self._scratch, "written to"):
+            run = self._disk.temporary(self._scratch)
+            self.open_files.callback(discard, run)
+            run.writelines(lines)
+            run.flush()
+        self.files.append(run)
 
+    def make_one(self) -> None:
+        """Merge all files into one."""
+        merging, self.files = self.files, []
+        self.add(merged(merging, memory=self._memory))
+        for run in merging:
+            run.close()
 
-def _begun(scratch: Path, *, disk: Disk, open_files: ExitStack) -> IO[bytes]:
-    run = disk.temporary(scratch)
-    open_files.callback(discard, run)
-    return run
-
-
-def _rewound(run: IO[bytes]) -> IO[bytes]:
-    run.seek(0)
-    return run
+    def lines(self) -> Iterator[bytes]:
+        """Yield the lines of all files in order."""
+        return merged(self.files, memory=self._memory)
 
 
 _PIECE = 1 << 20

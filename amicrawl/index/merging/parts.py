@@ -1,4 +1,4 @@
-"""Lines and records that are too many for memory, dealt out to files by their second.
+"""Lines and records that are too many for memory, partitioned by their second into files.
 
 What belongs together has the same second, so both sides are dealt out alike, and each part is joined for
 itself. Which part each line went to is kept, a byte a line: by that, the parts are put together again in
@@ -82,7 +82,7 @@ def pieces_of_lines(
     first = np.minimum(np.searchsorted(spaces, starts), len(spaces) - 1)
     begins = spaces[first] + 1
     stops = np.minimum(spaces[np.minimum(first + 1, len(spaces) - 1)], begins + SECOND)
-    # Where there are no two spaces there is no second: any part will do, as nothing belongs to it.
+    # Where there are no two spaces there is no second: any part is right, as no record belongs to it.
     stops = np.minimum(stops, ends - 1)
     stops = np.maximum(stops, starts)
     parts = _parts_of(Spans(Octets(octets), np.maximum(starts, stops - WORD), stops), count)

@@ -130,7 +130,7 @@ def _rows_of(block: Block, broken: Callable[[int], None]) -> pa.RecordBatch:
 
 
 def _places_in(shape: Shape) -> _Places | None:
-    """Return where the lines of *shape* have what counts; None where one has to be read to tell."""
+    """Return where the lines of *shape* have what counts; None where its lines have to be parsed."""
     fields = shape.fields
     if {"recordid", "warc-record-id"} <= fields.keys():
         return None

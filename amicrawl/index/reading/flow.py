@@ -1,4 +1,4 @@
-"""Records found in a stream of unpacked pieces.
+"""Records found in a stream of decompressed pieces.
 
 The common case, one whole record in a piece of its own, takes a short cut (`_at_a_glance`). Everything
 else goes through a buffer: files that are not packed, records larger than a piece, several in one gzip
@@ -46,7 +46,7 @@ _OVERLAP = 9 * 1024
 _LONGEST_BLANK = 4 << 10
 """Bytes of a line of nothing but CRs, which is looked through again with each piece."""
 _PEEKED = 1024
-"""Bytes that are looked at to tell whether a record follows."""
+"""Bytes that are read to decide whether a record follows."""
 _NOT_ONE_A_UNIT = (
     "records cannot be sought, as they are not packed one by one; "
     "pack the file again, one gzip member a record"
@@ -112,7 +112,7 @@ class _Reader(PieceBuffer):
         self._warc = False
         """Whether a header of a WARC record was read in the buffer."""
         self._faults = 0
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._kept: bytes | None = None
         """The beginning of a block of which the rest has been passed over."""
         self._is_unclosed = False
@@ -126,7 +126,7 @@ class _Reader(PieceBuffer):
             self._take(piece)
             yield from self._from_buffer()
             if self._fault is not None:
-                self._tell(self._fault.offset, self._fault.fault)
+                self._report(self._fault.offset, self._fault.fault)
             self._clear()
             if self._faults > MOST_FAULTS:
                 self._broken(piece.offset, f"has more than {MOST_FAULTS} faults; the rest is not read")
@@ -150,15 +150,15 @@ class _Reader(PieceBuffer):
             return None
         return FoundRecord(offset, end - offset, raw, "", fields, data[start:-4], length)
 
-    def _tell(self, offset: int, reason: str) -> None:
+    def _report(self, offset: int, reason: str) -> None:
         self._faults += 1
         if self._faults <= MOST_FAULTS:
             self._broken(offset, reason)
 
-    def _tell_once(self, offset: int, reason: str) -> None:
+    def _report_once(self, offset: int, reason: str) -> None:
         """Report a kind of oddity, the first time in the file."""
-        if reason not in self._told:
-            self._told.add(reason)
+        if reason not in self._reported:
+            self._reported.add(reason)
             self._broken(offset, reason)
 
     def _from_buffer(self) -> Iterator[FoundRecord]:
@@ -172,7 +172,7 @@ class _Reader(PieceBuffer):
                 if self._fault is None:
                     begun = self._bytes(start, start + 5).upper() == b"WARC/"
                     reason = "the header of a record is cut" if begun else "no record begins here"
-                    self._tell(self._offset(start), reason)
+                    self._report(self._offset(start), reason)
                 found_next = self._next_record(start + 1)
                 if found_next is None:
                     return
@@ -227,7 +227,7 @@ class _Reader(PieceBuffer):
             end = self._true_end(block_start)
             if end is None:
                 return None
-            self._tell(
+            self._report(
                 offset,
                 "the Content-Length of a record is wrong: the next record, or the end, is elsewhere",
             )
@@ -245,15 +245,15 @@ class _Reader(PieceBuffer):
         )
         located = self._located(found, start, end) if self._packed else found
         if located is not None:
-            self._tell_oddities(head, offset, end)
+            self._report_oddities(head, offset, end)
         return located
 
-    def _tell_oddities(self, head: Head, offset: int, end: int) -> None:
+    def _report_oddities(self, head: Head, offset: int, end: int) -> None:
         """Report what a strict reader would refuse of a record that is kept; its block ends at *end*."""
         if head.strange:
-            self._tell_once(offset, f"a record is strange, and was read nevertheless: {head.strange}")
+            self._report_once(offset, f"a record is strange, and was read nevertheless: {head.strange}")
         if self._is_unclosed:
-            self._tell_once(
+            self._report_once(
                 self._offset(end - 1), "a record does not end in two CRLF, and was read nevertheless"
             )
 
@@ -378,5 +378,5 @@ class _Reader(PieceBuffer):
         one_unit = not any(start < place < end for place in self._ends)
         if begins and behind is not None and one_unit:
             return found._replace(length=self._ends[behind] - found.offset)
-        self._tell_once(found.offset, _NOT_ONE_A_UNIT)
+        self._report_once(found.offset, _NOT_ONE_A_UNIT)
         return found._replace(length=0, seekable=False)

@@ -17,7 +17,7 @@ ARC_LINE_LIMIT = 1 << 16
 
 WARC_BEGIN = re.compile(rb"(?i:WARC)/[0-9]+\.[0-9]+[ \t]*\r*\n")
 _WARC_VERSION = re.compile(rb"/[0-9]+\.[0-9]+\r*\n[A-Za-z][A-Za-z0-9-]*:")
-"""How a record goes on behind `WARC`, strictly enough to be found among other bytes."""
+"""What follows `WARC` in a record, strict enough to be found among other bytes."""
 _ARC_LINE = (
     rb"[A-Za-z][A-Za-z0-9+.-]*:\S[^\n]{0,8192} (?:[0-9]{1,3}(?:\.[0-9]{1,3}){3}|[0-9A-Fa-f:]+|-) "
     rb"[0-9]{14,20} [^\n]{1,1024}\n"

@@ -304,11 +304,11 @@ def records_of(
     begun = stream.tell()
     size = stream.seek(0, 2)
     stream.seek(begun)
-    is_told = False
+    is_reported = False
 
     def broken(offset: int, reason: str) -> None:
-        nonlocal is_told
-        is_told = True
+        nonlocal is_reported
+        is_reported = True
         on_broken(Broken(path, offset, reason))
 
     def peek(offset: int, count: int) -> bytes:
@@ -341,7 +341,7 @@ def records_of(
             return
         left -= 1
         yield Record(path, found)
-    if found is None and not is_told:
+    if found is None and not is_reported:
         broken(0, "no record was found in it")
 
 

@@ -2,8 +2,8 @@
 
 What comes out is a stream of pieces. Each says at which byte of the file its unit begins (a gzip member,
 a frame of zstd; in a file that is not packed, the piece) and, with its last piece, where it ends.
-Where a unit is damaged, a piece without bytes carries the reason, and the stream goes on with the
-next unit that begins like an archive record: what lies between is lost, and is said to be.
+Where a unit is damaged, a piece without bytes carries the reason, and the stream continues with the
+next unit that begins like an archive record: what is between is lost, and reported.
 
 A `Container` looks up, at a record's offset, the facts of its gzip member and the digest of its stored
 bytes. Memory is bounded, whatever a unit inflates to. Reads only.
@@ -102,7 +102,7 @@ def _packing_of(begin: bytes) -> _Gzip | _Zstd | None:
         return None
     if begin.startswith(_PARQUET):
         return None
-    # It begins with nothing known. If just that is damaged, what follows tells how it is packed.
+    # It begins with nothing known. If just that is damaged, what follows shows how it is packed.
     return next((packing for packing in (_Gzip(), _Zstd()) if packing.begin.search(begin)), None)
 
 

@@ -167,8 +167,8 @@ def installed_detectors(without: Collection[str] = ()) -> Detectors:
     """Return the best detector of each kind that is installed, but for the kinds *without*.
 
     Without opf-fido there are no PRONOM identifiers, without pycld2 no languages. Without libmagic
-    our own table tells types, and without chardetng a text that declares nothing and proves nothing
-    is taken for Windows-1252. Raises UsageError where *without* names a kind that there is not.
+    our own table of signatures decides, and without chardetng a text that declares nothing and proves
+    nothing is taken for Windows-1252. Raises UsageError where *without* names an unknown kind.
     """
     if unknown := sorted(set(without) - set(KINDS)):
         raise UsageError(
@@ -271,8 +271,8 @@ class Characteriser:
 def _vote(found: Findings, subject: Subject) -> None:
     """Replace what a general detector says of a text where two other witnesses agree.
 
-    libmagic tells texts by words in their first lines: of pages that begin with a script it says that
-    they are one, and of most style sheets that they are plain text. So its answer is left out where
+    libmagic recognizes texts by words in their first lines: it takes pages that begin with a script for
+    scripts, and most style sheets for plain text. So its answer is left out where
     PRONOM's signatures and the server both say HTML; and where the server says that it is CSS or SVG
     and it begins as these have to, that counts.
     """

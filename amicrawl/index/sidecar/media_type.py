@@ -1,7 +1,7 @@
 """The media type of a payload by its bytes: libmagic where it is installed, else a table of signatures.
 
-libmagic is loaded through python-magic. It looks at no more than `LOOKED_AT` bytes: what it tells types
-by stands at the beginning, and its tests of text take time that grows with what they are shown.
+libmagic is loaded through python-magic. It looks at no more than `LOOKED_AT` bytes: what
+identifies types is at the beginning, and its tests of text take time that grows with the input.
 """
 
 from __future__ import annotations

@@ -67,14 +67,14 @@ def _has_alternatives(rest: str) -> bool:
     """Return whether there is a `|` outside every group."""
     depth, position = 0, 0
     while position < len(rest):
-        letter = rest[position]
-        if letter == "\\":
+        char = rest[position]
+        if char == "\\":
             position += 1
-        elif letter == "[":
+        elif char == "[":
             position = _end_of_class(rest, position) - 1
-        elif letter in "()":
-            depth += 1 if letter == "(" else -1
-        elif letter == "|" and not depth:
+        elif char in "()":
+            depth += 1 if char == "(" else -1
+        elif char == "|" and not depth:
             return True
         position += 1
     return False
@@ -106,28 +106,28 @@ def _literals(rest: str, position: int) -> tuple[tuple[bytes, ...], int]:
 
 def _atom(rest: str, position: int) -> tuple[list[bytes], int]:
     """Return what the atom at *position* can be, nothing where that is not known, and where it ends."""
-    letter = rest[position]
-    if letter == "\\":
+    char = rest[position]
+    if char == "\\":
         return _escape(rest, position)
-    if letter == "[":
+    if char == "[":
         end = _end_of_class(rest, position)
         return _class(rest[position + 1 : end - 1]), end
     if rest.startswith("(?:", position):
         return _group(rest, position + 3)
-    if letter in ".()|^$?*+{":
+    if char in ".()|^$?*+{":
         return [], position + 1
-    return [letter.encode()], position + 1
+    return [char.encode()], position + 1
 
 
 def _escape(rest: str, position: int) -> tuple[list[bytes], int]:
-    letter = rest[position + 1 : position + 2]
-    if letter == "x":
+    char = rest[position + 1 : position + 2]
+    if char == "x":
         return [bytes([int(rest[position + 2 : position + 4], 16)])], position + 4
-    if letter in _ESCAPED:
-        return [_ESCAPED[letter]], position + 2
-    if letter.isalnum():
+    if char in _ESCAPED:
+        return [_ESCAPED[char]], position + 2
+    if char.isalnum():
         return [], position + 2
-    return [letter.encode()], position + 2
+    return [char.encode()], position + 2
 
 
 def _group(rest: str, position: int) -> tuple[list[bytes], int]:
@@ -135,14 +135,14 @@ def _group(rest: str, position: int) -> tuple[list[bytes], int]:
     choices: list[bytes] = []
     current: bytes | None = b""
     while position < len(rest):
-        letter = rest[position]
-        if letter in "|)":
+        char = rest[position]
+        if char in "|)":
             if not current:  # not literal, or empty: then what follows comes first
                 return [], position
             choices.append(current)
             current = b""
             position += 1
-            if letter == ")":
+            if char == ")":
                 return choices, position
             continue
         atoms, position = _atom(rest, position)

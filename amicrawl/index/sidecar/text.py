@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 CHECKED = 64 << 10
 """Bytes that have to be readable in the character set that is declared."""
 SAMPLE = 6 << 10
-"""Bytes that are judged by statistics, from the first on that is not ASCII: more tell no more."""
+"""Bytes that are judged by statistics, from the first one that is not ASCII; more do not help."""
 PROVEN = 0.99
 DECLARED = 0.9
 LIKELY = 0.8

@@ -31,7 +31,7 @@ READERS: dict[str, tuple[str, ...]] = {
         *("index/sidecar/findings.py", "crawl/reconstruct.py"),
     ),
     "CDXJ": (
-        *("index/lines/cdxj.py", "index/lines/shapes.py", "index/lookup/query.py"),
+        *("index/lines/shapes.py", "index/lookup/query.py"),
         *("index/merging/join.py", "index/merging/sides.py"),
         *("report/inputs.py", "report/rows.py", "report/years.py"),
         "table/convert.py",
