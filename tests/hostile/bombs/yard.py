@@ -219,7 +219,6 @@ YARD: dict[str, Format] = {
         {name: make for name, make in ARCHIVES.items() if ".warc" in name and name != _COSTLY},
         (
             "index {} -o out",
-            "sidecar {} -o out",
             "wat {} -o out",
             "wet {} -o out",
             "inspect {}",
@@ -243,7 +242,7 @@ YARD: dict[str, Format] = {
     ),
     "ARC": Format(
         {name: make for name, make in ARCHIVES.items() if ".arc" in name},
-        ("index {} -o out", "sidecar {} -o out", "wat {} -o out", "inspect {}"),
+        ("index {} -o out", "wat {} -o out", "inspect {}"),
         covers=(".arc", ".arc.gz"),
     ),
     "CDX": Format(
@@ -355,6 +354,11 @@ def _zipnum(
     (index / "a.loc").write_text(f"cdx-00000.gz\t{index / 'cdx-00000.gz'}\n")
 
 
+def _archives(directory: Path, bombs: dict[str, Callable[[], bytes]]) -> None:
+    for name, content in bombs.items():
+        (directory / name).write_bytes(content())
+
+
 def _crawl(directory: Path, name: str, content: Callable[[], bytes]) -> None:
     crawl = directory / "ami"
     (crawl / "frontier").mkdir(parents=True)
@@ -422,6 +426,14 @@ def directories() -> Iterator[tuple[str, Callable[[Path], None], Sequence[str]]]
         yield f"{name} that is nested", partial(_crawl, name=name, content=lambda: NESTED), CRAWLED
     for what, content in LISTS.items():
         yield f"bucket: lists of {what}", partial(_bucket, content=content), BUCKET
+    # A third of a second goes into the signatures of PRONOM each time.
+    for number in range(3):
+        bombs = dict([each for each in ARCHIVES.items() if each[0] != _COSTLY][number::3])
+        yield (
+            f"sidecar of archives {number}",
+            partial(_archives, bombs=bombs),
+            ("sidecar . -o out -j 1",),
+        )
     yield (
         "a journal of rows",
         partial(_crawl, name="captures-00000.open", content=lambda: (b'{"url":"' + b"x" * MIB) * 8),
