@@ -253,6 +253,24 @@ def test_a_route_is_remembered_as_long_as_it_has_a_connection(run_once: Run) -> 
     run_once(forget())
 
 
+def test_connections_in_use_are_counted_however_often_they_were_kept_between(run_once: Run) -> None:
+    async def count() -> None:
+        pool = make_pool()
+        lane = pool.lane(ROUTE)
+        made = [dialled(pool, lane)[0] for _ in range(3)]
+        for connection in made[:2]:
+            pool.put(lane, connection)
+        assert lane.in_use == 1
+        assert {pool.take(lane), pool.take(lane)} == set(made[:2])
+        assert lane.in_use == 3
+        for connection in made:
+            assert not lane.is_empty
+            pool.drop(lane, connection)
+        assert lane.is_empty
+
+    run_once(count())
+
+
 def test_closing_the_pool_closes_what_is_idle(run_once: Run) -> None:
     async def close() -> None:
         pool = make_pool()
