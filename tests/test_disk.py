@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from amicrawl.disk import Disk, OutputFile, explained
+from amicrawl.disk import Disk, OutputFile, explained, remove_durably
 from amicrawl.errors import OutputError
 
 if TYPE_CHECKING:
@@ -69,3 +69,24 @@ def test_the_first_sync_of_a_new_file_forces_its_name_to_disk_too(tmp_path: Path
     assert disk.calls[2:] == ["sync"]
     file.seal()
     assert disk.calls[3:] == ["sync", "rename", f"sync_directory {tmp_path.name}"]
+
+
+def test_a_removed_file_stays_removed_after_a_power_cut(tmp_path: Path) -> None:
+    disk = ListedDisk()
+    (tmp_path / "table").touch()
+    remove_durably(tmp_path / "table", disk=disk)
+    assert disk.calls == [f"sync_directory {tmp_path.name}"]
+
+
+def test_a_file_that_was_removed_while_it_was_written_is_not_sealed(tmp_path: Path) -> None:
+    """Nor does what another process has put there get its name."""
+    for content in (None, b"of another"):
+        file = OutputFile(tmp_path / "table", disk=Disk())
+        file.write(b"rows")
+        file.open_path.unlink()
+        if content is not None:
+            file.open_path.write_bytes(content)
+        with pytest.raises(OutputError, match="is being written by another process"):
+            file.seal()
+        file.close()
+        assert not (tmp_path / "table").exists()
