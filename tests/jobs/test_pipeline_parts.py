@@ -208,6 +208,7 @@ def test_a_fence_only_goes_up(tmp_path: Path) -> None:
     assert raise_fence(tmp_path, IDENT, 7, disk=Disk())
     assert not raise_fence(tmp_path, IDENT, 6, disk=Disk())
     assert raise_fence(tmp_path, IDENT, 8, disk=Disk())
+    assert raise_fence(tmp_path, IDENT, 8, disk=Disk()), "the crawl that its pipeline has started"
     assert fenced(tmp_path) == 8
     for spoiled in (b"", b"{", b"[1]", b'{"token": "x"}', b"\xff" * 50_000):
         (tmp_path / FENCE).write_bytes(spoiled)
