@@ -291,11 +291,9 @@ class _Units:
         return len(self._buffer) >= count
 
 
-_MAGIC = b"\x1f\x8b"
 _FIXED_HEADER = 10
 _FOOTER = 8
 _LOOKED_AT = 1024
-_PIECE = 1 << 20
 _HAS_CRC, _HAS_EXTRA, _HAS_NAME, _HAS_COMMENT = 2, 4, 8, 16
 
 
@@ -319,7 +317,8 @@ class Container:
         """Open *path*; InputError where that fails."""
         try:
             self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-            self.is_compressed = os.pread(self._descriptor, 2, 0) in (_MAGIC, b"\x28\xb5", b"\x04\x22")
+            begin = os.pread(self._descriptor, len(ZSTD_MAGIC), 0)
+            self.is_compressed = begin.startswith((GZIP_MAGIC, ZSTD_MAGIC, _LZ4_MAGIC))
         except OSError as error:
             raise InputError(
                 f"{path} cannot be read: {error.strerror or error}. Check path and permissions."
@@ -330,7 +329,7 @@ class Container:
         if not record.seekable:
             return None
         head = os.pread(self._descriptor, _LOOKED_AT, record.offset)
-        if head[:2] != _MAGIC or record.length < _FIXED_HEADER + _FOOTER:
+        if head[:2] != GZIP_MAGIC or record.length < _FIXED_HEADER + _FOOTER:
             return None
         header_length, name = _gzip_header(head)
         footer = os.pread(self._descriptor, _FOOTER, record.offset + record.length - _FOOTER)
@@ -347,7 +346,7 @@ class Container:
             return ""
         digest = hashlib.sha256()
         offset, left = record.offset, record.length
-        while left and (piece := os.pread(self._descriptor, min(left, _PIECE), offset)):
+        while left and (piece := os.pread(self._descriptor, min(left, PIECE), offset)):
             digest.update(piece)
             offset, left = offset + len(piece), left - len(piece)
         return "" if left else f"sha256:{digest.hexdigest()}"
