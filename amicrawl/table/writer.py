@@ -178,10 +178,7 @@ class TableFile:
         self._sink = Sink(self._output)
         self._metadata = dict(metadata)
         # The stubs know neither files that are only written to nor the newer options.
-        options: dict[str, Any] = {
-            "where": self._sink,
-            **_options(columns, in_order=in_order, distinct=self._most_rows),
-        }
+        options = _options(columns, in_order=in_order, distinct=self._most_rows) | {"where": self._sink}
         # A dictionary is how rows are held; the schema in the file does not mention it.
         self._writer = pq.ParquetWriter(schema=as_held(columns), store_schema=False, **options)
 
