@@ -73,11 +73,8 @@ def measure(name: str, extreme: Extreme, *, lines: int) -> str:
     crawler = Amicrawl({**extreme.settings, **SETTINGS})
     crawler.make_ready()
     with Server(extreme.hosts, paragraphs=extreme.paragraphs) as server:
-        made = [server.urls(lines, kind=kind) for kind in extreme.kinds]
         # Every host has all kinds: one that is silent throughout would be given up.
-        urls = [made[number // extreme.hosts % len(made)][number] for number in range(lines)]
-        (directory / "urls.txt").write_text("".join(f"{url}\n" for url in urls))
-        del made, urls
+        server.write_urls(directory / "urls.txt", lines, kinds=extreme.kinds)
         cost = run(
             crawler.command(directory / "urls.txt", directory / "archive"),
             cwd=directory,

@@ -81,10 +81,21 @@ class Server:
     def urls(self, pages: int, *, kind: str = "page") -> list[str]:
         """Return the URLs of that many pages, or of another *kind* it has, the hosts taking turns."""
         hosts = addresses(self._hosts)
-        return [
-            f"{self._scheme}://{hosts[number % len(hosts)]}:{self._port}/{kind}/{number}"
-            for number in range(pages)
-        ]
+        return [self._url(number, hosts, kind) for number in range(pages)]
+
+    def write_urls(self, path: Path, pages: int, *, kinds: Sequence[str]) -> None:
+        """Write the URLs of that many pages to *path*, a line each; hosts, then *kinds*, take turns.
+
+        Nothing is kept: a process that is started has the peak memory of the one that starts it.
+        """
+        hosts = addresses(self._hosts)
+        with path.open("w") as lines:
+            for number in range(pages):
+                kind = kinds[number // len(hosts) % len(kinds)]
+                lines.write(f"{self._url(number, hosts, kind)}\n")
+
+    def _url(self, number: int, hosts: Sequence[str], kind: str) -> str:
+        return f"{self._scheme}://{hosts[number % len(hosts)]}:{self._port}/{kind}/{number}"
 
     def connections(self) -> int:
         """Return how many connections were opened so far, over https with a handshake each."""
