@@ -10,7 +10,7 @@ import pytest
 
 from amicrawl.config import CrawlConfig
 from amicrawl.crawl.state import Tally
-from amicrawl.crawl.watching.progress import BusyHost
+from amicrawl.crawl.watching.busy_hosts import BusyHost
 from amicrawl.crawl.watching.screen import (
     Moment,
     classes,

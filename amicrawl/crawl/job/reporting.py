@@ -29,7 +29,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from amicrawl.capture import Failure, Truncation
-from amicrawl.crawl.watching.progress import BusyHosts
+from amicrawl.crawl.watching.busy_hosts import BusyHosts
 from amicrawl.parquet import ParquetTable
 
 if TYPE_CHECKING:

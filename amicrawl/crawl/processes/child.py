@@ -44,7 +44,8 @@ from amicrawl.crawl.processes.specification import (
     specification,
 )
 from amicrawl.crawl.sharing.links import Outgoing, take_links
-from amicrawl.crawl.watching.progress import BusyHost, BusyHosts, next_in, shown_hosts
+from amicrawl.crawl.watching.busy_hosts import BusyHost, BusyHosts, shown_hosts
+from amicrawl.crawl.watching.progress import next_in
 from amicrawl.errors import AmicrawlError, ExitCode
 from amicrawl.jobs.sharing.batch import links_in
 from amicrawl.jobs.sharing.outbox import Outbox

@@ -1,9 +1,6 @@
 """Reports on a crawl that runs: rewritten lines on a terminal, else prose or JSON lines; then a summary.
 
 `AMICRAWL_LOG_FORMAT` decides for the log and for the reports, so that standard error has one format.
-
-The hosts that a terminal shows, and the figures of a job, are those that a crawl is busy with: those in
-flight, then those with the longest queues.
 """
 
 from __future__ import annotations
@@ -15,7 +12,7 @@ import sys
 import time
 from contextlib import suppress
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TextIO
+from typing import TYPE_CHECKING, Any, Self, TextIO
 
 from scrapy import signals
 from scrapy.exceptions import NotConfigured
@@ -24,6 +21,7 @@ from amicrawl.config import LogFormat
 from amicrawl.crawl.extensions import before_shutdown
 from amicrawl.crawl.processes.specification import BY_PARENT
 from amicrawl.crawl.run import run_of
+from amicrawl.crawl.watching.busy_hosts import BusyHost, BusyHosts, longest_waiting, shown_hosts
 from amicrawl.crawl.watching.screen import (
     Moment,
     dropped,
@@ -41,7 +39,7 @@ from amicrawl.crawl.watching.screen import (
 from amicrawl.terminal import LiveLines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from scrapy.crawler import Crawler
 
@@ -49,76 +47,8 @@ if TYPE_CHECKING:
     from amicrawl.crawl.run import Run
     from amicrawl.crawl.state import Tally
 
-HOSTS = 4
-"""Hosts that a terminal shows."""
 _LONG = 2.0
 """Seconds of waiting for hosts from which on a report has them."""
-_QUEUES_EVERY = 10.0
-_LONGEST_QUEUES = 20
-
-
-class BusyHost(NamedTuple):
-    """One host, as it is now."""
-
-    name: str
-    """As it came from the web."""
-    in_flight: int
-    waiting: int | None
-    """URLs that are due; None where they were not counted."""
-    pages: int
-    """Responses so far, those of earlier runs included."""
-    delay: float
-    """Seconds from one request to the next."""
-    reason: str = ""
-    """Why it may not be asked now: `delay`, `Crawl-delay`, `latency`, `back-off`, `Retry-After`,
-    `address`, `bandwidth`; empty where it may be, or as many requests as are allowed are in flight."""
-    opens_in: float | None = None
-    """Seconds until then; None where that is not known."""
-
-
-class BusyHosts:
-    """The busy hosts of one crawl; costs little however many hosts there are."""
-
-    def __init__(self, run: Run) -> None:
-        self._run = run
-        self._queues: Sequence[tuple[int, int]] = ()
-        self._count_at = 0.0
-
-    def found(self, *, most: int, recount: bool = False) -> list[BusyHost]:
-        """Return at most *most* hosts; queues are counted every ten seconds, or with *recount*."""
-        run = self._run
-        if not run.has_frontier:
-            return []
-        frontier, now = run.frontier, run.clock()
-        if recount or now >= self._count_at:
-            began = time.perf_counter()
-            self._queues = frontier.longest_queues(_LONGEST_QUEUES)
-            # It looks at every host: the more there are, the less often. None is queued at the start.
-            least = _QUEUES_EVERY if self._queues else 0.0
-            self._count_at = now + max(least, 200 * (time.perf_counter() - began))
-        flying, waiting = frontier.hosts_in_flight(), dict(self._queues)
-        keys = dict.fromkeys([key for key, _ in flying.most_common(most)]) | waiting
-        return [self._host(key, flying.get(key, 0), waiting.get(key), now) for key in list(keys)[:most]]
-
-    def _host(self, key: int, in_flight: int, waiting: int | None, now: float) -> BusyHost:
-        name, pages = self._run.frontier.hosts.known(key)
-        reason, opens_in = self._run.pacing.held_back(key, now)
-        delay = max(self._run.gates.delay_of(key), self._run.pace.interval(key))
-        return BusyHost(name, in_flight, waiting, pages, delay, reason, opens_in)
-
-
-def shown_hosts(busy: BusyHosts) -> list[BusyHost]:
-    """Return those of *busy* that a terminal shows."""
-    return longest_waiting(busy.found(most=5 * _LONGEST_QUEUES))
-
-
-def longest_waiting(hosts: Iterable[BusyHost]) -> list[BusyHost]:
-    """Return `HOSTS` of *hosts*: first those held back for longer than usual, then by queue."""
-
-    def rank(host: BusyHost) -> tuple[bool, int]:
-        return (host.opens_in or 0.0) > 2 * host.delay, host.waiting or 0
-
-    return sorted(hosts, key=rank, reverse=True)[:HOSTS]
 
 
 def in_flight(crawler: Crawler, run: Run) -> int:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from amicrawl.config import CrawlConfig
     from amicrawl.crawl.state import Tally
-    from amicrawl.crawl.watching.progress import BusyHost
+    from amicrawl.crawl.watching.busy_hosts import BusyHost
 
 _WORDS = {
     "ok": "ok",
